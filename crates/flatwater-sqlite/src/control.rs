@@ -1,0 +1,95 @@
+//! Transaction control as statements that are prepared once.
+//!
+//! Owns: BEGIN IMMEDIATE, COMMIT, ROLLBACK and the savepoint of one connection. Transaction control never runs armed:
+//! an interrupted COMMIT could be committed. Leaves out: when to begin and what to do with a failure.
+
+use crate::connection::Connection;
+use crate::error::{Error, Result, SqliteError};
+use crate::sink::Discard;
+use crate::statement::{Bindings, StatementId};
+
+/// The prepared transaction control of one connection.
+#[derive(Debug)]
+pub struct Control {
+    begin: StatementId,
+    commit: StatementId,
+    rollback: StatementId,
+    savepoint: StatementId,
+    rollback_to: StatementId,
+    release: StatementId,
+}
+
+impl Control {
+    /// Prepares all of it. The judge must allow transaction control meanwhile.
+    ///
+    /// # Errors
+    /// What SQLite answers.
+    pub fn prepare(connection: &mut Connection) -> Result<Self> {
+        let mut prepare = |sql| {
+            let prepared = connection.prepare(sql)?;
+            prepared.map(|p| p.id).ok_or_else(|| Error::from(SqliteError::from_code(1)))
+        };
+        Ok(Self {
+            begin: prepare("BEGIN IMMEDIATE")?,
+            commit: prepare("COMMIT")?,
+            rollback: prepare("ROLLBACK")?,
+            savepoint: prepare("SAVEPOINT flatwater_savepoint")?,
+            rollback_to: prepare("ROLLBACK TO flatwater_savepoint")?,
+            release: prepare("RELEASE flatwater_savepoint")?,
+        })
+    }
+
+    /// BEGIN IMMEDIATE: takes the write lock, waiting as the busy handler says.
+    ///
+    /// # Errors
+    /// SQLITE_BUSY when the busy handler gave up, or what the file system answers.
+    pub fn begin(&self, connection: &mut Connection) -> Result<()> {
+        run(connection, self.begin)
+    }
+
+    /// COMMIT.
+    ///
+    /// # Errors
+    /// Whatever it is, ask `is_autocommit` and the wal-index header what has become of the transaction.
+    pub fn commit(&self, connection: &mut Connection) -> Result<()> {
+        run(connection, self.commit)
+    }
+
+    /// ROLLBACK, if a transaction is open.
+    ///
+    /// # Errors
+    /// What the file system answers; the transaction is gone all the same.
+    pub fn rollback(&self, connection: &mut Connection) -> Result<()> {
+        if connection.is_autocommit() { Ok(()) } else { run(connection, self.rollback) }
+    }
+
+    /// Opens a savepoint. They nest.
+    ///
+    /// # Errors
+    /// What SQLite answers.
+    pub fn savepoint(&self, connection: &mut Connection) -> Result<()> {
+        run(connection, self.savepoint)
+    }
+
+    /// Closes the innermost savepoint and keeps what was done in it.
+    ///
+    /// # Errors
+    /// What SQLite answers.
+    pub fn release(&self, connection: &mut Connection) -> Result<()> {
+        run(connection, self.release)
+    }
+
+    /// Undoes what was done in the innermost savepoint and closes it.
+    ///
+    /// # Errors
+    /// What SQLite answers.
+    pub fn undo(&self, connection: &mut Connection) -> Result<()> {
+        run(connection, self.rollback_to)?;
+        run(connection, self.release)
+    }
+}
+
+fn run(connection: &mut Connection, id: StatementId) -> Result<()> {
+    connection.disarm();
+    connection.run(id, Bindings::Positional(&[]), &mut Discard)
+}

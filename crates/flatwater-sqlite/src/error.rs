@@ -1,0 +1,144 @@
+//! What can go wrong on this floor: SQLite's own errors with their extended code, and bindings that do not fit.
+//!
+//! Owns: the error type of floor 0. Leaves out: kinds, hints and SQL text, which the engine adds; bound values are
+//! never part of an error.
+
+use std::ffi::CStr;
+use std::fmt;
+
+use rusqlite::ffi;
+
+/// The result of a call on floor 0.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error of floor 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// SQLite answered with an error.
+    Sqlite(SqliteError),
+    /// The statement has another number of parameters than values were given.
+    ParameterCount {
+        /// How many parameters the statement has.
+        expected: usize,
+        /// How many values were given.
+        given: usize,
+    },
+    /// A value was given for a name the statement does not have.
+    UnknownParameter {
+        /// The name as it was given.
+        name: String,
+        /// The names the statement has.
+        known: Vec<String>,
+    },
+    /// No value was given for this parameter of the statement.
+    MissingParameter {
+        /// The parameter's name, or `?N` for one without a name.
+        name: String,
+    },
+    /// A [`StatementId`](crate::StatementId) of another connection, or of a finalised statement.
+    StaleStatement,
+    /// The linked SQLite is older than what Flatwater needs.
+    LibraryTooOld {
+        /// The version that is linked.
+        found: &'static str,
+    },
+    /// The text is longer than SQLite can take (2 GiB).
+    TextTooLong,
+}
+
+/// What SQLite said about a failed call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqliteError {
+    /// The extended result code (<https://sqlite.org/rescode.html>).
+    pub code: i32,
+    /// SQLite's message.
+    pub message: String,
+    /// Byte offset into the SQL of the offending token, where SQLite knows it.
+    pub offset: Option<usize>,
+}
+
+impl SqliteError {
+    /// The primary result code: the low 8 bits of the extended one.
+    #[must_use]
+    pub fn primary(&self) -> i32 {
+        self.code & 0xff
+    }
+
+    /// An error for a bare result code, with SQLite's general text for it.
+    #[must_use]
+    pub fn from_code(code: i32) -> Self {
+        // SAFETY: sqlite3_errstr answers a static, NUL-terminated English text for every code.
+        let message = unsafe { CStr::from_ptr(ffi::sqlite3_errstr(code)) };
+        Self { code, message: message.to_string_lossy().into_owned(), offset: None }
+    }
+
+    /// The error of the most recent call on `db`, which answered `code`.
+    ///
+    /// # Safety
+    /// `db` is an open connection that no other thread uses meanwhile.
+    pub(crate) unsafe fn of(db: *mut ffi::sqlite3, code: i32) -> Self {
+        // SAFETY: the caller says that `db` is open and ours; the message lives until the next call on it.
+        unsafe {
+            let extended = ffi::sqlite3_extended_errcode(db);
+            let same = extended & 0xff == code & 0xff;
+            if !same {
+                return Self::from_code(code);
+            }
+            let message = CStr::from_ptr(ffi::sqlite3_errmsg(db)).to_string_lossy().into_owned();
+            let offset = usize::try_from(ffi::sqlite3_error_offset(db)).ok();
+            Self { code: extended, message, offset }
+        }
+    }
+}
+
+impl From<SqliteError> for Error {
+    fn from(error: SqliteError) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl Error {
+    /// The extended result code, if this is SQLite's own error.
+    #[must_use]
+    pub fn code(&self) -> Option<i32> {
+        match self {
+            Self::Sqlite(e) => Some(e.code),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for SqliteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (SQLite {})", self.message, self.code)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(e) => e.fmt(f),
+            Self::ParameterCount { expected, given } => {
+                write!(f, "the statement has {expected} parameter(s) and {given} value(s) were given")
+            }
+            Self::UnknownParameter { name, known } if known.is_empty() => {
+                write!(f, "the statement has no parameter named {name:?}: it has no named parameters")
+            }
+            Self::UnknownParameter { name, known } => {
+                write!(f, "the statement has no parameter named {name:?}; it has {}", known.join(", "))
+            }
+            Self::MissingParameter { name } => write!(f, "no value was given for the parameter {name}"),
+            Self::StaleStatement => f.write_str("the statement is not one of this connection"),
+            Self::LibraryTooOld { found } => write!(
+                f,
+                "the linked SQLite is {found}; Flatwater needs 3.51.3 or later, because earlier ones can corrupt a \
+                 WAL database (https://sqlite.org/wal.html#walresetbug)"
+            ),
+            Self::TextTooLong => f.write_str("the text is longer than 2 GiB"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+impl std::error::Error for SqliteError {}

@@ -1,0 +1,290 @@
+//! The callbacks SQLite makes into us: authorizer, busy handler, progress handler, commit hook and update hook.
+//!
+//! Owns: the state behind them, one `Hooks` per connection at a fixed address. Every callback runs on the thread that
+//! is inside a SQLite call on that connection, so the state needs no lock; `Cell`s keep it sound when a callback runs
+//! while its connection is borrowed. No panic crosses into C: each callback catches it and answers the safe way.
+//! Leaves out: deciding. What is allowed, how long to wait and when to stop is given by the engine.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use rusqlite::ffi;
+
+/// One thing a statement does, as SQLite's authorizer tells it while the statement is prepared.
+///
+/// The meaning of `first` and `second` depends on the action: <https://sqlite.org/c3ref/c_alter_table.html>.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AuthEvent {
+    /// One of SQLite's action codes, such as `rusqlite::ffi::SQLITE_INSERT`.
+    pub action: i32,
+    /// The first detail, often a table.
+    pub first: Option<Box<str>>,
+    /// The second detail, often a column.
+    pub second: Option<Box<str>>,
+    /// The schema: `main`, `temp` or an attached name.
+    pub database: Option<Box<str>>,
+    /// The innermost trigger or view on whose account this happens; `None` for the statement itself.
+    pub accessor: Option<Box<str>>,
+}
+
+/// What a judge says of an [`AuthEvent`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Go on.
+    Allow,
+    /// The statement fails to prepare with SQLITE_AUTH, before it has any effect.
+    Deny,
+}
+
+/// Decides what a text may do. A plain function: swapping it costs nothing, whereas installing another authorizer
+/// would expire every prepared statement (<https://sqlite.org/c3ref/set_authorizer.html>).
+pub type Judge = fn(&AuthEvent) -> Verdict;
+
+/// Asked from the progress handler while a statement runs.
+pub trait Interrupt: Send + Sync {
+    /// True if the statement is to end with SQLITE_INTERRUPT. Called about every 1,000 virtual machine steps.
+    fn should_stop(&self) -> bool;
+}
+
+/// What to do when a lock is held by somebody else: called with the number of earlier calls for this lock, true means
+/// try again. It may sleep; it must not use the connection (<https://sqlite.org/c3ref/busy_handler.html>).
+pub type Busy = Box<dyn FnMut(u32) -> bool + Send>;
+
+const PROGRESS_STEPS: c_int = 1000;
+
+/// The state behind the callbacks of one connection.
+pub(crate) struct Hooks {
+    judge: Cell<Judge>,
+    /// Filled only while we prepare a statement; a re-prepare inside a step is judged but not recorded.
+    recorded: RefCell<Option<Vec<AuthEvent>>>,
+    denied: RefCell<Option<AuthEvent>>,
+    busy: RefCell<Option<Busy>>,
+    armed: RefCell<Option<Arc<dyn Interrupt>>>,
+    progress_steps: Cell<c_int>,
+    watched_table: RefCell<Vec<u8>>,
+    inserted: Cell<bool>,
+    panicked: Cell<bool>,
+}
+
+/// The judge of a fresh connection: everything is allowed.
+fn allow_all(_: &AuthEvent) -> Verdict {
+    Verdict::Allow
+}
+
+impl Hooks {
+    pub(crate) fn new() -> Self {
+        Self {
+            judge: Cell::new(allow_all),
+            recorded: RefCell::new(None),
+            denied: RefCell::new(None),
+            busy: RefCell::new(None),
+            armed: RefCell::new(None),
+            progress_steps: Cell::new(PROGRESS_STEPS),
+            watched_table: RefCell::new(Vec::new()),
+            inserted: Cell::new(false),
+            panicked: Cell::new(false),
+        }
+    }
+
+    /// Registers the authorizer. Once per connection: a second time would expire its statements.
+    ///
+    /// # Safety
+    /// `db` is open and used by this thread only; `self` stays at its address until the connection is closed.
+    pub(crate) unsafe fn install_authorizer(&self, db: *mut ffi::sqlite3) {
+        // SAFETY: as the caller promises.
+        unsafe { ffi::sqlite3_set_authorizer(db, Some(on_authorize), self.as_context()) };
+    }
+
+    /// Registers everything else, and says whether all that can tell were still ours.
+    ///
+    /// # Safety
+    /// As for [`install_authorizer`](Self::install_authorizer).
+    pub(crate) unsafe fn install_handlers(&self, db: *mut ffi::sqlite3) -> bool {
+        let context = self.as_context();
+        // SAFETY: as the caller promises; the two hook setters answer the context registered before.
+        unsafe {
+            ffi::sqlite3_busy_handler(db, Some(on_busy), context);
+            ffi::sqlite3_progress_handler(db, 0, None, std::ptr::null_mut());
+            let commit = ffi::sqlite3_commit_hook(db, Some(on_commit), context);
+            let update = ffi::sqlite3_update_hook(db, Some(on_update), context);
+            commit == context && update == context
+        }
+    }
+
+    /// Turns the progress handler on for `interrupt`.
+    ///
+    /// # Safety
+    /// As for [`install_authorizer`](Self::install_authorizer).
+    pub(crate) unsafe fn arm(&self, db: *mut ffi::sqlite3, interrupt: Arc<dyn Interrupt>) {
+        *self.armed.borrow_mut() = Some(interrupt);
+        // SAFETY: as the caller promises.
+        unsafe { ffi::sqlite3_progress_handler(db, self.progress_steps.get(), Some(on_progress), self.as_context()) };
+    }
+
+    /// Turns the progress handler off.
+    ///
+    /// # Safety
+    /// As for [`install_authorizer`](Self::install_authorizer).
+    pub(crate) unsafe fn disarm(&self, db: *mut ffi::sqlite3) {
+        if self.armed.borrow_mut().take().is_some() {
+            // SAFETY: as the caller promises.
+            unsafe { ffi::sqlite3_progress_handler(db, 0, None, std::ptr::null_mut()) };
+        }
+    }
+
+    pub(crate) fn set_progress_steps(&self, steps: i32) {
+        self.progress_steps.set(steps.max(1));
+    }
+
+    pub(crate) fn set_judge(&self, judge: Judge) -> Judge {
+        self.judge.replace(judge)
+    }
+
+    pub(crate) fn set_busy(&self, busy: Option<Busy>) {
+        *self.busy.borrow_mut() = busy;
+    }
+
+    pub(crate) fn start_recording(&self) {
+        *self.recorded.borrow_mut() = Some(Vec::new());
+        *self.denied.borrow_mut() = None;
+    }
+
+    pub(crate) fn stop_recording(&self) -> Vec<AuthEvent> {
+        self.recorded.borrow_mut().take().unwrap_or_default()
+    }
+
+    pub(crate) fn take_denied(&self) -> Option<AuthEvent> {
+        self.denied.borrow_mut().take()
+    }
+
+    /// Starts to look for an insert into `table`, before a statement runs.
+    pub(crate) fn watch_inserts(&self, table: &str) {
+        let mut watched = self.watched_table.borrow_mut();
+        watched.clear();
+        watched.extend_from_slice(table.as_bytes());
+        self.inserted.set(false);
+    }
+
+    pub(crate) fn saw_insert(&self) -> bool {
+        self.inserted.get()
+    }
+
+    /// True once after a callback of the engine panicked.
+    pub(crate) fn take_panicked(&self) -> bool {
+        self.panicked.replace(false)
+    }
+
+    fn as_context(&self) -> *mut c_void {
+        std::ptr::from_ref(self).cast_mut().cast()
+    }
+
+    fn authorize(&self, event: AuthEvent) -> Verdict {
+        let verdict = (self.judge.get())(&event);
+        if verdict == Verdict::Deny && self.denied.borrow().is_none() {
+            *self.denied.borrow_mut() = Some(event.clone());
+        }
+        if let Some(recorded) = self.recorded.borrow_mut().as_mut() {
+            recorded.push(event);
+        }
+        verdict
+    }
+
+    fn guarded<T>(&self, otherwise: T, f: impl FnOnce() -> T) -> T {
+        catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
+            self.panicked.set(true);
+            otherwise
+        })
+    }
+}
+
+/// # Safety
+/// `context` is the address of the connection's `Hooks`, which outlives the connection.
+unsafe fn hooks<'a>(context: *mut c_void) -> &'a Hooks {
+    // SAFETY: as the caller promises; only shared references to it are ever made.
+    unsafe { &*context.cast::<Hooks>() }
+}
+
+/// # Safety
+/// `text` is null or a NUL-terminated string that lives for the call.
+unsafe fn owned(text: *const c_char) -> Option<Box<str>> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: not null, and NUL-terminated as the caller promises.
+    Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into())
+}
+
+unsafe extern "C" fn on_authorize(
+    context: *mut c_void,
+    action: c_int,
+    first: *const c_char,
+    second: *const c_char,
+    database: *const c_char,
+    accessor: *const c_char,
+) -> c_int {
+    // SAFETY: SQLite hands back the context we registered and strings that live for this call.
+    let hooks = unsafe { hooks(context) };
+    hooks.guarded(ffi::SQLITE_DENY, || {
+        // SAFETY: as above.
+        let event = unsafe {
+            AuthEvent {
+                action,
+                first: owned(first),
+                second: owned(second),
+                database: owned(database),
+                accessor: owned(accessor),
+            }
+        };
+        match hooks.authorize(event) {
+            Verdict::Allow => ffi::SQLITE_OK,
+            Verdict::Deny => ffi::SQLITE_DENY,
+        }
+    })
+}
+
+unsafe extern "C" fn on_busy(context: *mut c_void, calls: c_int) -> c_int {
+    // SAFETY: SQLite hands back the context we registered.
+    let hooks = unsafe { hooks(context) };
+    hooks.guarded(0, || {
+        let mut busy = hooks.busy.borrow_mut();
+        c_int::from(busy.as_mut().is_some_and(|again| again(calls.unsigned_abs())))
+    })
+}
+
+unsafe extern "C" fn on_progress(context: *mut c_void) -> c_int {
+    // SAFETY: SQLite hands back the context we registered.
+    let hooks = unsafe { hooks(context) };
+    hooks.guarded(1, || c_int::from(hooks.armed.borrow().as_ref().is_some_and(|i| i.should_stop())))
+}
+
+/// The last moment before the point of no return. An interrupt after it would report a failure of something that is
+/// committed, because SQLite asks the progress handler once more when a statement ends; so from here on it says no.
+unsafe extern "C" fn on_commit(context: *mut c_void) -> c_int {
+    // SAFETY: SQLite hands back the context we registered.
+    let hooks = unsafe { hooks(context) };
+    hooks.guarded(0, || {
+        *hooks.armed.borrow_mut() = None;
+        0
+    })
+}
+
+unsafe extern "C" fn on_update(
+    context: *mut c_void,
+    action: c_int,
+    _database: *const c_char,
+    table: *const c_char,
+    _rowid: ffi::sqlite3_int64,
+) {
+    if action != ffi::SQLITE_INSERT || table.is_null() {
+        return;
+    }
+    // SAFETY: SQLite hands back the context we registered and a table name that lives for this call.
+    let (hooks, table) = unsafe { (hooks(context), CStr::from_ptr(table)) };
+    hooks.guarded((), || {
+        if hooks.watched_table.borrow().eq_ignore_ascii_case(table.to_bytes()) {
+            hooks.inserted.set(true);
+        }
+    });
+}

@@ -1,0 +1,30 @@
+//! Floor 0 of [Flatwater](https://docs.rs/flatwater): one SQLite connection and what rusqlite cannot express of it.
+//!
+//! All `unsafe` of Flatwater lives in this crate. It has no threads, no policy and no SQL of users' needs: it prepares,
+//! binds, steps, asks the engine's judge and waits as it is told. Its API follows the engine's needs and is not stable.
+//!
+//! - `connection`: open, hooks, state, restoring after a closure of the user
+//! - `statement`: prepare, bind, the loop into a [`Sink`]
+//! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
+//! - `hooks`: the callbacks from C and the state behind them
+//! - `wal`: the wal-index header, checkpoints
+//! - `fault` (feature): failures on demand, for tests
+
+mod connection;
+mod control;
+mod error;
+#[cfg(all(feature = "fault", target_os = "linux"))]
+pub mod fault;
+mod hooks;
+mod sink;
+mod statement;
+mod wal;
+
+pub use connection::{Connection, from_rusqlite, has_nul};
+pub use control::Control;
+pub use error::{Error, Result, SqliteError};
+pub use hooks::{AuthEvent, Busy, Interrupt, Judge, Verdict};
+pub use rusqlite;
+pub use sink::{Discard, Flow, Sink};
+pub use statement::{Bindings, Prepared, StatementId};
+pub use wal::{CheckpointMode, Checkpointed, WalHeader};

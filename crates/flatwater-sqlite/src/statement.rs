@@ -1,0 +1,334 @@
+//! Prepared statements: prepare, bind, and the one loop that hands cells to a sink.
+//!
+//! Owns: the statement table inside a connection. Runs on the thread that has the connection. Invariants: a bound text
+//! or blob is never copied (SQLITE_STATIC) and is unbound before `run` returns or unwinds; a statement is reset when
+//! `run` is left, on every path. Leaves out: caching by text, and what the rows become.
+
+use std::ffi::{CStr, c_char, c_int};
+
+use rusqlite::ffi;
+use rusqlite::types::Value;
+
+use crate::connection::Connection;
+use crate::error::{Error, Result, SqliteError};
+use crate::hooks::AuthEvent;
+use crate::sink::{Flow, Sink};
+
+/// Names a statement of one connection. Using it on another connection, or after `finalize`, is an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatementId {
+    slot: u32,
+    generation: u32,
+}
+
+/// One place in the statement table. `raw` is null while the place is free.
+pub(crate) struct Slot {
+    raw: *mut ffi::sqlite3_stmt,
+    generation: u32,
+}
+
+impl Slot {
+    /// Ends the statement, if there is one, when its connection is about to close.
+    pub(crate) fn finalize(&self) {
+        // SAFETY: null is allowed; a statement in the table is alive, and the table is not used again.
+        unsafe { ffi::sqlite3_finalize(self.raw) };
+    }
+}
+
+/// What one `prepare` found out.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The statement.
+    pub id: StatementId,
+    /// Bytes of the text that the statement took; what follows is the rest of the text.
+    pub length: usize,
+    /// What the statement does, as the authorizer was told.
+    pub events: Vec<AuthEvent>,
+    /// Number of result columns; 0 for a statement that answers no rows.
+    pub columns: usize,
+    /// SQLite's own claim that the statement writes nothing. COMMIT, SAVEPOINT and ATTACH count as such: not for
+    /// routing (<https://sqlite.org/c3ref/stmt_readonly.html>).
+    pub readonly: bool,
+    /// EXPLAIN or EXPLAIN QUERY PLAN.
+    pub explain: bool,
+}
+
+/// The values for one run of a statement.
+#[derive(Debug, Clone, Copy)]
+pub enum Bindings<'a> {
+    /// In the order of the parameters, exactly as many as there are.
+    Positional(&'a [Value]),
+    /// By name, with or without the leading `:`, `@` or `$`; exactly the names of the statement.
+    Named(&'a [(Box<str>, Value)]),
+}
+
+impl Connection {
+    /// Prepares the first statement of `sql`, for keeping (SQLITE_PREPARE_PERSISTENT). `None` if there is only white
+    /// space and comments.
+    ///
+    /// # Errors
+    /// What SQLite answers, with the offset of the token it did not like.
+    pub fn prepare(&mut self, sql: &str) -> Result<Option<Prepared>> {
+        let bytes = c_int::try_from(sql.len()).map_err(|_| Error::TextTooLong)?;
+        let mut raw: *mut ffi::sqlite3_stmt = std::ptr::null_mut();
+        let mut tail: *const c_char = std::ptr::null();
+        self.hooks().start_recording();
+        // SAFETY: the connection is open and ours; `sql` has `bytes` bytes; both out-pointers live for the call.
+        let rc = unsafe {
+            ffi::sqlite3_prepare_v3(
+                self.raw(),
+                sql.as_ptr().cast(),
+                bytes,
+                ffi::SQLITE_PREPARE_PERSISTENT,
+                &raw mut raw,
+                &raw mut tail,
+            )
+        };
+        let events = self.hooks().stop_recording();
+        if rc != ffi::SQLITE_OK {
+            return Err(self.error(rc));
+        }
+        if raw.is_null() {
+            return Ok(None);
+        }
+        let length = (tail as usize).saturating_sub(sql.as_ptr() as usize).min(sql.len());
+        // SAFETY: `raw` was just prepared and is not null.
+        let (columns, readonly, explain) = unsafe {
+            (
+                ffi::sqlite3_column_count(raw),
+                ffi::sqlite3_stmt_readonly(raw) != 0,
+                ffi::sqlite3_stmt_isexplain(raw) != 0,
+            )
+        };
+        let id = self.keep(raw);
+        Ok(Some(Prepared { id, length, events, columns: columns.unsigned_abs() as usize, readonly, explain }))
+    }
+
+    /// Whether anything but white space and comments stands in `sql`. Nothing is kept and nothing runs.
+    #[must_use]
+    pub fn has_statement(&mut self, sql: &str) -> bool {
+        match self.prepare(sql) {
+            Ok(Some(prepared)) => {
+                self.finalize(prepared.id);
+                true
+            }
+            Ok(None) => false,
+            Err(_) => true,
+        }
+    }
+
+    fn keep(&mut self, raw: *mut ffi::sqlite3_stmt) -> StatementId {
+        if let Some(slot) = self.free.pop() {
+            let place = &mut self.slots[slot as usize];
+            place.raw = raw;
+            return StatementId { slot, generation: place.generation };
+        }
+        let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 statements fit into memory");
+        self.slots.push(Slot { raw, generation: 0 });
+        StatementId { slot, generation: 0 }
+    }
+
+    fn statement(&self, id: StatementId) -> Result<*mut ffi::sqlite3_stmt> {
+        match self.slots.get(id.slot as usize) {
+            Some(slot) if slot.generation == id.generation && !slot.raw.is_null() => Ok(slot.raw),
+            _ => Err(Error::StaleStatement),
+        }
+    }
+
+    /// Ends a statement. One that is already ended is left alone.
+    pub fn finalize(&mut self, id: StatementId) {
+        let Ok(raw) = self.statement(id) else { return };
+        let place = &mut self.slots[id.slot as usize];
+        place.raw = std::ptr::null_mut();
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(id.slot);
+        // SAFETY: `raw` is a statement of this connection that nothing refers to any more.
+        unsafe { ffi::sqlite3_finalize(raw) };
+    }
+
+    /// The names of the result columns, in order.
+    ///
+    /// # Errors
+    /// [`Error::StaleStatement`].
+    pub fn column_names(&self, id: StatementId) -> Result<Vec<Box<str>>> {
+        let raw = self.statement(id)?;
+        // SAFETY: the statement is alive; a name is NUL-terminated UTF-8 that lives until the next call on it.
+        let name = |column| unsafe {
+            let name = ffi::sqlite3_column_name(raw, column);
+            if name.is_null() { Box::from("") } else { CStr::from_ptr(name).to_string_lossy().into() }
+        };
+        // SAFETY: the statement is alive.
+        let columns = unsafe { ffi::sqlite3_column_count(raw) };
+        Ok((0..columns).map(name).collect())
+    }
+
+    /// How often SQLite prepared the statement again because the schema had changed
+    /// (<https://sqlite.org/c3ref/c_stmtstatus_counter.html#sqlitestmtstatusreprepare>).
+    #[must_use]
+    pub fn reprepares(&self, id: StatementId) -> u32 {
+        let Ok(raw) = self.statement(id) else { return 0 };
+        // SAFETY: the statement is alive.
+        unsafe { ffi::sqlite3_stmt_status(raw, ffi::SQLITE_STMTSTATUS_REPREPARE, 0) }.unsigned_abs()
+    }
+
+    /// Runs a statement to its end, or until the sink says stop. Blocks for as long as SQLite does.
+    ///
+    /// # Errors
+    /// Bindings that do not fit, before anything runs; then what SQLite answers.
+    pub fn run<S: Sink>(&mut self, id: StatementId, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
+        let raw = self.statement(id)?;
+        let mut running = Running { raw, borrows: false };
+        running.bind(bindings)?;
+        loop {
+            // SAFETY: the statement is alive and only ours.
+            match unsafe { ffi::sqlite3_step(raw) } {
+                ffi::SQLITE_ROW => {
+                    running.read_row(sink)?;
+                    if sink.row_done() == Flow::Stop {
+                        return Ok(());
+                    }
+                }
+                ffi::SQLITE_DONE => return Ok(()),
+                code => return Err(self.error(code)),
+            }
+        }
+    }
+}
+
+/// A statement between bind and reset. Dropping it resets and unbinds, so that no borrowed value is left behind.
+struct Running {
+    raw: *mut ffi::sqlite3_stmt,
+    borrows: bool,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // SAFETY: the statement is alive: the connection, which owns it, is borrowed for as long as `Running` lives.
+        unsafe {
+            ffi::sqlite3_reset(self.raw);
+            if self.borrows {
+                ffi::sqlite3_clear_bindings(self.raw);
+            }
+        }
+    }
+}
+
+impl Running {
+    fn bind(&mut self, bindings: Bindings<'_>) -> Result<()> {
+        // SAFETY: the statement is alive.
+        let expected = unsafe { ffi::sqlite3_bind_parameter_count(self.raw) }.unsigned_abs() as usize;
+        match bindings {
+            Bindings::Positional(values) => {
+                if values.len() != expected {
+                    return Err(Error::ParameterCount { expected, given: values.len() });
+                }
+                for (index, value) in (1..).zip(values) {
+                    self.bind_one(index, value)?;
+                }
+            }
+            Bindings::Named(pairs) => self.bind_named(expected, pairs)?,
+        }
+        Ok(())
+    }
+
+    fn bind_named(&mut self, expected: usize, pairs: &[(Box<str>, Value)]) -> Result<()> {
+        let names: Vec<String> = (1..=expected).map(|index| self.parameter_name(index)).collect();
+        let mut bound = vec![false; expected];
+        for (given, value) in pairs {
+            let position = names.iter().position(|name| {
+                !name.starts_with('?') && (**name == **given || name.get(1..) == Some(&**given))
+            });
+            let Some(position) = position else {
+                let known = names.into_iter().filter(|name| !name.starts_with('?')).collect();
+                return Err(Error::UnknownParameter { name: given.to_string(), known });
+            };
+            bound[position] = true;
+            self.bind_one(c_int::try_from(position + 1).unwrap_or(c_int::MAX), value)?;
+        }
+        match bound.iter().position(|bound| !bound) {
+            Some(missing) => Err(Error::MissingParameter { name: names[missing].clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The name with its prefix, or `?N`.
+    fn parameter_name(&self, index: usize) -> String {
+        let number = c_int::try_from(index).unwrap_or(c_int::MAX);
+        // SAFETY: the statement is alive; the name is null or NUL-terminated and lives as long as it.
+        unsafe {
+            let name = ffi::sqlite3_bind_parameter_name(self.raw, number);
+            if name.is_null() { format!("?{index}") } else { CStr::from_ptr(name).to_string_lossy().into_owned() }
+        }
+    }
+
+    fn bind_one(&mut self, index: c_int, value: &Value) -> Result<()> {
+        // SAFETY: the statement is alive and not stepped. Texts and blobs are not copied: they are borrowed from the
+        // caller of `run` until it returns, and `Drop` unbinds them before that.
+        let rc = unsafe {
+            match value {
+                Value::Null => ffi::sqlite3_bind_null(self.raw, index),
+                Value::Integer(value) => ffi::sqlite3_bind_int64(self.raw, index, *value),
+                Value::Real(value) => ffi::sqlite3_bind_double(self.raw, index, *value),
+                Value::Text(text) => {
+                    self.borrows = true;
+                    let utf8 = u8::try_from(ffi::SQLITE_UTF8).unwrap_or(1);
+                    let (at, bytes) = (text.as_ptr().cast(), text.len() as u64);
+                    ffi::sqlite3_bind_text64(self.raw, index, at, bytes, ffi::SQLITE_STATIC(), utf8)
+                }
+                Value::Blob(blob) if blob.is_empty() => ffi::sqlite3_bind_zeroblob(self.raw, index, 0),
+                Value::Blob(blob) => {
+                    self.borrows = true;
+                    let (at, bytes) = (blob.as_ptr().cast(), blob.len() as u64);
+                    ffi::sqlite3_bind_blob64(self.raw, index, at, bytes, ffi::SQLITE_STATIC())
+                }
+            }
+        };
+        if rc == ffi::SQLITE_OK { Ok(()) } else { Err(self.error(rc)) }
+    }
+
+    #[inline]
+    fn read_row<S: Sink>(&self, sink: &mut S) -> Result<()> {
+        // SAFETY: the statement stands on a row, so its columns can be read; the bytes of a text or blob live until
+        // the next step, and the sink gets them for one call only. The text comes first, then its length.
+        unsafe {
+            let columns = ffi::sqlite3_data_count(self.raw);
+            for column in 0..columns {
+                match ffi::sqlite3_column_type(self.raw, column) {
+                    ffi::SQLITE_INTEGER => sink.integer(ffi::sqlite3_column_int64(self.raw, column)),
+                    ffi::SQLITE_FLOAT => sink.real(ffi::sqlite3_column_double(self.raw, column)),
+                    ffi::SQLITE_TEXT => {
+                        let at = ffi::sqlite3_column_text(self.raw, column);
+                        sink.text(self.bytes(at, column)?);
+                    }
+                    ffi::SQLITE_BLOB => {
+                        let at = ffi::sqlite3_column_blob(self.raw, column);
+                        sink.blob(self.bytes(at.cast(), column)?);
+                    }
+                    _ => sink.null(),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// `at` is what SQLite just answered for `column` of the current row.
+    unsafe fn bytes(&self, at: *const u8, column: c_int) -> Result<&[u8]> {
+        // SAFETY: the statement stands on a row; `at` points to as many bytes as SQLite says.
+        unsafe {
+            let length = ffi::sqlite3_column_bytes(self.raw, column).unsigned_abs() as usize;
+            if !at.is_null() {
+                return Ok(std::slice::from_raw_parts(at, length));
+            }
+            if ffi::sqlite3_errcode(ffi::sqlite3_db_handle(self.raw)) == ffi::SQLITE_NOMEM {
+                return Err(self.error(ffi::SQLITE_NOMEM));
+            }
+            Ok(&[])
+        }
+    }
+
+    fn error(&self, code: c_int) -> Error {
+        // SAFETY: the statement is alive, so its connection is open, and it is ours.
+        unsafe { SqliteError::of(ffi::sqlite3_db_handle(self.raw), code) }.into()
+    }
+}

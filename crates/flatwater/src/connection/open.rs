@@ -1,0 +1,221 @@
+//! Opening one connection, in the one order that works, and checking it after a closure of the user.
+//!
+//! Owns: the order, and the pragmas each role gets. Runs on a thread that may block. Invariants: nothing of the user
+//! runs before the settings hold; the WAL switch is read back; a connection that a closure left unlike it was is never
+//! used again. Leaves out: who the connection is for, threads.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::{Busy, Connection as Sqlite, Control, StatementId, has_nul};
+use rusqlite::{OpenFlags, ffi};
+
+use super::judge;
+use super::statements::Statements;
+use crate::types::error::{Error, Kind, Result};
+use crate::types::options::{Durability, Options};
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Writer,
+    Reader,
+}
+
+/// A connection with its statements, its transaction control and the settings it was opened with.
+pub(crate) struct Connection {
+    pub(crate) sqlite: Sqlite,
+    pub(crate) statements: Statements,
+    pub(crate) control: Control,
+    cookie: StatementId,
+    foreign_keys: bool,
+    /// `PRAGMA wal_autocheckpoint` as it was set at open; a closure may have changed it.
+    autocheckpoint: i64,
+}
+
+impl Connection {
+    /// Opens one. Blocks on the file system and, as `busy` says, on locks.
+    pub(crate) fn open(options: &Options, role: Role, busy: Busy) -> Result<Self> {
+        check_path(options)?;
+        let mut sqlite = Sqlite::open(&options.path, flags(options, role)).map_err(|e| cannot_open(e.into(), options))?;
+        sqlite.set_busy(Some(busy));
+        if role == Role::Writer && sqlite.is_read_only() {
+            return Err(Error::new(Kind::Open, format!("{} cannot be written", options.path.display()))
+                .hint("check the permissions of the file, or open it with `Options::read_only`")
+                .in_operation("open"));
+        }
+        prepare_file(&mut sqlite, options, role).map_err(|e| cannot_open(e, options))?;
+        apply_settings(&sqlite, options, role).map_err(|e| cannot_open(e, options))?;
+        Self::from_sqlite(sqlite, options).map_err(|e| cannot_open(e, options))
+    }
+
+    fn from_sqlite(mut sqlite: Sqlite, options: &Options) -> Result<Self> {
+        let control = Control::prepare(&mut sqlite)?;
+        let cookie = sqlite.prepare("PRAGMA main.schema_version")?.map(|prepared| prepared.id);
+        let cookie = cookie.ok_or_else(|| Error::new(Kind::Open, "PRAGMA schema_version cannot be prepared"))?;
+        sqlite.set_judge(judge::trusted);
+        let autocheckpoint = autocheckpoint(&sqlite)?;
+        Ok(Self {
+            sqlite,
+            statements: Statements::new(options.statement_cache),
+            control,
+            cookie,
+            foreign_keys: options.foreign_keys,
+            autocheckpoint,
+        })
+    }
+
+    /// The schema cookie, in the transaction that is open or in one of its own.
+    pub(crate) fn schema_cookie(&mut self) -> Result<i64> {
+        let mut cookie = OneInteger(0);
+        self.sqlite.run(self.cookie, flatwater_sqlite::Bindings::Positional(&[]), &mut cookie)?;
+        Ok(cookie.0)
+    }
+
+    /// After a closure of the user: puts the handlers back and tells whether the connection may be used again.
+    pub(crate) fn restore_after_closure(&mut self, busy: Busy) -> bool {
+        self.sqlite.set_judge(judge::trusted);
+        self.sqlite.set_busy(Some(busy));
+        let foreign_keys = self
+            .sqlite
+            .rusqlite()
+            .db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY)
+            .is_ok_and(|on| on == self.foreign_keys);
+        self.sqlite.restore_after_closure()
+            && foreign_keys
+            && autocheckpoint(&self.sqlite).is_ok_and(|now| now == self.autocheckpoint)
+    }
+}
+
+fn autocheckpoint(sqlite: &Sqlite) -> Result<i64> {
+    Ok(sqlite.rusqlite().query_row("PRAGMA wal_autocheckpoint", [], |row| row.get(0))?)
+}
+
+fn flags(options: &Options, role: Role) -> OpenFlags {
+    match role {
+        Role::Reader => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        Role::Writer if options.create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+        Role::Writer => OpenFlags::SQLITE_OPEN_READ_WRITE,
+    }
+}
+
+/// Refuses paths for which SQLite has no good sentence.
+fn check_path(options: &Options) -> Result<()> {
+    let path: &Path = &options.path;
+    let refuse = |sentence: String, hint: &'static str| {
+        Err(Error::new(Kind::Open, sentence).hint(hint).in_operation("open"))
+    };
+    if options.is_memory() {
+        return Ok(());
+    }
+    if has_nul(path) {
+        return refuse("the path has a NUL byte".into(), "a path ends at a NUL, so another file would be opened");
+    }
+    if path.is_dir() {
+        return refuse(format!("{} is a directory", path.display()), "name a file in it");
+    }
+    if !path.exists() {
+        if options.read_only || !options.create {
+            return refuse(format!("{} does not exist", path.display()), "open it without `read_only` and with `create`");
+        }
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty())
+            && !parent.is_dir()
+        {
+            return refuse(format!("the directory {} does not exist", parent.display()), "create it first");
+        }
+    }
+    Ok(())
+}
+
+/// The first reads of the file. A writer switches it to WAL, which lasts, unless it is so already.
+fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<()> {
+    let mode = sqlite.read_journal_mode()?;
+    if role == Role::Writer && !options.is_memory() && !mode.eq_ignore_ascii_case("wal") {
+        switch_to_wal(sqlite, options)?;
+    }
+    // Reads the schema: an unreadable file fails here and not in the first call.
+    sqlite.execute_batch("SELECT 1 FROM main.sqlite_schema LIMIT 1")?;
+    Ok(())
+}
+
+/// Switching does not always ask the busy handler: when several processes open a new file at once, all but one are told
+/// BUSY at once. So it is tried again here until the lock wait ends.
+fn switch_to_wal(sqlite: &mut Sqlite, options: &Options) -> Result<()> {
+    let deadline = Instant::now() + options.lock_wait;
+    loop {
+        let switched: rusqlite::Result<String> =
+            sqlite.rusqlite().query_row("PRAGMA main.journal_mode = wal", [], |row| row.get(0));
+        match switched {
+            Ok(_) => break,
+            Err(e) if e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(e) => return Err(e.into()),
+        }
+    }
+    let mode = sqlite.read_journal_mode()?;
+    if mode.eq_ignore_ascii_case("wal") {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Open, format!("the database stays in journal mode {mode} and cannot be switched to WAL"))
+        .hint("WAL needs a local file system with shared memory (https://sqlite.org/wal.html)"))
+}
+
+fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> {
+    let synchronous = match options.durability {
+        Durability::Normal => "NORMAL",
+        Durability::Full => "FULL",
+    };
+    let cache_bytes = match role {
+        Role::Writer => options.writer_cache_bytes,
+        Role::Reader => options.reader_cache_bytes,
+    };
+    let spill = if role == Role::Writer { "PRAGMA cache_spill = OFF;" } else { "" };
+    sqlite.execute_batch(&format!(
+        "PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = {}; PRAGMA temp_store = MEMORY;
+         PRAGMA mmap_size = {}; PRAGMA cache_size = -{}; {spill}",
+        u8::from(options.foreign_keys),
+        options.mmap_bytes,
+        cache_bytes.div_ceil(1024).max(1),
+    ))?;
+    for (name, path) in &options.attach {
+        let path = path.to_string_lossy();
+        sqlite.rusqlite().execute("ATTACH ?1 AS ?2", (&*path, name)).map_err(|e| {
+            Error::from(e).with_message(format!("{path} cannot be attached as {name:?}"))
+        })?;
+    }
+    Ok(())
+}
+
+fn cannot_open(error: Error, options: &Options) -> Error {
+    let code = error.sqlite_code().unwrap_or(0) & 0xff;
+    let error = error.in_operation("open");
+    match code {
+        ffi::SQLITE_NOTADB => error
+            .with_kind(Kind::Open)
+            .with_message(format!("{} is not a SQLite database", options.path.display()))
+            .hint("check the path; an encrypted database looks like this too"),
+        ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM => error
+            .with_kind(Kind::Open)
+            .hint("the directory must be writable too: the -wal and -shm files lie beside the database"),
+        ffi::SQLITE_BUSY => error,
+        _ if error.kind() == Kind::Misuse => error.with_kind(Kind::Open),
+        _ => error,
+    }
+}
+
+/// Takes the one integer of a one-row, one-column answer.
+struct OneInteger(i64);
+
+impl flatwater_sqlite::Sink for OneInteger {
+    fn null(&mut self) {}
+    fn integer(&mut self, value: i64) {
+        self.0 = value;
+    }
+    fn real(&mut self, _: f64) {}
+    fn text(&mut self, _: &[u8]) {}
+    fn blob(&mut self, _: &[u8]) {}
+    fn row_done(&mut self) -> flatwater_sqlite::Flow {
+        flatwater_sqlite::Flow::Continue
+    }
+}

@@ -1,0 +1,74 @@
+//! PRAGMAs by what they touch. Pure.
+//!
+//! Owns: the table of known PRAGMAs (<https://sqlite.org/pragma.html>). A PRAGMA either answers (any connection will
+//! do), changes the state of the database (the writer's work), or changes the state of one connection, which nobody
+//! but the options may, since a caller does not know which connection serves it.
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pragma {
+    Answer,
+    DatabaseState,
+    /// With the way to get what is wanted.
+    ConnectionState(&'static str),
+    Unknown,
+}
+
+const IN_OPTIONS: &str = "set it in the options";
+
+/// The class of `PRAGMA name` or, with an argument, of `PRAGMA name = argument`.
+pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
+    let name = name.to_ascii_lowercase();
+    match name.as_str() {
+        "table_info" | "table_xinfo" | "table_list" | "index_list" | "index_info" | "index_xinfo"
+        | "foreign_key_list" | "foreign_key_check" | "integrity_check" | "quick_check" | "database_list"
+        | "collation_list" | "function_list" | "module_list" | "pragma_list" | "compile_options" | "data_version"
+        | "freelist_count" | "page_count" => Pragma::Answer,
+        "incremental_vacuum" | "optimize" | "wal_checkpoint" => Pragma::DatabaseState,
+        "user_version" | "application_id" | "schema_version" | "auto_vacuum" | "page_size" | "encoding" => {
+            if has_argument { Pragma::DatabaseState } else { Pragma::Answer }
+        }
+        "shrink_memory" => Pragma::ConnectionState("Flatwater's connections come and go by themselves"),
+        "case_sensitive_like" => Pragma::ConnectionState("write the comparison into the SQL, for example with GLOB"),
+        "foreign_keys" | "synchronous" | "cache_size" | "mmap_size" | "busy_timeout" | "journal_mode"
+        | "journal_size_limit" | "wal_autocheckpoint" | "query_only" | "temp_store" | "cache_spill" | "locking_mode"
+        | "defer_foreign_keys" | "recursive_triggers" | "secure_delete" | "automatic_index" | "threads"
+        | "trusted_schema" | "cell_size_check" | "checkpoint_fullfsync" | "fullfsync" | "ignore_check_constraints"
+        | "legacy_alter_table" | "legacy_file_format" | "max_page_count" | "read_uncommitted"
+        | "reverse_unordered_selects" | "soft_heap_limit" | "hard_heap_limit" | "analysis_limit"
+        | "writable_schema" | "temp_store_directory" | "data_store_directory" | "empty_result_callbacks"
+        | "full_column_names" | "short_column_names" | "count_changes" | "default_cache_size" => {
+            if has_argument { Pragma::ConnectionState(advice(&name)) } else { Pragma::Answer }
+        }
+        _ => Pragma::Unknown,
+    }
+}
+
+fn advice(name: &str) -> &'static str {
+    match name {
+        "foreign_keys" => "set it in the options: `Options::foreign_keys`",
+        "synchronous" => "set it in the options: `Options::durability`",
+        "cache_size" => "set it in the options: `Options::writer_cache_bytes` and `Options::reader_cache_bytes`",
+        "mmap_size" => "set it in the options: `Options::mmap_bytes`",
+        "busy_timeout" => "set it in the options: `Options::lock_wait`",
+        "query_only" => "set it in the options: `Options::read_only`",
+        "journal_mode" => "Flatwater keeps the database in WAL mode",
+        "defer_foreign_keys" => "declare the foreign key DEFERRABLE INITIALLY DEFERRED",
+        _ => IN_OPTIONS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pragma_is_an_answer_or_state_of_the_database_or_of_the_connection() {
+        assert_eq!(class("table_info", true), Pragma::Answer);
+        assert_eq!(class("User_Version", false), Pragma::Answer);
+        assert_eq!(class("user_version", true), Pragma::DatabaseState);
+        assert_eq!(class("wal_checkpoint", false), Pragma::DatabaseState);
+        assert_eq!(class("foreign_keys", false), Pragma::Answer);
+        assert!(matches!(class("foreign_keys", true), Pragma::ConnectionState(hint) if hint.contains("foreign_keys")));
+        assert_eq!(class("no_such_pragma", false), Pragma::Unknown);
+    }
+}

@@ -1,0 +1,167 @@
+//! Preparing a text on a connection and running it: what it changed, what it answered, how its failure reads.
+//!
+//! Owns: the step from a text to a result on one connection, and the words of its errors. Runs on the thread that has
+//! the connection. Invariant: a text is judged before it has any effect. Leaves out: transactions, groups, and where
+//! rows go.
+
+use std::sync::Arc;
+
+use flatwater_sqlite::{Discard, Judge, Sink};
+
+use super::catalogue::Text;
+use super::class::{Class, Schema, classify};
+use super::judge;
+use super::open::Connection;
+use super::statements::Ready;
+use crate::types::error::{Error, Result};
+use crate::types::executed::Executed;
+use crate::types::params::Params;
+
+impl Connection {
+    /// The statement of `text`, prepared now if it is not yet. A text of several statements is refused.
+    pub(crate) fn ready(&mut self, text: &Arc<Text>, judge: Judge, schema: &impl Schema) -> Result<Ready> {
+        if let Some(ready) = self.statements.find(&mut self.sqlite, text) {
+            return Ok(ready);
+        }
+        let (ready, length) = self.prepare_first(text, &text.sql, judge, schema)?.ok_or_else(|| {
+            Error::misuse("there is no statement in the SQL").with_sql(&text.sql)
+        })?;
+        if self.sqlite.has_statement(&text.sql[length..]) {
+            self.sqlite.finalize(ready.id);
+            return Err(Error::misuse("there are several statements in the SQL, and one is expected")
+                .hint("use `execute_script`, or `batch` if they have parameters")
+                .with_sql(&text.sql));
+        }
+        if text.is_kept() {
+            self.statements.keep(&mut self.sqlite, ready.clone());
+        }
+        Ok(ready)
+    }
+
+    /// Gives back what `ready` gave out: ends a statement that is not kept.
+    pub(crate) fn done_with(&mut self, ready: &Ready) {
+        if !ready.text.is_kept() {
+            self.sqlite.finalize(ready.id);
+        }
+    }
+
+    /// Prepares the first statement of `sql`, and answers how many bytes of it that took.
+    pub(crate) fn prepare_first(
+        &mut self,
+        text: &Arc<Text>,
+        sql: &str,
+        judge: Judge,
+        schema: &impl Schema,
+    ) -> Result<Option<(Ready, usize)>> {
+        if sql.contains('\0') {
+            return Err(Error::misuse("the SQL has a NUL byte").hint("bind the value instead").with_sql(sql));
+        }
+        let before = self.sqlite.set_judge(judge);
+        let prepared = self.sqlite.prepare(sql);
+        self.sqlite.set_judge(before);
+        let prepared = match prepared {
+            Ok(Some(prepared)) => prepared,
+            Ok(None) => return Ok(None),
+            Err(error) => return Err(self.explain_prepare(error, sql)),
+        };
+        let class: Arc<Class> = classify(&sql[..prepared.length], &prepared, schema).into();
+        let names = self.sqlite.column_names(prepared.id)?.into();
+        Ok(Some((Ready { id: prepared.id, class, names, text: text.clone() }, prepared.length)))
+    }
+
+    /// Runs a statement to its end.
+    pub(crate) fn run<S: Sink>(&mut self, ready: &Ready, params: &Params, sink: &mut S) -> Result<Executed> {
+        let rowid_before = self.sqlite.last_insert_rowid();
+        if let Some(table) = &ready.class.inserts_into {
+            self.sqlite.watch_inserts(table);
+        }
+        self.sqlite.run(ready.id, params.bindings(), sink).map_err(|e| explain_run(e, ready, params))?;
+        if !ready.class.changes_rows {
+            return Ok(Executed::default());
+        }
+        let rowid = self.sqlite.last_insert_rowid();
+        let inserted = ready.class.inserts_into.is_some() && (self.sqlite.saw_insert() || rowid != rowid_before);
+        Ok(Executed { changes: self.sqlite.changes(), last_insert_rowid: inserted.then_some(rowid) })
+    }
+
+    /// Runs a statement once per row, and adds up what it changed.
+    pub(crate) fn run_many(&mut self, ready: &Ready, rows: &[Params]) -> Result<u64> {
+        let mut changes = 0;
+        for params in rows {
+            self.sqlite.run(ready.id, params.bindings(), &mut Discard).map_err(|e| explain_run(e, ready, params))?;
+            if ready.class.changes_rows {
+                changes += self.sqlite.changes();
+            }
+        }
+        Ok(changes)
+    }
+
+    #[cold]
+    fn explain_prepare(&mut self, error: flatwater_sqlite::Error, sql: &str) -> Error {
+        if let Some(denied) = self.sqlite.take_denied() {
+            return judge::refusal(&denied).with_sql(sql);
+        }
+        let mut error = Error::from(error).with_sql(sql);
+        if let Some(wanted) = error.message().strip_prefix("no such table: ")
+            && let Some(nearest) = self.nearest_table(wanted)
+        {
+            error = error.hint(format!("there is a table {nearest}"));
+        }
+        error
+    }
+
+    /// The table whose name is most like `wanted`, if one is.
+    fn nearest_table(&mut self, wanted: &str) -> Option<String> {
+        let sqlite = self.sqlite.rusqlite();
+        let mut statement =
+            sqlite.prepare("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') LIMIT 1000").ok()?;
+        let names = statement.query_map([], |row| row.get::<_, String>(0)).ok()?;
+        let wanted = wanted.rsplit('.').next().unwrap_or(wanted).to_lowercase();
+        names
+            .flatten()
+            .map(|name| (strsim::damerau_levenshtein(&name.to_lowercase(), &wanted), name))
+            .filter(|(distance, _)| *distance <= 2.max(wanted.len() / 3))
+            .min()
+            .map(|(_, name)| name)
+    }
+}
+
+#[cold]
+fn explain_run(error: flatwater_sqlite::Error, ready: &Ready, params: &Params) -> Error {
+    let mut error = Error::from(error).with_sql(&ready.text.sql);
+    // Functions and virtual tables may quote what they were given.
+    if let Some(hidden) = hide_values(error.message(), &ready.text.sql, params) {
+        error = error.with_message(hidden);
+    }
+    error
+}
+
+/// The message without fragments of bound texts, or `None` if it has none. Fragments are what stands in quotes and what
+/// follows the last colon; what is part of the SQL itself may be shown.
+fn hide_values(message: &str, sql: &str, params: &Params) -> Option<String> {
+    let secret = |fragment: &str| !fragment.is_empty() && params.reveals(fragment) && !sql.contains(fragment);
+    let mut hidden = message.to_owned();
+    let quoted = message.split('"').skip(1).step_by(2);
+    let last = message.rsplit_once(": ").map(|(_, last)| last);
+    for fragment in quoted.chain(last).filter(|fragment| secret(fragment)) {
+        hidden = hidden.replace(fragment, "(a bound value)");
+    }
+    (hidden != message).then_some(hidden)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_lose_what_was_bound_and_keep_what_stands_in_the_sql() {
+        let params = crate::params!["secret AND", "name"].unwrap();
+        let hide = |message, sql| hide_values(message, sql, &params);
+        assert_eq!(
+            hide("fts5: syntax error near \"AND\"", "SELECT * FROM f(?)").unwrap(),
+            "fts5: syntax error near \"(a bound value)\""
+        );
+        assert_eq!(hide("no such column: secret", "SELECT 1").unwrap(), "no such column: (a bound value)");
+        assert_eq!(hide("UNIQUE constraint failed: t.name", "INSERT INTO t (name) VALUES (?)"), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! Words in SQL that change what a failed statement leaves behind. Pure.
+//!
+//! Owns: just enough of SQLite's tokens to skip strings, quoted names and comments (<https://sqlite.org/lang_keywords.html>).
+//! Leaves out: everything a parser knows. It may see a conflict clause where there is none, which costs speed only.
+
+/// True if the text has a conflict clause or RAISE that ends a statement without undoing it (FAIL), or ends the whole
+/// transaction (ROLLBACK).
+pub(crate) fn has_hostile_conflict_clause(sql: &str) -> bool {
+    let mut before = "";
+    let mut before_that = "";
+    for word in words(sql) {
+        let hostile = word.eq_ignore_ascii_case("FAIL") || word.eq_ignore_ascii_case("ROLLBACK");
+        let is_clause = before.eq_ignore_ascii_case("OR") || before.eq_ignore_ascii_case("CONFLICT");
+        let is_raise = before == "(" && before_that.eq_ignore_ascii_case("RAISE");
+        if hostile && (is_clause || is_raise) {
+            return true;
+        }
+        before_that = before;
+        before = word;
+    }
+    false
+}
+
+/// Words and single other characters, without white space, comments, strings and quoted names.
+fn words(sql: &str) -> impl Iterator<Item = &str> {
+    let mut rest = sql;
+    std::iter::from_fn(move || {
+        loop {
+            rest = rest.trim_start();
+            let first = rest.chars().next()?;
+            let length = match first {
+                '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
+                '/' if rest.starts_with("/*") => rest[2..].find("*/").map_or(rest.len(), |end| end + 4),
+                '\'' | '"' | '`' => 1 + rest[1..].find(first).map_or(rest.len() - 1, |end| end + 1),
+                '[' => rest.find(']').map_or(rest.len(), |end| end + 1),
+                c if is_word(c) => {
+                    let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+                    let (word, tail) = rest.split_at(end);
+                    rest = tail;
+                    return Some(word);
+                }
+                c => {
+                    let (other, tail) = rest.split_at(c.len_utf8());
+                    rest = tail;
+                    return Some(other);
+                }
+            };
+            rest = &rest[length..];
+        }
+    })
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conflict_clauses_that_do_not_undo_are_found() {
+        for sql in [
+            "INSERT OR FAIL INTO t VALUES (1)",
+            "update or /* really */ rollback t set a = 1",
+            "CREATE TABLE t (a UNIQUE ON CONFLICT FAIL)",
+            "CREATE TRIGGER x BEFORE INSERT ON t BEGIN SELECT RAISE ( FAIL , 'no'); END",
+            "INSERT OR -- comment\n FAIL INTO t VALUES (1)",
+        ] {
+            assert!(has_hostile_conflict_clause(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn words_in_strings_names_and_comments_do_not_count() {
+        for sql in [
+            "INSERT INTO t VALUES ('x or fail')",
+            "SELECT fail FROM t WHERE a = 1 OR \"fail\" = 2",
+            "SELECT 1 -- or fail",
+            "SELECT 'it''s' /* or fail",
+            "INSERT OR REPLACE INTO fail VALUES (1)",
+            "SELECT [or fail",
+            "INSERT OR ABORT INTO t VALUES (1)",
+        ] {
+            assert!(!has_hostile_conflict_clause(sql), "{sql}");
+        }
+    }
+}

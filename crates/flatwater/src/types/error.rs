@@ -1,0 +1,393 @@
+//! The one error type of Flatwater.
+//!
+//! Owns: kinds, the text a person reads, and how SQLite's codes become kinds. Invariant: a bound value is never part
+//! of an error; the SQL is, shortened. Leaves out: the conversion per place of origin, which stays with its place.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use flatwater_sqlite::SqliteError;
+use rusqlite::ffi;
+
+/// The result of a Flatwater call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What sort of failure it is. Stable: a new SQLite code gets one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The database could not be opened.
+    Open,
+    /// SQLite refused the SQL or a value in it.
+    Sql,
+    /// A UNIQUE, NOT NULL, CHECK, PRIMARY KEY or FOREIGN KEY constraint.
+    Constraint,
+    /// Somebody else held a lock for longer than the lock wait.
+    Busy,
+    /// The call's deadline passed, or a transaction was idle for too long.
+    Timeout,
+    /// The caller gave up.
+    Cancelled,
+    /// The disk or the database is full.
+    Full,
+    /// The file system failed.
+    Io,
+    /// The file is damaged.
+    Corrupt,
+    /// The database is closed.
+    Closed,
+    /// Too much is waiting.
+    Overloaded,
+    /// The call cannot be right, whatever the database holds.
+    Misuse,
+    /// A COMMIT failed and it cannot be known whether it will be found after a restart.
+    CommitUnknown,
+    /// A remote backend failed.
+    Remote,
+}
+
+impl Kind {
+    /// The kind's name in lower case, as logs and metrics use it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Sql => "sql",
+            Self::Constraint => "constraint",
+            Self::Busy => "busy",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Full => "full",
+            Self::Io => "io",
+            Self::Corrupt => "corrupt",
+            Self::Closed => "closed",
+            Self::Overloaded => "overloaded",
+            Self::Misuse => "misuse",
+            Self::CommitUnknown => "commit_unknown",
+            Self::Remote => "remote",
+        }
+    }
+}
+
+/// Whether the work of a call that timed out was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Applied {
+    /// Nothing of it was done.
+    No,
+    /// It was done.
+    Yes,
+    /// It cannot be known.
+    Unknown,
+}
+
+/// Why a call failed: a [`Kind`], SQLite's code, the operation, the SQL and what to do.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Inner {
+    kind: Kind,
+    message: Cow<'static, str>,
+    code: Option<i32>,
+    operation: Option<&'static str>,
+    sql: Option<Box<str>>,
+    offset: Option<usize>,
+    hint: Option<Cow<'static, str>>,
+    applied: Option<Applied>,
+}
+
+/// SQL in an error is cut to this many bytes.
+const SQL_SHOWN_BYTES: usize = 200;
+
+impl Error {
+    #[cold]
+    pub(crate) fn new(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            code: None,
+            operation: None,
+            sql: None,
+            offset: None,
+            hint: None,
+            applied: None,
+        }))
+    }
+
+    #[cold]
+    pub(crate) fn misuse(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Kind::Misuse, message)
+    }
+
+    #[cold]
+    pub(crate) fn closed() -> Self {
+        Self::new(Kind::Closed, "the database is closed")
+    }
+
+    #[cold]
+    pub(crate) fn timeout(message: impl Into<Cow<'static, str>>, applied: Applied) -> Self {
+        let mut error = Self::new(Kind::Timeout, message);
+        error.0.applied = Some(applied);
+        error
+    }
+
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.0.hint.get_or_insert(hint.into());
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn in_operation(mut self, operation: &'static str) -> Self {
+        self.0.operation.get_or_insert(operation);
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn with_sql(mut self, sql: &str) -> Self {
+        self.0.sql.get_or_insert_with(|| shorten(sql).into());
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn with_kind(mut self, kind: Kind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn with_message(mut self, message: String) -> Self {
+        self.0.message = message.into();
+        self
+    }
+
+    /// What sort of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// SQLite's extended result code, if SQLite spoke (<https://sqlite.org/rescode.html>).
+    #[must_use]
+    pub fn sqlite_code(&self) -> Option<i32> {
+        self.0.code
+    }
+
+    /// The name of [`sqlite_code`](Self::sqlite_code), such as `SQLITE_CONSTRAINT_UNIQUE`.
+    #[must_use]
+    pub fn sqlite_name(&self) -> Option<&'static str> {
+        self.0.code.map(code_name)
+    }
+
+    /// The message alone, without SQL and hint.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The call that failed, such as `execute`.
+    #[must_use]
+    pub fn operation(&self) -> Option<&'static str> {
+        self.0.operation
+    }
+
+    /// The SQL, cut to 200 bytes. Bound values are never part of it.
+    #[must_use]
+    pub fn sql(&self) -> Option<&str> {
+        self.0.sql.as_deref()
+    }
+
+    /// Byte offset into the SQL of the offending token, where SQLite knows it.
+    #[must_use]
+    pub fn offset(&self) -> Option<usize> {
+        self.0.offset
+    }
+
+    /// What to do about it, where there is something to say.
+    #[must_use]
+    pub fn advice(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// For a [`Kind::Timeout`]: whether the work was done.
+    #[must_use]
+    pub fn applied(&self) -> Option<Applied> {
+        self.0.applied
+    }
+
+    /// True if the same call may succeed later without any change, and nothing of it was done now.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self.0.kind {
+            Kind::Busy | Kind::Overloaded => true,
+            Kind::Timeout => self.0.applied == Some(Applied::No),
+            _ => false,
+        }
+    }
+}
+
+/// How SQLite's result codes become kinds.
+fn kind_of(code: i32) -> Kind {
+    match code & 0xff {
+        ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => Kind::Busy,
+        ffi::SQLITE_INTERRUPT => Kind::Cancelled,
+        ffi::SQLITE_FULL => Kind::Full,
+        ffi::SQLITE_IOERR | ffi::SQLITE_PROTOCOL | ffi::SQLITE_NOMEM => Kind::Io,
+        ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB => Kind::Corrupt,
+        ffi::SQLITE_CANTOPEN | ffi::SQLITE_PERM | ffi::SQLITE_NOLFS => Kind::Open,
+        ffi::SQLITE_CONSTRAINT => Kind::Constraint,
+        ffi::SQLITE_MISUSE | ffi::SQLITE_RANGE | ffi::SQLITE_READONLY => Kind::Misuse,
+        _ => Kind::Sql,
+    }
+}
+
+impl From<SqliteError> for Error {
+    fn from(error: SqliteError) -> Self {
+        let mut new = Self::new(kind_of(error.code), error.message);
+        new.0.code = Some(error.code);
+        new.0.offset = error.offset;
+        new
+    }
+}
+
+impl From<flatwater_sqlite::Error> for Error {
+    fn from(error: flatwater_sqlite::Error) -> Self {
+        match error {
+            flatwater_sqlite::Error::Sqlite(error) => error.into(),
+            flatwater_sqlite::Error::LibraryTooOld { .. } => Self::new(Kind::Open, error.to_string()),
+            other => Self::misuse(other.to_string()),
+        }
+    }
+}
+
+/// For closures: SQLite's own errors keep their code, the rest is `Misuse`.
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        flatwater_sqlite::from_rusqlite(error).into()
+    }
+}
+
+fn shorten(sql: &str) -> Cow<'_, str> {
+    let sql = sql.trim();
+    if sql.len() <= SQL_SHOWN_BYTES {
+        return sql.into();
+    }
+    let end = (0..=SQL_SHOWN_BYTES).rev().find(|&at| sql.is_char_boundary(at)).unwrap_or(0);
+    format!("{}...", &sql[..end]).into()
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &*self.0;
+        write!(f, "{}: {}", inner.kind.name(), inner.message)?;
+        if let Some(code) = inner.code {
+            write!(f, " ({} {code})", code_name(code))?;
+        }
+        if let Some(operation) = inner.operation {
+            write!(f, " in {operation}")?;
+        }
+        if let Some(sql) = &inner.sql {
+            write!(f, ": {sql}")?;
+        }
+        if let Some(offset) = inner.offset {
+            write!(f, " [at byte {offset}]")?;
+        }
+        if let Some(hint) = &inner.hint {
+            write!(f, " -- {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &*self.0;
+        let mut out = f.debug_struct("Error");
+        out.field("kind", &inner.kind).field("message", &inner.message);
+        if let Some(code) = inner.code {
+            out.field("code", &code).field("name", &code_name(code));
+        }
+        if let Some(operation) = inner.operation {
+            out.field("operation", &operation);
+        }
+        if let Some(sql) = &inner.sql {
+            out.field("sql", sql);
+        }
+        if let Some(offset) = inner.offset {
+            out.field("offset", &offset);
+        }
+        if let Some(applied) = inner.applied {
+            out.field("applied", &applied);
+        }
+        if let Some(hint) = &inner.hint {
+            out.field("hint", hint);
+        }
+        out.finish()
+    }
+}
+
+impl std::error::Error for Error {}
+
+macro_rules! code_names {
+    ($($name:ident)*) => {
+        fn code_name(code: i32) -> &'static str {
+            match code {
+                $(ffi::$name => stringify!($name),)*
+                // An extended code that is not in the list still has a primary one that is.
+                _ if code > 0xff => code_name(code & 0xff),
+                _ => "SQLITE_UNKNOWN",
+            }
+        }
+    };
+}
+
+code_names! {
+    SQLITE_ERROR SQLITE_INTERNAL SQLITE_PERM SQLITE_ABORT SQLITE_BUSY SQLITE_LOCKED SQLITE_NOMEM SQLITE_READONLY
+    SQLITE_INTERRUPT SQLITE_IOERR SQLITE_CORRUPT SQLITE_NOTFOUND SQLITE_FULL SQLITE_CANTOPEN SQLITE_PROTOCOL
+    SQLITE_EMPTY SQLITE_SCHEMA SQLITE_TOOBIG SQLITE_CONSTRAINT SQLITE_MISMATCH SQLITE_MISUSE SQLITE_NOLFS SQLITE_AUTH
+    SQLITE_FORMAT SQLITE_RANGE SQLITE_NOTADB SQLITE_NOTICE SQLITE_WARNING
+    SQLITE_ERROR_MISSING_COLLSEQ SQLITE_ERROR_RETRY SQLITE_ERROR_SNAPSHOT
+    SQLITE_IOERR_READ SQLITE_IOERR_SHORT_READ SQLITE_IOERR_WRITE SQLITE_IOERR_FSYNC SQLITE_IOERR_DIR_FSYNC
+    SQLITE_IOERR_TRUNCATE SQLITE_IOERR_FSTAT SQLITE_IOERR_UNLOCK SQLITE_IOERR_RDLOCK SQLITE_IOERR_DELETE
+    SQLITE_IOERR_NOMEM SQLITE_IOERR_ACCESS SQLITE_IOERR_LOCK SQLITE_IOERR_CLOSE SQLITE_IOERR_SHMOPEN
+    SQLITE_IOERR_SHMSIZE SQLITE_IOERR_SHMLOCK SQLITE_IOERR_SHMMAP SQLITE_IOERR_SEEK SQLITE_IOERR_MMAP
+    SQLITE_IOERR_CORRUPTFS SQLITE_LOCKED_SHAREDCACHE SQLITE_LOCKED_VTAB SQLITE_BUSY_RECOVERY SQLITE_BUSY_SNAPSHOT
+    SQLITE_BUSY_TIMEOUT SQLITE_CANTOPEN_ISDIR SQLITE_CANTOPEN_FULLPATH SQLITE_CANTOPEN_SYMLINK SQLITE_CORRUPT_VTAB
+    SQLITE_CORRUPT_SEQUENCE SQLITE_CORRUPT_INDEX SQLITE_READONLY_RECOVERY SQLITE_READONLY_CANTLOCK
+    SQLITE_READONLY_ROLLBACK SQLITE_READONLY_DBMOVED SQLITE_READONLY_CANTINIT SQLITE_READONLY_DIRECTORY
+    SQLITE_ABORT_ROLLBACK SQLITE_CONSTRAINT_CHECK SQLITE_CONSTRAINT_COMMITHOOK SQLITE_CONSTRAINT_FOREIGNKEY
+    SQLITE_CONSTRAINT_FUNCTION SQLITE_CONSTRAINT_NOTNULL SQLITE_CONSTRAINT_PRIMARYKEY SQLITE_CONSTRAINT_TRIGGER
+    SQLITE_CONSTRAINT_UNIQUE SQLITE_CONSTRAINT_VTAB SQLITE_CONSTRAINT_ROWID SQLITE_CONSTRAINT_PINNED
+    SQLITE_CONSTRAINT_DATATYPE SQLITE_AUTH_USER
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_names_kind_code_operation_and_sql() {
+        let error = Error::from(SqliteError { code: 2067, message: "UNIQUE constraint failed: t.a".into(), offset: None })
+            .in_operation("execute")
+            .with_sql("INSERT INTO t VALUES (?)");
+        assert_eq!(
+            error.to_string(),
+            "constraint: UNIQUE constraint failed: t.a (SQLITE_CONSTRAINT_UNIQUE 2067) in execute: INSERT INTO t VALUES (?)"
+        );
+        assert_eq!(error.kind(), Kind::Constraint);
+        assert!(!error.is_retryable());
+    }
+
+    #[test]
+    fn long_sql_is_cut_at_a_character() {
+        let sql = "é".repeat(300);
+        let error = Error::misuse("x").with_sql(&sql);
+        assert!(error.sql().unwrap().len() <= SQL_SHOWN_BYTES + 3);
+        assert!(error.sql().unwrap().ends_with("..."));
+    }
+
+    #[test]
+    fn an_unlisted_extended_code_gets_its_primary_name() {
+        assert_eq!(code_name(ffi::SQLITE_IOERR | (200 << 8)), "SQLITE_IOERR");
+    }
+}

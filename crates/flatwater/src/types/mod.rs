@@ -1,0 +1,9 @@
+//! Floor 1: plain data. Nothing here waits, opens or runs.
+
+pub(crate) mod error;
+pub(crate) mod executed;
+pub(crate) mod options;
+pub(crate) mod params;
+pub(crate) mod request;
+pub(crate) mod row;
+pub(crate) mod value;

@@ -1,0 +1,224 @@
+//! The parameters of one statement: positional or named, owned, ready to cross threads.
+//!
+//! Owns: `Params` and the ways to make it. Leaves out: whether they fit the statement, which floor 0 checks before
+//! anything runs.
+
+use flatwater_sqlite::Bindings;
+use rusqlite::types::{ToSql, Value};
+
+use super::error::Result;
+use super::value::{heap_bytes, own};
+
+/// The values for one run of a statement. Made by [`params!`](crate::params), [`named!`](crate::named) or
+/// [`IntoParams`].
+#[derive(Clone, PartialEq, Default)]
+pub struct Params(Values);
+
+#[derive(Clone, PartialEq)]
+enum Values {
+    Positional(Vec<Value>),
+    Named(Vec<(Box<str>, Value)>),
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self::Positional(Vec::new())
+    }
+}
+
+impl Params {
+    /// Values in the order of the statement's parameters.
+    ///
+    /// # Errors
+    /// `Misuse` for a value SQLite cannot store as it is.
+    pub fn positional<I>(values: I) -> Result<Self>
+    where
+        I: IntoIterator,
+        I::Item: ToSql,
+    {
+        let values = values.into_iter().map(|value| own(&value)).collect::<Result<_>>()?;
+        Ok(Self(Values::Positional(values)))
+    }
+
+    /// Values by name. The leading `:`, `@` or `$` may be left out.
+    ///
+    /// # Errors
+    /// `Misuse` for a value SQLite cannot store as it is.
+    pub fn named<'a, I, V>(pairs: I) -> Result<Self>
+    where
+        I: IntoIterator<Item = (&'a str, V)>,
+        V: ToSql,
+    {
+        let pairs =
+            pairs.into_iter().map(|(name, value)| Ok((name.into(), own(&value)?))).collect::<Result<_>>()?;
+        Ok(Self(Values::Named(pairs)))
+    }
+
+    pub(crate) fn bindings(&self) -> Bindings<'_> {
+        match &self.0 {
+            Values::Positional(values) => Bindings::Positional(values),
+            Values::Named(pairs) => Bindings::Named(pairs),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        match &self.0 {
+            Values::Positional(values) => values.is_empty(),
+            Values::Named(pairs) => pairs.is_empty(),
+        }
+    }
+
+    fn values(&self) -> impl Iterator<Item = &Value> {
+        let (positional, named): (&[Value], &[(Box<str>, Value)]) = match &self.0 {
+            Values::Positional(values) => (values, &[]),
+            Values::Named(pairs) => (&[], pairs),
+        };
+        positional.iter().chain(named.iter().map(|(_, value)| value))
+    }
+
+    /// Bytes of text and blob, for the limits on a group.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.values().map(heap_bytes).sum()
+    }
+
+    /// True if `fragment` is part of a bound text, and so must not be shown.
+    pub(crate) fn reveals(&self, fragment: &str) -> bool {
+        self.values().any(|value| matches!(value, Value::Text(text) if text.contains(fragment)))
+    }
+}
+
+/// Values stay out of debug output as they stay out of errors.
+impl std::fmt::Debug for Params {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Params({} values)", self.values().count())
+    }
+}
+
+/// Whatever can be the parameters of a statement: `()`, tuples of up to 16 values, arrays, slices, vectors, and the
+/// results of [`params!`](crate::params) and [`named!`](crate::named). A value is anything that is
+/// [`ToSql`](rusqlite::ToSql).
+pub trait IntoParams {
+    /// Makes owned parameters.
+    ///
+    /// # Errors
+    /// `Misuse` for a value SQLite cannot store as it is.
+    fn into_params(self) -> Result<Params>;
+}
+
+impl IntoParams for Params {
+    fn into_params(self) -> Result<Params> {
+        Ok(self)
+    }
+}
+
+impl IntoParams for Result<Params> {
+    fn into_params(self) -> Result<Params> {
+        self
+    }
+}
+
+impl IntoParams for () {
+    fn into_params(self) -> Result<Params> {
+        Ok(Params::default())
+    }
+}
+
+impl<T: ToSql, const N: usize> IntoParams for [T; N] {
+    fn into_params(self) -> Result<Params> {
+        Params::positional(self)
+    }
+}
+
+impl<T: ToSql, const N: usize> IntoParams for &[T; N] {
+    fn into_params(self) -> Result<Params> {
+        Params::positional(self)
+    }
+}
+
+impl<T: ToSql> IntoParams for &[T] {
+    fn into_params(self) -> Result<Params> {
+        Params::positional(self)
+    }
+}
+
+impl<T: ToSql> IntoParams for Vec<T> {
+    fn into_params(self) -> Result<Params> {
+        Params::positional(self)
+    }
+}
+
+macro_rules! tuples {
+    ($($name:ident)+) => {
+        impl<$($name: ToSql),+> IntoParams for ($($name,)+) {
+            fn into_params(self) -> Result<Params> {
+                #[allow(non_snake_case)]
+                let ($($name,)+) = self;
+                Ok(Params(Values::Positional(vec![$(own(&$name)?),+])))
+            }
+        }
+    };
+}
+
+tuples!(A);
+tuples!(A B);
+tuples!(A B C);
+tuples!(A B C D);
+tuples!(A B C D E);
+tuples!(A B C D E F);
+tuples!(A B C D E F G);
+tuples!(A B C D E F G H);
+tuples!(A B C D E F G H I);
+tuples!(A B C D E F G H I J);
+tuples!(A B C D E F G H I J K);
+tuples!(A B C D E F G H I J K L);
+tuples!(A B C D E F G H I J K L M);
+tuples!(A B C D E F G H I J K L M N);
+tuples!(A B C D E F G H I J K L M N O);
+tuples!(A B C D E F G H I J K L M N O P);
+
+/// Positional parameters of any number and mixed types: `params![1, "two", 3.0]`.
+#[macro_export]
+macro_rules! params {
+    ($($value:expr),* $(,)?) => {
+        $crate::Params::positional::<&[&dyn $crate::ToSql]>(&[$(&$value as &dyn $crate::ToSql),*])
+    };
+}
+
+/// Named parameters: `named! { ":id": 1, ":name": "Ada" }`. The leading `:`, `@` or `$` may be left out.
+#[macro_export]
+macro_rules! named {
+    ($($name:literal : $value:expr),* $(,)?) => {
+        $crate::Params::named::<[(&str, &dyn $crate::ToSql); _], &dyn $crate::ToSql>(
+            [$(($name, &$value as &dyn $crate::ToSql)),*]
+        )
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tuples_arrays_slices_and_macros_give_the_same_parameters() {
+        let expected = Params::positional([1, 2]).unwrap();
+        assert_eq!((1, 2).into_params().unwrap(), expected);
+        assert_eq!([1, 2].into_params().unwrap(), expected);
+        assert_eq!([1, 2][..].into_params().unwrap(), expected);
+        assert_eq!(vec![1, 2].into_params().unwrap(), expected);
+        assert_eq!(params![1, 2].into_params().unwrap(), expected);
+        assert!(().into_params().unwrap().is_empty());
+        assert!(params![].into_params().unwrap().is_empty());
+    }
+
+    #[test]
+    fn named_parameters_keep_their_names() {
+        let named = named! { ":id": 1, "name": "Ada" }.unwrap();
+        assert!(matches!(named.bindings(), Bindings::Named([(a, _), (b, _)]) if &**a == ":id" && &**b == "name"));
+        assert!(named.reveals("Ada") && !named.reveals("Eve"));
+    }
+
+    #[test]
+    fn debug_output_shows_no_value() {
+        assert_eq!(format!("{:?}", params!["secret", 7].unwrap()), "Params(2 values)");
+    }
+}

@@ -1,0 +1,121 @@
+//! What every request carries, whatever it asks for: its number, deadline, cancel flag and options.
+//!
+//! Owns: `Ticket`, shared by the caller's future, the timer and the worker that runs the request. Invariant: a ticket
+//! leaves `WAITING` exactly once, either to `RUNNING` (a worker took it) or to `GONE` (the caller left, or its deadline
+//! passed first), decided by one compare-and-swap; so work is never begun for a caller that was already answered.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::Interrupt;
+
+/// The options of one call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct CallOptions {
+    /// Never a member of a group.
+    pub(crate) alone: bool,
+    /// The deadline, counted from the moment the call begins.
+    pub(crate) timeout: Option<Duration>,
+}
+
+const WAITING: u8 = 0;
+const RUNNING: u8 = 1;
+const GONE: u8 = 2;
+
+/// The life of one request.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    /// Unique in the process, for logs.
+    pub(crate) number: u64,
+    pub(crate) began: Instant,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) options: CallOptions,
+    state: AtomicU8,
+    cancelled: AtomicBool,
+}
+
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
+
+impl Ticket {
+    pub(crate) fn new(options: CallOptions, now: Instant) -> Self {
+        Self {
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+            began: now,
+            deadline: options.timeout.and_then(|timeout| now.checked_add(timeout)),
+            options,
+            state: AtomicU8::new(WAITING),
+            cancelled: AtomicBool::new(false),
+        }
+    }
+
+    /// A worker takes the request. False if nobody waits for it any more: it must not run.
+    pub(crate) fn start(&self) -> bool {
+        self.leave_waiting(RUNNING)
+    }
+
+    /// The request goes back into the queue, to be started again.
+    pub(crate) fn put_back(&self) {
+        self.state.store(WAITING, Ordering::Release);
+    }
+
+    /// The caller left or ran out of time. True if the request had not been started and now never will be.
+    pub(crate) fn give_up(&self) -> bool {
+        self.leave_waiting(GONE)
+    }
+
+    fn leave_waiting(&self, to: u8) -> bool {
+        self.state.compare_exchange(WAITING, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// The caller is gone: a running read may end early.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_past_deadline(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+impl Interrupt for Ticket {
+    fn should_stop(&self) -> bool {
+        self.is_cancelled() || self.is_past_deadline()
+    }
+}
+
+/// A running write whose caller left is finished all the same; only its deadline can end it.
+#[derive(Debug)]
+pub(crate) struct DeadlineOnly(pub(crate) Instant);
+
+impl Interrupt for DeadlineOnly {
+    fn should_stop(&self) -> bool {
+        Instant::now() >= self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_either_started_or_given_up() {
+        let ticket = Ticket::new(CallOptions::default(), Instant::now());
+        assert!(ticket.start());
+        assert!(!ticket.give_up());
+        let ticket = Ticket::new(CallOptions::default(), Instant::now());
+        assert!(ticket.give_up());
+        assert!(!ticket.start());
+    }
+
+    #[test]
+    fn a_deadline_counts_from_the_beginning_of_the_call() {
+        let now = Instant::now();
+        let options = CallOptions { timeout: Some(Duration::ZERO), ..CallOptions::default() };
+        assert!(Ticket::new(options, now).should_stop());
+        assert!(!Ticket::new(CallOptions::default(), now).should_stop());
+    }
+}

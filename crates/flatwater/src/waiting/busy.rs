@@ -1,0 +1,72 @@
+//! Waiting for a lock that another process, or another connection, holds.
+//!
+//! Owns: the pauses between two tries and the end of the wait. Runs inside SQLite's busy handler, on the thread that
+//! waits, and touches no connection. Invariant: pauses never grow beyond 1 ms, so that one who waits longer is not
+//! served later than one who just came. Leaves out: an order among processes.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+
+/// The pause before try number `tries` (from 0). The first is made at once: BEGIN IMMEDIATE also reports a lost race
+/// for a lock that is free again.
+pub(crate) fn pause(tries: u32) -> Duration {
+    match tries {
+        0 => Duration::ZERO,
+        1..=20 => Duration::from_micros(75),
+        21..=60 => Duration::from_micros(250),
+        _ => Duration::from_millis(1),
+    }
+}
+
+/// When the current wait on a connection ends. Set by the worker before it runs something, read by the busy handler on
+/// the same thread; the lock is only there because the connection moves between threads.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LockWait(Arc<Mutex<Option<Instant>>>);
+
+impl LockWait {
+    pub(crate) fn until(&self, deadline: Instant) {
+        *lock_std(&self.0) = Some(deadline);
+    }
+
+    /// The busy handler. Without a deadline it gives up at once.
+    pub(crate) fn again(&self, tries: u32) -> bool {
+        let Some(deadline) = *lock_std(&self.0) else { return false };
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        let pause = pause(tries).min(left);
+        if !pause.is_zero() {
+            std::thread::sleep(pause);
+        }
+        true
+    }
+}
+
+fn lock_std<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_try_is_immediate_and_pauses_stop_growing_at_a_millisecond() {
+        assert_eq!(pause(0), Duration::ZERO);
+        let pauses: Vec<_> = (0..500).map(pause).collect();
+        assert!(pauses.is_sorted());
+        assert_eq!(pauses[499], Duration::from_millis(1));
+    }
+
+    #[test]
+    fn a_wait_ends_at_its_deadline() {
+        let wait = LockWait::default();
+        assert!(!wait.again(0), "no deadline, no wait");
+        wait.until(Instant::now() + Duration::from_secs(60));
+        assert!(wait.again(0));
+        wait.until(Instant::now());
+        assert!(!wait.again(0));
+    }
+}

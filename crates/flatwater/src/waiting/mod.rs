@@ -1,0 +1,9 @@
+//! Floor 2: everything that waits. The queue and its token, replies, lock waits, the timer, blocking on a future.
+
+pub(crate) mod bounded;
+pub(crate) mod busy;
+pub(crate) mod park;
+pub(crate) mod queue;
+pub(crate) mod reply;
+pub(crate) mod sync;
+pub(crate) mod timer;

@@ -1,0 +1,74 @@
+//! Waiting for a future on a plain thread, and knowing the threads on which nobody may wait.
+//!
+//! Owns: `block_on` for the blocking twin, and the mark of threads that run a closure of the user on one of our
+//! connections. Leaves out: any executor; one future, one thread.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake};
+use std::thread::{self, Thread};
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs `future` to its end on this thread, which sleeps meanwhile.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Arc::new(Unpark(thread::current())).into();
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+thread_local! {
+    static IN_CLOSURE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// True on a thread that is inside a closure of the user on one of our connections: waiting for that connection there
+/// would wait for itself.
+pub(crate) fn in_closure() -> bool {
+    IN_CLOSURE.get()
+}
+
+/// Runs a closure of the user, marked as such.
+pub(crate) fn mark_closure<T>(f: impl FnOnce() -> T) -> T {
+    struct Unmark(bool);
+    impl Drop for Unmark {
+        fn drop(&mut self) {
+            IN_CLOSURE.set(self.0);
+        }
+    }
+    let _unmark = Unmark(IN_CLOSURE.replace(true));
+    f()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_on_sleeps_until_it_is_woken() {
+        let (promise, reply) = super::super::reply::reply();
+        let other = thread::spawn(move || promise.fill(3).unwrap().into_iter().for_each(std::task::Waker::wake));
+        assert_eq!(block_on(reply), Some(3));
+        other.join().unwrap();
+    }
+
+    #[test]
+    fn a_closure_is_marked_while_it_runs_also_if_it_panics() {
+        assert!(mark_closure(in_closure));
+        let _ = std::panic::catch_unwind(|| mark_closure(|| panic!("expected")));
+        assert!(!in_closure());
+    }
+}

@@ -1,0 +1,160 @@
+//! The one answer a request gets.
+//!
+//! Owns: the slot between a worker and a caller's future. Invariants: an answer is delivered at most once; a caller
+//! whose worker is gone without an answer learns that; an answer nobody waits for any more comes back to the worker, or
+//! is dropped with the slot if it was already in it. No lock is held while a waker runs or an answer is dropped.
+//! Leaves out: deadlines and cancellation, which are the ticket's.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use super::sync::{Arc, Mutex, lock};
+
+enum Slot<T> {
+    Empty(Option<Waker>),
+    Full(T),
+    /// The answer was taken, or the caller is gone.
+    Done,
+    /// The worker is gone without an answer.
+    Broken,
+}
+
+/// The worker's side. Dropping it unfilled breaks the promise, which wakes the caller.
+pub(crate) struct Promise<T>(Option<Arc<Mutex<Slot<T>>>>);
+
+/// The caller's side: a future of the answer, or of `None` if the worker is gone without one.
+pub(crate) struct Reply<T>(Arc<Mutex<Slot<T>>>);
+
+pub(crate) fn reply<T>() -> (Promise<T>, Reply<T>) {
+    let slot = Arc::new(Mutex::new(Slot::Empty(None)));
+    (Promise(Some(slot.clone())), Reply(slot))
+}
+
+impl<T> Promise<T> {
+    /// Puts the answer where the caller finds it, and answers whom to wake. The answer comes back if the caller is gone.
+    pub(crate) fn fill(mut self, answer: T) -> Result<Option<Waker>, T> {
+        let Some(slot) = self.0.take() else { return Err(answer) };
+        let mut slot = lock(&slot);
+        match &mut *slot {
+            Slot::Empty(waker) => {
+                let waker = waker.take();
+                *slot = Slot::Full(answer);
+                Ok(waker)
+            }
+            _ => Err(answer),
+        }
+    }
+}
+
+impl<T> Drop for Promise<T> {
+    fn drop(&mut self) {
+        let Some(slot) = self.0.take() else { return };
+        let mut slot = lock(&slot);
+        let waker = match &mut *slot {
+            Slot::Empty(waker) => {
+                let waker = waker.take();
+                *slot = Slot::Broken;
+                waker
+            }
+            _ => None,
+        };
+        drop(slot);
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl<T> Future for Reply<T> {
+    type Output = Option<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        let mut slot = lock(&self.0);
+        match std::mem::replace(&mut *slot, Slot::Done) {
+            Slot::Full(answer) => Poll::Ready(Some(answer)),
+            Slot::Done | Slot::Broken => Poll::Ready(None),
+            Slot::Empty(before) => {
+                let waker = match before {
+                    Some(waker) if waker.will_wake(context.waker()) => waker,
+                    _ => context.waker().clone(),
+                };
+                *slot = Slot::Empty(Some(waker));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T> Drop for Reply<T> {
+    fn drop(&mut self) {
+        let left = std::mem::replace(&mut *lock(&self.0), Slot::Done);
+        drop(left);
+    }
+}
+
+#[cfg(all(test, not(flatwater_loom)))]
+mod tests {
+    use super::*;
+
+    fn poll<T>(reply: &mut Reply<T>) -> Poll<Option<T>> {
+        Pin::new(reply).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn an_answer_arrives_once() {
+        let (promise, mut reply) = reply();
+        assert_eq!(poll(&mut reply), Poll::Pending);
+        assert!(promise.fill(5).unwrap().is_some());
+        assert_eq!(poll(&mut reply), Poll::Ready(Some(5)));
+        assert_eq!(poll(&mut reply), Poll::Ready(None));
+    }
+
+    #[test]
+    fn an_answer_nobody_waits_for_comes_back() {
+        let (promise, reply) = reply();
+        drop(reply);
+        assert_eq!(promise.fill(5).unwrap_err(), 5);
+    }
+
+    #[test]
+    fn a_broken_promise_is_told() {
+        let (promise, mut reply) = reply::<i32>();
+        assert_eq!(poll(&mut reply), Poll::Pending);
+        drop(promise);
+        assert_eq!(poll(&mut reply), Poll::Ready(None));
+    }
+}
+
+/// Run by `make loom`.
+#[cfg(all(test, flatwater_loom))]
+mod model {
+    use super::*;
+    use loom::thread;
+
+    /// The value is seen exactly once: by the caller, or by the worker, or by the slot's end.
+    #[test]
+    fn an_answer_is_delivered_or_comes_back() {
+        loom::model(|| {
+            let (promise, reply) = reply::<Arc<()>>();
+            let value = Arc::new(());
+            let sent = value.clone();
+            let worker = thread::spawn(move || drop(promise.fill(sent)));
+            drop(reply);
+            worker.join().unwrap();
+            assert_eq!(Arc::strong_count(&value), 1);
+        });
+    }
+
+    #[test]
+    fn a_waiting_caller_is_woken() {
+        loom::model(|| {
+            let (promise, reply) = reply::<i32>();
+            let worker = thread::spawn(move || {
+                if let Ok(waker) = promise.fill(7) {
+                    waker.into_iter().for_each(Waker::wake);
+                }
+            });
+            assert_eq!(loom::future::block_on(reply), Some(7));
+            worker.join().unwrap();
+        });
+    }
+}

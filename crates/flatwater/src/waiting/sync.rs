@@ -1,0 +1,11 @@
+//! The locks of this floor: the standard library's, or loom's when the queue and the reply are model-checked.
+
+#[cfg(flatwater_loom)]
+pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
+#[cfg(not(flatwater_loom))]
+pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+/// Locks, also after a panic elsewhere: every critical section of this crate leaves its state consistent.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

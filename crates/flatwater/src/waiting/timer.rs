@@ -1,0 +1,113 @@
+//! The one timer of the process, thread `fw-timer`: deadlines of calls, idle limits of transactions, the end of a close.
+//!
+//! Owns: alarms in order of time. The thread starts with the first alarm and ends when there has been none for a while.
+//! Invariants: an alarm goes off at most once, not before its time, without any lock held; an alarm that was dropped
+//! does not begin to go off. Leaves out: precision below a millisecond or so.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+type Action = Box<dyn FnOnce() + Send>;
+
+struct State {
+    alarms: BTreeMap<(Instant, u64), Action>,
+    next: u64,
+    running: bool,
+}
+
+static STATE: Mutex<State> = Mutex::new(State { alarms: BTreeMap::new(), next: 0, running: false });
+static CHANGED: Condvar = Condvar::new();
+const IDLE: Duration = Duration::from_secs(10);
+
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An alarm that is set. Dropping it takes it back, unless it is going off already.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Alarm((Instant, u64));
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        let action = state().alarms.remove(&self.0);
+        drop(action);
+    }
+}
+
+/// Runs `action` on the timer's thread at `when`. It must be short. Fails only if the thread cannot be started.
+pub(crate) fn at(when: Instant, action: impl FnOnce() + Send + 'static) -> io::Result<Alarm> {
+    let mut state = state();
+    if !state.running {
+        std::thread::Builder::new().name("fw-timer".into()).spawn(run)?;
+        state.running = true;
+    }
+    let key = (when, state.next);
+    state.next += 1;
+    let is_first = state.alarms.first_key_value().is_none_or(|(first, _)| key < *first);
+    state.alarms.insert(key, Box::new(action));
+    drop(state);
+    if is_first {
+        CHANGED.notify_one();
+    }
+    Ok(Alarm(key))
+}
+
+fn run() {
+    let mut state = state();
+    loop {
+        let now = Instant::now();
+        let wait = match state.alarms.first_entry() {
+            Some(first) if first.key().0 <= now => {
+                let action = first.remove();
+                drop(state);
+                // An alarm of ours does not panic; if it did, the others must still go off.
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(action));
+                state = self::state();
+                continue;
+            }
+            Some(first) => first.key().0 - now,
+            None => IDLE,
+        };
+        let (next, timeout) = CHANGED.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
+        state = next;
+        if timeout.timed_out() && state.alarms.is_empty() {
+            state.running = false;
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn alarms_go_off_in_order_and_not_before_their_time() {
+        let (send, receive) = mpsc::channel();
+        let now = Instant::now();
+        let alarms: Vec<_> = [30, 10, 20]
+            .map(|ms| {
+                let send = send.clone();
+                at(now + Duration::from_millis(ms), move || send.send((ms, Instant::now())).unwrap()).unwrap()
+            })
+            .into();
+        let fired: Vec<_> = (0..3).map(|_| receive.recv().unwrap()).collect();
+        assert_eq!(fired.iter().map(|(ms, _)| *ms).collect::<Vec<_>>(), [10, 20, 30]);
+        assert!(fired.iter().all(|(ms, at)| *at >= now + Duration::from_millis(*ms)));
+        drop(alarms);
+    }
+
+    #[test]
+    fn an_alarm_that_was_taken_back_stays_silent() {
+        let (send, receive) = mpsc::channel();
+        let silent = send.clone();
+        let first = at(Instant::now() + Duration::from_millis(20), move || silent.send("taken back").unwrap()).unwrap();
+        let _second = at(Instant::now() + Duration::from_millis(40), move || send.send("kept").unwrap()).unwrap();
+        drop(first);
+        assert_eq!(receive.recv().unwrap(), "kept");
+    }
+}
