@@ -88,6 +88,13 @@ impl Connection {
         self.hooks().take_denied()
     }
 
+    /// When the last commit reached its point of no return, if one did since the last call: what came before was
+    /// execution, what comes after is writing and syncing.
+    #[must_use]
+    pub fn take_commit_began(&self) -> Option<std::time::Instant> {
+        self.hooks().take_commit_began()
+    }
+
     /// True once after a callback of the engine (judge, busy, interrupt) panicked.
     #[must_use]
     pub fn take_callback_panic(&self) -> bool {
@@ -200,35 +207,66 @@ impl Connection {
         self.rusqlite().execute_batch(sql).map_err(from_rusqlite)
     }
 
-    /// Puts every handler of ours back that a closure of the user may have replaced, and tells whether the connection
-    /// can be trusted again: no open transaction, no statement left in the middle, our hooks still in place.
+    /// Puts every handler of ours back that a closure of the user may have replaced, and tells whether all that can be
+    /// asked were still ours. To be called before anything else of ours runs, a COMMIT above all.
     ///
     /// The busy handler and the progress handler cannot be read back and are simply set again.
     #[must_use]
-    pub fn restore_after_closure(&mut self) -> bool {
+    pub fn restore_handlers(&mut self) -> bool {
         // SAFETY: the connection is open and ours, the hooks live as long.
         let ours = unsafe {
             let ours = self.hooks().install_handlers(self.db);
             self.hooks().disarm(self.db);
             ours
         };
-        ours && self.is_autocommit() && !self.has_busy_statement() && self.authorizer_is_ours()
+        ours && self.authorizer_is_ours()
+    }
+
+    /// Makes a connection that cannot be replaced, because its database is in memory, usable again: handlers and
+    /// authorizer are set anew and what is half done is rolled back.
+    ///
+    /// # Errors
+    /// What ROLLBACK answers.
+    pub fn repair(&mut self) -> Result<()> {
+        // SAFETY: the connection is open and ours, the hooks live as long.
+        unsafe {
+            self.hooks().install_authorizer(self.db);
+            self.hooks().install_handlers(self.db);
+            self.hooks().disarm(self.db);
+        }
+        self.reset_busy_statements();
+        if self.is_autocommit() { Ok(()) } else { self.execute_batch("ROLLBACK") }
     }
 
     /// Whether a statement of anybody is stepped and not reset.
     #[must_use]
     pub fn has_busy_statement(&self) -> bool {
+        self.busy_statements().next().is_some()
+    }
+
+    /// The statements of anybody that are stepped and not reset.
+    fn busy_statements(&self) -> impl Iterator<Item = *mut ffi::sqlite3_stmt> {
         let mut statement = std::ptr::null_mut();
-        loop {
-            // SAFETY: the connection is open, and `statement` is null or one of its statements.
-            statement = unsafe { ffi::sqlite3_next_stmt(self.db, statement) };
-            if statement.is_null() {
-                return false;
+        std::iter::from_fn(move || {
+            loop {
+                // SAFETY: the connection is open, and `statement` is null or one of its statements.
+                statement = unsafe { ffi::sqlite3_next_stmt(self.db, statement) };
+                if statement.is_null() {
+                    return None;
+                }
+                // SAFETY: as above.
+                if unsafe { ffi::sqlite3_stmt_busy(statement) } != 0 {
+                    return Some(statement);
+                }
             }
-            // SAFETY: as above.
-            if unsafe { ffi::sqlite3_stmt_busy(statement) } != 0 {
-                return true;
-            }
+        })
+    }
+
+    fn reset_busy_statements(&self) {
+        for statement in self.busy_statements() {
+            // SAFETY: a statement of this connection, which nobody else uses; its owner, if it has one, is told by
+            // SQLite at its next step that it starts over.
+            unsafe { ffi::sqlite3_reset(statement) };
         }
     }
 
@@ -250,22 +288,10 @@ impl Drop for Connection {
     /// us. It is reset, so that it ends its read, and its connection is never closed: SQLite refuses to
     /// (<https://sqlite.org/c3ref/close.html>), and keeps memory and descriptors until the process ends.
     fn drop(&mut self) {
-        let mut statement = std::ptr::null_mut();
         for slot in &self.slots {
             slot.finalize();
         }
-        loop {
-            // SAFETY: nobody else uses the connection; a statement of it that is still there may be reset.
-            unsafe {
-                statement = ffi::sqlite3_next_stmt(self.db, statement);
-                if statement.is_null() {
-                    break;
-                }
-                if ffi::sqlite3_stmt_busy(statement) != 0 {
-                    ffi::sqlite3_reset(statement);
-                }
-            }
-        }
+        self.reset_busy_statements();
         match self.inner.take().map(rusqlite::Connection::close) {
             Some(Err((connection, _))) => {
                 // The hooks live on too, as the connection knows their address.

@@ -9,6 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use rusqlite::ffi;
 
@@ -65,6 +66,7 @@ pub(crate) struct Hooks {
     progress_steps: Cell<c_int>,
     watched_table: RefCell<Vec<u8>>,
     inserted: Cell<bool>,
+    commit_began: Cell<Option<Instant>>,
     panicked: Cell<bool>,
 }
 
@@ -84,6 +86,7 @@ impl Hooks {
             progress_steps: Cell::new(PROGRESS_STEPS),
             watched_table: RefCell::new(Vec::new()),
             inserted: Cell::new(false),
+            commit_began: Cell::new(None),
             panicked: Cell::new(false),
         }
     }
@@ -169,6 +172,11 @@ impl Hooks {
 
     pub(crate) fn saw_insert(&self) -> bool {
         self.inserted.get()
+    }
+
+    /// When the last commit began, if one did since the last call.
+    pub(crate) fn take_commit_began(&self) -> Option<Instant> {
+        self.commit_began.take()
     }
 
     /// True once after a callback of the engine panicked.
@@ -266,6 +274,7 @@ unsafe extern "C" fn on_commit(context: *mut c_void) -> c_int {
     let hooks = unsafe { hooks(context) };
     hooks.guarded(0, || {
         *hooks.armed.borrow_mut() = None;
+        hooks.commit_began.set(Some(Instant::now()));
         0
     })
 }

@@ -1,2 +1,49 @@
-mod connection; mod encode; mod types; mod waiting;
-pub use rusqlite::ToSql; pub use types::params::{Params, IntoParams};
+//! SQLite for async Rust: as fast as calling it directly, and it never stalls your event loop.
+//!
+//! ```
+//! # async fn example() -> flatwater::Result<()> {
+//! let db = flatwater::Database::open(":memory:").await?;
+//! db.execute("CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT NOT NULL)", ()).await?;
+//! db.execute("INSERT INTO users (name) VALUES (?)", ("Ada",)).await?;
+//! let name: Option<String> = db.query_value("SELECT name FROM users WHERE id = ?", (1,)).await?;
+//! assert_eq!(name.as_deref(), Some("Ada"));
+//! # Ok(()) }
+//! ```
+//!
+//! One writer and several readers serve any number of callers of one process. Writes that arrive together share one
+//! commit, yet each keeps its own result and its own error. The futures belong to no runtime.
+//!
+//! - [`Database`]: open, execute, query, batch, transactions, closures on rusqlite's connection
+//! - [`Transaction`]: interactive transactions and savepoints
+//! - [`Options`]: every setting and its default
+//! - [`Error`], [`Kind`]: one error type that says what to do
+//! - [`Blocking`]: the same for plain threads
+
+#![forbid(unsafe_code)]
+
+mod backend;
+mod blocking;
+mod call;
+mod connection;
+mod database;
+mod encode;
+mod stats;
+mod transaction;
+mod types;
+mod waiting;
+mod workers;
+
+pub use blocking::Blocking;
+pub use call::Call;
+pub use database::Database;
+pub use rusqlite::types::{FromSql, ToSql, Value, ValueRef};
+pub use stats::{CallStats, Stats};
+pub use transaction::Transaction;
+pub use types::error::{Applied, Error, Kind, Result};
+pub use types::executed::{BatchResult, Executed};
+pub use types::options::{Durability, Group, Options};
+pub use types::params::{IntoParams, Params};
+pub use types::row::{Column, FromRow, Row, Rows};
+
+/// The binding, in the version Flatwater uses: for closures and for `ToSql` and `FromSql` of one's own types.
+pub use rusqlite;

@@ -63,9 +63,14 @@ impl Text {
         }
     }
 
-    /// Notes what a prepare under the schema of `epoch` taught.
+    /// Notes who runs the text.
+    pub(crate) fn learn_route(&self, route: Route) {
+        self.route.store(if route == Route::Read { 1 } else { 2 }, Ordering::Relaxed);
+    }
+
+    /// Notes what a prepare on the writer, under the schema of `epoch`, taught.
     pub(crate) fn learn(&self, class: &Class, epoch: u64) {
-        self.route.store(if class.route == Route::Read { 1 } else { 2 }, Ordering::Relaxed);
+        self.learn_route(class.route);
         self.group_epoch.store(if class.groupable { epoch + 1 } else { 0 }, Ordering::Relaxed);
     }
 

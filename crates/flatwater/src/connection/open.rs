@@ -72,18 +72,55 @@ impl Connection {
         Ok(cookie.0)
     }
 
-    /// After a closure of the user: puts the handlers back and tells whether the connection may be used again.
-    pub(crate) fn restore_after_closure(&mut self, busy: Busy) -> bool {
+    /// Right after a closure of the user, before anything else runs: puts our handlers back, and tells whether what can
+    /// be asked is as it was.
+    pub(crate) fn restore_handlers(&mut self, busy: Busy) -> bool {
         self.sqlite.set_judge(judge::trusted);
         self.sqlite.set_busy(Some(busy));
+        let ours = self.sqlite.restore_handlers();
         let foreign_keys = self
             .sqlite
             .rusqlite()
             .db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY)
             .is_ok_and(|on| on == self.foreign_keys);
-        self.sqlite.restore_after_closure()
-            && foreign_keys
-            && autocheckpoint(&self.sqlite).is_ok_and(|now| now == self.autocheckpoint)
+        ours && foreign_keys && autocheckpoint(&self.sqlite).is_ok_and(|now| now == self.autocheckpoint)
+    }
+
+    /// No transaction is open and no statement stands in the middle of its rows.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.sqlite.is_autocommit() && !self.sqlite.has_busy_statement()
+    }
+
+    /// Makes a connection usable again that cannot be replaced.
+    pub(crate) fn repair(&mut self) -> Result<()> {
+        self.sqlite.repair()?;
+        self.statements.clear(&mut self.sqlite);
+        let fkey = rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY;
+        self.sqlite.rusqlite().set_db_config(fkey, self.foreign_keys)?;
+        Ok(())
+    }
+
+    /// Ends the TEMP objects that a transaction made.
+    pub(crate) fn drop_temp_objects(&mut self) -> Result<()> {
+        let sqlite = self.sqlite.rusqlite();
+        let names: Vec<(String, String)> = sqlite
+            .prepare("SELECT type, name FROM temp.sqlite_schema WHERE type IN ('view', 'table') AND name NOT LIKE 'sqlite_%'")?
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        for (kind, name) in names {
+            self.sqlite.execute_batch(&format!("DROP {kind} IF EXISTS temp.\"{}\"", name.replace('"', "\"\"")))?;
+        }
+        // What is left are triggers on tables of other schemas.
+        let triggers: Vec<String> = self
+            .sqlite
+            .rusqlite()
+            .prepare("SELECT name FROM temp.sqlite_schema WHERE type = 'trigger'")?
+            .query_map([], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        for name in triggers {
+            self.sqlite.execute_batch(&format!("DROP TRIGGER temp.\"{}\"", name.replace('"', "\"\"")))?;
+        }
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use flatwater_sqlite::SqliteError;
 use rusqlite::ffi;
 
 /// The result of a Flatwater call.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What sort of failure it is. Stable: a new SQLite code gets one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

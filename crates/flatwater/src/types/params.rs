@@ -61,13 +61,6 @@ impl Params {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        match &self.0 {
-            Values::Positional(values) => values.is_empty(),
-            Values::Named(pairs) => pairs.is_empty(),
-        }
-    }
-
     fn values(&self) -> impl Iterator<Item = &Value> {
         let (positional, named): (&[Value], &[(Box<str>, Value)]) = match &self.0 {
             Values::Positional(values) => (values, &[]),
@@ -206,8 +199,7 @@ mod tests {
         assert_eq!([1, 2][..].into_params().unwrap(), expected);
         assert_eq!(vec![1, 2].into_params().unwrap(), expected);
         assert_eq!(params![1, 2].into_params().unwrap(), expected);
-        assert!(().into_params().unwrap().is_empty());
-        assert!(params![].into_params().unwrap().is_empty());
+        assert_eq!(().into_params().unwrap(), params![].into_params().unwrap());
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! What every request carries, whatever it asks for: its number, deadline, cancel flag and options.
 //!
 //! Owns: `Ticket`, shared by the caller's future, the timer and the worker that runs the request. Invariant: a ticket
-//! leaves `WAITING` exactly once, either to `RUNNING` (a worker took it) or to `GONE` (the caller left, or its deadline
-//! passed first), decided by one compare-and-swap; so work is never begun for a caller that was already answered.
+//! goes from `WAITING` either to `RUNNING` (a worker took it) or to `GONE` (the caller left, or its deadline passed first),
+//! decided by one compare-and-swap, so that work is never begun for a caller that was already answered; from `RUNNING` it
+//! goes back only when its group was rolled back.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Interrupt;
+
+use super::error::{Applied, Error, Kind};
 
 /// The options of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,7 +28,8 @@ const GONE: u8 = 2;
 /// The life of one request.
 #[derive(Debug)]
 pub(crate) struct Ticket {
-    /// Unique in the process, for logs.
+    /// Unique in the process; for whoever looks at a request in a debugger or a log.
+    #[allow(dead_code, reason = "part of the debug output")]
     pub(crate) number: u64,
     pub(crate) began: Instant,
     pub(crate) deadline: Option<Instant>,
@@ -67,6 +71,11 @@ impl Ticket {
         self.state.compare_exchange(WAITING, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
+    /// It was given up and never ran.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.state.load(Ordering::Acquire) == GONE
+    }
+
     /// The caller is gone: a running read may end early.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
@@ -84,6 +93,23 @@ impl Ticket {
 impl Interrupt for Ticket {
     fn should_stop(&self) -> bool {
         self.is_cancelled() || self.is_past_deadline()
+    }
+}
+
+impl Error {
+    /// Says of an interrupted or locked-out request that its deadline passed, if it did, and what to do about a lock.
+    #[must_use]
+    pub(crate) fn timed(self, ticket: &Ticket) -> Self {
+        match self.kind() {
+            Kind::Cancelled | Kind::Busy if ticket.is_past_deadline() => {
+                let timeout = Self::timeout("the deadline of the call passed", Applied::No);
+                self.sql().map_or_else(|| timeout.clone(), |sql| timeout.clone().with_sql(sql))
+            }
+            Kind::Busy => {
+                self.hint("another process or connection held the lock for longer than `Options::lock_wait`")
+            }
+            _ => self,
+        }
     }
 }
 

@@ -185,12 +185,6 @@ impl<T, C> Queue<T, C> {
         lock(&self.state).waiting.len()
     }
 
-    /// Whether a request waits or somebody holds the token.
-    pub(crate) fn is_active(&self) -> bool {
-        let state = lock(&self.state);
-        !state.waiting.is_empty() || state.token.is_none()
-    }
-
     pub(crate) fn is_closed(&self) -> bool {
         lock(&self.state).closed
     }
@@ -384,7 +378,8 @@ mod model {
             caller(&shared, inline[1]);
             other.join().unwrap();
             assert_eq!(shared.done.load(Ordering::SeqCst), 2, "work was left behind");
-            assert!(!shared.queue.is_active());
+            let state = lock(&shared.queue.state);
+            assert!(state.waiting.is_empty() && state.token.is_some());
         });
     }
 

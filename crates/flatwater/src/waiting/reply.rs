@@ -64,6 +64,20 @@ impl<T> Drop for Promise<T> {
     }
 }
 
+impl<T: Send + 'static> Reply<T> {
+    /// Wakes whoever waits for the answer, without one.
+    pub(crate) fn nudge(&self) -> impl FnOnce() + Send + use<T> {
+        let slot = self.0.clone();
+        move || {
+            let waker = match &mut *lock(&slot) {
+                Slot::Empty(waker) => waker.take(),
+                _ => None,
+            };
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
 impl<T> Future for Reply<T> {
     type Output = Option<T>;
 

@@ -1,0 +1,3 @@
+//! Floor 4: what runs the requests of a database.
+
+pub(crate) mod embedded;

@@ -1,0 +1,136 @@
+//! The blocking twin: the same operations for plain threads.
+//!
+//! Owns: nothing but a handle. Each call waits on its own thread; a single statement runs on that thread if a connection
+//! is free. Must not be used on a thread that runs an event loop.
+
+use rusqlite::types::FromSql;
+
+use crate::database::Database;
+use crate::types::error::{Error, Result};
+use crate::types::executed::{BatchResult, Executed};
+use crate::types::params::{IntoParams, Params};
+use crate::types::row::{FromRow, Row, Rows};
+use crate::waiting::park::block_on;
+
+/// The operations of [`Database`] for threads that may block.
+///
+/// ```no_run
+/// # fn main() -> flatwater::Result<()> {
+/// let db = flatwater::Options::new("app.db").open_blocking()?.blocking();
+/// db.execute("CREATE TABLE IF NOT EXISTS t (a)", ())?;
+/// let count: Option<i64> = db.query_value("SELECT count(*) FROM t", ())?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Blocking(Database);
+
+impl Blocking {
+    pub(crate) fn new(database: Database) -> Self {
+        Self(database)
+    }
+
+    /// As [`Database::execute`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn execute(&self, sql: &str, params: impl IntoParams) -> Result<Executed> {
+        self.0.execute(sql, params).wait()
+    }
+
+    /// As [`Database::execute_many`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn execute_many<I>(&self, sql: &str, rows: I) -> Result<u64>
+    where
+        I: IntoIterator,
+        I::Item: IntoParams,
+    {
+        self.0.execute_many(sql, rows).wait()
+    }
+
+    /// As [`Database::batch`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn batch<'a, I>(&self, statements: I) -> Result<Vec<BatchResult>>
+    where
+        I: IntoIterator<Item = (&'a str, Result<Params>)>,
+    {
+        self.0.batch(statements).wait()
+    }
+
+    /// As [`Database::execute_script`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn execute_script(&self, sql: &str) -> Result<()> {
+        self.0.execute_script(sql).wait()
+    }
+
+    /// As [`Database::query`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn query(&self, sql: &str, params: impl IntoParams) -> Result<Rows> {
+        self.0.query(sql, params).wait()
+    }
+
+    /// As [`Database::query_one`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn query_one(&self, sql: &str, params: impl IntoParams) -> Result<Option<Row<'static>>> {
+        self.0.query_one(sql, params).wait()
+    }
+
+    /// As [`Database::query_value`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn query_value<T: FromSql>(&self, sql: &str, params: impl IntoParams) -> Result<Option<T>> {
+        self.0.query_value(sql, params).wait()
+    }
+
+    /// As [`Database::query_as`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn query_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Result<Vec<T>> {
+        self.0.query_as(sql, params).wait()
+    }
+
+    /// Runs `body` on the transaction that rusqlite knows, on the writer's thread, as [`Database::write_with`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn write_with<F, R, E>(&self, body: F) -> Result<R, E>
+    where
+        F: FnOnce(&rusqlite::Transaction<'_>) -> Result<R, E> + Send + 'static,
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        block_on(self.0.write_with(body))
+    }
+
+    /// As [`Database::read_with`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn read_with<F, R, E>(&self, body: F) -> Result<R, E>
+    where
+        F: FnOnce(&rusqlite::Connection) -> Result<R, E> + Send + 'static,
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        block_on(self.0.read_with(body))
+    }
+
+    /// As [`Database::close`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn close(&self) -> Result<()> {
+        block_on(self.0.close())
+    }
+}

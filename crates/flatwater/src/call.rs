@@ -1,0 +1,253 @@
+//! A call: the future every operation answers with.
+//!
+//! Owns: the steps of one call as its caller sees them: ask, wait for a place in the queue, wait for the answer, and
+//! what happens if the caller leaves at any of them. Runs on whatever polls it; it blocks nobody and belongs to no
+//! runtime. Invariants: nothing begins before the first poll; after the caller left a waiting request never runs, a
+//! running read ends early, a running write is finished. Leaves out: what the request does.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use crate::backend::embedded::{Engine, Server};
+use crate::database::Handle;
+use crate::types::error::{Applied, Error, Kind, Result};
+use crate::types::request::{CallOptions, Ticket};
+use crate::waiting::bounded::Place;
+use crate::waiting::park::{block_on, in_closure};
+use crate::waiting::reply::{Reply, reply};
+use crate::waiting::timer::{self, Alarm};
+use crate::workers::request::{Answer, Request, Work};
+use crate::workers::writer::session::Session;
+
+/// The future of one operation. It begins at its first poll and can be moved to any task or thread; to wait for it
+/// without a runtime, use [`wait`](Call::wait).
+///
+/// Dropping it gives the call up: a request that still waits is never run; a running read is interrupted; a running
+/// write is finished without anybody being told.
+#[must_use = "a call begins when it is awaited"]
+pub struct Call<T> {
+    handle: Arc<Handle>,
+    /// The transaction it belongs to, if any.
+    session: Option<Arc<Session>>,
+    options: CallOptions,
+    operation: &'static str,
+    stage: Stage,
+    ticket: Option<Arc<Ticket>>,
+    alarm: Option<Alarm>,
+    /// A write was on its way when the call began.
+    had_active_writes: bool,
+    read: fn(Answer) -> Result<T>,
+}
+
+enum Stage {
+    Refused(Error),
+    New(Work),
+    Pushing { server: Server, request: Option<Request>, place: Place, reply: Reply<Result<Answer>> },
+    Waiting(Reply<Result<Answer>>),
+    Done,
+}
+
+impl<T> Call<T> {
+    pub(crate) fn new(
+        handle: &Arc<Handle>,
+        options: CallOptions,
+        operation: &'static str,
+        work: Result<Work>,
+        read: fn(Answer) -> Result<T>,
+    ) -> Self {
+        let stage = work.map_or_else(|error| Stage::Refused(error.in_operation(operation)), Stage::New);
+        Self {
+            handle: handle.clone(),
+            session: None,
+            options,
+            operation,
+            stage,
+            ticket: None,
+            alarm: None,
+            had_active_writes: false,
+            read,
+        }
+    }
+
+    pub(crate) fn in_transaction(mut self, session: &Arc<Session>) -> Self {
+        self.session = Some(session.clone());
+        self
+    }
+
+    /// Waits for the answer on this thread, which must not be one that runs an event loop. Where a connection is free
+    /// the work is done on this very thread.
+    ///
+    /// # Errors
+    /// As the operation's.
+    pub fn wait(mut self) -> Result<T> {
+        if self.session.is_none()
+            && matches!(self.stage, Stage::New(_))
+            && let Stage::New(work) = std::mem::replace(&mut self.stage, Stage::Done)
+        {
+            let (request, reply) = self.request(work)?;
+            let server = self.engine().server(&request.work);
+            self.stage = match self.engine().run_here(server, request) {
+                None => Stage::Waiting(reply),
+                request => Stage::Pushing { server, request, place: None, reply },
+            };
+        }
+        block_on(self)
+    }
+
+    fn engine(&self) -> &Arc<Engine> {
+        &self.handle.0
+    }
+
+    /// The request for `work`. From here on its deadline counts.
+    fn request(&mut self, work: Work) -> Result<(Request, Reply<Result<Answer>>)> {
+        if in_closure() {
+            return Err(Error::misuse("a closure on one of the database's connections called the database")
+                .hint("use the connection the closure was given; waiting here could wait for itself")
+                .in_operation(self.operation));
+        }
+        let (promise, reply) = reply();
+        let ticket = match &self.ticket {
+            Some(ticket) => ticket.clone(),
+            None => {
+                self.had_active_writes = self.engine().has_active_writes();
+                let ticket = Arc::new(Ticket::new(self.options, Instant::now()));
+                self.ticket = Some(ticket.clone());
+                ticket
+            }
+        };
+        if let Some(deadline) = ticket.deadline {
+            let (waiting, nudge) = (ticket.clone(), reply.nudge());
+            let alarm = timer::at(deadline, move || {
+                if waiting.give_up() {
+                    nudge();
+                }
+            });
+            self.alarm = Some(alarm.map_err(|error| {
+                Error::new(Kind::Io, format!("the timer's thread cannot be started: {error}"))
+            })?);
+        }
+        Ok((Request::new(ticket, work, promise), reply))
+    }
+
+    /// The deadline passed before anybody began.
+    fn is_too_late(&self) -> bool {
+        self.ticket.as_ref().is_some_and(|ticket| ticket.is_given_up())
+    }
+
+    fn too_late(&self) -> Error {
+        Error::timeout("the deadline of the call passed while it waited", Applied::No).in_operation(self.operation)
+    }
+
+    fn step(&mut self, context: &mut Context<'_>) -> Poll<Result<T>> {
+        loop {
+            match std::mem::replace(&mut self.stage, Stage::Done) {
+                Stage::Refused(error) => return Poll::Ready(Err(error)),
+                Stage::Done => return Poll::Ready(Err(Error::misuse("the call was answered before"))),
+                Stage::New(work) => {
+                    let (request, reply) = self.request(work)?;
+                    if let Some(session) = &self.session {
+                        session.send(request).map_err(|(_, error)| error.in_operation(self.operation))?;
+                        self.stage = Stage::Waiting(reply);
+                    } else {
+                        let server = self.engine().server(&request.work);
+                        self.stage = Stage::Pushing { server, request: Some(request), place: None, reply };
+                    }
+                }
+                Stage::Pushing { server, mut request, mut place, mut reply } => {
+                    match self.engine().poll_push(server, &mut place, &mut request, context) {
+                        Poll::Ready(pushed) => {
+                            pushed.map_err(|error| error.in_operation(self.operation))?;
+                            self.stage = Stage::Waiting(reply);
+                        }
+                        Poll::Pending if self.is_too_late() => {
+                            self.engine().leave(server, &mut place);
+                            return Poll::Ready(Err(self.too_late()));
+                        }
+                        Poll::Pending => {
+                            // Nothing arrives yet; this is where the deadline finds the task to wake.
+                            let _ = Pin::new(&mut reply).poll(context);
+                            self.stage = Stage::Pushing { server, request, place, reply };
+                            return Poll::Pending;
+                        }
+                    }
+                }
+                Stage::Waiting(mut reply) => match Pin::new(&mut reply).poll(context) {
+                    Poll::Pending if self.is_too_late() => return Poll::Ready(Err(self.too_late())),
+                    Poll::Pending => {
+                        self.stage = Stage::Waiting(reply);
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(Some(Ok(Answer::ForWriter(work, error)))) => self.ask_the_writer(work, error)?,
+                    Poll::Ready(Some(answer)) => return Poll::Ready(answer.and_then(self.read)),
+                    Poll::Ready(None) if self.is_too_late() => return Poll::Ready(Err(self.too_late())),
+                    Poll::Ready(None) => return Poll::Ready(Err(self.nobody_answers())),
+                },
+            }
+        }
+    }
+
+    /// A reader found that the work is not its own. Its own failure stands if no write can change it any more.
+    fn ask_the_writer(&mut self, work: Work, error: Option<Error>) -> Result<()> {
+        if let Some(error) = error
+            && !self.had_active_writes
+            && !self.engine().has_active_writes()
+        {
+            return Err(error.in_operation(self.operation));
+        }
+        if let Some(ticket) = &self.ticket {
+            ticket.put_back();
+        }
+        let (request, reply) = self.request(work)?;
+        self.stage = Stage::Pushing { server: Server::Writer, request: Some(request), place: None, reply };
+        Ok(())
+    }
+
+    #[cold]
+    fn nobody_answers(&self) -> Error {
+        let error = if self.engine().is_closed() {
+            Error::closed()
+        } else {
+            Error::misuse("the request was lost to a panic inside Flatwater, and the connection was replaced")
+                .hint("please report it; whether a write was applied can be read from the database")
+        };
+        error.in_operation(self.operation)
+    }
+}
+
+impl<T> Future for Call<T> {
+    type Output = Result<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let answer = this.step(context);
+        if answer.is_ready() {
+            this.alarm = None;
+            this.ticket = None;
+        }
+        answer
+    }
+}
+
+impl<T> Drop for Call<T> {
+    fn drop(&mut self) {
+        if let Stage::Pushing { server, place, .. } = &mut self.stage {
+            let server = *server;
+            let mut place = place.take();
+            self.handle.0.leave(server, &mut place);
+        }
+        if let Some(ticket) = &self.ticket
+            && !ticket.give_up()
+        {
+            ticket.cancel();
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for Call<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Call").field("operation", &self.operation).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,372 @@
+//! The database as a program sees it.
+//!
+//! Owns: the operations outside a transaction, and the handle whose last drop closes the database. Leaves out: how they
+//! are served.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::types::FromSql;
+
+use crate::backend::embedded::Engine;
+use crate::blocking::Blocking;
+use crate::call::Call;
+use crate::stats::Stats;
+use crate::transaction::Transaction;
+use crate::types::error::{Error, Result};
+use crate::types::executed::{BatchResult, Executed};
+use crate::types::options::Options;
+use crate::types::params::{IntoParams, Params};
+use crate::types::request::CallOptions;
+use crate::types::row::{FromRow, Row, Rows};
+use crate::waiting::reply::{Reply, reply};
+use crate::workers::request::{Answer, Work};
+
+/// The engine, as long as anybody can use it: dropping the last one begins to close it, in the background.
+pub(crate) struct Handle(pub(crate) Arc<Engine>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.close(None);
+    }
+}
+
+/// A SQLite database: one writer, several readers, any number of callers. A cheap clone of one handle; when the last
+/// clone, call and transaction is dropped the database is closed in the background.
+///
+/// ```no_run
+/// # async fn example() -> flatwater::Result<()> {
+/// let db = flatwater::Database::open("app.db").await?;
+/// db.execute("CREATE TABLE IF NOT EXISTS users (id INTEGER PRIMARY KEY, name TEXT)", ()).await?;
+/// let ada = db.execute("INSERT INTO users (name) VALUES (?)", ("Ada",)).await?;
+/// let name: Option<String> = db.query_value("SELECT name FROM users WHERE id = ?", (ada.last_insert_rowid,)).await?;
+/// assert_eq!(name.as_deref(), Some("Ada"));
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Database {
+    handle: Arc<Handle>,
+    options: CallOptions,
+}
+
+impl Database {
+    /// Opens or creates the database file at `path` with the default [`Options`].
+    ///
+    /// The file is opened on a thread of its own; if the caller leaves meanwhile it is closed again.
+    ///
+    /// # Errors
+    /// `Open` if the path, the file or its directory will not do; `Busy` if another process keeps it locked.
+    pub async fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
+        Options::new(path).open().await
+    }
+
+    pub(crate) fn from_engine(engine: Arc<Engine>) -> Self {
+        Self { handle: Arc::new(Handle(engine)), options: CallOptions::default() }
+    }
+
+    /// A handle whose writes are never members of a group: each runs in a transaction of its own.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        let options = CallOptions { alone: true, ..self.options };
+        Self { handle: self.handle.clone(), options }
+    }
+
+    /// A handle whose calls end with `Timeout` if they are not answered in time. The time covers the queue, locks and
+    /// the execution; a call that timed out has done nothing, unless [`Error::applied`] says otherwise. A write that
+    /// shares a transaction with others is not interrupted once it runs, which takes about a millisecond.
+    #[must_use]
+    pub fn timeout(&self, timeout: Duration) -> Self {
+        let options = CallOptions { timeout: Some(timeout), ..self.options };
+        Self { handle: self.handle.clone(), options }
+    }
+
+    fn call<T>(&self, operation: &'static str, work: Result<Work>, read: fn(Answer) -> Result<T>) -> Call<T> {
+        Call::new(&self.handle, self.options, operation, work, read)
+    }
+
+    /// Runs one statement that returns no rows.
+    ///
+    /// The answer comes when the write is committed, perhaps together with others that arrived at the same time; each
+    /// keeps its own result. If the call is dropped while it waits the write does not happen; while it runs, it does.
+    ///
+    /// # Errors
+    /// `Constraint` or `Sql` from SQLite; `Misuse` for several statements, parameters that do not fit, or a statement
+    /// that returns rows; `Busy`, `Full`, `Io`, `Closed`; `CommitUnknown` if the outcome cannot be known.
+    pub fn execute(&self, sql: &str, params: impl IntoParams) -> Call<Executed> {
+        let work = params.into_params().map(|params| Work::Execute { text: self.handle.0.text(sql), params });
+        self.call("execute", work, executed)
+    }
+
+    /// Runs one statement once per row of parameters, all or nothing, and answers how many rows it changed.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute); the first row that fails undoes all.
+    pub fn execute_many<I>(&self, sql: &str, rows: I) -> Call<u64>
+    where
+        I: IntoIterator,
+        I::Item: IntoParams,
+    {
+        let rows = rows.into_iter().map(IntoParams::into_params).collect::<Result<Vec<_>>>();
+        let work = rows.map(|rows| Work::Many { text: self.handle.0.text(sql), rows });
+        self.call("execute_many", work, changes)
+    }
+
+    /// Runs several statements with their parameters, all or nothing, in one trip. Answers a result for each, with the
+    /// rows of those that return some.
+    ///
+    /// Unlike a [`transaction`](Self::transaction) a batch does not keep others waiting for its caller, and a short one
+    /// can share a commit with other writes.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute); the first statement that fails undoes all.
+    pub fn batch<'a, I>(&self, statements: I) -> Call<Vec<BatchResult>>
+    where
+        I: IntoIterator<Item = (&'a str, Result<Params>)>,
+    {
+        let statements = statements.into_iter().map(|(sql, params)| Ok((self.handle.0.text(sql), params?)));
+        self.call("batch", statements.collect::<Result<_>>().map(Work::Batch), batch)
+    }
+
+    /// Runs several statements without parameters, separated by semicolons, all or nothing. Rows are dropped.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute); the first statement that fails undoes all.
+    pub fn execute_script(&self, sql: &str) -> Call<()> {
+        self.call("execute_script", Ok(Work::Script(self.handle.0.text(sql))), done)
+    }
+
+    /// Runs one statement and answers all its rows. A write is allowed here if it has RETURNING.
+    ///
+    /// A read sees every write that was answered before the read began. If the call is dropped a running read is
+    /// interrupted.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute); `Misuse` for a statement that returns no rows.
+    pub fn query(&self, sql: &str, params: impl IntoParams) -> Call<Rows> {
+        self.call("query", self.query_work(sql, params, usize::MAX), rows)
+    }
+
+    /// Runs one statement and answers its first row, if there is one.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query).
+    pub fn query_one(&self, sql: &str, params: impl IntoParams) -> Call<Option<Row<'static>>> {
+        self.call("query_one", self.query_work(sql, params, 1), first_row)
+    }
+
+    /// Runs one statement and answers the first value of its first row, if there is one. Read what may be NULL as an
+    /// `Option`.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query); `Misuse` if the value is not a `T`.
+    pub fn query_value<T: FromSql>(&self, sql: &str, params: impl IntoParams) -> Call<Option<T>> {
+        self.call("query_value", self.query_work(sql, params, 1), first_value)
+    }
+
+    /// Runs one statement and answers every row as a `T`, such as a tuple.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query); `Misuse` if a row is not a `T`.
+    pub fn query_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Call<Vec<T>> {
+        self.call("query_as", self.query_work(sql, params, usize::MAX), read_rows)
+    }
+
+    fn query_work(&self, sql: &str, params: impl IntoParams, limit: usize) -> Result<Work> {
+        Ok(Work::Query { text: self.handle.0.text(sql), params: params.into_params()?, limit })
+    }
+
+    /// Begins a transaction with BEGIN IMMEDIATE. It holds the writer until it ends, so other writes wait for it;
+    /// dropping it rolls it back.
+    ///
+    /// # Errors
+    /// `Busy` if another process keeps the write lock; `Timeout`, `Closed`, `Io`.
+    pub async fn begin(&self) -> Result<Transaction<'static>> {
+        let lease = self.call("begin", Ok(Work::Begin), transaction).await?;
+        Ok(Transaction::new(self.handle.clone(), self.options, lease))
+    }
+
+    /// Runs `body` in a transaction: commits if it answers Ok, rolls back if it answers an error, panics, or is dropped.
+    /// The error may be the caller's own type.
+    ///
+    /// ```no_run
+    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
+    /// let left: i64 = db.transaction(async |tx| {
+    ///     tx.execute("UPDATE accounts SET cents = cents - 500 WHERE id = ?", (1,)).await?;
+    ///     tx.execute("UPDATE accounts SET cents = cents + 500 WHERE id = ?", (2,)).await?;
+    ///     Ok::<_, flatwater::Error>(tx.query_value("SELECT cents FROM accounts WHERE id = 1", ()).await?.unwrap_or(0))
+    /// }).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What `body` answers, or a failure to begin or to commit.
+    pub async fn transaction<F, R, E>(&self, body: F) -> Result<R, E>
+    where
+        F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
+        E: From<Error>,
+    {
+        let transaction = self.begin().await?;
+        transaction.run(body).await
+    }
+
+    /// Runs a closure on one of the readers, inside a read transaction: everything it reads is of one point in time.
+    ///
+    /// The closure runs on a thread that may block. What it does to the connection's handlers is undone; transaction
+    /// control, ATTACH and PRAGMAs that change the connection are refused.
+    ///
+    /// # Errors
+    /// The closure's own; `Misuse` if it panics; `Closed`, `Io`.
+    pub async fn read_with<F, R, E>(&self, closure: F) -> Result<R, E>
+    where
+        F: FnOnce(&rusqlite::Connection) -> Result<R, E> + Send + 'static,
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let result = Arc::new(Mutex::new(None));
+        let kept = result.clone();
+        let work = Work::ReadWith(Box::new(move |connection| keep(&kept, closure(connection))));
+        self.call("read_with", Ok(work), done).await?;
+        taken(&result)
+    }
+
+    /// Runs a closure on the writer, inside a transaction of its own: commits if it answers Ok, rolls back if it answers
+    /// an error or panics. All of rusqlite can be used on the transaction it is given.
+    ///
+    /// The closure runs on the writer's thread; other writes wait for it. If the call is dropped meanwhile the closure
+    /// is finished and committed all the same.
+    ///
+    /// # Errors
+    /// The closure's own; `Misuse` if it panics; `Busy`, `Closed`, `Io`, and what COMMIT answers.
+    pub async fn write_with<F, R, E>(&self, closure: F) -> Result<R, E>
+    where
+        F: FnOnce(&rusqlite::Transaction<'_>) -> Result<R, E> + Send + 'static,
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let result = Arc::new(Mutex::new(None));
+        let kept = result.clone();
+        let work = Work::WriteWith(Box::new(move |transaction| {
+            let answer = closure(transaction);
+            let commits = answer.is_ok();
+            keep(&kept, answer);
+            commits
+        }));
+        self.call("write_with", Ok(work), done).await?;
+        taken(&result)
+    }
+
+    /// The same operations for plain threads, which may block.
+    #[must_use]
+    pub fn blocking(&self) -> Blocking {
+        Blocking::new(self.clone())
+    }
+
+    /// What the database has done since it was opened. Does not block.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.handle.0.stats()
+    }
+
+    /// Closes the database: writes submitted before are executed, an open transaction is waited for (5 s by default)
+    /// and then rolled back, connections are closed. Calls that begin later get `Closed`. Closing twice is no error;
+    /// a dropped call closes all the same.
+    ///
+    /// # Errors
+    /// None so far; a close that fails in SQLite leaves the file as a crash would, and the next open repairs that.
+    pub async fn close(&self) -> Result<()> {
+        let (promise, ended): (_, Reply<Result<Answer>>) = reply();
+        self.handle.0.close(Some(promise));
+        ended.await.map_or(Ok(()), |answer| answer.map(drop))
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database").finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    /// Opens the database, on a thread of its own.
+    ///
+    /// # Errors
+    /// `Misuse` for options that cannot work, before anything is opened; `Open` if the path, the file or its directory
+    /// will not do; `Busy` if another process keeps it locked.
+    pub async fn open(self) -> Result<Database> {
+        let (promise, opened) = reply();
+        std::thread::Builder::new()
+            .name("fw-open".into())
+            .spawn(move || {
+                let database = Engine::open(self).map(Database::from_engine);
+                // If the caller is gone the database is dropped here, and closed.
+                if let Ok(Some(waker)) = promise.fill(database) {
+                    waker.wake();
+                }
+            })
+            .map_err(|error| {
+                Error::new(crate::Kind::Io, format!("a thread cannot be started: {error}")).in_operation("open")
+            })?;
+        opened.await.unwrap_or_else(|| Err(Error::misuse("opening the database panicked").in_operation("open")))
+    }
+
+    /// Opens the database on this thread, which must not be one that runs an event loop.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_blocking(self) -> Result<Database> {
+        Engine::open(self).map(Database::from_engine)
+    }
+}
+
+type Kept<R, E> = Mutex<Option<Result<R, E>>>;
+
+fn keep<R, E>(kept: &Kept<R, E>, result: Result<R, E>) {
+    *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+}
+
+fn taken<R, E: From<Error>>(kept: &Kept<R, E>) -> Result<R, E> {
+    let taken = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+    taken.unwrap_or_else(|| Err(Error::misuse("the closure did not run to its end").into()))
+}
+
+// How each operation reads its answer. One place, for calls in and outside of transactions.
+
+fn unexpected<T>() -> Result<T> {
+    Err(Error::misuse("a worker answered something else than was asked; please report it"))
+}
+
+pub(crate) fn executed(answer: Answer) -> Result<Executed> {
+    if let Answer::Executed(executed) = answer { Ok(executed) } else { unexpected() }
+}
+
+pub(crate) fn changes(answer: Answer) -> Result<u64> {
+    if let Answer::Changes(changes) = answer { Ok(changes) } else { unexpected() }
+}
+
+pub(crate) fn batch(answer: Answer) -> Result<Vec<BatchResult>> {
+    if let Answer::Batch(results) = answer { Ok(results) } else { unexpected() }
+}
+
+pub(crate) fn rows(answer: Answer) -> Result<Rows> {
+    if let Answer::Rows(rows) = answer { Ok(rows) } else { unexpected() }
+}
+
+pub(crate) fn first_row(answer: Answer) -> Result<Option<Row<'static>>> {
+    Ok(rows(answer)?.into_first())
+}
+
+pub(crate) fn first_value<T: FromSql>(answer: Answer) -> Result<Option<T>> {
+    rows(answer)?.get(0).map(|row| row.get(0)).transpose()
+}
+
+pub(crate) fn read_rows<T: FromRow>(answer: Answer) -> Result<Vec<T>> {
+    rows(answer)?.read()
+}
+
+pub(crate) fn done(answer: Answer) -> Result<()> {
+    if let Answer::Done = answer { Ok(()) } else { unexpected() }
+}
+
+fn transaction(answer: Answer) -> Result<crate::workers::writer::session::Lease> {
+    if let Answer::Transaction(lease) = answer { Ok(lease) } else { unexpected() }
+}

@@ -1,0 +1,202 @@
+//! Floor 2: what `stats()` tells. Counters and latency histograms.
+//!
+//! Owns: the recorder, written by workers, and the snapshot a caller gets. Counters are single atomics; a histogram is
+//! guarded by its own lock, held for one record or one summary. Leaves out: export to any metrics system.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+/// The kinds of call that are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallKind {
+    Execute,
+    ExecuteMany,
+    Batch,
+    Script,
+    Query,
+    Begin,
+    Commit,
+    ReadWith,
+    WriteWith,
+    Control,
+}
+
+impl CallKind {
+    const ALL: [Self; 10] = [
+        Self::Execute,
+        Self::ExecuteMany,
+        Self::Batch,
+        Self::Script,
+        Self::Query,
+        Self::Begin,
+        Self::Commit,
+        Self::ReadWith,
+        Self::WriteWith,
+        Self::Control,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Execute => "execute",
+            Self::ExecuteMany => "execute_many",
+            Self::Batch => "batch",
+            Self::Script => "execute_script",
+            Self::Query => "query",
+            Self::Begin => "begin",
+            Self::Commit => "commit",
+            Self::ReadWith => "read_with",
+            Self::WriteWith => "write_with",
+            Self::Control => "control",
+        }
+    }
+}
+
+const SLOWEST_US: u64 = 3_600_000_000;
+
+pub(crate) struct Recorder {
+    latency: [Mutex<Histogram<u32>>; CallKind::ALL.len()],
+    groups: AtomicU64,
+    members: AtomicU64,
+    replays: AtomicU64,
+    failed_commits: AtomicU64,
+    abandoned: AtomicU64,
+    replaced_connections: AtomicU64,
+}
+
+impl Recorder {
+    pub(crate) fn new() -> Self {
+        let histogram = || {
+            Mutex::new(Histogram::new_with_bounds(1, SLOWEST_US, 2).expect("the bounds are valid"))
+        };
+        Self {
+            latency: std::array::from_fn(|_| histogram()),
+            groups: AtomicU64::new(0),
+            members: AtomicU64::new(0),
+            replays: AtomicU64::new(0),
+            failed_commits: AtomicU64::new(0),
+            abandoned: AtomicU64::new(0),
+            replaced_connections: AtomicU64::new(0),
+        }
+    }
+
+    /// A call was answered `latency` after it began.
+    pub(crate) fn answered(&self, kind: CallKind, latency: Duration) {
+        let us = u64::try_from(latency.as_micros()).unwrap_or(SLOWEST_US);
+        let mut histogram = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        histogram.saturating_record(us.max(1));
+    }
+
+    pub(crate) fn committed_group(&self, members: usize) {
+        self.groups.fetch_add(1, Ordering::Relaxed);
+        self.members.fetch_add(members as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn replayed(&self) {
+        self.replays.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn commit_failed(&self) {
+        self.failed_commits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn abandoned(&self) {
+        self.abandoned.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn replaced_connection(&self) {
+        self.replaced_connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Everything but the queues, which the recorder does not know.
+    pub(crate) fn snapshot(&self) -> Stats {
+        let calls = CallKind::ALL
+            .into_iter()
+            .filter_map(|kind| {
+                let histogram = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
+                (!histogram.is_empty()).then(|| CallStats {
+                    kind: kind.name(),
+                    count: histogram.len(),
+                    p50_us: histogram.value_at_quantile(0.5),
+                    p99_us: histogram.value_at_quantile(0.99),
+                    p999_us: histogram.value_at_quantile(0.999),
+                    max_us: histogram.max(),
+                })
+            })
+            .collect();
+        Stats {
+            writes_waiting: 0,
+            reads_waiting: 0,
+            groups: self.groups.load(Ordering::Relaxed),
+            members: self.members.load(Ordering::Relaxed),
+            replays: self.replays.load(Ordering::Relaxed),
+            failed_commits: self.failed_commits.load(Ordering::Relaxed),
+            abandoned: self.abandoned.load(Ordering::Relaxed),
+            replaced_connections: self.replaced_connections.load(Ordering::Relaxed),
+            calls,
+        }
+    }
+}
+
+/// What a database has done since it was opened. Counters only grow; each is read by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Requests waiting for the writer now.
+    pub writes_waiting: usize,
+    /// Requests waiting for a reader now.
+    pub reads_waiting: usize,
+    /// Groups of two or more members that were committed.
+    pub groups: u64,
+    /// Members of those groups.
+    pub members: u64,
+    /// Writes that were run again because a group's transaction was lost.
+    pub replays: u64,
+    /// COMMITs that failed.
+    pub failed_commits: u64,
+    /// Requests that were never begun, because their caller had left or their deadline had passed.
+    pub abandoned: u64,
+    /// Connections that were replaced, because a closure left them unlike they were or a commit could not be undone.
+    pub replaced_connections: u64,
+    /// Latency of calls, from their first poll to their answer, by kind. Kinds never called are left out.
+    pub calls: Vec<CallStats>,
+}
+
+/// Count and latency of one kind of call, in microseconds; percentiles are exact to 1 %.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallStats {
+    /// The call's name, such as `execute`.
+    pub kind: &'static str,
+    /// Calls answered.
+    pub count: u64,
+    /// Median.
+    pub p50_us: u64,
+    /// 99th percentile.
+    pub p99_us: u64,
+    /// 99.9th percentile.
+    pub p999_us: u64,
+    /// Slowest.
+    pub max_us: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_are_summed_up_by_kind() {
+        let recorder = Recorder::new();
+        for us in 1..=1000 {
+            recorder.answered(CallKind::Query, Duration::from_micros(us));
+        }
+        recorder.committed_group(7);
+        let stats = recorder.snapshot();
+        assert_eq!((stats.groups, stats.members, stats.calls.len()), (1, 7, 1));
+        let query = &stats.calls[0];
+        assert_eq!((query.kind, query.count), ("query", 1000));
+        assert!((495..=505).contains(&query.p50_us) && (985..=1000).contains(&query.p99_us), "{query:?}");
+    }
+}

@@ -1,0 +1,392 @@
+//! The readers: a pool of read-only connections, served by threads `fw-reader-N`.
+//!
+//! Owns: the queue of reads, the connections nobody uses, and the threads. A connection is borrowed for one request, by
+//! a thread of ours or by a blocking caller's. The connection and the thread used last are taken first, so that their
+//! caches are warm and the others can end. Invariants, all under one lock: there are never more connections than the
+//! options say; a request that waits while a connection is free has exactly one thread woken or started for it; each
+//! read begins its own read transaction, so that it sees every commit that was acknowledged before it began
+//! (<https://sqlite.org/isolation.html>). Leaves out: writes. A text that turns out to be the writer's goes back to its caller.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::Busy;
+
+use crate::connection::class::Route;
+use crate::connection::judge;
+use crate::connection::open::{Connection, Role};
+use crate::connection::schema::SchemaFacts;
+use crate::encode::rows::RowSink;
+use crate::stats::Recorder;
+use crate::types::error::{Error, Kind, Result};
+use crate::types::options::Options;
+use crate::types::request::Ticket;
+use crate::waiting::bounded::{Bounded, Place};
+use crate::waiting::busy::LockWait;
+use crate::waiting::park::mark_closure;
+use crate::workers::request::{Answer, Outbox, ReadClosure, Request, Work};
+use crate::workers::writer::panicked;
+
+/// A thread ends after this long without a request, and a connection with it.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// The handle. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Readers(Arc<Shared>);
+
+struct Shared {
+    options: Arc<Options>,
+    recorder: Arc<Recorder>,
+    state: Mutex<State>,
+    /// Signalled when a connection was closed for good.
+    closed: Condvar,
+}
+
+struct State {
+    waiting: Bounded<Request>,
+    /// The connections nobody uses; the last one was used last.
+    idle: Vec<Reader>,
+    /// Connections that exist, in use or not.
+    connections: usize,
+    /// The threads that sleep; the last one fell asleep last.
+    asleep: Vec<Thread>,
+    threads: usize,
+    /// The requests that are running.
+    running: Vec<Arc<Ticket>>,
+    closed: bool,
+}
+
+struct Reader {
+    connection: Connection,
+    lock_wait: LockWait,
+}
+
+impl Readers {
+    pub(crate) fn new(options: Arc<Options>, recorder: Arc<Recorder>) -> Self {
+        let state = State {
+            waiting: Bounded::new(options.queue),
+            idle: Vec::new(),
+            connections: 0,
+            asleep: Vec::new(),
+            threads: 0,
+            running: Vec::new(),
+            closed: false,
+        };
+        Self(Arc::new(Shared { options, recorder, state: Mutex::new(state), closed: Condvar::new() }))
+    }
+
+    /// Opens the first connection now, to see that it can be. Blocks.
+    pub(crate) fn open_one(&self) -> Result<()> {
+        let reader = Reader::open(&self.0.options)?;
+        let mut state = self.0.lock();
+        state.connections += 1;
+        state.idle.push(reader);
+        Ok(())
+    }
+
+    /// Pushes the request as soon as there is a place.
+    pub(crate) fn poll_push(
+        &self,
+        place: &mut Place,
+        request: &mut Option<Request>,
+        context: &Context<'_>,
+    ) -> Poll<Result<()>> {
+        let mut state = self.0.lock();
+        if state.closed {
+            let wake = state.waiting.leave(place);
+            drop(state);
+            wake.into_iter().for_each(Waker::wake);
+            return Poll::Ready(Err(Error::closed()));
+        }
+        if !state.waiting.admit(place, context.waker()) {
+            return Poll::Pending;
+        }
+        if let Some(request) = request.take() {
+            state.waiting.push(request);
+        }
+        let result = self.rouse(state);
+        Poll::Ready(result)
+    }
+
+    /// The caller behind `place` is gone.
+    pub(crate) fn leave(&self, place: &mut Place) {
+        if place.is_some() {
+            let wake = self.0.lock().waiting.leave(place);
+            wake.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Runs the request on this thread, which may block, if a connection is free. Otherwise it comes back.
+    pub(crate) fn run_here(&self, request: Request) -> Option<Request> {
+        let mut state = self.0.lock();
+        if state.closed || !state.waiting.is_empty() {
+            return Some(request);
+        }
+        let Some(reader) = state.borrow(&self.0.options) else { return Some(request) };
+        state.running.push(request.ticket.clone());
+        drop(state);
+        let mut outbox = Outbox::new(self.0.recorder.clone());
+        let ticket = request.ticket.clone();
+        let reader = self.0.serve(reader, request, &mut outbox);
+        let mut state = self.0.lock();
+        state.give_back(reader, &ticket);
+        self.0.closed.notify_all();
+        // Without a thread the requests that came meanwhile wait for the next push.
+        let _ = self.rouse(state);
+        outbox.wake();
+        None
+    }
+
+    /// Takes no more requests, lets those that wait and run come to their end, and closes all connections. At
+    /// `deadline` those that run are interrupted. Blocks.
+    pub(crate) fn close(&self, deadline: Instant) {
+        let mut state = self.0.lock();
+        state.closed = true;
+        let line = state.waiting.dismiss();
+        let asleep = std::mem::take(&mut state.asleep);
+        drop(state);
+        line.into_iter().for_each(Waker::wake);
+        asleep.into_iter().for_each(|thread| thread.unpark());
+        let mut state = self.0.lock();
+        loop {
+            if state.waiting.is_empty() {
+                state.connections -= state.idle.len();
+                let idle = std::mem::take(&mut state.idle);
+                if state.connections == 0 {
+                    drop(state);
+                    drop(idle);
+                    return;
+                }
+                drop(idle);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                state.running.iter().for_each(|ticket| ticket.cancel());
+            }
+            let left = left.max(Duration::from_millis(10));
+            state = self.0.closed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Requests that wait now.
+    pub(crate) fn waiting(&self) -> usize {
+        self.0.lock().waiting.len()
+    }
+
+    /// Sees to it that somebody serves a request that waits while a connection is free.
+    fn rouse(&self, mut state: MutexGuard<'_, State>) -> Result<()> {
+        if state.waiting.is_empty() || !state.has_free_connection(&self.0.options) {
+            return Ok(());
+        }
+        if let Some(thread) = state.asleep.pop() {
+            drop(state);
+            thread.unpark();
+            return Ok(());
+        }
+        if state.threads >= self.0.options.readers {
+            return Ok(());
+        }
+        state.threads += 1;
+        let name = format!("fw-reader-{}", state.threads - 1);
+        drop(state);
+        let shared = self.0.clone();
+        let spawned = thread::Builder::new().name(name).spawn(move || shared.run());
+        spawned.map(drop).map_err(|error| {
+            self.0.lock().threads -= 1;
+            Error::new(Kind::Io, format!("a reader's thread cannot be started: {error}"))
+        })
+    }
+}
+
+impl State {
+    fn has_free_connection(&self, options: &Options) -> bool {
+        !self.idle.is_empty() || self.connections < options.readers
+    }
+
+    /// A free connection; `Some(None)` is the right to open another one.
+    #[allow(clippy::option_option)]
+    fn borrow(&mut self, options: &Options) -> Option<Option<Reader>> {
+        if let Some(reader) = self.idle.pop() {
+            return Some(Some(reader));
+        }
+        if self.connections >= options.readers {
+            return None;
+        }
+        self.connections += 1;
+        Some(None)
+    }
+
+    /// `None`: the connection is no more.
+    fn give_back(&mut self, reader: Option<Reader>, ticket: &Arc<Ticket>) {
+        self.running.retain(|running| !Arc::ptr_eq(running, ticket));
+        match reader {
+            Some(reader) => self.idle.push(reader),
+            None => self.connections -= 1,
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread.
+    fn run(&self) {
+        let mut outbox = Outbox::new(self.recorder.clone());
+        let mut state = self.lock();
+        loop {
+            if !state.waiting.is_empty()
+                && let Some(reader) = state.borrow(&self.options)
+                && let Some((request, admitted)) = state.waiting.pop()
+            {
+                let ticket = request.ticket.clone();
+                state.running.push(ticket.clone());
+                drop(state);
+                admitted.into_iter().for_each(Waker::wake);
+                let reader = self.serve(reader, request, &mut outbox);
+                state = self.lock();
+                state.give_back(reader, &ticket);
+                if state.closed {
+                    self.closed.notify_all();
+                }
+                drop(state);
+                outbox.wake();
+                state = self.lock();
+                continue;
+            }
+            if state.closed {
+                state.threads -= 1;
+                return;
+            }
+            match self.sleep(state) {
+                Some(awake) => state = awake,
+                None => return,
+            }
+        }
+    }
+
+    /// Sleeps until there may be work. `None`: there was none for long, and the thread is to end.
+    fn sleep<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Option<MutexGuard<'a, State>> {
+        let me = thread::current();
+        state.asleep.push(me.clone());
+        drop(state);
+        let until = Instant::now() + IDLE;
+        loop {
+            let now = Instant::now();
+            thread::park_timeout(until.saturating_duration_since(now));
+            let mut state = self.lock();
+            let Some(at) = state.asleep.iter().position(|thread| thread.id() == me.id()) else {
+                return Some(state);
+            };
+            if Instant::now() < until {
+                continue;
+            }
+            state.asleep.remove(at);
+            state.threads -= 1;
+            let coldest = (!state.idle.is_empty()).then(|| state.idle.remove(0));
+            state.connections -= usize::from(coldest.is_some());
+            drop(state);
+            drop(coldest);
+            return None;
+        }
+    }
+
+    /// Runs one request, and answers the connection if it may be used again. A panic, which only a fault of ours can
+    /// be, costs the connection and breaks the promise to the caller.
+    fn serve(&self, reader: Option<Reader>, request: Request, outbox: &mut Outbox) -> Option<Reader> {
+        if !request.ticket.start() {
+            self.recorder.abandoned();
+            // The right to open a connection goes back unused.
+            return reader;
+        }
+        catch_unwind(AssertUnwindSafe(|| {
+            let mut reader = match reader.map_or_else(|| Reader::open(&self.options), Ok) {
+                Ok(reader) => reader,
+                Err(error) => {
+                    outbox.answer(request.work.kind(), &request.ticket, request.promise, Err(error));
+                    return None;
+                }
+            };
+            let (kind, ticket) = (request.work.kind(), request.ticket);
+            let (answer, usable) = reader.perform(self, request.work, &ticket);
+            outbox.answer(kind, &ticket, request.promise, answer.map_err(|error| error.timed(&ticket)));
+            if !usable {
+                self.recorder.replaced_connection();
+            }
+            usable.then_some(reader)
+        }))
+        .unwrap_or(None)
+    }
+}
+
+impl Reader {
+    fn open(options: &Options) -> Result<Self> {
+        let lock_wait = LockWait::default();
+        lock_wait.until(Instant::now() + options.lock_wait);
+        let connection = Connection::open(options, Role::Reader, busy(&lock_wait))?;
+        Ok(Self { connection, lock_wait })
+    }
+
+    /// Answers the work, and whether the connection is as it was.
+    fn perform(&mut self, shared: &Shared, work: Work, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
+        let wait_end = Instant::now() + shared.options.lock_wait;
+        self.lock_wait.until(ticket.deadline.map_or(wait_end, |deadline| deadline.min(wait_end)));
+        match work {
+            Work::ReadWith(closure) => self.closure(closure),
+            work => (self.query(work, ticket), true),
+        }
+    }
+
+    fn query(&mut self, work: Work, ticket: &Arc<Ticket>) -> Result<Answer> {
+        let Work::Query { text, params, limit } = &work else {
+            return Err(Error::misuse("a reader cannot do this"));
+        };
+        let ready = match self.connection.ready(text, judge::statement, &SchemaFacts::default()) {
+            Ok(ready) => ready,
+            Err(error) if error.sqlite_code().is_some() => return Ok(Answer::ForWriter(work, Some(error))),
+            Err(error) => return Err(error),
+        };
+        text.learn_route(ready.class.route);
+        let result = if ready.class.route == Route::Write {
+            None
+        } else if ready.class.columns == 0 {
+            Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
+        } else {
+            self.connection.sqlite.arm(ticket.clone());
+            let mut sink = RowSink::new(text.expected_size(), *limit);
+            let run = self.connection.run(&ready, params, &mut sink);
+            self.connection.sqlite.disarm();
+            Some(run.map(|_| {
+                let (cells, bytes) = sink.size();
+                text.had_size(cells, bytes);
+                Answer::Rows(sink.finish(ready.names.clone()))
+            }))
+        };
+        self.connection.done_with(&ready);
+        result.unwrap_or(Ok(Answer::ForWriter(work, None)))
+    }
+
+    /// A closure of the user, inside a read transaction: one snapshot. What it may have done to the connection is
+    /// looked at afterwards.
+    fn closure(&mut self, closure: ReadClosure) -> (Result<Answer>, bool) {
+        if let Err(error) = self.connection.sqlite.execute_batch("BEGIN") {
+            return (Err(error.into()), true);
+        }
+        self.connection.sqlite.set_judge(judge::read_closure);
+        let sqlite = self.connection.sqlite.rusqlite();
+        let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| closure(sqlite))));
+        let trusted = self.connection.restore_handlers(busy(&self.lock_wait));
+        let rolled_back = self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
+        let usable = trusted && rolled_back && self.connection.is_idle();
+        (ran.map(|()| Answer::Done).map_err(|panic| panicked(&*panic)), usable)
+    }
+}
+
+fn busy(wait: &LockWait) -> Busy {
+    let wait = wait.clone();
+    Box::new(move |tries| wait.again(tries))
+}

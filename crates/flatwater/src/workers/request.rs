@@ -1,0 +1,120 @@
+//! A request and its answer: the one message a caller sends to a worker.
+//!
+//! Owns: the closed lists of what can be asked and answered. A request is owned by one place at a time: the caller's
+//! future, a queue, or the worker that runs it.
+
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Instant;
+
+use crate::connection::catalogue::Text;
+use crate::stats::{CallKind, Recorder};
+use crate::types::error::{Error, Result};
+use crate::types::executed::{BatchResult, Executed};
+use crate::types::params::Params;
+use crate::types::request::Ticket;
+use crate::types::row::Rows;
+use crate::waiting::reply::Promise;
+use crate::workers::writer::session::Lease;
+
+/// A closure of the user for a reader. It keeps its own result.
+pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) + Send>;
+/// A closure of the user for the writer. It keeps its own result; true means commit.
+pub(crate) type WriteClosure = Box<dyn FnOnce(&rusqlite::Transaction<'_>) -> bool + Send>;
+
+/// What is asked.
+pub(crate) enum Work {
+    Execute { text: Arc<Text>, params: Params },
+    Query { text: Arc<Text>, params: Params, limit: usize },
+    Many { text: Arc<Text>, rows: Vec<Params> },
+    Batch(Vec<(Arc<Text>, Params)>),
+    Script(Arc<Text>),
+    ReadWith(ReadClosure),
+    WriteWith(WriteClosure),
+    Begin,
+    /// Inside a transaction only.
+    Savepoint,
+    Release,
+    Undo,
+    Commit,
+    Rollback,
+    /// The last request a queue takes: calls the first closure, closes the connection, calls the second.
+    Close(Box<dyn FnOnce() + Send>, Box<dyn FnOnce() + Send>),
+}
+
+impl Work {
+    pub(crate) fn kind(&self) -> CallKind {
+        match self {
+            Self::Execute { .. } => CallKind::Execute,
+            Self::Query { .. } => CallKind::Query,
+            Self::Many { .. } => CallKind::ExecuteMany,
+            Self::Batch(_) => CallKind::Batch,
+            Self::Script(_) => CallKind::Script,
+            Self::ReadWith(_) => CallKind::ReadWith,
+            Self::WriteWith(_) => CallKind::WriteWith,
+            Self::Begin | Self::Savepoint => CallKind::Begin,
+            Self::Commit | Self::Release => CallKind::Commit,
+            Self::Undo | Self::Rollback | Self::Close(..) => CallKind::Control,
+        }
+    }
+}
+
+/// What is answered.
+pub(crate) enum Answer {
+    Executed(Executed),
+    Changes(u64),
+    Rows(Rows),
+    Batch(Vec<BatchResult>),
+    Done,
+    Transaction(Lease),
+    /// From a reader: this is the writer's work. With the reader's error, if it could not even prepare the text, which
+    /// counts unless a write is on its way.
+    ForWriter(Work, Option<Error>),
+}
+
+pub(crate) struct Request {
+    pub(crate) ticket: Arc<Ticket>,
+    pub(crate) work: Work,
+    pub(crate) promise: Promise<Result<Answer>>,
+    /// When the first try to take the lock for it began.
+    pub(crate) lock_since: Option<Instant>,
+    /// Its group was lost: it must not be a member again.
+    pub(crate) must_be_alone: bool,
+}
+
+impl Request {
+    pub(crate) fn new(ticket: Arc<Ticket>, work: Work, promise: Promise<Result<Answer>>) -> Self {
+        Self { ticket, work, promise, lock_since: None, must_be_alone: false }
+    }
+}
+
+/// Answers that are delivered, and the callers that are to be woken once no lock and no token is held.
+pub(crate) struct Outbox {
+    recorder: Arc<Recorder>,
+    wakers: Vec<Waker>,
+}
+
+impl Outbox {
+    pub(crate) fn new(recorder: Arc<Recorder>) -> Self {
+        Self { recorder, wakers: Vec::new() }
+    }
+
+    pub(crate) fn answer(
+        &mut self,
+        kind: CallKind,
+        ticket: &Ticket,
+        promise: Promise<Result<Answer>>,
+        answer: Result<Answer>,
+    ) {
+        self.recorder.answered(kind, ticket.began.elapsed());
+        let answer = answer.map_err(|error| error.in_operation(kind.name()));
+        // An answer nobody waits for comes back and is dropped here, which rolls back a transaction in it.
+        if let Ok(Some(waker)) = promise.fill(answer) {
+            self.wakers.push(waker);
+        }
+    }
+
+    pub(crate) fn wake(&mut self) {
+        self.wakers.drain(..).for_each(Waker::wake);
+    }
+}

@@ -1,0 +1,125 @@
+//! A write that runs by itself: in plain autocommit, or in a transaction of its own if it has several steps.
+//!
+//! Owns: what happens around the statements of such a write. Runs on the thread that holds the token: the writer's, or
+//! that of a blocking caller. Invariants: SQLite's own semantics, FAIL included; only the deadline of the call may
+//! interrupt it, and not beyond the commit's point of no return. Leaves out: groups, interactive transactions.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use rusqlite::{DropBehavior, TransactionBehavior};
+
+use super::commit::{commit, settle};
+use super::perform::{Rules, perform};
+use super::seat::Seat;
+use super::Shared;
+use crate::connection::judge;
+use crate::types::error::{Error, Result};
+use crate::types::request::Ticket;
+use crate::waiting::park::mark_closure;
+use crate::workers::request::{Answer, ReadClosure, Work, WriteClosure};
+
+/// Runs the work and answers what it answers.
+pub(super) fn run_alone(seat: &mut Seat, shared: &Shared, work: Work, ticket: &Ticket, since: Instant) -> Result<Answer> {
+    seat.wait_for_locks(since, ticket.deadline);
+    let result = match work {
+        Work::WriteWith(closure) => write_with(seat, shared, closure).map(|()| Answer::Done),
+        Work::ReadWith(closure) => read_with(seat, shared, closure).map(|()| Answer::Done),
+        work @ (Work::Execute { .. } | Work::Query { .. }) => autocommit(seat, shared, &work, ticket),
+        work => in_transaction(seat, shared, |seat| {
+            seat.arm(ticket);
+            perform(seat, Rules::Statement(&shared.catalogue), &work)
+        }),
+    };
+    seat.disarm();
+    result.map_err(|error| error.timed(ticket))
+}
+
+fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Ticket) -> Result<Answer> {
+    let _ = seat.connection()?.sqlite.take_commit_began();
+    let before = seat.change();
+    seat.arm(ticket);
+    let began = Instant::now();
+    let result = perform(seat, Rules::Statement(&shared.catalogue), work);
+    if let Work::Execute { text, .. } | Work::Query { text, .. } = work {
+        let end = seat.connection()?.sqlite.take_commit_began().unwrap_or_else(Instant::now);
+        text.took(end.saturating_duration_since(began));
+    }
+    result.map_err(|error| {
+        seat.disarm();
+        settle(seat, &shared.recorder, error, before)
+    })
+}
+
+/// Runs `body` in a transaction of its own: all of it or nothing.
+fn in_transaction<T>(seat: &mut Seat, shared: &Shared, body: impl FnOnce(&mut Seat) -> Result<T>) -> Result<T> {
+    let connection = seat.connection()?;
+    connection.control.begin(&mut connection.sqlite)?;
+    match body(seat) {
+        Ok(result) => commit(seat, &shared.recorder).map(|()| result),
+        Err(error) => {
+            seat.rollback();
+            Err(error)
+        }
+    }
+}
+
+/// A closure of the user on the writer. It may replace handlers, forget statements, panic: whatever can be seen of that
+/// is put right, or the connection is replaced, before anybody else's work runs.
+fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure) -> Result<()> {
+    let busy = seat.busy();
+    let connection = seat.connection()?;
+    let mut transaction =
+        rusqlite::Transaction::new_unchecked(connection.sqlite.rusqlite(), TransactionBehavior::Immediate)?;
+    transaction.set_drop_behavior(DropBehavior::Ignore);
+    connection.sqlite.set_judge(judge::write_closure);
+    let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| closure(&transaction))));
+    drop(transaction);
+    let mut trusted = connection.restore_handlers(busy);
+    let still_open = !connection.sqlite.is_autocommit();
+    seat.made_temp = true;
+    let result = match ran {
+        Ok(true) if still_open => commit(seat, &shared.recorder),
+        Ok(true) => Err(Error::misuse("the closure ended the transaction it was given")
+            .hint("return Ok to commit, or an error to roll back")),
+        Ok(false) => Ok(()),
+        Err(panic) => Err(panicked(&*panic)),
+    };
+    seat.rollback();
+    seat.end_temp_objects();
+    trusted = trusted && seat.connection()?.is_idle();
+    if !trusted {
+        seat.replace();
+        shared.recorder.replaced_connection();
+    }
+    result
+}
+
+/// A read closure of a database whose only connection is the writer's.
+fn read_with(seat: &mut Seat, shared: &Shared, closure: ReadClosure) -> Result<()> {
+    let busy = seat.busy();
+    let connection = seat.connection()?;
+    connection.sqlite.execute_batch("PRAGMA query_only = ON; BEGIN")?;
+    connection.sqlite.set_judge(judge::read_closure);
+    let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| closure(connection.sqlite.rusqlite()))));
+    let mut trusted = connection.restore_handlers(busy);
+    seat.rollback();
+    let connection = seat.connection()?;
+    connection.sqlite.execute_batch("PRAGMA query_only = OFF")?;
+    trusted = trusted && connection.is_idle();
+    if !trusted {
+        seat.replace();
+        shared.recorder.replaced_connection();
+    }
+    ran.map_err(|panic| panicked(&*panic))
+}
+
+/// The error for a closure that panicked.
+pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
+    let said = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "it did not say why".to_owned());
+    Error::misuse(format!("the closure panicked: {said}")).hint("nothing of it was committed")
+}

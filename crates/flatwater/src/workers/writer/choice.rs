@@ -1,0 +1,79 @@
+//! Which waiting writes go together. Pure.
+//!
+//! Owns: the choice of a group from the front of the queue. Invariants: order is kept, so what cannot be a member ends
+//! the group before it; a group has at most the members and bytes of its limits. The third limit, its time, can only be
+//! seen while it runs. Leaves out: taking and running.
+
+use crate::types::options::Group;
+
+/// What matters of a waiting write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub(crate) groupable: bool,
+    pub(crate) bytes: usize,
+}
+
+/// Takes candidates from the front until it says no.
+pub(crate) struct Choice {
+    limits: Option<Group>,
+    members: usize,
+    bytes: usize,
+    ended: bool,
+}
+
+impl Choice {
+    pub(crate) fn new(limits: Option<Group>) -> Self {
+        Self { limits, members: 0, bytes: 0, ended: false }
+    }
+
+    /// Whether the candidate is taken. The first always is, and then runs alone if it is not groupable.
+    pub(crate) fn takes(&mut self, candidate: Candidate) -> bool {
+        if self.ended {
+            return false;
+        }
+        let bytes = self.bytes.saturating_add(candidate.bytes);
+        let fits = match self.limits {
+            _ if self.members == 0 => true,
+            None => false,
+            Some(limits) => candidate.groupable && self.members < limits.members && bytes <= limits.bytes,
+        };
+        self.ended = !fits || !candidate.groupable || self.limits.is_none();
+        if fits {
+            self.members += 1;
+            self.bytes = bytes;
+        }
+        fits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const MEMBER: Candidate = Candidate { groupable: true, bytes: 10 };
+    const ALONE: Candidate = Candidate { groupable: false, bytes: 10 };
+
+    fn taken(limits: Option<Group>, candidates: &[Candidate]) -> usize {
+        let mut choice = Choice::new(limits);
+        candidates.iter().take_while(|candidate| choice.takes(**candidate)).count()
+    }
+
+    #[test]
+    fn members_are_taken_up_to_what_must_run_alone() {
+        let limits = Some(Group::default());
+        assert_eq!(taken(limits, &[MEMBER, MEMBER, ALONE, MEMBER]), 2);
+        assert_eq!(taken(limits, &[ALONE, MEMBER]), 1);
+        assert_eq!(taken(limits, &[MEMBER]), 1);
+        assert_eq!(taken(limits, &[]), 0);
+    }
+
+    #[test]
+    fn a_group_keeps_to_its_limits_and_a_single_write_has_none() {
+        let limits = Group { members: 3, time: Duration::ZERO, bytes: 25 };
+        assert_eq!(taken(Some(limits), &[MEMBER; 5]), 2, "25 bytes");
+        assert_eq!(taken(Some(Group { bytes: 1000, ..limits }), &[MEMBER; 5]), 3, "3 members");
+        assert_eq!(taken(Some(Group { bytes: 1, ..limits }), &[MEMBER; 5]), 1);
+        assert_eq!(taken(None, &[MEMBER; 5]), 1);
+    }
+}

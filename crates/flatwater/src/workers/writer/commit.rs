@@ -1,0 +1,60 @@
+//! COMMIT, and finding out what became of one that failed.
+//!
+//! Owns: the step from an open transaction to "it is there" or "it is not", with the fence in between. Runs on the
+//! thread that holds the token. Invariant: a failure that is reported as such will not be found after a restart; where
+//! that cannot be promised the error is `CommitUnknown` and the connection is replaced. Leaves out: replaying.
+
+use super::outcome::{AfterFailure, after_failed_commit};
+use super::seat::Seat;
+use crate::stats::Recorder;
+use crate::types::error::{Error, Kind, Result};
+
+/// Commits the open transaction. After an error no transaction is open.
+pub(super) fn commit(seat: &mut Seat, recorder: &Recorder) -> Result<()> {
+    let before = seat.change();
+    let connection = seat.connection()?;
+    let Err(error) = connection.control.commit(&mut connection.sqlite) else { return Ok(()) };
+    recorder.commit_failed();
+    seat.rollback();
+    Err(settle(seat, recorder, error.into(), before))
+}
+
+/// Turns the error of a failed commit, or of a failed autocommit statement, into one that can be told. `before` is the
+/// change counter before it.
+pub(super) fn settle(seat: &mut Seat, recorder: &Recorder, error: Error, before: Option<u32>) -> Error {
+    let Some(code) = error.sqlite_code() else { return error };
+    match after_failed_commit(code, before, seat.change()) {
+        AfterFailure::NotCommitted => error,
+        AfterFailure::Fence if fence(seat).is_ok() => error,
+        AfterFailure::Fence | AfterFailure::Unknown => {
+            seat.replace();
+            recorder.replaced_connection();
+            let message = format!(
+                "the commit failed ({}) and it cannot be known whether it will be found after a restart",
+                error.message()
+            );
+            error
+                .with_kind(Kind::CommitUnknown)
+                .with_message(message)
+                .hint("read what it should have written before you try again")
+        }
+    }
+}
+
+/// One tiny commit, which overwrites whatever a failed one may have left at the end of the WAL. Setting the user version
+/// writes the first page even if the number stays the same.
+fn fence(seat: &mut Seat) -> Result<()> {
+    let connection = seat.connection()?;
+    connection.control.begin(&mut connection.sqlite)?;
+    let written = (|| {
+        let sqlite = connection.sqlite.rusqlite();
+        let version: i64 = sqlite.query_row("PRAGMA main.user_version", [], |row| row.get(0))?;
+        sqlite.execute_batch(&format!("PRAGMA main.user_version = {version}"))?;
+        connection.control.commit(&mut connection.sqlite)?;
+        Ok(())
+    })();
+    if written.is_err() {
+        seat.rollback();
+    }
+    written
+}

@@ -1,0 +1,227 @@
+//! A group: writes that arrived together, in one transaction, each with its own result.
+//!
+//! Owns: running the members of one group, and putting them back when its transaction is lost. Runs on the writer's
+//! thread, holding the token. Invariants:
+//! - a member is undone by its own savepoint or not at all, whatever SQLite left behind of it;
+//! - nobody is answered before the COMMIT, not even with an error: the error may be due to an earlier member;
+//! - a lost transaction, or a failed COMMIT, is followed by a replay before any answer, in the same order;
+//! - members run disarmed: an interrupt would take the others with it.
+//!
+//! ```text
+//! member 1..k-1 done    member k ends the transaction (RAISE(ROLLBACK), disk full, ...)
+//!                       autocommit is on again: the next SAVEPOINT would begin a transaction by itself
+//! put back: 1..k-1 as a group again, k alone, then the rest
+//! ```
+//!
+//! Leaves out: who may be a member (`choice`, `connection::class`), what a failed COMMIT means (`outcome`).
+
+use std::time::Instant;
+
+use rusqlite::ffi;
+
+use super::Shared;
+use super::commit::commit;
+use super::perform::{Rules, perform};
+use super::seat::Seat;
+use crate::types::error::{Error, Kind, Result};
+use crate::types::options::Group;
+use crate::workers::request::{Answer, Outbox, Request, Work};
+
+/// What one member did to the group.
+enum Member {
+    Done(Result<Answer>),
+    /// The transaction is gone, or must go. True: the text is to blame.
+    Lost { hostile: bool },
+    /// The file is damaged: each for itself.
+    Corrupt,
+}
+
+/// Runs the started requests of `members` as one group, and leaves none in it: they are answered or back in the queue.
+pub(super) fn run_group(
+    seat: &mut Seat,
+    shared: &Shared,
+    limits: Group,
+    members: &mut Vec<Request>,
+    outbox: &mut Outbox,
+) {
+    if let Err(error) = begin(seat, members) {
+        return could_not_begin(shared, members, outbox, &error);
+    }
+    match seat.knows_schema() {
+        Ok(true) => {}
+        _ => {
+            seat.rollback();
+            shared.catalogue.next_epoch();
+            // If it fails nothing is known to be groupable, and each runs alone and meets the failure itself.
+            let _ = seat.learn_schema();
+            return put_back(shared, members);
+        }
+    }
+    let mut results = Vec::with_capacity(members.len());
+    let began = Instant::now();
+    let mut last = began;
+    for (at, member) in members.iter_mut().enumerate() {
+        if at > 0 && last.duration_since(began) >= limits.time {
+            break;
+        }
+        let outcome = run_member(seat, shared, &member.work);
+        let now = Instant::now();
+        note_cost(&member.work, now.duration_since(last));
+        last = now;
+        match outcome {
+            Member::Done(result) => results.push(result),
+            Member::Lost { hostile } => {
+                if hostile {
+                    mark_hostile(&member.work);
+                }
+                member.must_be_alone = true;
+                return abandon(seat, shared, members);
+            }
+            Member::Corrupt => {
+                members.iter_mut().for_each(|member| member.must_be_alone = true);
+                return abandon(seat, shared, members);
+            }
+        }
+    }
+    let mut rest = members.split_off(results.len());
+    finish(seat, shared, members, results, outbox);
+    // The put-back members come first, should the group itself have been put back.
+    put_back_after(shared, members, &mut rest);
+}
+
+/// Commits and answers, or puts the members back to run alone.
+fn finish(
+    seat: &mut Seat,
+    shared: &Shared,
+    members: &mut Vec<Request>,
+    results: Vec<Result<Answer>>,
+    outbox: &mut Outbox,
+) {
+    match commit(seat, &shared.recorder) {
+        Ok(()) => {
+            shared.recorder.committed_group(members.len());
+            for (member, result) in members.drain(..).zip(results) {
+                shared.answer(outbox, member, result);
+            }
+        }
+        Err(error) if error.kind() == Kind::CommitUnknown => {
+            for member in members.drain(..) {
+                shared.answer(outbox, member, Err(error.clone()));
+            }
+        }
+        Err(_) => members.iter_mut().for_each(|member| {
+            member.must_be_alone = true;
+            shared.recorder.replayed();
+        }),
+    }
+}
+
+fn begin(seat: &mut Seat, members: &mut [Request]) -> Result<()> {
+    let now = Instant::now();
+    let since = members.iter_mut().map(|member| *member.lock_since.get_or_insert(now)).min();
+    let deadline = members.iter().filter_map(|member| member.ticket.deadline).min();
+    seat.wait_for_locks(since.unwrap_or(now), deadline);
+    let connection = seat.connection()?;
+    Ok(connection.control.begin(&mut connection.sqlite)?)
+}
+
+/// Those whose time is up are told; the others try again. Any other failure each meets alone.
+fn could_not_begin(shared: &Shared, members: &mut Vec<Request>, outbox: &mut Outbox, error: &Error) {
+    if error.kind() != Kind::Busy {
+        members.iter_mut().for_each(|member| member.must_be_alone = true);
+        return put_back(shared, members);
+    }
+    let now = Instant::now();
+    let (over, rest): (Vec<_>, Vec<_>) = members.drain(..).partition(|member| {
+        let lock_end = member.lock_since.map(|since| since + shared.options.lock_wait);
+        lock_end.is_none_or(|end| end <= now) || member.ticket.is_past_deadline()
+    });
+    for member in over {
+        let error = error.clone().timed(&member.ticket);
+        shared.answer(outbox, member, Err(error));
+    }
+    *members = rest;
+    put_back(shared, members);
+}
+
+/// Runs one member inside its savepoint.
+fn run_member(seat: &mut Seat, shared: &Shared, work: &Work) -> Member {
+    let Ok(connection) = seat.connection() else { return Member::Lost { hostile: false } };
+    if connection.control.savepoint(&mut connection.sqlite).is_err() {
+        return Member::Lost { hostile: false };
+    }
+    let result = perform(seat, Rules::Statement(&shared.catalogue), work);
+    let code = result.as_ref().err().and_then(Error::sqlite_code).unwrap_or(0);
+    if seat.is_autocommit() {
+        return Member::Lost { hostile: !is_misfortune(code) };
+    }
+    if code & 0xff == ffi::SQLITE_CORRUPT {
+        return Member::Corrupt;
+    }
+    let Ok(connection) = seat.connection() else { return Member::Lost { hostile: false } };
+    let result = match result {
+        Ok(_) if connection.sqlite.has_deferred_violations() => Err(deferred_violation(work)),
+        result => result,
+    };
+    let closed = match &result {
+        Ok(_) => connection.control.release(&mut connection.sqlite),
+        Err(_) => connection.control.undo(&mut connection.sqlite),
+    };
+    if closed.is_err() {
+        return Member::Lost { hostile: false };
+    }
+    Member::Done(result)
+}
+
+/// In autocommit the violation would fail the statement's own commit.
+fn deferred_violation(work: &Work) -> Error {
+    let error: Error = flatwater_sqlite::SqliteError {
+        code: ffi::SQLITE_CONSTRAINT_FOREIGNKEY,
+        message: "FOREIGN KEY constraint failed".into(),
+        offset: None,
+    }
+    .into();
+    match work {
+        Work::Execute { text, .. } | Work::Query { text, .. } | Work::Many { text, .. } => error.with_sql(&text.sql),
+        _ => error,
+    }
+}
+
+/// A failure that the text is not to blame for.
+fn is_misfortune(code: i32) -> bool {
+    matches!(
+        code & 0xff,
+        ffi::SQLITE_IOERR | ffi::SQLITE_FULL | ffi::SQLITE_NOMEM | ffi::SQLITE_INTERRUPT | ffi::SQLITE_CORRUPT
+    )
+}
+
+fn mark_hostile(work: &Work) {
+    match work {
+        Work::Execute { text, .. } | Work::Query { text, .. } | Work::Many { text, .. } => text.mark_hostile(),
+        // Which of them it was is not known; this request runs alone, others with these texts may not have to.
+        _ => {}
+    }
+}
+
+fn note_cost(work: &Work, time: std::time::Duration) {
+    if let Work::Execute { text, .. } | Work::Query { text, .. } = work {
+        text.took(time);
+    }
+}
+
+/// The group's transaction is lost: everything that ran in it runs again.
+fn abandon(seat: &mut Seat, shared: &Shared, members: &mut Vec<Request>) {
+    seat.rollback();
+    members.iter().for_each(|_| shared.recorder.replayed());
+    put_back(shared, members);
+}
+
+fn put_back(shared: &Shared, members: &mut Vec<Request>) {
+    members.iter().for_each(|member| member.ticket.put_back());
+    shared.queue.put_back(members.drain(..));
+}
+
+fn put_back_after(shared: &Shared, first: &mut Vec<Request>, rest: &mut Vec<Request>) {
+    first.append(rest);
+    put_back(shared, first);
+}

@@ -1,0 +1,283 @@
+//! The writer: one connection, one queue, thread `fw-writer`.
+//!
+//! Owns: the queue with the token, the thread, and the order of things in one turn: take requests, run them, answer,
+//! give the token back, wake callers. The thread starts with the first request and ends when there has been none for a
+//! while; the connection stays. Invariant: whatever panics, the token comes back and nobody waits for ever. Leaves out:
+//! what a turn does (`alone`, `group`, `transaction`).
+
+mod alone;
+mod choice;
+mod commit;
+mod group;
+mod outcome;
+mod perform;
+mod seat;
+pub(crate) mod session;
+mod transaction;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+pub(crate) use alone::panicked;
+use choice::{Candidate, Choice};
+use seat::Seat;
+use session::{End, Session};
+
+use crate::connection::catalogue::Catalogue;
+use crate::stats::Recorder;
+use crate::types::error::{Error, Kind, Result};
+use crate::types::options::Options;
+use crate::types::request::{CallOptions, Ticket};
+use crate::waiting::bounded::Place;
+use crate::waiting::queue::{Closed, Queue, Start};
+use crate::waiting::reply::reply;
+use crate::workers::request::{Answer, Outbox, Request, Work};
+
+/// The thread ends after this long without a request.
+const IDLE: Duration = Duration::from_secs(10);
+/// A member is expected to be shorter than this.
+const SHORT: Duration = Duration::from_millis(1);
+/// An `execute_many` or `batch` of more statements is not a member.
+const MEMBER_STATEMENTS: usize = 32;
+
+/// The handle. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Writer(Arc<Shared>);
+
+pub(super) struct Shared {
+    options: Arc<Options>,
+    catalogue: Arc<Catalogue>,
+    recorder: Arc<Recorder>,
+    queue: Queue<Request, Box<Seat>>,
+    /// Requests pushed, and requests answered or dropped: equal when no write is on its way.
+    pushed: AtomicU64,
+    settled: AtomicU64,
+    /// The open transaction, for ending it from outside.
+    session: Mutex<Weak<Session>>,
+}
+
+impl Writer {
+    /// Opens the connection. Blocks.
+    pub(crate) fn open(options: Arc<Options>, catalogue: Arc<Catalogue>, recorder: Arc<Recorder>) -> Result<Self> {
+        let seat = Box::new(Seat::open(options.clone())?);
+        Ok(Self(Arc::new(Shared {
+            queue: Queue::new(options.queue, seat),
+            options,
+            catalogue,
+            recorder,
+            pushed: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
+            session: Mutex::new(Weak::new()),
+        })))
+    }
+
+    /// Pushes the request as soon as there is a place.
+    pub(crate) fn poll_push(
+        &self,
+        place: &mut Place,
+        request: &mut Option<Request>,
+        context: &Context<'_>,
+    ) -> Poll<Result<()>> {
+        // Counted before it can be answered.
+        self.0.pushed.fetch_add(1, Ordering::SeqCst);
+        let pushed = self.0.queue.poll_push(place, request, context);
+        if !matches!(pushed, Poll::Ready(Ok(_))) {
+            self.0.settled.fetch_add(1, Ordering::SeqCst);
+        }
+        match pushed {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(Closed)) => Poll::Ready(Err(Error::closed())),
+            Poll::Ready(Ok(start)) => Poll::Ready(self.start(start)),
+        }
+    }
+
+    /// The caller behind `place` is gone.
+    pub(crate) fn leave(&self, place: &mut Place) {
+        self.0.queue.leave(place);
+    }
+
+    /// Runs the request on this thread, which may block, if the token is free and nobody waits. Otherwise it comes back.
+    pub(crate) fn run_here(&self, request: Request) -> Option<Request> {
+        if matches!(request.work, Work::Begin | Work::Close(..)) {
+            return Some(request);
+        }
+        let Some(mut seat) = self.0.queue.borrow_idle() else { return Some(request) };
+        self.0.pushed.fetch_add(1, Ordering::SeqCst);
+        let mut outbox = Outbox::new(self.0.recorder.clone());
+        let mut batch = vec![request];
+        self.0.guarded_turn(&mut seat, &mut batch, &mut outbox);
+        let start = self.0.queue.give_back(seat);
+        outbox.wake();
+        // Without a thread the requests that came meanwhile stay; the next push tries again.
+        let _ = self.start(start);
+        None
+    }
+
+    /// Takes no more requests. When those before are done, calls `before`, closes the connection, calls `after`.
+    pub(crate) fn close(&self, before: Box<dyn FnOnce() + Send>, after: Box<dyn FnOnce() + Send>) {
+        let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
+        // Nobody waits for this answer: `after` tells.
+        let (promise, _) = reply();
+        let Ok(start) = self.0.queue.close(Request::new(ticket, Work::Close(before, after), promise)) else { return };
+        self.0.pushed.fetch_add(1, Ordering::SeqCst);
+        if self.start(start).is_err() {
+            // No thread to be had: close on this one rather than not at all.
+            self.0.run();
+        }
+    }
+
+    /// Ends an open transaction as soon as what it was asked before is served.
+    pub(crate) fn end_transaction(&self) {
+        let session = self.0.session.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        if let Some(session) = session {
+            session.end(End::Closed);
+        }
+    }
+
+    /// Whether a write is queued or running.
+    pub(crate) fn is_active(&self) -> bool {
+        self.0.settled.load(Ordering::SeqCst) != self.0.pushed.load(Ordering::SeqCst)
+    }
+
+    /// Requests that wait now.
+    pub(crate) fn waiting(&self) -> usize {
+        self.0.queue.len()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.queue.is_closed()
+    }
+
+    fn start(&self, start: Start) -> Result<()> {
+        if start == Start::No {
+            return Ok(());
+        }
+        let shared = self.0.clone();
+        let spawned = std::thread::Builder::new().name("fw-writer".into()).spawn(move || shared.run());
+        spawned.map(drop).map_err(|error| {
+            self.0.queue.start_failed();
+            Error::new(Kind::Io, format!("the writer's thread cannot be started: {error}"))
+        })
+    }
+}
+
+impl Shared {
+    /// The thread.
+    fn run(&self) {
+        let mut outbox = Outbox::new(self.recorder.clone());
+        let mut batch = Vec::new();
+        while let Some(mut seat) = self.queue.wait(IDLE) {
+            let mut choice = Choice::new(self.options.group);
+            self.queue.take_while(&mut batch, |request| choice.takes(self.candidate(request)));
+            let closed = self.guarded_turn(&mut seat, &mut batch, &mut outbox);
+            if closed {
+                // The token is not given back: nothing runs after the last request.
+                drop(seat);
+                outbox.wake();
+                return;
+            }
+            // The thread is known to be here, so giving back never asks to start one.
+            let _ = self.queue.give_back(seat);
+            outbox.wake();
+        }
+    }
+
+    /// One turn; true if it was the last. A panic, which only a fault of ours can be, costs the requests of this turn:
+    /// their callers are told, and the connection is replaced.
+    fn guarded_turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox) -> bool {
+        let turn = catch_unwind(AssertUnwindSafe(|| self.turn(seat, batch, outbox)));
+        turn.unwrap_or_else(|_| {
+            self.settled.fetch_add(batch.len() as u64, Ordering::SeqCst);
+            batch.clear();
+            seat.replace();
+            self.recorder.replaced_connection();
+            false
+        })
+    }
+
+    fn turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox) -> bool {
+        batch.retain(|request| {
+            let starts = request.ticket.start();
+            if !starts {
+                self.recorder.abandoned();
+                self.settled.fetch_add(1, Ordering::SeqCst);
+            }
+            starts
+        });
+        match (batch.len(), self.options.group) {
+            (0, _) => {}
+            (2.., Some(limits)) => group::run_group(seat, self, limits, batch, outbox),
+            _ => {
+                for request in batch.drain(..) {
+                    if self.single(seat, request, outbox) {
+                        return true;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    fn single(&self, seat: &mut Seat, request: Request, outbox: &mut Outbox) -> bool {
+        let Request { ticket, work, promise, lock_since, must_be_alone } = request;
+        match work {
+            Work::Begin => {
+                let request = Request { ticket, work, promise, lock_since, must_be_alone };
+                transaction::serve(seat, self, request, outbox);
+            }
+            Work::Close(before, after) => {
+                before();
+                seat.close();
+                self.settled.fetch_add(1, Ordering::SeqCst);
+                after();
+                return true;
+            }
+            work => {
+                let kind = work.kind();
+                let since = lock_since.unwrap_or_else(Instant::now);
+                let result = alone::run_alone(seat, self, work, &ticket, since);
+                self.settled.fetch_add(1, Ordering::SeqCst);
+                outbox.answer(kind, &ticket, promise, result);
+            }
+        }
+        false
+    }
+
+    fn answer(&self, outbox: &mut Outbox, request: Request, result: Result<Answer>) {
+        self.settled.fetch_add(1, Ordering::SeqCst);
+        self.answer_in_transaction(outbox, request, result);
+    }
+
+    /// Requests of an open transaction do not pass the queue and are not counted with those that do.
+    fn answer_in_transaction(&self, outbox: &mut Outbox, request: Request, result: Result<Answer>) {
+        outbox.answer(request.work.kind(), &request.ticket, request.promise, result);
+    }
+
+    fn open_session(&self, session: &Arc<Session>) {
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(session);
+    }
+
+    /// What matters of a request for the choice of a group.
+    fn candidate(&self, request: &Request) -> Candidate {
+        let epoch = self.catalogue.epoch();
+        let may_be_member = !request.must_be_alone && !request.ticket.options.alone;
+        let (groupable, bytes) = match &request.work {
+            Work::Execute { text, params } | Work::Query { text, params, .. } => {
+                (text.is_groupable(epoch, SHORT), params.heap_bytes())
+            }
+            Work::Many { text, rows } if rows.len() <= MEMBER_STATEMENTS => (
+                text.is_groupable(epoch, SHORT),
+                rows.iter().map(|row| row.heap_bytes()).sum(),
+            ),
+            Work::Batch(statements) if statements.len() <= MEMBER_STATEMENTS => (
+                statements.iter().all(|(text, _)| text.is_groupable(epoch, SHORT)),
+                statements.iter().map(|(_, params)| params.heap_bytes()).sum(),
+            ),
+            _ => (false, 0),
+        };
+        Candidate { groupable: groupable && may_be_member, bytes }
+    }
+}

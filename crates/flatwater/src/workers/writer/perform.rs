@@ -1,0 +1,165 @@
+//! Running the statements of one work on the writer's connection, inside whatever transaction its caller arranged.
+//!
+//! Owns: what each kind of work does statement by statement, and which statements a call refuses. Runs on the thread
+//! that holds the token. Leaves out: transactions, savepoints, failures of commits.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use flatwater_sqlite::Judge;
+
+use super::seat::Seat;
+use crate::connection::catalogue::{Catalogue, Text};
+use crate::connection::class::Route;
+use crate::connection::judge;
+use crate::connection::statements::Ready;
+use crate::encode::rows::RowSink;
+use crate::types::error::{Error, Result};
+use crate::types::executed::{BatchResult, Executed};
+use crate::types::params::Params;
+use crate::types::row::Rows;
+use crate::workers::request::{Answer, Work};
+
+/// Under which rules a text is prepared, and whether what is learnt from it is shared.
+#[derive(Clone, Copy)]
+pub(super) enum Rules<'a> {
+    /// Outside a transaction of the user.
+    Statement(&'a Catalogue),
+    /// Inside one, where a text may see a schema that is never committed: it stays private.
+    Transaction,
+}
+
+impl Rules<'_> {
+    fn judge(self) -> Judge {
+        match self {
+            Self::Statement(_) => judge::statement,
+            Self::Transaction => judge::transaction,
+        }
+    }
+}
+
+/// What the work answers, if it is one of statements.
+pub(super) fn perform(seat: &mut Seat, rules: Rules<'_>, work: &Work) -> Result<Answer> {
+    match work {
+        Work::Execute { text, params } => execute(seat, rules, text, params).map(Answer::Executed),
+        Work::Query { text, params, limit } => query(seat, rules, text, params, *limit).map(Answer::Rows),
+        Work::Many { text, rows } => many(seat, rules, text, rows).map(Answer::Changes),
+        Work::Batch(statements) => statements
+            .iter()
+            .map(|(text, params)| batch_statement(seat, rules, text, params))
+            .collect::<Result<_>>()
+            .map(Answer::Batch),
+        Work::Script(text) => script(seat, rules, text).map(|()| Answer::Done),
+        _ => Err(Error::misuse("this is not possible inside a transaction")),
+    }
+}
+
+/// The statement of a text, and what it taught is noted.
+fn ready(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>) -> Result<Ready> {
+    let (connection, facts) = seat.parts()?;
+    let ready = connection.ready(text, rules.judge(), facts)?;
+    if let Rules::Statement(catalogue) = rules {
+        text.learn(&ready.class, catalogue.epoch());
+    }
+    seat.made_temp |= ready.class.makes_temp;
+    Ok(ready)
+}
+
+/// Runs `f` with the statement of a text, and gives the statement back.
+fn with_ready<T>(
+    seat: &mut Seat,
+    rules: Rules<'_>,
+    text: &Arc<Text>,
+    f: impl FnOnce(&mut Seat, &Ready) -> Result<T>,
+) -> Result<T> {
+    let ready = ready(seat, rules, text)?;
+    let result = f(seat, &ready);
+    if let Ok((connection, _)) = seat.parts() {
+        connection.done_with(&ready);
+    }
+    result
+}
+
+fn execute(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params) -> Result<Executed> {
+    with_ready(seat, rules, text, |seat, ready| {
+        refuse_rows(ready)?;
+        seat.parts()?.0.run(ready, params, &mut flatwater_sqlite::Discard)
+    })
+}
+
+fn query(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params, limit: usize) -> Result<Rows> {
+    with_ready(seat, rules, text, |seat, ready| {
+        if ready.class.columns == 0 {
+            return Err(Error::misuse("the statement returns no rows")
+                .hint("use `execute`, or add RETURNING")
+                .with_sql(&text.sql));
+        }
+        // A write is run to its end whatever the caller wants to see of its rows.
+        let limit = if ready.class.route == Route::Write { usize::MAX } else { limit };
+        Ok(rows(seat, ready, params, limit)?.1)
+    })
+}
+
+fn rows(seat: &mut Seat, ready: &Ready, params: &Params, limit: usize) -> Result<(Executed, Rows)> {
+    let mut sink = RowSink::new(ready.text.expected_size(), limit);
+    let executed = seat.parts()?.0.run(ready, params, &mut sink)?;
+    let (cells, bytes) = sink.size();
+    ready.text.had_size(cells, bytes);
+    Ok((executed, sink.finish(ready.names.clone())))
+}
+
+fn many(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, rows: &[Params]) -> Result<u64> {
+    with_ready(seat, rules, text, |seat, ready| {
+        refuse_rows(ready)?;
+        let began = Instant::now();
+        let changes = seat.parts()?.0.run_many(ready, rows)?;
+        if let Some(rows) = u32::try_from(rows.len()).ok().filter(|rows| *rows > 0) {
+            ready.text.took(began.elapsed() / rows);
+        }
+        Ok(changes)
+    })
+}
+
+fn batch_statement(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params) -> Result<BatchResult> {
+    with_ready(seat, rules, text, |seat, ready| {
+        let began = Instant::now();
+        let result = if ready.class.columns == 0 {
+            let executed = seat.parts()?.0.run(ready, params, &mut flatwater_sqlite::Discard)?;
+            BatchResult { executed, rows: None }
+        } else {
+            let (executed, rows) = rows(seat, ready, params, usize::MAX)?;
+            BatchResult { executed, rows: Some(rows) }
+        };
+        ready.text.took(began.elapsed());
+        Ok(result)
+    })
+}
+
+/// One statement after the other, each prepared when the ones before it have run. Rows are dropped.
+fn script(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>) -> Result<()> {
+    let mut rest = &*text.sql;
+    loop {
+        let (connection, facts) = seat.parts()?;
+        let first = connection.prepare_first(text, rest, rules.judge(), facts)?;
+        let Some((ready, length)) = first else { return Ok(()) };
+        let result = connection.run(&ready, &Params::default(), &mut flatwater_sqlite::Discard);
+        connection.sqlite.finalize(ready.id);
+        seat.made_temp |= ready.class.makes_temp;
+        result.map_err(|error| match error.sqlite_code() {
+            None => error.hint("a script has no parameters"),
+            Some(_) => error,
+        })?;
+        rest = &rest[length..];
+    }
+}
+
+fn refuse_rows(ready: &Ready) -> Result<()> {
+    if ready.class.columns == 0 {
+        return Ok(());
+    }
+    let hint = match ready.class.route {
+        Route::Read => "use `query`, `query_one` or `query_value`",
+        Route::Write => "it has RETURNING, or is a PRAGMA that answers: use `query`",
+    };
+    Err(Error::misuse("the statement returns rows").hint(hint).with_sql(&ready.text.sql))
+}

@@ -1,0 +1,146 @@
+//! The writer's connection and what belongs to it: the thing whose owner holds the token.
+//!
+//! Owns: the connection, the facts of the schema, and replacing a connection that cannot be trusted. Used by whoever
+//! holds the token. Invariant: a connection that is not as it should be is closed before anything else runs on it; the
+//! next use opens another. Leaves out: what runs on it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use flatwater_sqlite::Busy;
+
+use crate::connection::open::{Connection, Role};
+use crate::connection::schema::SchemaFacts;
+use crate::types::error::Result;
+use crate::types::options::Options;
+use crate::types::request::{DeadlineOnly, Ticket};
+use crate::waiting::busy::LockWait;
+
+pub(crate) struct Seat {
+    options: Arc<Options>,
+    /// `None` after a failure, until it is opened again; never for a database in memory.
+    connection: Option<Connection>,
+    facts: SchemaFacts,
+    lock_wait: LockWait,
+    /// TEMP objects were made since this was last false.
+    pub(super) made_temp: bool,
+}
+
+impl Seat {
+    /// Opens the writer's connection. Blocks.
+    pub(crate) fn open(options: Arc<Options>) -> Result<Self> {
+        let mut seat = Self {
+            options,
+            connection: None,
+            facts: SchemaFacts::default(),
+            lock_wait: LockWait::default(),
+            made_temp: false,
+        };
+        seat.parts()?;
+        Ok(seat)
+    }
+
+    /// The connection, opened again if it had to be given up, and the facts of its schema.
+    pub(super) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
+        if self.connection.is_none() {
+            self.lock_wait.until(Instant::now() + self.options.lock_wait);
+            let mut connection = Connection::open(&self.options, Role::Writer, self.busy())?;
+            self.facts = SchemaFacts::read(&mut connection)?;
+            self.connection = Some(connection);
+        }
+        match &mut self.connection {
+            Some(connection) => Ok((connection, &self.facts)),
+            None => unreachable!("it was opened above"),
+        }
+    }
+
+    pub(super) fn connection(&mut self) -> Result<&mut Connection> {
+        Ok(self.parts()?.0)
+    }
+
+    pub(super) fn busy(&self) -> Busy {
+        let wait = self.lock_wait.clone();
+        Box::new(move |tries| wait.again(tries))
+    }
+
+    /// Locks are waited for until the lock wait of a request that began to wait at `since` ends, or its deadline.
+    pub(super) fn wait_for_locks(&self, since: Instant, deadline: Option<Instant>) {
+        let end = since + self.options.lock_wait;
+        self.lock_wait.until(deadline.map_or(end, |deadline| end.min(deadline)));
+    }
+
+    /// Lets the deadline of `ticket` end what runs from now on, up to the next commit's point of no return.
+    pub(super) fn arm(&mut self, ticket: &Ticket) {
+        if let (Some(deadline), Some(connection)) = (ticket.deadline, &self.connection) {
+            connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
+        }
+    }
+
+    pub(super) fn disarm(&mut self) {
+        if let Some(connection) = &self.connection {
+            connection.sqlite.disarm();
+        }
+    }
+
+    /// The change counter of the wal-index.
+    pub(super) fn change(&self) -> Option<u32> {
+        self.connection.as_ref()?.sqlite.wal_header().map(|header| header.change)
+    }
+
+    pub(super) fn is_autocommit(&self) -> bool {
+        self.connection.as_ref().is_none_or(|connection| connection.sqlite.is_autocommit())
+    }
+
+    /// Rolls back what is open. A connection that cannot is replaced.
+    pub(super) fn rollback(&mut self) {
+        let Some(connection) = &mut self.connection else { return };
+        if connection.control.rollback(&mut connection.sqlite).is_err() && !self.is_autocommit() {
+            self.replace();
+        }
+    }
+
+    /// Whether what is known of the schema still holds, seen from inside an open transaction.
+    pub(super) fn knows_schema(&mut self) -> Result<bool> {
+        match &mut self.connection {
+            Some(connection) => self.facts.are_current(connection),
+            None => Ok(false),
+        }
+    }
+
+    /// Learns the schema again; all that was learnt from prepared statements is void.
+    pub(super) fn learn_schema(&mut self) -> Result<()> {
+        let connection = self.connection()?;
+        connection.statements.clear(&mut connection.sqlite);
+        self.facts = SchemaFacts::read(connection)?;
+        Ok(())
+    }
+
+    /// Ends the TEMP objects of a transaction that is over.
+    pub(super) fn end_temp_objects(&mut self) {
+        if std::mem::take(&mut self.made_temp)
+            && let Some(connection) = &mut self.connection
+            && connection.drop_temp_objects().is_err()
+        {
+            self.replace();
+        }
+    }
+
+    /// Gives the connection up, or puts it right where the database would be gone with it.
+    pub(super) fn replace(&mut self) {
+        if self.options.is_memory() {
+            let busy = self.busy();
+            if let Some(connection) = &mut self.connection {
+                // A ROLLBACK in memory fails only when the process is out of memory; the next use then says so.
+                let _ = connection.repair();
+                connection.restore_handlers(busy);
+            }
+        } else {
+            self.connection = None;
+        }
+    }
+
+    /// Closes the connection for good.
+    pub(super) fn close(&mut self) {
+        self.connection = None;
+    }
+}

@@ -1,0 +1,187 @@
+//! An open transaction as its two sides see it: the caller's handle and the writer's thread, which serves it.
+//!
+//! Owns: the inbox of an open transaction and how it ended. Invariants: what is sent is served in order; after the end
+//! nothing is accepted, and everybody who still waits is told how it ended; when the last handle is dropped the
+//! transaction is rolled back. Guarded by one lock that is never held while SQLite or a waker runs. Leaves out: what the
+//! messages do.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use crate::types::error::{Applied, Error};
+use crate::waiting::timer::{self, Alarm};
+use crate::workers::request::Request;
+
+/// How a transaction ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// `commit` or `rollback` was called.
+    Finished,
+    /// It was not used for this long.
+    Idle(Duration),
+    /// SQLite rolled it back because of this.
+    Lost(Error),
+    /// The database was closed.
+    Closed,
+}
+
+impl End {
+    /// The error for whoever uses the transaction afterwards.
+    pub(crate) fn error(&self) -> Error {
+        match self {
+            Self::Finished => Error::misuse("the transaction is finished").hint("begin another one"),
+            Self::Idle(limit) => Error::timeout(
+                format!("the transaction was rolled back because it was not used for {limit:?}"),
+                Applied::No,
+            )
+            .hint("it holds the writer: keep waits for others out of it, or set `Options::transaction_idle`"),
+            Self::Lost(error) => Error::misuse(format!(
+                "the transaction was rolled back by SQLite because of an earlier error: {}",
+                error.message()
+            ))
+            .hint("begin another one"),
+            Self::Closed => Error::closed(),
+        }
+    }
+}
+
+/// What the writer's thread finds in the inbox.
+pub(crate) enum Message {
+    Request(Box<Request>),
+    /// Undo the innermost savepoint; its handle was dropped.
+    Undo,
+    /// The transaction is over without a request: its handle was dropped, or time ran out.
+    End(End),
+}
+
+pub(crate) struct Session {
+    inbox: Mutex<Inbox>,
+    arrived: Condvar,
+    idle_limit: Duration,
+}
+
+struct Inbox {
+    messages: VecDeque<Message>,
+    end: Option<End>,
+    /// Since when the writer's thread has found nothing to do; `None` while it works.
+    idle_since: Option<Instant>,
+    alarm: Option<Alarm>,
+}
+
+impl Session {
+    fn new(idle_limit: Duration) -> Arc<Self> {
+        let inbox = Inbox { messages: VecDeque::new(), end: None, idle_since: Some(Instant::now()), alarm: None };
+        let session =
+            Arc::new(Self { inbox: Mutex::new(inbox), arrived: Condvar::new(), idle_limit });
+        watch(&session, Instant::now() + idle_limit);
+        session
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a request. It comes back with the reason if the transaction is over.
+    pub(crate) fn send(&self, request: Request) -> Result<(), (Box<Request>, Error)> {
+        self.post(Message::Request(Box::new(request))).map_err(|(message, error)| match message {
+            Message::Request(request) => (request, error),
+            Message::Undo | Message::End(_) => unreachable!("a request was sent"),
+        })
+    }
+
+    /// The savepoint's handle was dropped.
+    pub(crate) fn undo(&self) {
+        let _ = self.post(Message::Undo);
+    }
+
+    fn post(&self, message: Message) -> Result<(), (Message, Error)> {
+        let mut inbox = self.lock();
+        if let Some(end) = &inbox.end {
+            let error = end.error();
+            return Err((message, error));
+        }
+        inbox.messages.push_back(message);
+        inbox.idle_since = None;
+        drop(inbox);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// Ends the transaction as soon as what was sent before is served, unless it has ended.
+    pub(crate) fn end(&self, end: End) {
+        let _ = self.post(Message::End(end));
+    }
+
+    /// For the writer's thread: waits for the next message.
+    pub(crate) fn next(&self) -> Message {
+        let mut inbox = self.lock();
+        loop {
+            if let Some(message) = inbox.messages.pop_front() {
+                inbox.idle_since = None;
+                return message;
+            }
+            if inbox.idle_since.is_none() {
+                inbox.idle_since = Some(Instant::now());
+            }
+            inbox = self.arrived.wait(inbox).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// For the writer's thread: the transaction is over. Answers the requests that will not be served.
+    pub(crate) fn close(&self, end: End) -> Vec<Box<Request>> {
+        let mut inbox = self.lock();
+        inbox.end = Some(end);
+        let alarm = inbox.alarm.take();
+        let messages = std::mem::take(&mut inbox.messages);
+        drop(inbox);
+        drop(alarm);
+        messages
+            .into_iter()
+            .filter_map(|message| match message {
+                Message::Request(request) => Some(request),
+                Message::Undo | Message::End(_) => None,
+            })
+            .collect()
+    }
+
+    /// On the timer's thread: ends the transaction if it has been idle for its limit, or looks again when it could be.
+    fn look(self: &Arc<Self>) {
+        let now = Instant::now();
+        let idle_since = self.lock().idle_since;
+        match idle_since.map(|since| since + self.idle_limit) {
+            Some(end) if end <= now => self.end(End::Idle(self.idle_limit)),
+            Some(end) => watch(self, end),
+            None => watch(self, now + self.idle_limit),
+        }
+    }
+}
+
+/// Without a timer thread, which only a machine out of threads lacks, the limit does not hold.
+fn watch(session: &Arc<Session>, when: Instant) {
+    let weak: Weak<Session> = Arc::downgrade(session);
+    let alarm = timer::at(when, move || {
+        if let Some(session) = weak.upgrade() {
+            session.look();
+        }
+    });
+    let mut inbox = session.lock();
+    let before = if inbox.end.is_none() { std::mem::replace(&mut inbox.alarm, alarm.ok()) } else { alarm.ok() };
+    drop(inbox);
+    drop(before);
+}
+
+/// The right of a caller to an open transaction. Dropping it rolls back what is not committed.
+pub(crate) struct Lease(pub(crate) Arc<Session>);
+
+impl Lease {
+    pub(crate) fn new(idle_limit: Duration) -> Self {
+        Self(Session::new(idle_limit))
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.0.end(End::Finished);
+    }
+}

@@ -1,0 +1,129 @@
+//! Serving an open transaction: its caller's requests one by one, until it ends.
+//!
+//! Owns: an interactive transaction from BEGIN IMMEDIATE to its end. Runs on the writer's thread, which holds the token
+//! for that long. Invariants: whatever way it ends (commit, rollback, handle dropped, idle, lost, closed) no transaction
+//! is open afterwards and everybody who asked is answered; a failed statement leaves nothing behind, unless its own
+//! conflict clause says FAIL; transaction control runs disarmed. Leaves out: the inbox (`session`).
+
+use std::time::Instant;
+
+use super::Shared;
+use super::commit::commit;
+use super::perform::{Rules, perform};
+use super::seat::Seat;
+use super::session::{End, Lease, Message, Session};
+use crate::connection::words::has_hostile_conflict_clause;
+use crate::types::error::{Error, Result};
+use crate::types::request::Ticket;
+use crate::workers::request::{Answer, Outbox, Request, Work};
+
+/// Begins the transaction that `request` asks for, and serves it to its end.
+pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: &mut Outbox) {
+    if let Err(error) = begin(seat, &request.ticket) {
+        let error = error.timed(&request.ticket);
+        return shared.answer(outbox, request, Err(error));
+    }
+    let lease = Lease::new(shared.options.transaction_idle);
+    let session = lease.0.clone();
+    shared.open_session(&session);
+    // If the caller is gone the lease comes back and is dropped at once, which ends the session below.
+    shared.answer(outbox, request, Ok(Answer::Transaction(lease)));
+    outbox.wake();
+    let end = run(seat, shared, &session, outbox);
+    seat.disarm();
+    seat.rollback();
+    seat.end_temp_objects();
+    for request in session.close(end.clone()) {
+        shared.answer_in_transaction(outbox, *request, Err(end.error()));
+    }
+}
+
+fn begin(seat: &mut Seat, ticket: &Ticket) -> Result<()> {
+    seat.wait_for_locks(Instant::now(), ticket.deadline);
+    let connection = seat.connection()?;
+    Ok(connection.control.begin(&mut connection.sqlite)?)
+}
+
+fn run(seat: &mut Seat, shared: &Shared, session: &Session, outbox: &mut Outbox) -> End {
+    loop {
+        let request = match session.next() {
+            Message::End(end) => return end,
+            Message::Undo => {
+                if undo(seat).is_err() {
+                    return End::Lost(Error::misuse("a savepoint could not be undone"));
+                }
+                continue;
+            }
+            Message::Request(request) => *request,
+        };
+        if !request.ticket.start() {
+            shared.recorder.abandoned();
+            continue;
+        }
+        let is_end = matches!(request.work, Work::Commit | Work::Rollback);
+        let result = step(seat, shared, &request);
+        let lost = seat.is_autocommit().then(|| {
+            result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
+        });
+        shared.answer_in_transaction(outbox, request, result);
+        outbox.wake();
+        match lost {
+            _ if is_end => return End::Finished,
+            Some(error) => return End::Lost(error),
+            None => {}
+        }
+    }
+}
+
+fn step(seat: &mut Seat, shared: &Shared, request: &Request) -> Result<Answer> {
+    let done = |()| Answer::Done;
+    match &request.work {
+        Work::Commit => commit(seat, &shared.recorder).map(done),
+        Work::Rollback => {
+            seat.rollback();
+            Ok(Answer::Done)
+        }
+        Work::Savepoint => {
+            let connection = seat.connection()?;
+            Ok(connection.control.savepoint(&mut connection.sqlite).map(done)?)
+        }
+        Work::Release => {
+            let connection = seat.connection()?;
+            Ok(connection.control.release(&mut connection.sqlite).map(done)?)
+        }
+        Work::Undo => undo(seat).map(done),
+        work => statement(seat, work, &request.ticket),
+    }
+}
+
+/// Runs the statements of one request inside a savepoint, since SQLite by itself does not undo every failed statement.
+fn statement(seat: &mut Seat, work: &Work, ticket: &Ticket) -> Result<Answer> {
+    let connection = seat.connection()?;
+    connection.control.savepoint(&mut connection.sqlite)?;
+    seat.arm(ticket);
+    let result = perform(seat, Rules::Transaction, work);
+    seat.disarm();
+    if seat.is_autocommit() {
+        return result.map_err(|error| error.timed(ticket));
+    }
+    if result.is_ok() || keeps_part(work) {
+        let connection = seat.connection()?;
+        connection.control.release(&mut connection.sqlite)?;
+    } else {
+        undo(seat)?;
+    }
+    result.map_err(|error| error.timed(ticket))
+}
+
+/// A single statement that asks SQLite to keep what was done before it failed.
+fn keeps_part(work: &Work) -> bool {
+    match work {
+        Work::Execute { text, .. } | Work::Query { text, .. } => has_hostile_conflict_clause(&text.sql),
+        _ => false,
+    }
+}
+
+fn undo(seat: &mut Seat) -> Result<()> {
+    let connection = seat.connection()?;
+    Ok(connection.control.undo(&mut connection.sqlite)?)
+}

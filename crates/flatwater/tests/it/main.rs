@@ -1,0 +1,4 @@
+//! The integration tests of the engine: one program, one module per subject.
+
+mod basics;
+mod support;
