@@ -3,6 +3,7 @@
 pub(crate) mod bounded;
 pub(crate) mod busy;
 pub(crate) mod park;
+pub(crate) mod patience;
 pub(crate) mod queue;
 pub(crate) mod reply;
 pub(crate) mod sync;

@@ -32,6 +32,7 @@ use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::request::{CallOptions, Ticket};
 use crate::waiting::bounded::Place;
+use crate::waiting::patience::Patience;
 use crate::waiting::queue::{Closed, Queue, Start};
 use crate::waiting::reply::reply;
 use crate::workers::request::{Answer, Outbox, Request, Work};
@@ -169,7 +170,10 @@ impl Shared {
     fn run(&self) {
         let mut outbox = Outbox::new(self.recorder.clone());
         let mut batch = Vec::new();
+        let mut patience = Patience::new();
+        let mut free_since = Instant::now();
         while let Some(mut seat) = self.queue.wait(IDLE) {
+            patience.waited(free_since.elapsed());
             let mut choice = Choice::new(self.options.group);
             self.queue.take_while(&mut batch, |request| choice.takes(self.candidate(request)));
             let closed = self.guarded_turn(&mut seat, &mut batch, &mut outbox);
@@ -182,6 +186,8 @@ impl Shared {
             // The thread is known to be here, so giving back never asks to start one.
             let _ = self.queue.give_back(seat);
             outbox.wake();
+            free_since = Instant::now();
+            patience.look(|| self.pushed.load(Ordering::Relaxed) != self.settled.load(Ordering::Relaxed));
         }
     }
 
