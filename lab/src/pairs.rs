@@ -17,18 +17,39 @@ type Side<'a> = Box<dyn Fn() -> f64 + 'a>;
 
 pub(crate) fn all(runtime: &Runtime, rounds: usize) -> Vec<Value> {
     vec![
-        pair("100_tasks_insert_normal", "rows/s", "at least 2.5", rounds,
+        pair(
+            "100_tasks_insert_normal",
+            "rows/s",
+            "at least 2.5",
+            rounds,
             Box::new(|| raw_inserts(Durability::Normal, Duration::from_secs(1))),
-            Box::new(|| concurrent_inserts(runtime, Durability::Normal, Duration::from_secs(1)))),
-        pair("100_tasks_insert_full", "rows/s", "at least 20", rounds,
+            Box::new(|| concurrent_inserts(runtime, Durability::Normal, Duration::from_secs(1))),
+        ),
+        pair(
+            "100_tasks_insert_full",
+            "rows/s",
+            "at least 20",
+            rounds,
             Box::new(|| raw_inserts(Durability::Full, Duration::from_secs(1))),
-            Box::new(|| concurrent_inserts(runtime, Durability::Full, Duration::from_secs(1)))),
-        pair("execute_many_10k", "s", "at most 1.15", rounds,
-            Box::new(raw_many), Box::new(|| runtime.block_on(many()))),
-        pair("query_10k_x_6", "s", "at most 0.9", rounds,
-            Box::new(raw_query), Box::new(|| runtime.block_on(query()))),
-        pair("awaited_insert_p50", "us", "at most 25 us more", rounds,
-            Box::new(raw_latency), Box::new(|| runtime.block_on(latency()))),
+            Box::new(|| concurrent_inserts(runtime, Durability::Full, Duration::from_secs(1))),
+        ),
+        pair(
+            "execute_many_10k",
+            "s",
+            "at most 1.15",
+            rounds,
+            Box::new(raw_many),
+            Box::new(|| runtime.block_on(many())),
+        ),
+        pair("query_10k_x_6", "s", "at most 0.9", rounds, Box::new(raw_query), Box::new(|| runtime.block_on(query()))),
+        pair(
+            "awaited_insert_p50",
+            "us",
+            "at most 25 us more",
+            rounds,
+            Box::new(raw_latency),
+            Box::new(|| runtime.block_on(latency())),
+        ),
     ]
 }
 
@@ -133,7 +154,12 @@ fn raw_query() -> f64 {
             let mut select = connection.prepare_cached(QUERY).expect("the statement is valid");
             let rows = select.query_map([], |row| {
                 Ok::<(i64, String, i64, f64, String, i64), _>((
-                    row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?,
+                    row.get(0)?,
+                    row.get(1)?,
+                    row.get(2)?,
+                    row.get(3)?,
+                    row.get(4)?,
+                    row.get(5)?,
                 ))
             });
             let rows: Vec<_> = rows.expect("it runs").collect::<Result<_, _>>().expect("the rows are as described");

@@ -49,8 +49,7 @@ impl Connection {
         // SAFETY: the handle is used only while `inner`, which we own, is open.
         let db = unsafe { inner.handle() };
         let hooks = Box::into_raw(Box::new(Hooks::new()));
-        let connection =
-            Self { slots: Vec::new(), free: Vec::new(), hooks, db, wal: false, inner: Some(inner) };
+        let connection = Self { slots: Vec::new(), free: Vec::new(), hooks, db, wal: false, inner: Some(inner) };
         // SAFETY: `db` is open and ours, and the hooks live until `drop` has closed it.
         unsafe {
             connection.hooks().install_authorizer(db);
@@ -138,13 +137,7 @@ impl Connection {
         let (mut current, mut highest): (c_int, c_int) = (0, 0);
         // SAFETY: the connection is open; both out-pointers live for the call.
         let rc = unsafe {
-            ffi::sqlite3_db_status(
-                self.db,
-                ffi::SQLITE_DBSTATUS_DEFERRED_FKS,
-                &raw mut current,
-                &raw mut highest,
-                0,
-            )
+            ffi::sqlite3_db_status(self.db, ffi::SQLITE_DBSTATUS_DEFERRED_FKS, &raw mut current, &raw mut highest, 0)
         };
         rc == ffi::SQLITE_OK && current != 0
     }
@@ -191,10 +184,8 @@ impl Connection {
     /// # Errors
     /// What SQLite answers, SQLITE_NOTADB for a file that is no database among it.
     pub fn read_journal_mode(&mut self) -> Result<String> {
-        let mode: String = self
-            .rusqlite()
-            .query_row("PRAGMA main.journal_mode", [], |row| row.get(0))
-            .map_err(from_rusqlite)?;
+        let mode: String =
+            self.rusqlite().query_row("PRAGMA main.journal_mode", [], |row| row.get(0)).map_err(from_rusqlite)?;
         self.wal = mode.eq_ignore_ascii_case("wal");
         Ok(mode)
     }

@@ -37,10 +37,7 @@ pub fn fail_commits(count: i64) -> Fault {
     FAILING_COMMITS.store(count, Ordering::SeqCst);
     // SAFETY: FAULT_INSTALL takes one function pointer of this type.
     unsafe {
-        ffi::sqlite3_test_control(
-            ffi::SQLITE_TESTCTRL_FAULT_INSTALL,
-            on_fault as unsafe extern "C" fn(c_int) -> c_int,
-        );
+        ffi::sqlite3_test_control(ffi::SQLITE_TESTCTRL_FAULT_INSTALL, on_fault as unsafe extern "C" fn(c_int) -> c_int);
     }
     Fault {
         off: || {
@@ -77,9 +74,8 @@ fn set_write_call(call: Option<PWrite>) {
     unsafe {
         let vfs = ffi::sqlite3_vfs_find(std::ptr::null());
         let Some(set) = vfs.as_ref().and_then(|vfs| vfs.xSetSystemCall) else { return };
-        let call: ffi::sqlite3_syscall_ptr = call.map(|call| {
-            std::mem::transmute::<PWrite, unsafe extern "C" fn()>(call)
-        });
+        let call: ffi::sqlite3_syscall_ptr =
+            call.map(|call| std::mem::transmute::<PWrite, unsafe extern "C" fn()>(call));
         for name in [c"pwrite", c"pwrite64"] {
             set(vfs, name.as_ptr().cast::<c_char>(), call);
         }

@@ -235,9 +235,9 @@ impl Running {
         let names: Vec<String> = (1..=expected).map(|index| self.parameter_name(index)).collect();
         let mut bound = vec![false; expected];
         for (given, value) in pairs {
-            let position = names.iter().position(|name| {
-                !name.starts_with('?') && (**name == **given || name.get(1..) == Some(&**given))
-            });
+            let position = names
+                .iter()
+                .position(|name| !name.starts_with('?') && (**name == **given || name.get(1..) == Some(&**given)));
             let Some(position) = position else {
                 let known = names.into_iter().filter(|name| !name.starts_with('?')).collect();
                 return Err(Error::UnknownParameter { name: given.to_string(), known });

@@ -125,9 +125,10 @@ impl<T> Call<T> {
                     nudge();
                 }
             });
-            self.alarm = Some(alarm.map_err(|error| {
-                Error::new(Kind::Io, format!("the timer's thread cannot be started: {error}"))
-            })?);
+            self.alarm = Some(
+                alarm
+                    .map_err(|error| Error::new(Kind::Io, format!("the timer's thread cannot be started: {error}")))?,
+            );
         }
         Ok((Request::new(ticket, work, promise), reply))
     }

@@ -42,9 +42,7 @@ pub(crate) trait Schema {
 
 pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> Class {
     let events = &prepared.events;
-    let own_write = |event: &&AuthEvent| {
-        event.accessor.is_none() && is_row_write(event) && !is_schema_table(event)
-    };
+    let own_write = |event: &&AuthEvent| event.accessor.is_none() && is_row_write(event) && !is_schema_table(event);
     let changes_rows = !prepared.explain && events.iter().any(|e| own_write(&e)) && !events.iter().any(is_definition);
     let route = route(prepared);
     Class {
@@ -92,10 +90,7 @@ fn is_row_write(event: &AuthEvent) -> bool {
 
 fn is_plain(event: &AuthEvent) -> bool {
     is_row_write(event)
-        || matches!(
-            event.action,
-            ffi::SQLITE_READ | ffi::SQLITE_SELECT | ffi::SQLITE_FUNCTION | ffi::SQLITE_RECURSIVE
-        )
+        || matches!(event.action, ffi::SQLITE_READ | ffi::SQLITE_SELECT | ffi::SQLITE_FUNCTION | ffi::SQLITE_RECURSIVE)
 }
 
 /// CREATE, DROP, ALTER, REINDEX, ANALYZE, and the same for virtual tables.
@@ -128,8 +123,7 @@ mod tests {
     }
 
     fn classes(sql: &[&str]) -> Vec<Class> {
-        let mut connection =
-            Connection::open(std::path::Path::new(":memory:"), OpenFlags::default()).unwrap();
+        let mut connection = Connection::open(std::path::Path::new(":memory:"), OpenFlags::default()).unwrap();
         connection
             .execute_batch(
                 "CREATE TABLE t (a INTEGER PRIMARY KEY, b); CREATE TABLE hostile (a); CREATE TABLE log (a);

@@ -122,7 +122,10 @@ mod tests {
     #[test]
     fn temp_objects_are_for_transactions_and_savepoints_for_write_closures() {
         let temp = event(ffi::SQLITE_CREATE_TEMP_TABLE, "t", None);
-        assert_eq!([statement(&temp), transaction(&temp), write_closure(&temp)], [Verdict::Deny, Verdict::Allow, Verdict::Allow]);
+        assert_eq!(
+            [statement(&temp), transaction(&temp), write_closure(&temp)],
+            [Verdict::Deny, Verdict::Allow, Verdict::Allow]
+        );
         let savepoint = event(ffi::SQLITE_SAVEPOINT, "BEGIN", Some("a"));
         assert_eq!([transaction(&savepoint), write_closure(&savepoint)], [Verdict::Deny, Verdict::Allow]);
     }

@@ -37,7 +37,8 @@ impl Connection {
     /// Opens one. Blocks on the file system and, as `busy` says, on locks.
     pub(crate) fn open(options: &Options, role: Role, busy: Busy) -> Result<Self> {
         check_path(options)?;
-        let mut sqlite = Sqlite::open(&options.path, flags(options, role)).map_err(|e| cannot_open(e.into(), options))?;
+        let mut sqlite =
+            Sqlite::open(&options.path, flags(options, role)).map_err(|e| cannot_open(e.into(), options))?;
         sqlite.set_busy(Some(busy));
         if role == Role::Writer && sqlite.is_read_only() {
             return Err(Error::new(Kind::Open, format!("{} cannot be written", options.path.display()))
@@ -139,9 +140,8 @@ fn flags(options: &Options, role: Role) -> OpenFlags {
 /// Refuses paths for which SQLite has no good sentence.
 fn check_path(options: &Options) -> Result<()> {
     let path: &Path = &options.path;
-    let refuse = |sentence: String, hint: &'static str| {
-        Err(Error::new(Kind::Open, sentence).hint(hint).in_operation("open"))
-    };
+    let refuse =
+        |sentence: String, hint: &'static str| Err(Error::new(Kind::Open, sentence).hint(hint).in_operation("open"));
     if options.is_memory() {
         return Ok(());
     }
@@ -153,7 +153,10 @@ fn check_path(options: &Options) -> Result<()> {
     }
     if !path.exists() {
         if options.read_only || !options.create {
-            return refuse(format!("{} does not exist", path.display()), "open it without `read_only` and with `create`");
+            return refuse(
+                format!("{} does not exist", path.display()),
+                "open it without `read_only` and with `create`",
+            );
         }
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty())
             && !parent.is_dir()
@@ -217,9 +220,10 @@ fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> 
     ))?;
     for (name, path) in &options.attach {
         let path = path.to_string_lossy();
-        sqlite.rusqlite().execute("ATTACH ?1 AS ?2", (&*path, name)).map_err(|e| {
-            Error::from(e).with_message(format!("{path} cannot be attached as {name:?}"))
-        })?;
+        sqlite
+            .rusqlite()
+            .execute("ATTACH ?1 AS ?2", (&*path, name))
+            .map_err(|e| Error::from(e).with_message(format!("{path} cannot be attached as {name:?}")))?;
     }
     Ok(())
 }

@@ -25,19 +25,57 @@ pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
         | "freelist_count" | "page_count" => Pragma::Answer,
         "incremental_vacuum" | "optimize" | "wal_checkpoint" => Pragma::DatabaseState,
         "user_version" | "application_id" | "schema_version" | "auto_vacuum" | "page_size" | "encoding" => {
-            if has_argument { Pragma::DatabaseState } else { Pragma::Answer }
+            if has_argument {
+                Pragma::DatabaseState
+            } else {
+                Pragma::Answer
+            }
         }
         "shrink_memory" => Pragma::ConnectionState("Flatwater's connections come and go by themselves"),
         "case_sensitive_like" => Pragma::ConnectionState("write the comparison into the SQL, for example with GLOB"),
-        "foreign_keys" | "synchronous" | "cache_size" | "mmap_size" | "busy_timeout" | "journal_mode"
-        | "journal_size_limit" | "wal_autocheckpoint" | "query_only" | "temp_store" | "cache_spill" | "locking_mode"
-        | "defer_foreign_keys" | "recursive_triggers" | "secure_delete" | "automatic_index" | "threads"
-        | "trusted_schema" | "cell_size_check" | "checkpoint_fullfsync" | "fullfsync" | "ignore_check_constraints"
-        | "legacy_alter_table" | "legacy_file_format" | "max_page_count" | "read_uncommitted"
-        | "reverse_unordered_selects" | "soft_heap_limit" | "hard_heap_limit" | "analysis_limit"
-        | "writable_schema" | "temp_store_directory" | "data_store_directory" | "empty_result_callbacks"
-        | "full_column_names" | "short_column_names" | "count_changes" | "default_cache_size" => {
-            if has_argument { Pragma::ConnectionState(advice(&name)) } else { Pragma::Answer }
+        "foreign_keys"
+        | "synchronous"
+        | "cache_size"
+        | "mmap_size"
+        | "busy_timeout"
+        | "journal_mode"
+        | "journal_size_limit"
+        | "wal_autocheckpoint"
+        | "query_only"
+        | "temp_store"
+        | "cache_spill"
+        | "locking_mode"
+        | "defer_foreign_keys"
+        | "recursive_triggers"
+        | "secure_delete"
+        | "automatic_index"
+        | "threads"
+        | "trusted_schema"
+        | "cell_size_check"
+        | "checkpoint_fullfsync"
+        | "fullfsync"
+        | "ignore_check_constraints"
+        | "legacy_alter_table"
+        | "legacy_file_format"
+        | "max_page_count"
+        | "read_uncommitted"
+        | "reverse_unordered_selects"
+        | "soft_heap_limit"
+        | "hard_heap_limit"
+        | "analysis_limit"
+        | "writable_schema"
+        | "temp_store_directory"
+        | "data_store_directory"
+        | "empty_result_callbacks"
+        | "full_column_names"
+        | "short_column_names"
+        | "count_changes"
+        | "default_cache_size" => {
+            if has_argument {
+                Pragma::ConnectionState(advice(&name))
+            } else {
+                Pragma::Answer
+            }
         }
         _ => Pragma::Unknown,
     }

@@ -23,9 +23,9 @@ impl Connection {
         if let Some(ready) = self.statements.find(&mut self.sqlite, text) {
             return Ok(ready);
         }
-        let (ready, length) = self.prepare_first(text, &text.sql, judge, schema)?.ok_or_else(|| {
-            Error::misuse("there is no statement in the SQL").with_sql(&text.sql)
-        })?;
+        let (ready, length) = self
+            .prepare_first(text, &text.sql, judge, schema)?
+            .ok_or_else(|| Error::misuse("there is no statement in the SQL").with_sql(&text.sql))?;
         if self.sqlite.has_statement(&text.sql[length..]) {
             self.sqlite.finalize(ready.id);
             return Err(Error::misuse("there are several statements in the SQL, and one is expected")

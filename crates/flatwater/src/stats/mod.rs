@@ -68,9 +68,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn new() -> Self {
-        let histogram = || {
-            Mutex::new(Histogram::new_with_bounds(1, SLOWEST_US, 2).expect("the bounds are valid"))
-        };
+        let histogram = || Mutex::new(Histogram::new_with_bounds(1, SLOWEST_US, 2).expect("the bounds are valid"));
         Self {
             latency: std::array::from_fn(|_| histogram()),
             groups: AtomicU64::new(0),

@@ -367,9 +367,10 @@ mod tests {
 
     #[test]
     fn the_text_names_kind_code_operation_and_sql() {
-        let error = Error::from(SqliteError { code: 2067, message: "UNIQUE constraint failed: t.a".into(), offset: None })
-            .in_operation("execute")
-            .with_sql("INSERT INTO t VALUES (?)");
+        let error =
+            Error::from(SqliteError { code: 2067, message: "UNIQUE constraint failed: t.a".into(), offset: None })
+                .in_operation("execute")
+                .with_sql("INSERT INTO t VALUES (?)");
         assert_eq!(
             error.to_string(),
             "constraint: UNIQUE constraint failed: t.a (SQLITE_CONSTRAINT_UNIQUE 2067) in execute: INSERT INTO t VALUES (?)"

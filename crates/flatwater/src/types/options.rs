@@ -213,7 +213,9 @@ impl Options {
         if let Some(group) = self.group
             && (group.members < 2 || group.bytes == 0)
         {
-            return refuse("a group needs `members` of at least 2 and `bytes` of at least 1; use `no_group` to turn it off".into());
+            return refuse(
+                "a group needs `members` of at least 2 and `bytes` of at least 1; use `no_group` to turn it off".into(),
+            );
         }
         if self.transaction_idle.is_zero() {
             return refuse("`transaction_idle` must be longer than zero, or no transaction could be used".into());

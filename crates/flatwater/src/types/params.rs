@@ -49,8 +49,7 @@ impl Params {
         I: IntoIterator<Item = (&'a str, V)>,
         V: ToSql,
     {
-        let pairs =
-            pairs.into_iter().map(|(name, value)| Ok((name.into(), own(&value)?))).collect::<Result<_>>()?;
+        let pairs = pairs.into_iter().map(|(name, value)| Ok((name.into(), own(&value)?))).collect::<Result<_>>()?;
         Ok(Self(Values::Named(pairs)))
     }
 

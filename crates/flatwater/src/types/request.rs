@@ -105,9 +105,7 @@ impl Error {
                 let timeout = Self::timeout("the deadline of the call passed", Applied::No);
                 self.sql().map_or_else(|| timeout.clone(), |sql| timeout.clone().with_sql(sql))
             }
-            Kind::Busy => {
-                self.hint("another process or connection held the lock for longer than `Options::lock_wait`")
-            }
+            Kind::Busy => self.hint("another process or connection held the lock for longer than `Options::lock_wait`"),
             _ => self,
         }
     }

@@ -162,7 +162,8 @@ fn mismatch(name: &str, column: usize, error: &FromSqlError, found: Type) -> Err
         FromSqlError::OutOfRange(_) => "its INTEGER does not fit into the type that was asked for".to_owned(),
         other => other.to_string(),
     };
-    let hint = if found == Type::Null { "read a column that may be NULL as an Option" } else { "check the column's type" };
+    let hint =
+        if found == Type::Null { "read a column that may be NULL as an Option" } else { "check the column's type" };
     Error::misuse(format!("column {column} ({name}): {error}")).hint(hint)
 }
 
@@ -242,12 +243,7 @@ mod tests {
     fn rows() -> Rows {
         Rows {
             names: ["id", "name"].map(Box::from).to_vec().into(),
-            cells: vec![
-                Cell::Integer(1),
-                Cell::Text { start: 0, length: 3 },
-                Cell::Integer(300),
-                Cell::Null,
-            ],
+            cells: vec![Cell::Integer(1), Cell::Text { start: 0, length: 3 }, Cell::Integer(300), Cell::Null],
             bytes: b"Ada".to_vec(),
         }
     }

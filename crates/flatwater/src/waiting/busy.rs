@@ -7,7 +7,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-
 /// The pause before try number `tries` (from 0). The first is made at once: BEGIN IMMEDIATE also reports a lost race
 /// for a lock that is free again.
 pub(crate) fn pause(tries: u32) -> Duration {

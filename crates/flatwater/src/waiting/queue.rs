@@ -58,12 +58,7 @@ pub(crate) enum Start {
 
 impl<T, C> Queue<T, C> {
     pub(crate) fn new(limit: usize, token: C) -> Self {
-        let state = State {
-            waiting: Bounded::new(limit),
-            token: Some(token),
-            worker: Worker::Absent,
-            closed: false,
-        };
+        let state = State { waiting: Bounded::new(limit), token: Some(token), worker: Worker::Absent, closed: false };
         Self { state: Mutex::new(state), work: Condvar::new() }
     }
 
@@ -206,8 +201,7 @@ impl<T, C> Queue<T, C> {
         state: super::sync::MutexGuard<'a, State<T, C>>,
         idle: Duration,
     ) -> (super::sync::MutexGuard<'a, State<T, C>>, bool) {
-        let (state, timeout) =
-            self.work.wait_timeout(state, idle).unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (state, timeout) = self.work.wait_timeout(state, idle).unwrap_or_else(std::sync::PoisonError::into_inner);
         (state, timeout.timed_out())
     }
 
@@ -320,8 +314,8 @@ mod tests {
 /// Run by `make loom`: every interleaving of these few threads.
 #[cfg(all(test, flatwater_loom))]
 mod model {
-    use super::*;
     use super::super::sync::Arc;
+    use super::*;
     use loom::sync::atomic::{AtomicUsize, Ordering};
     use loom::thread;
 
@@ -369,12 +363,12 @@ mod model {
 
     fn check(inline: [bool; 2]) {
         loom::model(move || {
-            let shared = Arc::new(Shared {
-                queue: Queue::new(4, 0),
-                done: AtomicUsize::new(0),
-                inside: AtomicUsize::new(0),
-            });
-            let other = { let shared = shared.clone(); thread::spawn(move || caller(&shared, inline[0])) };
+            let shared =
+                Arc::new(Shared { queue: Queue::new(4, 0), done: AtomicUsize::new(0), inside: AtomicUsize::new(0) });
+            let other = {
+                let shared = shared.clone();
+                thread::spawn(move || caller(&shared, inline[0]))
+            };
             caller(&shared, inline[1]);
             other.join().unwrap();
             assert_eq!(shared.done.load(Ordering::SeqCst), 2, "work was left behind");
@@ -402,11 +396,8 @@ mod model {
     #[test]
     fn a_parked_writer_misses_nothing() {
         loom::model(|| {
-            let shared = Arc::new(Shared {
-                queue: Queue::new(4, 0),
-                done: AtomicUsize::new(0),
-                inside: AtomicUsize::new(0),
-            });
+            let shared =
+                Arc::new(Shared { queue: Queue::new(4, 0), done: AtomicUsize::new(0), inside: AtomicUsize::new(0) });
             lock(&shared.queue.state).worker = Worker::Busy;
             let writer = {
                 let shared = shared.clone();
@@ -417,7 +408,9 @@ mod model {
                         shared.queue.take_while(&mut taken, |_| taken_limit());
                         taken.into_iter().for_each(|_| work(&shared));
                         let _ = shared.queue.give_back(token);
-                        if shared.done.load(Ordering::SeqCst) == 2 { break; }
+                        if shared.done.load(Ordering::SeqCst) == 2 {
+                            break;
+                        }
                     }
                 })
             };
@@ -429,5 +422,7 @@ mod model {
         });
     }
 
-    fn taken_limit() -> bool { true }
+    fn taken_limit() -> bool {
+        true
+    }
 }

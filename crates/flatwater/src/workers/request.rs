@@ -24,9 +24,19 @@ pub(crate) type WriteClosure = Box<dyn FnOnce(&rusqlite::Transaction<'_>) -> boo
 
 /// What is asked.
 pub(crate) enum Work {
-    Execute { text: Arc<Text>, params: Params },
-    Query { text: Arc<Text>, params: Params, limit: usize },
-    Many { text: Arc<Text>, rows: Vec<Params> },
+    Execute {
+        text: Arc<Text>,
+        params: Params,
+    },
+    Query {
+        text: Arc<Text>,
+        params: Params,
+        limit: usize,
+    },
+    Many {
+        text: Arc<Text>,
+        rows: Vec<Params>,
+    },
     Batch(Vec<(Arc<Text>, Params)>),
     Script(Arc<Text>),
     ReadWith(ReadClosure),

@@ -101,8 +101,10 @@ fn a_database_in_memory_does_the_same() {
             .await
             .unwrap();
         assert_eq!(total, 3);
-        let read: i64 =
-            db.read_with(|c| c.query_row("SELECT sum(a) FROM t", [], |row| row.get(0)).map_err(flatwater::Error::from)).await.unwrap();
+        let read: i64 = db
+            .read_with(|c| c.query_row("SELECT sum(a) FROM t", [], |row| row.get(0)).map_err(flatwater::Error::from))
+            .await
+            .unwrap();
         assert_eq!(read, 3);
     });
 }

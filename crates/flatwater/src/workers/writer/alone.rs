@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use rusqlite::{DropBehavior, TransactionBehavior};
 
+use super::Shared;
 use super::commit::{commit, settle};
 use super::perform::{Rules, perform};
 use super::seat::Seat;
-use super::Shared;
 use crate::connection::judge;
 use crate::types::error::{Error, Result};
 use crate::types::request::Ticket;
@@ -20,7 +20,13 @@ use crate::waiting::park::mark_closure;
 use crate::workers::request::{Answer, ReadClosure, Work, WriteClosure};
 
 /// Runs the work and answers what it answers.
-pub(super) fn run_alone(seat: &mut Seat, shared: &Shared, work: Work, ticket: &Ticket, since: Instant) -> Result<Answer> {
+pub(super) fn run_alone(
+    seat: &mut Seat,
+    shared: &Shared,
+    work: Work,
+    ticket: &Ticket,
+    since: Instant,
+) -> Result<Answer> {
     seat.wait_for_locks(since, ticket.deadline);
     let result = match work {
         Work::WriteWith(closure) => write_with(seat, shared, closure).map(|()| Answer::Done),

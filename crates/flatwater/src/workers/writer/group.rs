@@ -31,7 +31,9 @@ use crate::workers::request::{Answer, Outbox, Request, Work};
 enum Member {
     Done(Result<Answer>),
     /// The transaction is gone, or must go. True: the text is to blame.
-    Lost { hostile: bool },
+    Lost {
+        hostile: bool,
+    },
     /// The file is damaged: each for itself.
     Corrupt,
 }

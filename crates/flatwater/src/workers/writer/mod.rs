@@ -274,10 +274,9 @@ impl Shared {
             Work::Execute { text, params } | Work::Query { text, params, .. } => {
                 (text.is_groupable(epoch, SHORT), params.heap_bytes())
             }
-            Work::Many { text, rows } if rows.len() <= MEMBER_STATEMENTS => (
-                text.is_groupable(epoch, SHORT),
-                rows.iter().map(|row| row.heap_bytes()).sum(),
-            ),
+            Work::Many { text, rows } if rows.len() <= MEMBER_STATEMENTS => {
+                (text.is_groupable(epoch, SHORT), rows.iter().map(|row| row.heap_bytes()).sum())
+            }
             Work::Batch(statements) if statements.len() <= MEMBER_STATEMENTS => (
                 statements.iter().all(|(text, _)| text.is_groupable(epoch, SHORT)),
                 statements.iter().map(|(_, params)| params.heap_bytes()).sum(),

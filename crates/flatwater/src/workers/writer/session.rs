@@ -72,8 +72,7 @@ struct Inbox {
 impl Session {
     fn new(idle_limit: Duration) -> Arc<Self> {
         let inbox = Inbox { messages: VecDeque::new(), end: None, idle_since: Some(Instant::now()), alarm: None };
-        let session =
-            Arc::new(Self { inbox: Mutex::new(inbox), arrived: Condvar::new(), idle_limit });
+        let session = Arc::new(Self { inbox: Mutex::new(inbox), arrived: Condvar::new(), idle_limit });
         watch(&session, Instant::now() + idle_limit);
         session
     }
