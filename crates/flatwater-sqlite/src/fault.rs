@@ -15,9 +15,37 @@ const COMMIT_FAULT: c_int = 400;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 static FAILING_COMMITS: AtomicI64 = AtomicI64::new(0);
-static PASSING_WRITES: AtomicI64 = AtomicI64::new(i64::MAX);
-static FAILING_WRITES: AtomicI64 = AtomicI64::new(0);
-static WRITE_ERRNO: AtomicI32 = AtomicI32::new(0);
+static WRITES: Calls = Calls::new();
+static READS: Calls = Calls::new();
+
+/// Which calls of one kind fail.
+struct Calls {
+    passing: AtomicI64,
+    failing: AtomicI64,
+    errno: AtomicI32,
+}
+
+impl Calls {
+    const fn new() -> Self {
+        Self { passing: AtomicI64::new(i64::MAX), failing: AtomicI64::new(0), errno: AtomicI32::new(0) }
+    }
+
+    fn set(&self, passing: i64, failing: i64, errno: i32) {
+        self.errno.store(errno, Ordering::SeqCst);
+        self.failing.store(failing, Ordering::SeqCst);
+        self.passing.store(passing, Ordering::SeqCst);
+    }
+
+    /// Counts a call; true if it is to fail, with the error number set.
+    fn fails(&self) -> bool {
+        let fails = self.passing.fetch_sub(1, Ordering::SeqCst) <= 0 && self.failing.fetch_sub(1, Ordering::SeqCst) > 0;
+        if fails {
+            // SAFETY: the C library's errno of this thread.
+            unsafe { *__errno_location() = self.errno.load(Ordering::SeqCst) };
+        }
+        fails
+    }
+}
 
 /// A failure that is switched on; dropping it switches it off.
 pub struct Fault {
@@ -58,25 +86,37 @@ unsafe extern "C" fn on_fault(number: c_int) -> c_int {
 /// After `passing` more writes to files, `failing` ones end with `errno` (such as 28, ENOSPC, or 5, EIO).
 pub fn fail_writes(passing: i64, failing: i64, errno: i32) -> Fault {
     let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    WRITE_ERRNO.store(errno, Ordering::SeqCst);
-    FAILING_WRITES.store(failing, Ordering::SeqCst);
-    PASSING_WRITES.store(passing, Ordering::SeqCst);
-    set_write_call(Some(pwrite_or_fail));
-    Fault { off: || set_write_call(None), _alone: alone }
+    WRITES.set(passing, failing, errno);
+    set_calls([c"pwrite", c"pwrite64"], Some(PWRITE));
+    Fault { off: || set_calls([c"pwrite", c"pwrite64"], None), _alone: alone }
+}
+
+/// After `passing` more reads of files, `failing` ones end with `errno`.
+pub fn fail_reads(passing: i64, failing: i64, errno: i32) -> Fault {
+    let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    READS.set(passing, failing, errno);
+    set_calls([c"pread", c"pread64"], Some(PREAD));
+    Fault { off: || set_calls([c"pread", c"pread64"], None), _alone: alone }
 }
 
 type PWrite = unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize;
+type PRead = unsafe extern "C" fn(c_int, *mut c_void, usize, i64) -> isize;
+type Call = unsafe extern "C" fn();
 
-/// Sets the `pwrite` of every VFS; `None` is the one SQLite started with.
-fn set_write_call(call: Option<PWrite>) {
-    // SAFETY: `xSetSystemCall` takes a NUL-terminated name and a function of the type the call has; names that this
-    // build of SQLite does not use answer SQLITE_NOTFOUND and change nothing.
+// SAFETY: SQLite calls what it gets for these names with the arguments of the C library's functions.
+const PWRITE: Call = unsafe { std::mem::transmute::<PWrite, Call>(pwrite_or_fail) };
+// SAFETY: as above.
+const PREAD: Call = unsafe { std::mem::transmute::<PRead, Call>(pread_or_fail) };
+
+/// Sets system calls of the default VFS; `None` is the one SQLite started with. Names that this build of SQLite does
+/// not use answer SQLITE_NOTFOUND and change nothing.
+fn set_calls(names: [&std::ffi::CStr; 2], call: Option<Call>) {
+    // SAFETY: the default VFS lives as long as the process; `xSetSystemCall` takes a NUL-terminated name and a function
+    // of the type the call has.
     unsafe {
         let vfs = ffi::sqlite3_vfs_find(std::ptr::null());
         let Some(set) = vfs.as_ref().and_then(|vfs| vfs.xSetSystemCall) else { return };
-        let call: ffi::sqlite3_syscall_ptr =
-            call.map(|call| std::mem::transmute::<PWrite, unsafe extern "C" fn()>(call));
-        for name in [c"pwrite", c"pwrite64"] {
+        for name in names {
             set(vfs, name.as_ptr().cast::<c_char>(), call);
         }
     }
@@ -85,15 +125,23 @@ fn set_write_call(call: Option<PWrite>) {
 unsafe extern "C" {
     #[link_name = "pwrite"]
     fn real_pwrite(fd: c_int, data: *const c_void, bytes: usize, offset: i64) -> isize;
+    #[link_name = "pread"]
+    fn real_pread(fd: c_int, data: *mut c_void, bytes: usize, offset: i64) -> isize;
     fn __errno_location() -> *mut c_int;
 }
 
 unsafe extern "C" fn pwrite_or_fail(fd: c_int, data: *const c_void, bytes: usize, offset: i64) -> isize {
-    if PASSING_WRITES.fetch_sub(1, Ordering::SeqCst) <= 0 && FAILING_WRITES.fetch_sub(1, Ordering::SeqCst) > 0 {
-        // SAFETY: the C library's errno of this thread.
-        unsafe { *__errno_location() = WRITE_ERRNO.load(Ordering::SeqCst) };
+    if WRITES.fails() {
         return -1;
     }
     // SAFETY: the arguments are the caller's, unchanged.
     unsafe { real_pwrite(fd, data, bytes, offset) }
+}
+
+unsafe extern "C" fn pread_or_fail(fd: c_int, data: *mut c_void, bytes: usize, offset: i64) -> isize {
+    if READS.fails() {
+        return -1;
+    }
+    // SAFETY: the arguments are the caller's, unchanged.
+    unsafe { real_pread(fd, data, bytes, offset) }
 }

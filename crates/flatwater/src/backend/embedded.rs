@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use crate::connection::catalogue::{Catalogue, Text};
 use crate::connection::class::Route;
+use crate::connection::words::looks_like_a_write;
 use crate::stats::{Recorder, Stats};
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
@@ -67,10 +68,13 @@ impl Engine {
         self.catalogue.text(sql)
     }
 
-    /// Who serves `work`, as far as is known: a text never seen before goes to a reader, which finds out.
+    /// Who serves `work`, as far as is known. Where the guess is wrong the writer reads, or a reader hands it back.
     pub(crate) fn server(&self, work: &Work) -> Server {
         let reads = match work {
-            Work::Query { text, .. } => text.route() != Some(Route::Write),
+            Work::Query { text, .. } => match text.route() {
+                Some(route) => route == Route::Read,
+                None => !looks_like_a_write(&text.sql),
+            },
             Work::ReadWith(_) => true,
             _ => false,
         };

@@ -21,6 +21,18 @@ pub(crate) fn has_hostile_conflict_clause(sql: &str) -> bool {
     false
 }
 
+/// A guess at what a text does that was never prepared, so that a write keeps its place among its caller's other writes.
+/// Either guess is safe: the writer can read, and a reader refuses to write.
+pub(crate) fn looks_like_a_write(sql: &str) -> bool {
+    let mut words = words(sql);
+    let is = |word: &str, names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
+    match words.next() {
+        None => false,
+        Some(first) if is(first, &["WITH"]) => words.any(|word| is(word, &["INSERT", "UPDATE", "DELETE", "REPLACE"])),
+        Some(first) => !is(first, &["SELECT", "VALUES", "EXPLAIN", "PRAGMA"]),
+    }
+}
+
 /// Words and single other characters, without white space, comments, strings and quoted names.
 fn words(sql: &str) -> impl Iterator<Item = &str> {
     let mut rest = sql;
@@ -68,6 +80,24 @@ mod tests {
             "INSERT OR -- comment\n FAIL INTO t VALUES (1)",
         ] {
             assert!(has_hostile_conflict_clause(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_text_is_guessed_by_its_first_word() {
+        for write in
+            ["insert into t values (1) returning a", "/* x */ DELETE FROM t", "WITH x AS (SELECT 1) UPDATE t SET a = 1"]
+        {
+            assert!(looks_like_a_write(write), "{write}");
+        }
+        for read in [
+            "SELECT 'insert'",
+            "-- insert\n VALUES (1)",
+            "WITH x AS (SELECT 'delete') SELECT * FROM x",
+            "pragma user_version",
+            "",
+        ] {
+            assert!(!looks_like_a_write(read), "{read}");
         }
     }
 

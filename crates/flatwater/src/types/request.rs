@@ -103,7 +103,10 @@ impl Error {
         match self.kind() {
             Kind::Cancelled | Kind::Busy if ticket.is_past_deadline() => {
                 let timeout = Self::timeout("the deadline of the call passed", Applied::No);
-                self.sql().map_or_else(|| timeout.clone(), |sql| timeout.clone().with_sql(sql))
+                match self.sql() {
+                    Some(sql) => timeout.with_sql(sql),
+                    None => timeout,
+                }
             }
             Kind::Busy => self.hint("another process or connection held the lock for longer than `Options::lock_wait`"),
             _ => self,

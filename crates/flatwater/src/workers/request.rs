@@ -53,6 +53,24 @@ pub(crate) enum Work {
 }
 
 impl Work {
+    /// The one text it is about, if it is about one.
+    pub(crate) fn text(&self) -> Option<&Text> {
+        match self {
+            Self::Execute { text, .. } | Self::Query { text, .. } | Self::Many { text, .. } | Self::Script(text) => {
+                Some(text)
+            }
+            _ => None,
+        }
+    }
+
+    /// The error with the SQL it is about.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        match self.text() {
+            Some(text) => error.with_sql(&text.sql),
+            None => error,
+        }
+    }
+
     pub(crate) fn kind(&self) -> CallKind {
         match self {
             Self::Execute { .. } => CallKind::Execute,

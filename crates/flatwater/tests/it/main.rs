@@ -1,4 +1,5 @@
 //! The integration tests of the engine: one program, one module per subject.
 
 mod basics;
+mod differential;
 mod support;

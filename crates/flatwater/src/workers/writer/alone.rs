@@ -35,7 +35,8 @@ pub(super) fn run_alone(
         work => in_transaction(seat, shared, |seat| {
             seat.arm(ticket);
             perform(seat, Rules::Statement(&shared.catalogue), &work)
-        }),
+        })
+        .map_err(|error| work.explain(error)),
     };
     seat.disarm();
     result.map_err(|error| error.timed(ticket))

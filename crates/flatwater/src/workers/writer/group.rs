@@ -183,10 +183,7 @@ fn deferred_violation(work: &Work) -> Error {
         offset: None,
     }
     .into();
-    match work {
-        Work::Execute { text, .. } | Work::Query { text, .. } | Work::Many { text, .. } => error.with_sql(&text.sql),
-        _ => error,
-    }
+    work.explain(error)
 }
 
 /// A failure that the text is not to blame for.
@@ -198,10 +195,9 @@ fn is_misfortune(code: i32) -> bool {
 }
 
 fn mark_hostile(work: &Work) {
-    match work {
-        Work::Execute { text, .. } | Work::Query { text, .. } | Work::Many { text, .. } => text.mark_hostile(),
-        // Which of them it was is not known; this request runs alone, others with these texts may not have to.
-        _ => {}
+    // Which statement of a batch it was is not known: this request runs alone, others with its texts may not have to.
+    if let Some(text) = work.text() {
+        text.mark_hostile();
     }
 }
 

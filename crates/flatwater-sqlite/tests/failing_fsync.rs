@@ -1,0 +1,155 @@
+//! What the engine says and does when fsync fails: no ghost of a failed commit, nothing acknowledged lost.
+//!
+//! Its own program, because it puts its own `fsync` and `fdatasync` in the place of the C library's. That needs
+//! `unsafe`, so it stands here and not with the engine's tests.
+#![cfg(target_os = "linux")]
+
+use std::ffi::c_int;
+use std::path::Path;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use flatwater::{Blocking, Durability, Kind, Options, rusqlite};
+
+/// How many of the next syncs fail.
+static FAILING: AtomicI32 = AtomicI32::new(0);
+
+fn sync(number: libc::c_long, fd: c_int) -> c_int {
+    if FAILING.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| (left > 0).then(|| left - 1)).is_ok() {
+        // SAFETY: the C library's errno of this thread.
+        unsafe { *libc::__errno_location() = libc::EIO };
+        return -1;
+    }
+    // SAFETY: the system call that the replaced function makes, with its argument.
+    unsafe { libc::syscall(number, fd) as c_int }
+}
+
+// SAFETY: the C library's signature; nothing else in this program defines the name.
+#[unsafe(no_mangle)]
+extern "C" fn fsync(fd: c_int) -> c_int {
+    sync(libc::SYS_fsync, fd)
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn fdatasync(fd: c_int) -> c_int {
+    sync(libc::SYS_fdatasync, fd)
+}
+
+fn with_database(test: impl FnOnce(&Path, &Blocking)) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    FAILING.store(0, Ordering::SeqCst);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("test.db");
+    let db = Options::new(&path).durability(Durability::Full).open_blocking().unwrap().blocking();
+    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)", ()).unwrap();
+    db.execute("INSERT INTO t VALUES (0)", ()).unwrap();
+    test(&path, &db);
+    db.close().unwrap();
+    let checked: String = plain(&path).query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(checked, "ok");
+}
+
+fn plain(path: &Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(path).unwrap()
+}
+
+fn numbers(connection: &rusqlite::Connection) -> Vec<i64> {
+    let mut statement = connection.prepare("SELECT n FROM t ORDER BY n").unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+/// What a recovery after a crash at this moment would find: the database and the WAL, without the wal-index.
+fn after_a_crash(path: &Path) -> Vec<i64> {
+    let directory = tempfile::tempdir().unwrap();
+    let copy = directory.path().join("test.db");
+    for suffix in ["", "-wal"] {
+        let name = |path: &Path| format!("{}{suffix}", path.display());
+        std::fs::copy(name(path), name(&copy)).unwrap();
+    }
+    numbers(&plain(&copy))
+}
+
+#[test]
+fn sqlite_by_itself_leaves_a_ghost_of_a_failed_commit() {
+    with_database(|path, db| {
+        db.close().unwrap();
+        let connection = plain(path);
+        connection.execute_batch("PRAGMA synchronous = FULL; INSERT INTO t VALUES (1)").unwrap();
+        FAILING.store(1, Ordering::SeqCst);
+        connection.execute("INSERT INTO t VALUES (2)", []).unwrap_err();
+        assert_eq!(numbers(&connection), [0, 1]);
+        assert_eq!(after_a_crash(path), [0, 1, 2], "this is what the fence is there for");
+    });
+}
+
+#[test]
+fn a_failed_write_leaves_no_ghost() {
+    with_database(|path, db| {
+        for n in 1..20 {
+            FAILING.store(1, Ordering::SeqCst);
+            let error = db.execute("INSERT INTO t VALUES (?)", (n,)).unwrap_err();
+            assert_eq!((error.kind(), error.sqlite_name()), (Kind::Io, Some("SQLITE_IOERR_FSYNC")), "{error}");
+            assert_eq!(after_a_crash(path), [0]);
+        }
+        db.execute("INSERT INTO t VALUES (100)", ()).unwrap();
+        assert_eq!(after_a_crash(path), [0, 100]);
+    });
+}
+
+#[test]
+fn a_failed_batch_and_a_failed_closure_leave_no_ghost() {
+    with_database(|path, db| {
+        FAILING.store(1, Ordering::SeqCst);
+        let rows = (1..50).map(|n| (n,));
+        assert_eq!(db.execute_many("INSERT INTO t VALUES (?)", rows).unwrap_err().kind(), Kind::Io);
+        assert_eq!(after_a_crash(path), [0]);
+        FAILING.store(1, Ordering::SeqCst);
+        let error =
+            db.write_with(|tx| tx.execute("INSERT INTO t VALUES (1)", []).map_err(flatwater::Error::from)).unwrap_err();
+        assert_eq!(error.kind(), Kind::Io);
+        assert_eq!(after_a_crash(path), [0]);
+    });
+}
+
+#[test]
+fn a_write_whose_fence_fails_too_is_unknown_and_the_next_one_works() {
+    with_database(|path, db| {
+        FAILING.store(2, Ordering::SeqCst);
+        let error = db.execute("INSERT INTO t VALUES (1)", ()).unwrap_err();
+        assert_eq!(error.kind(), Kind::CommitUnknown, "{error}");
+        FAILING.store(0, Ordering::SeqCst);
+        db.execute("INSERT INTO t VALUES (2)", ()).unwrap();
+        let found: Vec<(i64,)> = db.query_as("SELECT n FROM t ORDER BY n", ()).unwrap();
+        assert!(found.contains(&(0,)) && found.contains(&(2,)), "{found:?}");
+        let found: Vec<i64> = found.into_iter().map(|(n,)| n).collect();
+        assert_eq!(after_a_crash(path), found, "what is seen is what a crash leaves");
+    });
+}
+
+/// Members of a group whose COMMIT meets a failing fsync run again, each by itself.
+#[test]
+fn a_group_whose_fsync_fails_is_applied_once() {
+    with_database(|path, db| {
+        let mut known = vec![0];
+        for round in 1..30 {
+            let threads: Vec<_> = (0..8)
+                .map(|at| {
+                    let (db, n) = (db.clone(), round * 10 + at);
+                    std::thread::spawn(move || (n, db.execute("INSERT INTO t VALUES (?)", (n,))))
+                })
+                .collect();
+            FAILING.store(1, Ordering::SeqCst);
+            for thread in threads {
+                match thread.join().unwrap() {
+                    (n, Ok(_)) => known.push(n),
+                    (_, Err(error)) => assert_eq!(error.kind(), Kind::Io, "{error}"),
+                }
+            }
+            FAILING.store(0, Ordering::SeqCst);
+            known.sort_unstable();
+            assert_eq!(after_a_crash(path), known);
+        }
+    });
+}

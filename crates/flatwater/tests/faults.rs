@@ -1,0 +1,224 @@
+//! Commits and writes that fail: nothing acknowledged is lost, nothing is applied twice, nothing half-done is left.
+//!
+//! Its own program, because the failures are switched on for the whole process.
+#![cfg(target_os = "linux")]
+
+#[path = "it/support.rs"]
+mod support;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use flatwater::{Database, Durability, Error, Executed, Kind, Options};
+use flatwater_sqlite::fault::{fail_commits, fail_reads, fail_writes};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
+use support::{TestFile, run};
+
+const ENOSPC: i32 = 28;
+const EIO: i32 = 5;
+const INSERT: &str = "INSERT INTO t (n, note) VALUES (?, ?)";
+
+/// A failure hits whatever writes meanwhile, so one test runs at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A database with a table and a trigger that counts each row that was ever inserted and kept.
+async fn open(options: Options) -> Database {
+    let db = options.open().await.unwrap();
+    db.execute_script(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, n UNIQUE, note);
+         CREATE TABLE applied (n PRIMARY KEY, times);
+         CREATE TRIGGER count AFTER INSERT ON t BEGIN
+             INSERT INTO applied VALUES (new.n, 1) ON CONFLICT DO UPDATE SET times = times + 1;
+         END",
+    )
+    .await
+    .unwrap();
+    // Learnt under this schema, and known to be short and groupable.
+    for n in [-30, -20] {
+        for outcome in insert_together(&db, n..n + 10, || ()).await {
+            outcome.unwrap();
+        }
+    }
+    db
+}
+
+/// Submits the rows at once, behind a transaction, so that they are one group, which meets the fault.
+async fn insert_together<F>(
+    db: &Database,
+    rows: std::ops::Range<i64>,
+    fault: impl FnOnce() -> F,
+) -> Vec<Result<Executed, Error>> {
+    let blocker = db.begin().await.unwrap();
+    let count = usize::try_from(rows.end - rows.start).unwrap();
+    let mut calls = FuturesOrdered::new();
+    rows.for_each(|n| calls.push_back(db.execute(INSERT, (n, "x".repeat(500)))));
+    let (fault, outcomes) = futures_util::join!(
+        async {
+            while db.stats().writes_waiting < count {
+                tokio::task::yield_now().await;
+            }
+            let fault = fault();
+            blocker.rollback().await.unwrap();
+            fault
+        },
+        calls.collect::<Vec<_>>()
+    );
+    drop(fault);
+    outcomes
+}
+
+fn present(file: &TestFile) -> Vec<i64> {
+    let plain = file.plain();
+    let mut statement = plain.prepare("SELECT n FROM t WHERE n >= 0 ORDER BY n").unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+fn applied_twice(file: &TestFile) -> i64 {
+    file.plain().query_row("SELECT count(*) FROM applied WHERE times <> 1", [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_group_whose_commit_fails_is_replayed_one_by_one() {
+    let (_alone, file) = (alone(), TestFile::new());
+    run(async {
+        let db = open(file.options()).await;
+        let mut known = Vec::new();
+        for round in 0..4 {
+            let outcomes = insert_together(&db, round * 10..round * 10 + 10, || fail_commits(1)).await;
+            assert!(outcomes.iter().all(Result::is_ok), "the second try of each succeeds");
+            known.extend(round * 10..round * 10 + 10);
+            assert_eq!(present(&file), known);
+            assert_eq!(applied_twice(&file), 0);
+        }
+        let stats = db.stats();
+        assert_eq!((stats.failed_commits, stats.replays), (4, 40));
+        db.close().await.unwrap();
+        assert_eq!(present(&file), known);
+    });
+}
+
+#[test]
+fn a_group_whose_fence_fails_too_says_that_it_does_not_know() {
+    let (_alone, file) = (alone(), TestFile::new());
+    run(async {
+        let db = open(file.options()).await;
+        let outcomes = insert_together(&db, 0..10, || fail_commits(2)).await;
+        for outcome in outcomes {
+            let error = outcome.unwrap_err();
+            assert_eq!(error.kind(), Kind::CommitUnknown);
+            assert!(error.advice().is_some() && !error.is_retryable());
+        }
+        assert_eq!(db.stats().replaced_connections, 1);
+        let outcomes = insert_together(&db, 10..20, || ()).await;
+        assert!(outcomes.iter().all(Result::is_ok), "the replaced connection works");
+        assert_eq!(present(&file), (10..20).collect::<Vec<_>>());
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_full_disk_fails_what_does_not_fit_and_the_rest_goes_on() {
+    full_or_broken_disk(ENOSPC, Kind::Full);
+}
+
+#[test]
+fn a_failing_write_fails_its_members_and_the_rest_goes_on() {
+    full_or_broken_disk(EIO, Kind::Io);
+}
+
+/// Writes to the files fail from the `passing`-th on, `failing` times.
+fn full_or_broken_disk(errno: i32, kind: Kind) {
+    let (_alone, file) = (alone(), TestFile::new());
+    run(async {
+        let db = open(file.options()).await;
+        let mut known = Vec::new();
+        let mut failures = 0;
+        for round in 0..40 {
+            let fault = || fail_writes(round % 20, 1 + round % 7, errno);
+            let outcomes = insert_together(&db, round * 10..round * 10 + 10, fault).await;
+            for error in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
+                failures += 1;
+                // A fence that fails too leaves the outcome unknown; the error says so and the content decides.
+                assert!(error.kind() == kind || error.kind() == Kind::CommitUnknown, "{error}");
+            }
+            let there = present(&file);
+            for (n, outcome) in (round * 10..).zip(&outcomes) {
+                match outcome {
+                    Ok(_) => assert!(there.contains(&n), "{n} was acknowledged and is lost"),
+                    Err(error) if error.kind() == Kind::CommitUnknown => {}
+                    Err(error) => assert!(!there.contains(&n), "{n} failed with {error} and is there"),
+                }
+            }
+            known.extend(there.iter().filter(|n| (round * 10..round * 10 + 10).contains(*n)));
+            assert_eq!(there, known, "what was there stays there");
+            assert_eq!(applied_twice(&file), 0);
+        }
+        assert!(failures > 0, "no write failed");
+        db.close().await.unwrap();
+        assert_eq!(present(&file), known);
+        let db = file.open().await;
+        db.execute(INSERT, (9999, "after")).await.unwrap();
+        db.close().await.unwrap();
+    });
+}
+
+/// A page that cannot be read ends the whole transaction in the middle of a member.
+#[test]
+fn a_failing_read_in_a_group_costs_only_its_member() {
+    let (_alone, file) = (alone(), TestFile::new());
+    run(async {
+        let db = open(file.options()).await;
+        let mut known = Vec::new();
+        for round in 0..40 {
+            // Somebody else's commit empties the writer's page cache, so that it reads again.
+            file.plain().execute("INSERT INTO applied VALUES (?, 1)", [1000 + round]).unwrap();
+            let outcomes = insert_together(&db, round * 10..round * 10 + 10, || fail_reads(round % 10, 1, EIO)).await;
+            for (n, outcome) in (round * 10..).zip(outcomes) {
+                match outcome {
+                    Ok(_) => known.push(n),
+                    Err(error) => assert_eq!(error.kind(), Kind::Io, "{error}"),
+                }
+            }
+            assert_eq!(present(&file), known);
+            assert_eq!(applied_twice(&file), 0);
+        }
+        assert!(db.stats().replays > 0, "no group was lost: {:?}", db.stats());
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn every_kind_of_write_survives_a_failing_commit() {
+    let (_alone, file) = (alone(), TestFile::new());
+    run(async {
+        let db = open(file.options().durability(Durability::Full)).await;
+        let fault = fail_commits(1);
+        assert_eq!(db.alone().execute(INSERT, (1, "")).await.unwrap_err().kind(), Kind::Io);
+        drop(fault);
+        let fault = fail_commits(1);
+        assert_eq!(db.execute_many(INSERT, (2..100).map(|n| (n, ""))).await.unwrap_err().kind(), Kind::Io);
+        drop(fault);
+        let fault = fail_commits(1);
+        assert_eq!(db.execute_script("INSERT INTO t (n) VALUES (100)").await.unwrap_err().kind(), Kind::Io);
+        drop(fault);
+        let fault = fail_commits(1);
+        let error = db
+            .write_with(|tx| tx.execute("INSERT INTO t (n) VALUES (101)", []).map_err(Error::from))
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), Kind::Io);
+        drop(fault);
+        let tx = db.begin().await.unwrap();
+        tx.execute(INSERT, (102, "")).await.unwrap();
+        let fault = fail_commits(1);
+        assert_eq!(tx.commit().await.unwrap_err().kind(), Kind::Io);
+        drop(fault);
+        assert_eq!(present(&file), []);
+        db.execute(INSERT, (103, "")).await.unwrap();
+        db.close().await.unwrap();
+        assert_eq!(present(&file), [103]);
+    });
+}
