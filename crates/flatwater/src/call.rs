@@ -20,7 +20,7 @@ use crate::waiting::park::{block_on, in_closure};
 use crate::waiting::reply::{Reply, reply};
 use crate::waiting::timer::{self, Alarm};
 use crate::workers::request::{Answer, Request, Work};
-use crate::workers::writer::session::Session;
+use crate::workers::session::Session;
 
 /// The future of one operation. It begins at its first poll and can be moved to any task or thread; to wait for it
 /// without a runtime, use [`wait`](Call::wait).

@@ -94,7 +94,7 @@ impl Database {
     /// that returns rows; `Busy`, `Full`, `Io`, `Closed`; `CommitUnknown` if the outcome cannot be known.
     pub fn execute(&self, sql: &str, params: impl IntoParams) -> Call<Executed> {
         let work = params.into_params().map(|params| Work::Execute { text: self.handle.0.text(sql), params });
-        self.call("execute", work, executed)
+        self.call("execute", work, Answer::executed)
     }
 
     /// Runs one statement once per row of parameters, all or nothing, and answers how many rows it changed.
@@ -108,7 +108,7 @@ impl Database {
     {
         let rows = rows.into_iter().map(IntoParams::into_params).collect::<Result<Vec<_>>>();
         let work = rows.map(|rows| Work::Many { text: self.handle.0.text(sql), rows });
-        self.call("execute_many", work, changes)
+        self.call("execute_many", work, Answer::changes)
     }
 
     /// Runs several statements with their parameters, all or nothing, in one trip. Answers a result for each, with the
@@ -124,7 +124,7 @@ impl Database {
         I: IntoIterator<Item = (&'a str, Result<Params>)>,
     {
         let statements = statements.into_iter().map(|(sql, params)| Ok((self.handle.0.text(sql), params?)));
-        self.call("batch", statements.collect::<Result<_>>().map(Work::Batch), batch)
+        self.call("batch", statements.collect::<Result<_>>().map(Work::Batch), Answer::batch)
     }
 
     /// Runs several statements without parameters, separated by semicolons, all or nothing. Rows are dropped.
@@ -132,7 +132,7 @@ impl Database {
     /// # Errors
     /// As [`execute`](Self::execute); the first statement that fails undoes all.
     pub fn execute_script(&self, sql: &str) -> Call<()> {
-        self.call("execute_script", Ok(Work::Script(self.handle.0.text(sql))), done)
+        self.call("execute_script", Ok(Work::Script(self.handle.0.text(sql))), Answer::done)
     }
 
     /// Runs one statement and answers all its rows. A write is allowed here if it has RETURNING.
@@ -143,7 +143,7 @@ impl Database {
     /// # Errors
     /// As [`execute`](Self::execute); `Misuse` for a statement that returns no rows.
     pub fn query(&self, sql: &str, params: impl IntoParams) -> Call<Rows> {
-        self.call("query", self.query_work(sql, params, usize::MAX), rows)
+        self.call("query", self.query_work(sql, params, usize::MAX), Answer::rows)
     }
 
     /// Runs one statement and answers its first row, if there is one.
@@ -151,7 +151,7 @@ impl Database {
     /// # Errors
     /// As [`query`](Self::query).
     pub fn query_one(&self, sql: &str, params: impl IntoParams) -> Call<Option<Row<'static>>> {
-        self.call("query_one", self.query_work(sql, params, 1), first_row)
+        self.call("query_one", self.query_work(sql, params, 1), Answer::first_row)
     }
 
     /// Runs one statement and answers the first value of its first row, if there is one. Read what may be NULL as an
@@ -160,7 +160,7 @@ impl Database {
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if the value is not a `T`.
     pub fn query_value<T: FromSql>(&self, sql: &str, params: impl IntoParams) -> Call<Option<T>> {
-        self.call("query_value", self.query_work(sql, params, 1), first_value)
+        self.call("query_value", self.query_work(sql, params, 1), Answer::first_value)
     }
 
     /// Runs one statement and answers every row as a `T`, such as a tuple.
@@ -168,7 +168,7 @@ impl Database {
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if a row is not a `T`.
     pub fn query_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Call<Vec<T>> {
-        self.call("query_as", self.query_work(sql, params, usize::MAX), read_rows)
+        self.call("query_as", self.query_work(sql, params, usize::MAX), Answer::read_rows)
     }
 
     fn query_work(&self, sql: &str, params: impl IntoParams, limit: usize) -> Result<Work> {
@@ -181,7 +181,7 @@ impl Database {
     /// # Errors
     /// `Busy` if another process keeps the write lock; `Timeout`, `Closed`, `Io`.
     pub async fn begin(&self) -> Result<Transaction<'static>> {
-        let lease = self.call("begin", Ok(Work::Begin), transaction).await?;
+        let lease = self.call("begin", Ok(Work::Begin), Answer::transaction).await?;
         Ok(Transaction::new(self.handle.clone(), self.options, lease))
     }
 
@@ -225,7 +225,7 @@ impl Database {
         let result = Arc::new(Mutex::new(None));
         let kept = result.clone();
         let work = Work::ReadWith(Box::new(move |connection| keep(&kept, closure(connection))));
-        self.call("read_with", Ok(work), done).await?;
+        self.call("read_with", Ok(work), Answer::done).await?;
         taken(&result)
     }
 
@@ -251,7 +251,7 @@ impl Database {
             keep(&kept, answer);
             commits
         }));
-        self.call("write_with", Ok(work), done).await?;
+        self.call("write_with", Ok(work), Answer::done).await?;
         taken(&result)
     }
 
@@ -327,46 +327,4 @@ fn keep<R, E>(kept: &Kept<R, E>, result: Result<R, E>) {
 fn taken<R, E: From<Error>>(kept: &Kept<R, E>) -> Result<R, E> {
     let taken = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
     taken.unwrap_or_else(|| Err(Error::misuse("the closure did not run to its end").into()))
-}
-
-// How each operation reads its answer. One place, for calls in and outside of transactions.
-
-fn unexpected<T>() -> Result<T> {
-    Err(Error::misuse("a worker answered something else than was asked; please report it"))
-}
-
-pub(crate) fn executed(answer: Answer) -> Result<Executed> {
-    if let Answer::Executed(executed) = answer { Ok(executed) } else { unexpected() }
-}
-
-pub(crate) fn changes(answer: Answer) -> Result<u64> {
-    if let Answer::Changes(changes) = answer { Ok(changes) } else { unexpected() }
-}
-
-pub(crate) fn batch(answer: Answer) -> Result<Vec<BatchResult>> {
-    if let Answer::Batch(results) = answer { Ok(results) } else { unexpected() }
-}
-
-pub(crate) fn rows(answer: Answer) -> Result<Rows> {
-    if let Answer::Rows(rows) = answer { Ok(rows) } else { unexpected() }
-}
-
-pub(crate) fn first_row(answer: Answer) -> Result<Option<Row<'static>>> {
-    Ok(rows(answer)?.into_first())
-}
-
-pub(crate) fn first_value<T: FromSql>(answer: Answer) -> Result<Option<T>> {
-    rows(answer)?.get(0).map(|row| row.get(0)).transpose()
-}
-
-pub(crate) fn read_rows<T: FromRow>(answer: Answer) -> Result<Vec<T>> {
-    rows(answer)?.read()
-}
-
-pub(crate) fn done(answer: Answer) -> Result<()> {
-    if let Answer::Done = answer { Ok(()) } else { unexpected() }
-}
-
-fn transaction(answer: Answer) -> Result<crate::workers::writer::session::Lease> {
-    if let Answer::Transaction(lease) = answer { Ok(lease) } else { unexpected() }
 }

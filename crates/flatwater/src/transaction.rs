@@ -9,14 +9,14 @@ use std::sync::Arc;
 use rusqlite::types::FromSql;
 
 use crate::call::Call;
-use crate::database::{self, Handle};
+use crate::database::Handle;
 use crate::types::error::{Error, Result};
 use crate::types::executed::{BatchResult, Executed};
 use crate::types::params::{IntoParams, Params};
 use crate::types::request::CallOptions;
 use crate::types::row::{FromRow, Row, Rows};
 use crate::workers::request::{Answer, Work};
-use crate::workers::writer::session::{Lease, Session};
+use crate::workers::session::{Lease, Session};
 
 /// An open transaction, or a savepoint inside one. It holds the writer: other writes wait until it ends.
 ///
@@ -54,7 +54,7 @@ impl<'a> Transaction<'a> {
     /// As [`Database::execute`](crate::Database::execute); `Misuse` if the transaction is over, with the reason.
     pub fn execute(&self, sql: &str, params: impl IntoParams) -> Call<Executed> {
         let work = params.into_params().map(|params| Work::Execute { text: self.handle.0.text(sql), params });
-        self.call("execute", work, database::executed)
+        self.call("execute", work, Answer::executed)
     }
 
     /// Runs one statement once per row of parameters, all or nothing, and answers how many rows it changed.
@@ -68,7 +68,7 @@ impl<'a> Transaction<'a> {
     {
         let rows = rows.into_iter().map(IntoParams::into_params).collect::<Result<Vec<_>>>();
         let work = rows.map(|rows| Work::Many { text: self.handle.0.text(sql), rows });
-        self.call("execute_many", work, database::changes)
+        self.call("execute_many", work, Answer::changes)
     }
 
     /// Runs several statements with their parameters, all or nothing, in one trip.
@@ -80,7 +80,7 @@ impl<'a> Transaction<'a> {
         I: IntoIterator<Item = (&'s str, Result<Params>)>,
     {
         let statements = statements.into_iter().map(|(sql, params)| Ok((self.handle.0.text(sql), params?)));
-        self.call("batch", statements.collect::<Result<_>>().map(Work::Batch), database::batch)
+        self.call("batch", statements.collect::<Result<_>>().map(Work::Batch), Answer::batch)
     }
 
     /// Runs several statements without parameters, all or nothing. Rows are dropped.
@@ -88,7 +88,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub fn execute_script(&self, sql: &str) -> Call<()> {
-        self.call("execute_script", Ok(Work::Script(self.handle.0.text(sql))), database::done)
+        self.call("execute_script", Ok(Work::Script(self.handle.0.text(sql))), Answer::done)
     }
 
     /// Runs one statement and answers all its rows.
@@ -96,7 +96,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// As [`execute`](Self::execute); `Misuse` for a statement that returns no rows.
     pub fn query(&self, sql: &str, params: impl IntoParams) -> Call<Rows> {
-        self.call("query", self.query_work(sql, params, usize::MAX), database::rows)
+        self.call("query", self.query_work(sql, params, usize::MAX), Answer::rows)
     }
 
     /// Runs one statement and answers its first row, if there is one.
@@ -104,7 +104,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// As [`query`](Self::query).
     pub fn query_one(&self, sql: &str, params: impl IntoParams) -> Call<Option<Row<'static>>> {
-        self.call("query_one", self.query_work(sql, params, 1), database::first_row)
+        self.call("query_one", self.query_work(sql, params, 1), Answer::first_row)
     }
 
     /// Runs one statement and answers the first value of its first row, if there is one.
@@ -112,7 +112,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if the value is not a `T`.
     pub fn query_value<T: FromSql>(&self, sql: &str, params: impl IntoParams) -> Call<Option<T>> {
-        self.call("query_value", self.query_work(sql, params, 1), database::first_value)
+        self.call("query_value", self.query_work(sql, params, 1), Answer::first_value)
     }
 
     /// Runs one statement and answers every row as a `T`, such as a tuple.
@@ -120,7 +120,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if a row is not a `T`.
     pub fn query_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Call<Vec<T>> {
-        self.call("query_as", self.query_work(sql, params, usize::MAX), database::read_rows)
+        self.call("query_as", self.query_work(sql, params, usize::MAX), Answer::read_rows)
     }
 
     fn query_work(&self, sql: &str, params: impl IntoParams, limit: usize) -> Result<Work> {
@@ -132,7 +132,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// `Misuse` if the transaction is over, with the reason.
     pub async fn begin(&mut self) -> Result<Transaction<'_>> {
-        self.call("begin", Ok(Work::Savepoint), database::done).await?;
+        self.call("begin", Ok(Work::Savepoint), Answer::done).await?;
         Ok(Transaction {
             handle: self.handle.clone(),
             options: self.options,
@@ -183,7 +183,7 @@ impl<'a> Transaction<'a> {
     pub async fn commit(mut self) -> Result<()> {
         let level = self.level.take();
         let work = if matches!(level, Some(Level::Savepoint)) { Work::Release } else { Work::Commit };
-        let ended = self.call("commit", Ok(work), database::done).await;
+        let ended = self.call("commit", Ok(work), Answer::done).await;
         drop(level);
         ended
     }
@@ -195,7 +195,7 @@ impl<'a> Transaction<'a> {
     pub async fn rollback(mut self) -> Result<()> {
         let level = self.level.take();
         let work = if matches!(level, Some(Level::Savepoint)) { Work::Undo } else { Work::Rollback };
-        let ended = self.call("rollback", Ok(work), database::done).await;
+        let ended = self.call("rollback", Ok(work), Answer::done).await;
         drop(level);
         ended
     }

@@ -9,6 +9,8 @@ use std::fmt;
 use flatwater_sqlite::SqliteError;
 use rusqlite::ffi;
 
+use super::code::code_name;
+
 /// The result of a Flatwater call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -129,6 +131,14 @@ impl Error {
         let mut error = Self::new(Kind::Timeout, message);
         error.0.applied = Some(applied);
         error
+    }
+
+    /// For a closure of the user that panicked.
+    #[cold]
+    pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Self {
+        let said = panic.downcast_ref::<&str>().copied();
+        let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why");
+        Self::misuse(format!("the closure panicked: {said}")).hint("nothing of it was committed")
     }
 
     #[must_use]
@@ -328,39 +338,6 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
-macro_rules! code_names {
-    ($($name:ident)*) => {
-        fn code_name(code: i32) -> &'static str {
-            match code {
-                $(ffi::$name => stringify!($name),)*
-                // An extended code that is not in the list still has a primary one that is.
-                _ if code > 0xff => code_name(code & 0xff),
-                _ => "SQLITE_UNKNOWN",
-            }
-        }
-    };
-}
-
-code_names! {
-    SQLITE_ERROR SQLITE_INTERNAL SQLITE_PERM SQLITE_ABORT SQLITE_BUSY SQLITE_LOCKED SQLITE_NOMEM SQLITE_READONLY
-    SQLITE_INTERRUPT SQLITE_IOERR SQLITE_CORRUPT SQLITE_NOTFOUND SQLITE_FULL SQLITE_CANTOPEN SQLITE_PROTOCOL
-    SQLITE_EMPTY SQLITE_SCHEMA SQLITE_TOOBIG SQLITE_CONSTRAINT SQLITE_MISMATCH SQLITE_MISUSE SQLITE_NOLFS SQLITE_AUTH
-    SQLITE_FORMAT SQLITE_RANGE SQLITE_NOTADB SQLITE_NOTICE SQLITE_WARNING
-    SQLITE_ERROR_MISSING_COLLSEQ SQLITE_ERROR_RETRY SQLITE_ERROR_SNAPSHOT
-    SQLITE_IOERR_READ SQLITE_IOERR_SHORT_READ SQLITE_IOERR_WRITE SQLITE_IOERR_FSYNC SQLITE_IOERR_DIR_FSYNC
-    SQLITE_IOERR_TRUNCATE SQLITE_IOERR_FSTAT SQLITE_IOERR_UNLOCK SQLITE_IOERR_RDLOCK SQLITE_IOERR_DELETE
-    SQLITE_IOERR_NOMEM SQLITE_IOERR_ACCESS SQLITE_IOERR_LOCK SQLITE_IOERR_CLOSE SQLITE_IOERR_SHMOPEN
-    SQLITE_IOERR_SHMSIZE SQLITE_IOERR_SHMLOCK SQLITE_IOERR_SHMMAP SQLITE_IOERR_SEEK SQLITE_IOERR_MMAP
-    SQLITE_IOERR_CORRUPTFS SQLITE_LOCKED_SHAREDCACHE SQLITE_LOCKED_VTAB SQLITE_BUSY_RECOVERY SQLITE_BUSY_SNAPSHOT
-    SQLITE_BUSY_TIMEOUT SQLITE_CANTOPEN_ISDIR SQLITE_CANTOPEN_FULLPATH SQLITE_CANTOPEN_SYMLINK SQLITE_CORRUPT_VTAB
-    SQLITE_CORRUPT_SEQUENCE SQLITE_CORRUPT_INDEX SQLITE_READONLY_RECOVERY SQLITE_READONLY_CANTLOCK
-    SQLITE_READONLY_ROLLBACK SQLITE_READONLY_DBMOVED SQLITE_READONLY_CANTINIT SQLITE_READONLY_DIRECTORY
-    SQLITE_ABORT_ROLLBACK SQLITE_CONSTRAINT_CHECK SQLITE_CONSTRAINT_COMMITHOOK SQLITE_CONSTRAINT_FOREIGNKEY
-    SQLITE_CONSTRAINT_FUNCTION SQLITE_CONSTRAINT_NOTNULL SQLITE_CONSTRAINT_PRIMARYKEY SQLITE_CONSTRAINT_TRIGGER
-    SQLITE_CONSTRAINT_UNIQUE SQLITE_CONSTRAINT_VTAB SQLITE_CONSTRAINT_ROWID SQLITE_CONSTRAINT_PINNED
-    SQLITE_CONSTRAINT_DATATYPE SQLITE_AUTH_USER
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -385,10 +362,5 @@ mod tests {
         let error = Error::misuse("x").with_sql(&sql);
         assert!(error.sql().unwrap().len() <= SQL_SHOWN_BYTES + 3);
         assert!(error.sql().unwrap().ends_with("..."));
-    }
-
-    #[test]
-    fn an_unlisted_extended_code_gets_its_primary_name() {
-        assert_eq!(code_name(ffi::SQLITE_IOERR | (200 << 8)), "SQLITE_IOERR");
     }
 }

@@ -171,19 +171,22 @@ tuples!(A B C D E F G H I J K L M N O P);
 /// Positional parameters of any number and mixed types: `params![1, "two", 3.0]`.
 #[macro_export]
 macro_rules! params {
-    ($($value:expr),* $(,)?) => {
-        $crate::Params::positional::<&[&dyn $crate::ToSql]>(&[$(&$value as &dyn $crate::ToSql),*])
-    };
+    // The block ends the borrows of the values, so that no future holds them.
+    ($($value:expr),* $(,)?) => {{
+        let params = $crate::Params::positional::<&[&dyn $crate::ToSql]>(&[$(&$value as &dyn $crate::ToSql),*]);
+        params
+    }};
 }
 
 /// Named parameters: `named! { ":id": 1, ":name": "Ada" }`. The leading `:`, `@` or `$` may be left out.
 #[macro_export]
 macro_rules! named {
-    ($($name:literal : $value:expr),* $(,)?) => {
-        $crate::Params::named::<[(&str, &dyn $crate::ToSql); _], &dyn $crate::ToSql>(
+    ($($name:literal : $value:expr),* $(,)?) => {{
+        let params = $crate::Params::named::<[(&str, &dyn $crate::ToSql); _], &dyn $crate::ToSql>(
             [$(($name, &$value as &dyn $crate::ToSql)),*]
-        )
-    };
+        );
+        params
+    }};
 }
 
 #[cfg(test)]

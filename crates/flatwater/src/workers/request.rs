@@ -7,15 +7,17 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
+use rusqlite::types::FromSql;
+
 use crate::connection::catalogue::Text;
 use crate::stats::{CallKind, Recorder};
 use crate::types::error::{Error, Result};
 use crate::types::executed::{BatchResult, Executed};
 use crate::types::params::Params;
 use crate::types::request::Ticket;
-use crate::types::row::Rows;
+use crate::types::row::{FromRow, Row, Rows};
 use crate::waiting::reply::Promise;
-use crate::workers::writer::session::Lease;
+use crate::workers::session::Lease;
 
 /// A closure of the user for a reader. It keeps its own result.
 pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) + Send>;
@@ -98,6 +100,50 @@ pub(crate) enum Answer {
     /// From a reader: this is the writer's work. With the reader's error, if it could not even prepare the text, which
     /// counts unless a write is on its way.
     ForWriter(Work, Option<Error>),
+}
+
+/// How each operation reads its answer.
+impl Answer {
+    #[cold]
+    fn unexpected<T>() -> Result<T> {
+        Err(Error::misuse("a worker answered something else than was asked; please report it"))
+    }
+
+    pub(crate) fn executed(self) -> Result<Executed> {
+        if let Self::Executed(executed) = self { Ok(executed) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn changes(self) -> Result<u64> {
+        if let Self::Changes(changes) = self { Ok(changes) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn batch(self) -> Result<Vec<BatchResult>> {
+        if let Self::Batch(results) = self { Ok(results) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn rows(self) -> Result<Rows> {
+        if let Self::Rows(rows) = self { Ok(rows) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn first_row(self) -> Result<Option<Row<'static>>> {
+        Ok(self.rows()?.into_first())
+    }
+
+    pub(crate) fn first_value<T: FromSql>(self) -> Result<Option<T>> {
+        self.rows()?.get(0).map(|row| row.get(0)).transpose()
+    }
+
+    pub(crate) fn read_rows<T: FromRow>(self) -> Result<Vec<T>> {
+        self.rows()?.read()
+    }
+
+    pub(crate) fn done(self) -> Result<()> {
+        if let Self::Done = self { Ok(()) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn transaction(self) -> Result<Lease> {
+        if let Self::Transaction(lease) = self { Ok(lease) } else { Self::unexpected() }
+    }
 }
 
 pub(crate) struct Request {

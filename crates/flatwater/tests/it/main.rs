@@ -2,4 +2,5 @@
 
 mod basics;
 mod differential;
+mod kill;
 mod support;

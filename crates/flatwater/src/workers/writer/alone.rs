@@ -90,7 +90,7 @@ fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure) -> Result
         Ok(true) => Err(Error::misuse("the closure ended the transaction it was given")
             .hint("return Ok to commit, or an error to roll back")),
         Ok(false) => Ok(()),
-        Err(panic) => Err(panicked(&*panic)),
+        Err(panic) => Err(Error::panicked(&*panic)),
     };
     seat.rollback();
     seat.end_temp_objects();
@@ -118,15 +118,5 @@ fn read_with(seat: &mut Seat, shared: &Shared, closure: ReadClosure) -> Result<(
         seat.replace();
         shared.recorder.replaced_connection();
     }
-    ran.map_err(|panic| panicked(&*panic))
-}
-
-/// The error for a closure that panicked.
-pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
-    let said = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "it did not say why".to_owned());
-    Error::misuse(format!("the closure panicked: {said}")).hint("nothing of it was committed")
+    ran.map_err(|panic| Error::panicked(&*panic))
 }

@@ -12,7 +12,6 @@ mod group;
 mod outcome;
 mod perform;
 mod seat;
-pub(crate) mod session;
 mod transaction;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,10 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-pub(crate) use alone::panicked;
 use choice::{Candidate, Choice};
 use seat::Seat;
-use session::{End, Session};
 
 use crate::connection::catalogue::Catalogue;
 use crate::stats::Recorder;
@@ -36,6 +33,7 @@ use crate::waiting::patience::Patience;
 use crate::waiting::queue::{Closed, Queue, Start};
 use crate::waiting::reply::reply;
 use crate::workers::request::{Answer, Outbox, Request, Work};
+use crate::workers::session::{End, Session};
 
 /// The thread ends after this long without a request.
 const IDLE: Duration = Duration::from_secs(10);

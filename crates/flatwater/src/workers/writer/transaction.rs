@@ -11,11 +11,11 @@ use super::Shared;
 use super::commit::commit;
 use super::perform::{Rules, perform};
 use super::seat::Seat;
-use super::session::{End, Lease, Message, Session};
 use crate::connection::words::has_hostile_conflict_clause;
 use crate::types::error::{Error, Result};
 use crate::types::request::Ticket;
 use crate::workers::request::{Answer, Outbox, Request, Work};
+use crate::workers::session::{End, Lease, Message, Session};
 
 /// Begins the transaction that `request` asks for, and serves it to its end.
 pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: &mut Outbox) {

@@ -7,28 +7,22 @@
 //! read begins its own read transaction, so that it sees every commit that was acknowledged before it began
 //! (<https://sqlite.org/isolation.html>). Leaves out: writes. A text that turns out to be the writer's goes back to its caller.
 
+mod reader;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::Busy;
+use reader::Reader;
 
-use crate::connection::class::Route;
-use crate::connection::judge;
-use crate::connection::open::{Connection, Role};
-use crate::connection::schema::SchemaFacts;
-use crate::encode::rows::RowSink;
 use crate::stats::Recorder;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::request::Ticket;
 use crate::waiting::bounded::{Bounded, Place};
-use crate::waiting::busy::LockWait;
-use crate::waiting::park::mark_closure;
-use crate::workers::request::{Answer, Outbox, ReadClosure, Request, Work};
-use crate::workers::writer::panicked;
+use crate::workers::request::{Outbox, Request};
 
 /// A thread ends after this long without a request, and a connection with it.
 const IDLE: Duration = Duration::from_secs(10);
@@ -57,11 +51,6 @@ struct State {
     /// The requests that are running.
     running: Vec<Arc<Ticket>>,
     closed: bool,
-}
-
-struct Reader {
-    connection: Connection,
-    lock_wait: LockWait,
 }
 
 impl Readers {
@@ -312,7 +301,7 @@ impl Shared {
                 }
             };
             let (kind, ticket) = (request.work.kind(), request.ticket);
-            let (answer, usable) = reader.perform(self, request.work, &ticket);
+            let (answer, usable) = reader.perform(&self.options, request.work, &ticket);
             outbox.answer(kind, &ticket, request.promise, answer.map_err(|error| error.timed(&ticket)));
             if !usable {
                 self.recorder.replaced_connection();
@@ -321,72 +310,4 @@ impl Shared {
         }))
         .unwrap_or(None)
     }
-}
-
-impl Reader {
-    fn open(options: &Options) -> Result<Self> {
-        let lock_wait = LockWait::default();
-        lock_wait.until(Instant::now() + options.lock_wait);
-        let connection = Connection::open(options, Role::Reader, busy(&lock_wait))?;
-        Ok(Self { connection, lock_wait })
-    }
-
-    /// Answers the work, and whether the connection is as it was.
-    fn perform(&mut self, shared: &Shared, work: Work, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
-        let wait_end = Instant::now() + shared.options.lock_wait;
-        self.lock_wait.until(ticket.deadline.map_or(wait_end, |deadline| deadline.min(wait_end)));
-        match work {
-            Work::ReadWith(closure) => self.closure(closure),
-            work => (self.query(work, ticket), true),
-        }
-    }
-
-    fn query(&mut self, work: Work, ticket: &Arc<Ticket>) -> Result<Answer> {
-        let Work::Query { text, params, limit } = &work else {
-            return Err(Error::misuse("a reader cannot do this"));
-        };
-        let ready = match self.connection.ready(text, judge::statement, &SchemaFacts::default()) {
-            Ok(ready) => ready,
-            Err(error) if error.sqlite_code().is_some() => return Ok(Answer::ForWriter(work, Some(error))),
-            Err(error) => return Err(error),
-        };
-        text.learn_route(ready.class.route);
-        let result = if ready.class.route == Route::Write {
-            None
-        } else if ready.class.columns == 0 {
-            Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
-        } else {
-            self.connection.sqlite.arm(ticket.clone());
-            let mut sink = RowSink::new(text.expected_size(), *limit);
-            let run = self.connection.run(&ready, params, &mut sink);
-            self.connection.sqlite.disarm();
-            Some(run.map(|_| {
-                let (cells, bytes) = sink.size();
-                text.had_size(cells, bytes);
-                Answer::Rows(sink.finish(ready.names.clone()))
-            }))
-        };
-        self.connection.done_with(&ready);
-        result.unwrap_or(Ok(Answer::ForWriter(work, None)))
-    }
-
-    /// A closure of the user, inside a read transaction: one snapshot. What it may have done to the connection is
-    /// looked at afterwards.
-    fn closure(&mut self, closure: ReadClosure) -> (Result<Answer>, bool) {
-        if let Err(error) = self.connection.sqlite.execute_batch("BEGIN") {
-            return (Err(error.into()), true);
-        }
-        self.connection.sqlite.set_judge(judge::read_closure);
-        let sqlite = self.connection.sqlite.rusqlite();
-        let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| closure(sqlite))));
-        let trusted = self.connection.restore_handlers(busy(&self.lock_wait));
-        let rolled_back = self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
-        let usable = trusted && rolled_back && self.connection.is_idle();
-        (ran.map(|()| Answer::Done).map_err(|panic| panicked(&*panic)), usable)
-    }
-}
-
-fn busy(wait: &LockWait) -> Busy {
-    let wait = wait.clone();
-    Box::new(move |tries| wait.again(tries))
 }
