@@ -293,7 +293,7 @@ impl fmt::Display for Error {
         if let Some(code) = inner.code {
             write!(f, " ({} {code})", code_name(code))?;
         }
-        if let Some(operation) = inner.operation {
+        if let Some(operation) = inner.operation.filter(|operation| *operation != inner.kind.name()) {
             write!(f, " in {operation}")?;
         }
         if let Some(sql) = &inner.sql {

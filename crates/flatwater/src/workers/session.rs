@@ -128,7 +128,7 @@ impl Session {
     }
 
     /// For the writer's thread: the transaction is over. Answers the requests that will not be served.
-    pub(crate) fn close(&self, end: End) -> Vec<Box<Request>> {
+    pub(crate) fn close(&self, end: End) -> Vec<Request> {
         let mut inbox = self.lock();
         inbox.end = Some(end);
         let alarm = inbox.alarm.take();
@@ -138,7 +138,7 @@ impl Session {
         messages
             .into_iter()
             .filter_map(|message| match message {
-                Message::Request(request) => Some(request),
+                Message::Request(request) => Some(*request),
                 Message::Undo | Message::End(_) => None,
             })
             .collect()

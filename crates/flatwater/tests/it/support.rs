@@ -1,8 +1,17 @@
-//! What the tests share: a database in a directory of its own that is checked at the end, and the runtimes.
+//! What the tests share: a database in a directory of its own that is checked at the end, waiting for conditions, and
+//! running a test in a process of its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use flatwater::{Database, Options};
+
+/// A test that takes longer hangs. Says that it does; decides nothing else.
+const HANGS: Duration = Duration::from_secs(60);
+
+/// A read that would take years.
+pub(crate) const ENDLESS: &str =
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n WHERE x < 0";
 
 /// A database file in a directory of its own. Dropping it checks the file with plain SQLite.
 pub(crate) struct TestFile {
@@ -16,6 +25,15 @@ impl TestFile {
 
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.path().join("test.db")
+    }
+
+    /// The file beside the database that ends with `suffix`, such as `-wal`.
+    pub(crate) fn beside(&self, suffix: &str) -> PathBuf {
+        self.directory.path().join(format!("test.db{suffix}"))
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     pub(crate) fn options(&self) -> Options {
@@ -48,5 +66,59 @@ pub(crate) fn integrity(connection: &rusqlite::Connection) -> String {
 
 /// Runs the future on a runtime of two worker threads.
 pub(crate) fn run<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(future)
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let ended = runtime.block_on(async { tokio::time::timeout(HANGS, future).await });
+    // What hangs must not keep the test from failing.
+    runtime.shutdown_background();
+    ended.expect("the test hangs")
+}
+
+/// Waits until `condition` holds.
+pub(crate) async fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Waits on a plain thread until `condition` holds.
+pub(crate) fn wait_until(condition: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < HANGS, "the test hangs");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The one integer that `sql` answers on a plain connection.
+pub(crate) fn integer(connection: &rusqlite::Connection, sql: &str) -> i64 {
+    connection.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+/// True in a process in which this test runs alone, as user `uid` if one is given: then the test goes on. Otherwise runs
+/// it in such a process, passes its failure on, and answers false.
+#[cfg(unix)]
+pub(crate) fn is_alone_in_process(test: &str, uid: Option<u32>) -> bool {
+    use std::os::unix::process::CommandExt;
+    const CHILD: &str = "FLATWATER_TEST_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        return true;
+    }
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", test, "--nocapture"]).env(CHILD, "1");
+    if let Some(uid) = uid {
+        child.uid(uid).gid(uid);
+    }
+    let output = child.output().unwrap_or_else(|error| panic!("the test program cannot be run again: {error}"));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("1 passed"), "{test} is not the name of a test:\n{said}");
+    false
+}
+
+/// A user who is not root and owns nothing, if this process is root: root may write everything.
+#[cfg(unix)]
+pub(crate) fn nobody() -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let owner = tempfile::tempfile().unwrap().metadata().unwrap().uid();
+    (owner == 0).then_some(65534)
 }

@@ -34,7 +34,7 @@ pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: 
     seat.rollback();
     seat.end_temp_objects();
     for request in session.close(end.clone()) {
-        shared.answer_in_transaction(outbox, *request, Err(end.error()));
+        shared.answer_in_transaction(outbox, request, Err(end.error()));
     }
 }
 

@@ -1,0 +1,313 @@
+//! One connection by itself: prepare, bind, run, hooks, interrupts, the wal-index header.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use flatwater_sqlite::rusqlite::limits::Limit;
+use flatwater_sqlite::rusqlite::types::Value;
+use flatwater_sqlite::rusqlite::{OpenFlags, ffi};
+use flatwater_sqlite::{
+    AuthEvent, Bindings, CheckpointMode, Connection, Control, Discard, Error, Flow, Interrupt, Sink, StatementId,
+    Verdict,
+};
+
+/// Collects rows as text, for comparing.
+#[derive(Default)]
+struct Texts {
+    rows: Vec<Vec<String>>,
+    row: Vec<String>,
+    limit: Option<usize>,
+}
+
+impl Sink for Texts {
+    fn null(&mut self) {
+        self.row.push("NULL".into());
+    }
+    fn integer(&mut self, value: i64) {
+        self.row.push(value.to_string());
+    }
+    fn real(&mut self, value: f64) {
+        self.row.push(format!("{value:?}"));
+    }
+    fn text(&mut self, value: &[u8]) {
+        self.row.push(format!("'{}'", String::from_utf8_lossy(value)));
+    }
+    fn blob(&mut self, value: &[u8]) {
+        self.row.push(format!("{value:?}"));
+    }
+    fn row_done(&mut self) -> Flow {
+        self.rows.push(std::mem::take(&mut self.row));
+        if self.limit == Some(self.rows.len()) { Flow::Stop } else { Flow::Continue }
+    }
+}
+
+fn memory() -> Connection {
+    Connection::open(Path::new(":memory:"), OpenFlags::default()).unwrap()
+}
+
+fn prepare(connection: &mut Connection, sql: &str) -> StatementId {
+    connection.prepare(sql).unwrap().unwrap().id
+}
+
+fn run(connection: &mut Connection, sql: &str, values: &[Value]) -> Result<Vec<Vec<String>>, Error> {
+    let id = connection.prepare(sql)?.unwrap().id;
+    let mut texts = Texts::default();
+    let result = connection.run(id, Bindings::Positional(values), &mut texts);
+    connection.finalize(id);
+    result.map(|()| texts.rows)
+}
+
+#[test]
+fn every_type_comes_back_as_it_was_bound() {
+    let mut connection = memory();
+    let values = [
+        Value::Null,
+        Value::Integer(i64::MIN),
+        Value::Real(-0.5),
+        Value::Text("text with \0 inside".into()),
+        Value::Text(String::new()),
+        Value::Blob(vec![0, 255]),
+        Value::Blob(Vec::new()),
+    ];
+    let rows = run(&mut connection, "SELECT ?, ?, ?, ?, ?, ?, ?, typeof(?7)", &values).unwrap();
+    let expected = ["NULL", "-9223372036854775808", "-0.5", "'text with \0 inside'", "''", "[0, 255]", "[]", "'blob'"];
+    assert_eq!(rows, [expected]);
+}
+
+#[test]
+fn bindings_that_do_not_fit_are_refused_before_anything_runs() {
+    let mut connection = memory();
+    connection.execute_batch("CREATE TABLE t (a, b)").unwrap();
+    let id = prepare(&mut connection, "INSERT INTO t VALUES (:a, @b)");
+    let named = |pairs: &[(&str, i64)]| -> Vec<(Box<str>, Value)> {
+        pairs.iter().map(|(name, value)| ((*name).into(), Value::Integer(*value))).collect()
+    };
+    let mut insert = |bindings: Bindings<'_>| connection.run(id, bindings, &mut Discard);
+    assert_eq!(insert(Bindings::Positional(&[Value::Null])), Err(Error::ParameterCount { expected: 2, given: 1 }));
+    let unknown = insert(Bindings::Named(&named(&[(":a", 1), ("c", 2)]))).unwrap_err();
+    assert_eq!(unknown, Error::UnknownParameter { name: "c".into(), known: vec![":a".into(), "@b".into()] });
+    let missing = insert(Bindings::Named(&named(&[("a", 1)]))).unwrap_err();
+    assert_eq!(missing, Error::MissingParameter { name: "@b".into() });
+    insert(Bindings::Named(&named(&[("b", 2), (":a", 1)]))).unwrap();
+    assert_eq!(run(&mut connection, "SELECT * FROM t", &[]).unwrap(), [["1", "2"]]);
+}
+
+#[test]
+fn a_sink_that_stops_or_panics_leaves_a_reset_statement() {
+    struct Panics;
+    impl Sink for Panics {
+        fn null(&mut self) {}
+        fn integer(&mut self, _: i64) {
+            panic!("expected");
+        }
+        fn real(&mut self, _: f64) {}
+        fn text(&mut self, _: &[u8]) {}
+        fn blob(&mut self, _: &[u8]) {}
+        fn row_done(&mut self) -> Flow {
+            Flow::Continue
+        }
+    }
+    let mut connection = memory();
+    let id = prepare(&mut connection, "SELECT value FROM json_each('[1,2,3]') WHERE ?1 = 'x'");
+    let mut two = Texts { limit: Some(2), ..Texts::default() };
+    connection.run(id, Bindings::Positional(&[Value::Text("x".into())]), &mut two).unwrap();
+    assert_eq!(two.rows.len(), 2);
+    assert!(!connection.has_busy_statement());
+    let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        connection.run(id, Bindings::Positional(&[Value::Text("x".into())]), &mut Panics)
+    }));
+    assert!(panics.is_err() && !connection.has_busy_statement());
+    let mut all = Texts::default();
+    connection.run(id, Bindings::Positional(&[Value::Text("x".into())]), &mut all).unwrap();
+    assert_eq!(all.rows.len(), 3);
+}
+
+#[test]
+fn a_finalised_statement_cannot_be_used_and_its_place_is_used_again() {
+    let mut connection = memory();
+    let first = prepare(&mut connection, "SELECT 1");
+    connection.finalize(first);
+    connection.finalize(first);
+    let second = prepare(&mut connection, "SELECT 2");
+    assert_ne!(first, second);
+    assert_eq!(connection.run(first, Bindings::Positional(&[]), &mut Discard), Err(Error::StaleStatement));
+    connection.run(second, Bindings::Positional(&[]), &mut Discard).unwrap();
+    assert!(matches!(connection.column_names(first), Err(Error::StaleStatement)));
+}
+
+#[test]
+fn a_connection_moves_between_threads_with_its_statements() {
+    let mut connection = memory();
+    connection.execute_batch("CREATE TABLE t (a)").unwrap();
+    let insert = prepare(&mut connection, "INSERT INTO t VALUES (?)");
+    for n in 0..10 {
+        connection = std::thread::spawn(move || {
+            connection.run(insert, Bindings::Positional(&[Value::Integer(n)]), &mut Discard).unwrap();
+            connection
+        })
+        .join()
+        .unwrap();
+    }
+    assert_eq!(run(&mut connection, "SELECT count(*) FROM t", &[]).unwrap(), [["10"]]);
+}
+
+#[test]
+fn errors_tell_the_extended_code_and_the_place_in_the_sql() {
+    let mut connection = memory();
+    let Err(Error::Sqlite(error)) = connection.prepare("SELECT a FORM t") else { panic!("it is no SQL") };
+    assert_eq!((error.code, error.offset), (ffi::SQLITE_ERROR, Some(14)));
+    connection.execute_batch("CREATE TABLE t (a UNIQUE); INSERT INTO t VALUES (1)").unwrap();
+    let error = run(&mut connection, "INSERT INTO t VALUES (1)", &[]).unwrap_err();
+    assert_eq!(error.code(), Some(ffi::SQLITE_CONSTRAINT_UNIQUE));
+}
+
+#[test]
+fn the_judge_is_asked_before_a_text_has_any_effect() {
+    fn no_pragma(event: &AuthEvent) -> Verdict {
+        if event.action == ffi::SQLITE_PRAGMA { Verdict::Deny } else { Verdict::Allow }
+    }
+    fn panics(_: &AuthEvent) -> Verdict {
+        panic!("expected")
+    }
+    let mut connection = memory();
+    connection.set_judge(no_pragma);
+    assert_eq!(connection.prepare("PRAGMA foreign_keys = OFF").unwrap_err().code(), Some(ffi::SQLITE_AUTH));
+    assert_eq!(connection.take_denied().unwrap().first.as_deref(), Some("foreign_keys"));
+    connection.set_judge(panics);
+    assert!(connection.prepare("SELECT 1").is_err() && connection.take_callback_panic());
+    connection.set_judge(|_| Verdict::Allow);
+    assert_eq!(run(&mut connection, "PRAGMA foreign_keys", &[]).unwrap(), [["1"]]);
+}
+
+/// Stops after a number of looks.
+struct After(AtomicI64);
+
+impl Interrupt for After {
+    fn should_stop(&self) -> bool {
+        self.0.fetch_sub(1, Ordering::SeqCst) <= 0
+    }
+}
+
+/// With the commit hook disarming the interrupt, what a write reports is what the file holds, wherever it is interrupted.
+#[test]
+fn an_interrupted_write_is_not_there_and_a_finished_one_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut connection = Connection::open(&directory.path().join("test.db"), OpenFlags::default()).unwrap();
+    connection.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a INTEGER PRIMARY KEY, b)").unwrap();
+    connection.set_progress_steps(1);
+    let insert = prepare(&mut connection, "INSERT INTO t (b) SELECT value FROM json_each('[1,2,3,4,5,6,7,8,9]')");
+    let control = Control::prepare(&mut connection).unwrap();
+    let (mut interrupted, mut finished, mut expected) = (0, 0, 0);
+    for looks in 0..300 {
+        let in_transaction = looks % 2 == 1;
+        if in_transaction {
+            control.begin(&mut connection).unwrap();
+        }
+        connection.arm(Arc::new(After(AtomicI64::new(looks / 2))));
+        let result = connection.run(insert, Bindings::Positional(&[]), &mut Discard);
+        connection.disarm();
+        match result {
+            Ok(()) => {
+                finished += 1;
+                expected += 9;
+                if in_transaction {
+                    control.commit(&mut connection).unwrap();
+                }
+            }
+            Err(error) => {
+                interrupted += 1;
+                assert_eq!(error.code(), Some(ffi::SQLITE_INTERRUPT));
+                control.rollback(&mut connection).unwrap();
+            }
+        }
+        assert!(connection.is_autocommit());
+        assert_eq!(run(&mut connection, "SELECT count(*) FROM t", &[]).unwrap(), [[expected.to_string()]], "{looks}");
+    }
+    assert!(interrupted > 20 && finished > 20, "{interrupted} interrupted, {finished} finished");
+}
+
+#[test]
+fn a_savepoint_undoes_what_sqlite_does_not_and_the_deferred_counter() {
+    let mut connection = memory();
+    connection
+        .execute_batch(
+            "PRAGMA foreign_keys = 1; CREATE TABLE p (a PRIMARY KEY);
+             CREATE TABLE c (a REFERENCES p (a) DEFERRABLE INITIALLY DEFERRED);
+             CREATE TABLE big (a INTEGER PRIMARY KEY, b); INSERT INTO big VALUES (1, 'x'), (2, printf('%600d', 1))",
+        )
+        .unwrap();
+    let control = Control::prepare(&mut connection).unwrap();
+    connection.rusqlite().set_limit(Limit::SQLITE_LIMIT_LENGTH, 1000).unwrap();
+    control.begin(&mut connection).unwrap();
+    control.savepoint(&mut connection).unwrap();
+    assert_eq!(run(&mut connection, "UPDATE big SET b = b || b", &[]).unwrap_err().code(), Some(ffi::SQLITE_TOOBIG));
+    let changed = "SELECT count(*) FROM big WHERE b = 'xx'";
+    assert_eq!(run(&mut connection, changed, &[]).unwrap(), [["1"]], "SQLite leaves the first row changed");
+    run(&mut connection, "INSERT INTO c VALUES (7)", &[]).unwrap();
+    assert!(connection.has_deferred_violations());
+    control.undo(&mut connection).unwrap();
+    assert!(!connection.has_deferred_violations());
+    assert_eq!(run(&mut connection, changed, &[]).unwrap(), [["0"]]);
+    control.commit(&mut connection).unwrap();
+}
+
+#[test]
+fn the_change_counter_moves_with_every_commit_of_anybody() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("test.db");
+    let mut connection = Connection::open(&path, OpenFlags::default()).unwrap();
+    assert_eq!(connection.read_journal_mode().unwrap(), "delete");
+    assert!(connection.wal_header().is_none(), "no WAL, no header");
+    connection.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a)").unwrap();
+    assert_eq!(connection.read_journal_mode().unwrap(), "wal");
+    let first = connection.wal_header().unwrap();
+    run(&mut connection, "INSERT INTO t VALUES (1)", &[]).unwrap();
+    let second = connection.wal_header().unwrap();
+    assert_eq!(second.change, first.change + 1);
+    assert!(second.max_frame > first.max_frame);
+    let other = flatwater_sqlite::rusqlite::Connection::open(&path).unwrap();
+    other.execute("INSERT INTO t VALUES (2)", []).unwrap();
+    assert_eq!(connection.wal_header().unwrap().change, second.change + 1);
+    run(&mut connection, "UPDATE t SET a = 1 WHERE 0", &[]).unwrap();
+    assert_eq!(connection.wal_header().unwrap().change, second.change + 1, "nothing was written");
+    let done = connection.checkpoint(CheckpointMode::Restart).unwrap();
+    assert_eq!(done.frames, done.copied);
+    assert_eq!(connection.wal_header().unwrap().change, second.change + 1, "a checkpoint is no commit");
+    run(&mut connection, "INSERT INTO t VALUES (3)", &[]).unwrap();
+    let restarted = connection.wal_header().unwrap();
+    assert_eq!((restarted.change, restarted.max_frame), (second.change + 2, 1));
+    assert_ne!(restarted.salts, second.salts);
+}
+
+#[test]
+fn only_a_row_put_into_the_watched_table_counts() {
+    let mut connection = memory();
+    connection
+        .execute_batch(
+            "CREATE TABLE t (a UNIQUE); CREATE TABLE log (a);
+             CREATE TRIGGER x AFTER UPDATE ON t BEGIN INSERT INTO log VALUES (1); END",
+        )
+        .unwrap();
+    let mut inserts = |sql| {
+        connection.watch_inserts("T");
+        run(&mut connection, sql, &[]).unwrap();
+        connection.saw_insert()
+    };
+    assert!(inserts("INSERT INTO t VALUES (1)"));
+    assert!(!inserts("UPDATE t SET a = 2"));
+    assert!(!inserts("INSERT OR IGNORE INTO t VALUES (2)"));
+    assert!(!inserts("INSERT INTO t VALUES (2) ON CONFLICT DO UPDATE SET a = 3"));
+}
+
+#[test]
+fn a_text_of_several_statements_is_taken_one_by_one() {
+    let mut connection = memory();
+    let sql = "SELECT 1; -- and\n SELECT 2 ; /* end */ ";
+    let first = connection.prepare(sql).unwrap().unwrap();
+    assert_eq!(&sql[first.length..], " -- and\n SELECT 2 ; /* end */ ");
+    assert!(connection.has_statement(&sql[first.length..]));
+    let second = connection.prepare(&sql[first.length..]).unwrap().unwrap();
+    assert!(!connection.has_statement(&sql[first.length + second.length..]));
+    assert!(connection.prepare(" -- nothing\n").unwrap().is_none());
+}

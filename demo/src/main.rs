@@ -1,0 +1,166 @@
+//! A chat service's traffic on Flatwater and on what is usual today, then three kills and a count.
+//!
+//! Owns: the acts, their order and what is printed. The report goes to standard output, progress and errors go to
+//! standard error; the exit code is 0 only if nothing was lost and every check passed. Leaves out: the traffic itself,
+//! the two sides, the table and the kills, which have a module each.
+
+mod crash;
+mod flatwater_side;
+mod mutex_side;
+mod progress;
+mod side;
+mod table;
+mod traffic;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::flatwater_side::FlatwaterSide;
+use crate::mutex_side::MutexSide;
+use crate::progress::Progress;
+use crate::side::{MESSAGES, Result, Side};
+use crate::traffic::{Record, SHARES, TASKS};
+
+/// The first argument of the child that the last act kills.
+const WRITE_FOREVER: &str = "write-forever";
+
+/// Each side gets its time in this many rounds, the sides in changing order.
+const ROUNDS: u32 = 4;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let outcome = match &arguments[..] {
+        [] => demo(),
+        [act, path, first] if act == WRITE_FOREVER => crash::write_forever(Path::new(path), &first.to_string_lossy()),
+        _ => Err("it takes no arguments; FLATWATER_DEMO_SECONDS sets the seconds per side".into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("flatwater-demo: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn demo() -> Result<()> {
+    let time = seconds_per_side(std::env::var("FLATWATER_DEMO_SECONDS").ok().as_deref())?;
+    let directory = tempfile::Builder::new().prefix("flatwater-demo-").tempdir()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let progress = Progress::new(2 * u64::from(ROUNDS) + 3 + crash::KILLS.len() as u64);
+    say(&progress, &introduction(time))?;
+    runtime.block_on(traffic(directory.path(), time, &progress))?;
+    let verdict = crash::act(&runtime, &directory.path().join("crash.db"), &progress)?;
+    say(&progress, &verdict.to_string())?;
+    drop(progress);
+    directory.close()?;
+    verdict.check()
+}
+
+fn seconds_per_side(text: Option<&str>) -> Result<Duration> {
+    let Some(text) = text else { return Ok(Duration::from_secs(10)) };
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("FLATWATER_DEMO_SECONDS must be a number from 0.1 to 3600, not {text:?}").into()),
+    }
+}
+
+/// One part of the report.
+fn say(progress: &Progress, text: &str) -> Result<()> {
+    let mut written = Ok(());
+    progress.aside(|| written = std::io::stdout().lock().write_all(text.as_bytes()));
+    Ok(written?)
+}
+
+fn introduction(time: Duration) -> String {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let shares: Vec<_> = SHARES.iter().map(|(operation, share)| format!("{share} % {}", operation.name())).collect();
+    format!(
+        "A chat service in one process: {} users, {} conversations, {} messages.\n\
+         {TASKS} tokio tasks, each asking again as soon as it is answered:\n\
+         {}.\n\n\
+         Flatwater   opened with its defaults, every call simply awaited\n\
+         one Mutex   the usual way: one rusqlite connection, Mutex, spawn_blocking\n\n\
+         Both        the same statements and requests, SQLite {}, WAL,\n            \
+         synchronous=NORMAL, {cores} cores, {:.1} s each in {ROUNDS} rounds, in turn\n\n",
+        side::USERS,
+        side::CONVERSATIONS,
+        table::thousands(MESSAGES as u64),
+        shares.join(", "),
+        flatwater::rusqlite::version(),
+        time.as_secs_f64(),
+    )
+}
+
+/// Seeds both sides, lets them serve in turns, prints the table and checks what is in the files.
+async fn traffic(directory: &Path, time: Duration, progress: &Progress) -> Result<()> {
+    progress.act("Seeding Flatwater's database.");
+    let ours = Arc::new(FlatwaterSide::open(&directory.join("flatwater.db")).await?);
+    progress.act("Seeding the Mutex's database.");
+    let theirs = Arc::new(MutexSide::open(&directory.join("mutex.db")).await?);
+
+    let (mut our_record, mut their_record) = (Record::new(), Record::new());
+    for round in 0..ROUNDS {
+        for half in 0..2 {
+            if (round + half) % 2 == 0 {
+                progress.act(&format!("Flatwater serves, round {} of {ROUNDS}.", round + 1));
+                our_record.add(&traffic::round(&ours, round, time / ROUNDS).await?);
+            } else {
+                progress.act(&format!("The Mutex serves, round {} of {ROUNDS}.", round + 1));
+                their_record.add(&traffic::round(&theirs, round, time / ROUNDS).await?);
+            }
+        }
+    }
+
+    say(progress, &table::report(&our_record, &their_record))?;
+
+    progress.act("Looking for every acknowledged write.");
+    let (our_writes, their_writes) = (check(&*ours, &our_record).await?, check(&*theirs, &their_record).await?);
+    say(progress, &all_found(our_writes, their_writes))?;
+    ours.close().await
+}
+
+fn all_found(ours: u64, theirs: u64) -> String {
+    let [ours, theirs] = [ours, theirs].map(table::thousands);
+    format!(
+        "\nEvery acknowledged write is in the files: {ours} and {theirs}.\n\
+         Then a process that writes with Flatwater:\n"
+    )
+}
+
+/// The number of acknowledged writes, if all of them are in the file.
+async fn check<S: Side>(side: &S, record: &Record) -> Result<u64> {
+    let acknowledged = record.writes();
+    let found = side.contents().await?;
+    found.check(S::NAME, acknowledged)?;
+    Ok(acknowledged.messages + acknowledged.updates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seconds_are_ten_unless_the_environment_says_otherwise() {
+        assert_eq!(seconds_per_side(None).unwrap(), Duration::from_secs(10));
+        assert_eq!(seconds_per_side(Some("0.5")).unwrap(), Duration::from_millis(500));
+        for wrong in ["", "ten", "0", "-1", "NaN", "inf"] {
+            assert!(
+                seconds_per_side(Some(wrong)).unwrap_err().to_string().contains("FLATWATER_DEMO_SECONDS"),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_stands_around_the_table_fits_into_80_columns() {
+        let text = introduction(Duration::from_secs(3600)) + &all_found(9_999_999_999, 9_999_999_999);
+        for line in text.lines() {
+            assert!(line.len() <= 80, "{line}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The table of the report: both sides and how they compare, in 80 columns.
+//!
+//! Owns: its layout and how figures are written. A loss is written as a gain is. Leaves out: measuring.
+
+use std::fmt::Write;
+
+use hdrhistogram::Histogram;
+
+use crate::flatwater_side::FlatwaterSide;
+use crate::mutex_side::MutexSide;
+use crate::side::Side;
+use crate::traffic::{Record, SHARES};
+
+/// The table and the averages.
+pub(crate) fn report(ours: &Record, theirs: &Record) -> String {
+    let mut report = line("time to answer", ["answered", "p50", "p99", "p99.9", "max"].map(str::to_owned));
+    report += &format!("{}\n", "-".repeat(80));
+    report += &block("all requests", &ours.all(), &theirs.all());
+    for (operation, _) in SHARES {
+        report += &block(operation.name(), ours.of(operation), theirs.of(operation));
+    }
+    let sides = [ours, theirs];
+    let rates = sides.map(|record| record.all().len() as f64 / record.elapsed.as_secs_f64());
+    report + &averages(rates, sides.map(|record| record.all().mean()))
+}
+
+/// Answers per second and nanoseconds per answer. The mean stands apart from the percentiles because a queue that is
+/// not fair can have a short p50 and a long mean.
+fn averages(rates: [f64; 2], means: [f64; 2]) -> String {
+    let gains = [compared(rates[0] / rates[1]), compared(means[1] / means[0])];
+    let rates = rates.map(|rate| thousands(rate as u64));
+    let means = means.map(|mean| duration(mean as u64));
+    format!(
+        "\nper second   Flatwater {}, one Mutex {}: {}\nmean         Flatwater {}, one Mutex {}: {}\n",
+        rates[0], rates[1], gains[0], means[0], means[1], gains[1],
+    )
+}
+
+/// One operation: its name, a line for each side, and the comparison.
+fn block(name: &str, ours: &Histogram<u64>, theirs: &Histogram<u64>) -> String {
+    let [our_times, their_times] = [ours, theirs].map(times);
+    let count = compared(ours.len() as f64 / theirs.len() as f64);
+    let times = std::array::from_fn::<_, 4, _>(|at| compared(their_times[at] as f64 / our_times[at] as f64));
+    let cells = |count, times: [String; 4]| {
+        let [p50, p99, p999, max] = times;
+        [count, p50, p99, p999, max]
+    };
+    format!("{name}\n")
+        + &line(&format!("  {}", FlatwaterSide::NAME), cells(thousands(ours.len()), our_times.map(duration)))
+        + &line(&format!("  {}", MutexSide::NAME), cells(thousands(theirs.len()), their_times.map(duration)))
+        + &line("  Flatwater is", cells(count, times))
+}
+
+fn line(name: &str, cells: [String; 5]) -> String {
+    let mut line = format!("{name:<15}");
+    for cell in cells {
+        let _ = write!(line, "{cell:>13}");
+    }
+    line.push('\n');
+    line
+}
+
+/// p50, p99, p99.9 and max in nanoseconds.
+fn times(latencies: &Histogram<u64>) -> [u64; 4] {
+    [0.5, 0.99, 0.999, 1.0].map(|quantile| latencies.value_at_quantile(quantile))
+}
+
+/// How much better Flatwater is, in words. `gain` is above 1 if it is.
+fn compared(gain: f64) -> String {
+    let (factor, word) = if gain >= 1.0 { (gain, "better") } else { (1.0 / gain, "worse") };
+    match factor {
+        factor if !factor.is_finite() => "-".to_owned(),
+        ..1.05 => "equal".to_owned(),
+        ..9.95 => format!("{factor:.1}x {word}"),
+        ..999.5 => format!("{factor:.0}x {word}"),
+        _ => format!(">999x {word}"),
+    }
+}
+
+fn duration(ns: u64) -> String {
+    let us = ns as f64 / 1e3;
+    match us {
+        ..9.95 => format!("{us:.1} us"),
+        ..999.5 => format!("{us:.0} us"),
+        ..9_995.0 => format!("{:.2} ms", us / 1e3),
+        ..99_950.0 => format!("{:.1} ms", us / 1e3),
+        ..999_500.0 => format!("{:.0} ms", us / 1e3),
+        _ => format!("{:.1} s", us / 1e6),
+    }
+}
+
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn histogram(times: &[(u64, u64)]) -> Histogram<u64> {
+        let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+        times.iter().for_each(|&(ns, count)| histogram.record_n(ns, count).unwrap());
+        histogram
+    }
+
+    #[test]
+    fn large_figures_fit_into_80_columns() {
+        let slow = histogram(&[(3_599_000_000_000, 9_999_999_999)]);
+        let fast = histogram(&[(1, 1)]);
+        let blocks = block("last 20 messages", &slow, &fast) + &block("last 20 messages", &fast, &slow);
+        assert!(blocks.contains("9,999,999,999") && blocks.contains(">999x worse"), "{blocks}");
+        let averages = averages([9_999_999_999.0, 1.0], [3_599_000_000_000.0, 1.0]);
+        assert!(averages.contains(">999x better") && averages.contains(">999x worse"), "{averages}");
+        for line in (blocks + &averages + &report(&Record::new(), &Record::new())).lines() {
+            assert!(line.len() <= 80, "{} columns: {line}", line.len());
+        }
+    }
+
+    #[test]
+    fn figures_keep_apart_from_each_other() {
+        let block = block("x", &histogram(&[(3_599_000_000_000, 999_999_999)]), &histogram(&[(1, 1)]));
+        for line in block.lines().skip(1) {
+            let cells: Vec<&str> = (0..5).map(|at| &line[15 + 13 * at..28 + 13 * at]).collect();
+            assert!(cells.iter().all(|cell| cell.starts_with(' ')), "{cells:?}");
+        }
+    }
+
+    #[test]
+    fn a_gain_and_a_loss_are_written_alike() {
+        assert_eq!(compared(2.04), "2.0x better");
+        assert_eq!(compared(1.0 / 2.04), "2.0x worse");
+        assert_eq!(compared(0.97), "equal");
+        assert_eq!(compared(1.04), "equal");
+        assert_eq!(compared(12.3), "12x better");
+        assert_eq!(compared(0.0), "-");
+        assert_eq!(compared(f64::NAN), "-");
+    }
+
+    #[test]
+    fn times_have_three_digits_at_most() {
+        let text = [1, 940, 12_345, 999_400, 1_234_000, 12_340_000, 123_400_000, 12_340_000_000].map(duration);
+        assert_eq!(text, ["0.0 us", "0.9 us", "12 us", "999 us", "1.23 ms", "12.3 ms", "123 ms", "12.3 s"]);
+    }
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+    }
+}
