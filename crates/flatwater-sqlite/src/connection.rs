@@ -13,15 +13,14 @@ use rusqlite::{OpenFlags, ffi};
 
 use crate::error::{Error, Result, SqliteError};
 use crate::hooks::{AuthEvent, Busy, Hooks, Interrupt, Judge};
-use crate::statement::Slot;
+use crate::slots::Slots;
 
 /// SQLite 3.51.3: the first one without the WAL-reset bug.
 const OLDEST_LIBRARY: i32 = 3_051_003;
 
 /// A connection, its statements and its hooks. `Send`, not `Sync`.
 pub struct Connection {
-    pub(crate) slots: Vec<Slot>,
-    pub(crate) free: Vec<u32>,
+    pub(crate) slots: Slots,
     /// Behind a raw pointer, because C holds its address: made by `Box::into_raw`, freed by `Drop`.
     hooks: *mut Hooks,
     db: *mut ffi::sqlite3,
@@ -49,7 +48,7 @@ impl Connection {
         // SAFETY: the handle is used only while `inner`, which we own, is open.
         let db = unsafe { inner.handle() };
         let hooks = Box::into_raw(Box::new(Hooks::new()));
-        let connection = Self { slots: Vec::new(), free: Vec::new(), hooks, db, wal: false, inner: Some(inner) };
+        let connection = Self { slots: Slots::default(), hooks, db, wal: false, inner: Some(inner) };
         // SAFETY: `db` is open and ours, and the hooks live until `drop` has closed it.
         unsafe {
             connection.hooks().install_authorizer(db);
@@ -279,9 +278,7 @@ impl Drop for Connection {
     /// us. It is reset, so that it ends its read, and its connection is never closed: SQLite refuses to
     /// (<https://sqlite.org/c3ref/close.html>), and keeps memory and descriptors until the process ends.
     fn drop(&mut self) {
-        for slot in &self.slots {
-            slot.finalize();
-        }
+        self.slots.finalize_all();
         self.reset_busy_statements();
         match self.inner.take().map(rusqlite::Connection::close) {
             Some(Err((connection, _))) => {
@@ -296,7 +293,7 @@ impl Drop for Connection {
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("statements", &(self.slots.len() - self.free.len())).finish_non_exhaustive()
+        f.debug_struct("Connection").field("statements", &self.slots.len()).finish_non_exhaustive()
     }
 }
 

@@ -6,7 +6,8 @@
 use crate::connection::Connection;
 use crate::error::{Error, Result, SqliteError};
 use crate::sink::Discard;
-use crate::statement::{Bindings, StatementId};
+use crate::slots::StatementId;
+use crate::statement::Bindings;
 
 /// The prepared transaction control of one connection.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 //! binds, steps, asks the engine's judge and waits as it is told. Its API follows the engine's needs and is not stable.
 //!
 //! - `connection`: open, hooks, state, restoring after a closure of the user
+//! - `slots`: the table of its statements
 //! - `statement`: prepare, bind, the loop into a [`Sink`]
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
@@ -17,6 +18,7 @@ mod error;
 pub mod fault;
 mod hooks;
 mod sink;
+mod slots;
 mod statement;
 mod wal;
 
@@ -26,5 +28,6 @@ pub use error::{Error, Result, SqliteError};
 pub use hooks::{AuthEvent, Busy, Interrupt, Judge, Verdict};
 pub use rusqlite;
 pub use sink::{Discard, Flow, Sink};
-pub use statement::{Bindings, Prepared, StatementId};
+pub use slots::StatementId;
+pub use statement::{Bindings, Prepared};
 pub use wal::{CheckpointMode, Checkpointed, WalHeader};

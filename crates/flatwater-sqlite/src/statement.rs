@@ -1,6 +1,6 @@
 //! Prepared statements: prepare, bind, and the one loop that hands cells to a sink.
 //!
-//! Owns: the statement table inside a connection. Runs on the thread that has the connection. Invariants: a bound text
+//! Owns: one run of a statement, from bind to reset. Runs on the thread that has the connection. Invariants: a bound text
 //! or blob is never copied (SQLITE_STATIC) and is unbound before `run` returns or unwinds; a statement is reset when
 //! `run` is left, on every path. Leaves out: caching by text, and what the rows become.
 
@@ -13,27 +13,7 @@ use crate::connection::Connection;
 use crate::error::{Error, Result, SqliteError};
 use crate::hooks::AuthEvent;
 use crate::sink::{Flow, Sink};
-
-/// Names a statement of one connection. Using it on another connection, or after `finalize`, is an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StatementId {
-    slot: u32,
-    generation: u32,
-}
-
-/// One place in the statement table. `raw` is null while the place is free.
-pub(crate) struct Slot {
-    raw: *mut ffi::sqlite3_stmt,
-    generation: u32,
-}
-
-impl Slot {
-    /// Ends the statement, if there is one, when its connection is about to close.
-    pub(crate) fn finalize(&self) {
-        // SAFETY: null is allowed; a statement in the table is alive, and the table is not used again.
-        unsafe { ffi::sqlite3_finalize(self.raw) };
-    }
-}
+use crate::slots::StatementId;
 
 /// What one `prepare` found out.
 #[derive(Debug)]
@@ -100,7 +80,8 @@ impl Connection {
                 ffi::sqlite3_stmt_isexplain(raw) != 0,
             )
         };
-        let id = self.keep(raw);
+        // SAFETY: just prepared on this connection, and nobody else has the pointer.
+        let id = unsafe { self.slots.keep(raw) };
         Ok(Some(Prepared { id, length, events, columns: columns.unsigned_abs() as usize, readonly, explain }))
     }
 
@@ -117,33 +98,13 @@ impl Connection {
         }
     }
 
-    fn keep(&mut self, raw: *mut ffi::sqlite3_stmt) -> StatementId {
-        if let Some(slot) = self.free.pop() {
-            let place = &mut self.slots[slot as usize];
-            place.raw = raw;
-            return StatementId { slot, generation: place.generation };
-        }
-        let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 statements fit into memory");
-        self.slots.push(Slot { raw, generation: 0 });
-        StatementId { slot, generation: 0 }
-    }
-
     fn statement(&self, id: StatementId) -> Result<*mut ffi::sqlite3_stmt> {
-        match self.slots.get(id.slot as usize) {
-            Some(slot) if slot.generation == id.generation && !slot.raw.is_null() => Ok(slot.raw),
-            _ => Err(Error::StaleStatement),
-        }
+        self.slots.get(id).ok_or(Error::StaleStatement)
     }
 
     /// Ends a statement. One that is already ended is left alone.
     pub fn finalize(&mut self, id: StatementId) {
-        let Ok(raw) = self.statement(id) else { return };
-        let place = &mut self.slots[id.slot as usize];
-        place.raw = std::ptr::null_mut();
-        place.generation = place.generation.wrapping_add(1);
-        self.free.push(id.slot);
-        // SAFETY: `raw` is a statement of this connection that nothing refers to any more.
-        unsafe { ffi::sqlite3_finalize(raw) };
+        self.slots.finalize(id);
     }
 
     /// The names of the result columns, in order.

@@ -24,11 +24,15 @@ use crate::waiting::park::block_on;
 #[derive(Debug, Clone)]
 pub struct Blocking(Database);
 
-impl Blocking {
-    pub(crate) fn new(database: Database) -> Self {
-        Self(database)
+impl Database {
+    /// The same operations for plain threads, which may block.
+    #[must_use]
+    pub fn blocking(&self) -> Blocking {
+        Blocking(self.clone())
     }
+}
 
+impl Blocking {
     /// As [`Database::execute`].
     ///
     /// # Errors

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use crate::backend::embedded::{Engine, Server};
-use crate::database::Handle;
+use crate::backend::embedded::{Engine, Handle, Server};
 use crate::types::error::{Applied, Error, Kind, Result};
 use crate::types::request::{CallOptions, Ticket};
 use crate::waiting::bounded::Place;
 use crate::waiting::park::{block_on, in_closure};
 use crate::waiting::reply::{Reply, reply};
+use crate::waiting::scope::is_inside;
 use crate::waiting::timer::{self, Alarm};
 use crate::workers::request::{Answer, Request, Work};
 use crate::workers::session::Session;
@@ -53,6 +53,7 @@ enum Stage {
 impl<T> Call<T> {
     pub(crate) fn new(
         handle: &Arc<Handle>,
+        session: Option<&Arc<Session>>,
         options: CallOptions,
         operation: &'static str,
         work: Result<Work>,
@@ -61,7 +62,7 @@ impl<T> Call<T> {
         let stage = work.map_or_else(|error| Stage::Refused(error.in_operation(operation)), Stage::New);
         Self {
             handle: handle.clone(),
-            session: None,
+            session: session.cloned(),
             options,
             operation,
             stage,
@@ -70,11 +71,6 @@ impl<T> Call<T> {
             had_active_writes: false,
             read,
         }
-    }
-
-    pub(crate) fn in_transaction(mut self, session: &Arc<Session>) -> Self {
-        self.session = Some(session.clone());
-        self
     }
 
     /// Waits for the answer on this thread, which must not be one that runs an event loop. Where a connection is free
@@ -89,6 +85,7 @@ impl<T> Call<T> {
         {
             let (request, reply) = self.request(work)?;
             let server = self.engine().server(&request.work);
+            self.refuse_to_wait_for_itself(server)?;
             self.stage = match self.engine().run_here(server, request) {
                 None => Stage::Waiting(reply),
                 request => Stage::Pushing { server, request, place: None, reply },
@@ -133,6 +130,16 @@ impl<T> Call<T> {
         Ok((Request::new(ticket, work, promise), reply))
     }
 
+    /// A write from the body of a transaction, but not on it, would wait for that transaction's end.
+    fn refuse_to_wait_for_itself(&self, server: Server) -> Result<()> {
+        if server == Server::Writer && is_inside(self.handle.id()) {
+            return Err(Error::misuse("the body of a transaction used the database, which waits for that transaction")
+                .hint("use the transaction the body was given")
+                .in_operation(self.operation));
+        }
+        Ok(())
+    }
+
     /// The deadline passed before anybody began.
     fn is_too_late(&self) -> bool {
         self.ticket.as_ref().is_some_and(|ticket| ticket.is_given_up())
@@ -154,13 +161,20 @@ impl<T> Call<T> {
                         self.stage = Stage::Waiting(reply);
                     } else {
                         let server = self.engine().server(&request.work);
+                        self.refuse_to_wait_for_itself(server)?;
                         self.stage = Stage::Pushing { server, request: Some(request), place: None, reply };
                     }
                 }
                 Stage::Pushing { server, mut request, mut place, mut reply } => {
                     match self.engine().poll_push(server, &mut place, &mut request, context) {
                         Poll::Ready(pushed) => {
-                            pushed.map_err(|error| error.in_operation(self.operation))?;
+                            if let Err(error) = pushed {
+                                // It may be in the queue, without a thread to serve it: it must never run.
+                                self.ticket.iter().for_each(|ticket| {
+                                    ticket.give_up();
+                                });
+                                return Poll::Ready(Err(error.in_operation(self.operation)));
+                            }
                             self.stage = Stage::Waiting(reply);
                         }
                         Poll::Pending if self.is_too_late() => {
@@ -198,6 +212,7 @@ impl<T> Call<T> {
         {
             return Err(error.in_operation(self.operation));
         }
+        self.refuse_to_wait_for_itself(Server::Writer)?;
         if let Some(ticket) = &self.ticket {
             ticket.put_back();
         }

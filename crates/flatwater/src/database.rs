@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use rusqlite::types::FromSql;
 
-use crate::backend::embedded::Engine;
-use crate::blocking::Blocking;
+use crate::backend::embedded::{Engine, Handle};
 use crate::call::Call;
+use crate::operations::Operations;
 use crate::stats::Stats;
 use crate::transaction::Transaction;
 use crate::types::error::{Error, Result};
@@ -21,15 +21,6 @@ use crate::types::request::CallOptions;
 use crate::types::row::{FromRow, Row, Rows};
 use crate::waiting::reply::{Reply, reply};
 use crate::workers::request::{Answer, Work};
-
-/// The engine, as long as anybody can use it: dropping the last one begins to close it, in the background.
-pub(crate) struct Handle(pub(crate) Arc<Engine>);
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.0.close(None);
-    }
-}
 
 /// A SQLite database: one writer, several readers, any number of callers. A cheap clone of one handle; when the last
 /// clone, call and transaction is dropped the database is closed in the background.
@@ -45,8 +36,7 @@ impl Drop for Handle {
 /// ```
 #[derive(Clone)]
 pub struct Database {
-    handle: Arc<Handle>,
-    options: CallOptions,
+    operations: Operations,
 }
 
 impl Database {
@@ -61,14 +51,14 @@ impl Database {
     }
 
     pub(crate) fn from_engine(engine: Arc<Engine>) -> Self {
-        Self { handle: Arc::new(Handle(engine)), options: CallOptions::default() }
+        let handle = Arc::new(Handle(engine));
+        Self { operations: Operations { handle, options: CallOptions::default(), session: None } }
     }
 
     /// A handle whose writes are never members of a group: each runs in a transaction of its own.
     #[must_use]
     pub fn alone(&self) -> Self {
-        let options = CallOptions { alone: true, ..self.options };
-        Self { handle: self.handle.clone(), options }
+        self.with_options(CallOptions { alone: true, ..self.operations.options })
     }
 
     /// A handle whose calls end with `Timeout` if they are not answered in time. The time covers the queue, locks and
@@ -76,12 +66,11 @@ impl Database {
     /// shares a transaction with others is not interrupted once it runs, which takes about a millisecond.
     #[must_use]
     pub fn timeout(&self, timeout: Duration) -> Self {
-        let options = CallOptions { timeout: Some(timeout), ..self.options };
-        Self { handle: self.handle.clone(), options }
+        self.with_options(CallOptions { timeout: Some(timeout), ..self.operations.options })
     }
 
-    fn call<T>(&self, operation: &'static str, work: Result<Work>, read: fn(Answer) -> Result<T>) -> Call<T> {
-        Call::new(&self.handle, self.options, operation, work, read)
+    fn with_options(&self, options: CallOptions) -> Self {
+        Self { operations: Operations { options, ..self.operations.clone() } }
     }
 
     /// Runs one statement that returns no rows.
@@ -93,8 +82,7 @@ impl Database {
     /// `Constraint` or `Sql` from SQLite; `Misuse` for several statements, parameters that do not fit, or a statement
     /// that returns rows; `Busy`, `Full`, `Io`, `Closed`; `CommitUnknown` if the outcome cannot be known.
     pub fn execute(&self, sql: &str, params: impl IntoParams) -> Call<Executed> {
-        let work = params.into_params().map(|params| Work::Execute { text: self.handle.0.text(sql), params });
-        self.call("execute", work, Answer::executed)
+        self.operations.execute(sql, params)
     }
 
     /// Runs one statement once per row of parameters, all or nothing, and answers how many rows it changed.
@@ -106,9 +94,7 @@ impl Database {
         I: IntoIterator,
         I::Item: IntoParams,
     {
-        let rows = rows.into_iter().map(IntoParams::into_params).collect::<Result<Vec<_>>>();
-        let work = rows.map(|rows| Work::Many { text: self.handle.0.text(sql), rows });
-        self.call("execute_many", work, Answer::changes)
+        self.operations.execute_many(sql, rows)
     }
 
     /// Runs several statements with their parameters, all or nothing, in one trip. Answers a result for each, with the
@@ -123,8 +109,7 @@ impl Database {
     where
         I: IntoIterator<Item = (&'a str, Result<Params>)>,
     {
-        let statements = statements.into_iter().map(|(sql, params)| Ok((self.handle.0.text(sql), params?)));
-        self.call("batch", statements.collect::<Result<_>>().map(Work::Batch), Answer::batch)
+        self.operations.batch(statements)
     }
 
     /// Runs several statements without parameters, separated by semicolons, all or nothing. Rows are dropped.
@@ -132,7 +117,7 @@ impl Database {
     /// # Errors
     /// As [`execute`](Self::execute); the first statement that fails undoes all.
     pub fn execute_script(&self, sql: &str) -> Call<()> {
-        self.call("execute_script", Ok(Work::Script(self.handle.0.text(sql))), Answer::done)
+        self.operations.execute_script(sql)
     }
 
     /// Runs one statement and answers all its rows. A write is allowed here if it has RETURNING.
@@ -143,7 +128,7 @@ impl Database {
     /// # Errors
     /// As [`execute`](Self::execute); `Misuse` for a statement that returns no rows.
     pub fn query(&self, sql: &str, params: impl IntoParams) -> Call<Rows> {
-        self.call("query", self.query_work(sql, params, usize::MAX), Answer::rows)
+        self.operations.query(sql, params)
     }
 
     /// Runs one statement and answers its first row, if there is one.
@@ -151,7 +136,7 @@ impl Database {
     /// # Errors
     /// As [`query`](Self::query).
     pub fn query_one(&self, sql: &str, params: impl IntoParams) -> Call<Option<Row<'static>>> {
-        self.call("query_one", self.query_work(sql, params, 1), Answer::first_row)
+        self.operations.query_one(sql, params)
     }
 
     /// Runs one statement and answers the first value of its first row, if there is one. Read what may be NULL as an
@@ -160,7 +145,7 @@ impl Database {
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if the value is not a `T`.
     pub fn query_value<T: FromSql>(&self, sql: &str, params: impl IntoParams) -> Call<Option<T>> {
-        self.call("query_value", self.query_work(sql, params, 1), Answer::first_value)
+        self.operations.query_value(sql, params)
     }
 
     /// Runs one statement and answers every row as a `T`, such as a tuple.
@@ -168,11 +153,7 @@ impl Database {
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if a row is not a `T`.
     pub fn query_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Call<Vec<T>> {
-        self.call("query_as", self.query_work(sql, params, usize::MAX), Answer::read_rows)
-    }
-
-    fn query_work(&self, sql: &str, params: impl IntoParams, limit: usize) -> Result<Work> {
-        Ok(Work::Query { text: self.handle.0.text(sql), params: params.into_params()?, limit })
+        self.operations.query_as(sql, params)
     }
 
     /// Begins a transaction with BEGIN IMMEDIATE. It holds the writer until it ends, so other writes wait for it;
@@ -181,8 +162,8 @@ impl Database {
     /// # Errors
     /// `Busy` if another process keeps the write lock; `Timeout`, `Closed`, `Io`.
     pub async fn begin(&self) -> Result<Transaction<'static>> {
-        let lease = self.call("begin", Ok(Work::Begin), Answer::transaction).await?;
-        Ok(Transaction::new(self.handle.clone(), self.options, lease))
+        let claim = self.operations.call("begin", Ok(Work::Begin), Answer::transaction).await?;
+        Ok(Transaction::new(&self.operations, claim))
     }
 
     /// Runs `body` in a transaction: commits if it answers Ok, rolls back if it answers an error, panics, or is dropped.
@@ -225,7 +206,7 @@ impl Database {
         let result = Arc::new(Mutex::new(None));
         let kept = result.clone();
         let work = Work::ReadWith(Box::new(move |connection| keep(&kept, closure(connection))));
-        self.call("read_with", Ok(work), Answer::done).await?;
+        self.operations.call("read_with", Ok(work), Answer::done).await?;
         taken(&result)
     }
 
@@ -251,20 +232,14 @@ impl Database {
             keep(&kept, answer);
             commits
         }));
-        self.call("write_with", Ok(work), Answer::done).await?;
+        self.operations.call("write_with", Ok(work), Answer::done).await?;
         taken(&result)
-    }
-
-    /// The same operations for plain threads, which may block.
-    #[must_use]
-    pub fn blocking(&self) -> Blocking {
-        Blocking::new(self.clone())
     }
 
     /// What the database has done since it was opened. Does not block.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.handle.0.stats()
+        self.operations.handle.0.stats()
     }
 
     /// Closes the database: writes submitted before are executed, an open transaction is waited for (5 s by default)
@@ -275,7 +250,7 @@ impl Database {
     /// None so far; a close that fails in SQLite leaves the file as a crash would, and the next open repairs that.
     pub async fn close(&self) -> Result<()> {
         let (promise, ended): (_, Reply<Result<Answer>>) = reply();
-        self.handle.0.close(Some(promise));
+        self.operations.handle.0.close(Some(promise));
         ended.await.map_or(Ok(()), |answer| answer.map(drop))
     }
 }

@@ -27,6 +27,7 @@ mod call;
 mod connection;
 mod database;
 mod encode;
+mod operations;
 mod stats;
 mod transaction;
 mod types;

@@ -4,48 +4,42 @@
 //! rolled back; a savepoint's parent cannot be used meanwhile. Leaves out: serving it, which the writer does.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use rusqlite::types::FromSql;
 
 use crate::call::Call;
-use crate::database::Handle;
+use crate::operations::Operations;
 use crate::types::error::{Error, Result};
 use crate::types::executed::{BatchResult, Executed};
 use crate::types::params::{IntoParams, Params};
-use crate::types::request::CallOptions;
 use crate::types::row::{FromRow, Row, Rows};
+use crate::waiting::scope;
 use crate::workers::request::{Answer, Work};
-use crate::workers::session::{Lease, Session};
+use crate::workers::session::Claim;
 
 /// An open transaction, or a savepoint inside one. It holds the writer: other writes wait until it ends.
 ///
-/// Its reads see its own writes. A statement that fails changes nothing, and the transaction goes on. Dropping it rolls
+/// Its reads see its own writes. A statement that fails changes nothing, and the transaction goes on, unless SQLite ends
+/// it: by ROLLBACK in a trigger, a failing disk, or the deadline of a call that interrupts a write. Dropping it rolls
 /// back; one that is not used for [`Options::transaction_idle`](crate::Options::transaction_idle) is rolled back too, and
 /// its next use says so.
 #[must_use = "dropping a transaction rolls it back"]
 pub struct Transaction<'a> {
-    handle: Arc<Handle>,
-    options: CallOptions,
-    session: Arc<Session>,
+    operations: Operations,
     level: Option<Level>,
     parent: PhantomData<&'a mut ()>,
 }
 
 /// What is rolled back when this goes out of scope; `None` once it is finished.
 enum Level {
-    Outermost(#[allow(dead_code, reason = "its drop ends the transaction")] Lease),
+    Outermost(#[allow(dead_code, reason = "its drop ends the transaction")] Claim),
     Savepoint,
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn new(handle: Arc<Handle>, options: CallOptions, lease: Lease) -> Self {
-        let session = lease.0.clone();
-        Self { handle, options, session, level: Some(Level::Outermost(lease)), parent: PhantomData }
-    }
-
-    fn call<T>(&self, operation: &'static str, work: Result<Work>, read: fn(Answer) -> Result<T>) -> Call<T> {
-        Call::new(&self.handle, self.options, operation, work, read).in_transaction(&self.session)
+    pub(crate) fn new(database: &Operations, claim: Claim) -> Self {
+        let operations = Operations { session: Some(claim.0.clone()), ..database.clone() };
+        Self { operations, level: Some(Level::Outermost(claim)), parent: PhantomData }
     }
 
     /// Runs one statement that returns no rows. If it fails nothing of it stays, unless it says `OR FAIL`.
@@ -53,8 +47,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// As [`Database::execute`](crate::Database::execute); `Misuse` if the transaction is over, with the reason.
     pub fn execute(&self, sql: &str, params: impl IntoParams) -> Call<Executed> {
-        let work = params.into_params().map(|params| Work::Execute { text: self.handle.0.text(sql), params });
-        self.call("execute", work, Answer::executed)
+        self.operations.execute(sql, params)
     }
 
     /// Runs one statement once per row of parameters, all or nothing, and answers how many rows it changed.
@@ -66,9 +59,7 @@ impl<'a> Transaction<'a> {
         I: IntoIterator,
         I::Item: IntoParams,
     {
-        let rows = rows.into_iter().map(IntoParams::into_params).collect::<Result<Vec<_>>>();
-        let work = rows.map(|rows| Work::Many { text: self.handle.0.text(sql), rows });
-        self.call("execute_many", work, Answer::changes)
+        self.operations.execute_many(sql, rows)
     }
 
     /// Runs several statements with their parameters, all or nothing, in one trip.
@@ -79,8 +70,7 @@ impl<'a> Transaction<'a> {
     where
         I: IntoIterator<Item = (&'s str, Result<Params>)>,
     {
-        let statements = statements.into_iter().map(|(sql, params)| Ok((self.handle.0.text(sql), params?)));
-        self.call("batch", statements.collect::<Result<_>>().map(Work::Batch), Answer::batch)
+        self.operations.batch(statements)
     }
 
     /// Runs several statements without parameters, all or nothing. Rows are dropped.
@@ -88,7 +78,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub fn execute_script(&self, sql: &str) -> Call<()> {
-        self.call("execute_script", Ok(Work::Script(self.handle.0.text(sql))), Answer::done)
+        self.operations.execute_script(sql)
     }
 
     /// Runs one statement and answers all its rows.
@@ -96,7 +86,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// As [`execute`](Self::execute); `Misuse` for a statement that returns no rows.
     pub fn query(&self, sql: &str, params: impl IntoParams) -> Call<Rows> {
-        self.call("query", self.query_work(sql, params, usize::MAX), Answer::rows)
+        self.operations.query(sql, params)
     }
 
     /// Runs one statement and answers its first row, if there is one.
@@ -104,7 +94,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// As [`query`](Self::query).
     pub fn query_one(&self, sql: &str, params: impl IntoParams) -> Call<Option<Row<'static>>> {
-        self.call("query_one", self.query_work(sql, params, 1), Answer::first_row)
+        self.operations.query_one(sql, params)
     }
 
     /// Runs one statement and answers the first value of its first row, if there is one.
@@ -112,7 +102,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if the value is not a `T`.
     pub fn query_value<T: FromSql>(&self, sql: &str, params: impl IntoParams) -> Call<Option<T>> {
-        self.call("query_value", self.query_work(sql, params, 1), Answer::first_value)
+        self.operations.query_value(sql, params)
     }
 
     /// Runs one statement and answers every row as a `T`, such as a tuple.
@@ -120,11 +110,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if a row is not a `T`.
     pub fn query_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Call<Vec<T>> {
-        self.call("query_as", self.query_work(sql, params, usize::MAX), Answer::read_rows)
-    }
-
-    fn query_work(&self, sql: &str, params: impl IntoParams, limit: usize) -> Result<Work> {
-        Ok(Work::Query { text: self.handle.0.text(sql), params: params.into_params()?, limit })
+        self.operations.query_as(sql, params)
     }
 
     /// Begins a nested transaction: a savepoint. Until it ends this one cannot be used.
@@ -132,14 +118,8 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// `Misuse` if the transaction is over, with the reason.
     pub async fn begin(&mut self) -> Result<Transaction<'_>> {
-        self.call("begin", Ok(Work::Savepoint), Answer::done).await?;
-        Ok(Transaction {
-            handle: self.handle.clone(),
-            options: self.options,
-            session: self.session.clone(),
-            level: Some(Level::Savepoint),
-            parent: PhantomData,
-        })
+        self.operations.call("begin", Ok(Work::Savepoint), Answer::done).await?;
+        Ok(Transaction { operations: self.operations.clone(), level: Some(Level::Savepoint), parent: PhantomData })
     }
 
     /// Runs `body` in a nested transaction: kept if it answers Ok, undone if it answers an error, panics, or is dropped.
@@ -161,7 +141,8 @@ impl<'a> Transaction<'a> {
         F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
         E: From<Error>,
     {
-        match body(&mut self).await {
+        let database = self.operations.handle.id();
+        match scope::inside(database, body(&mut self)).await {
             Ok(result) => {
                 self.commit().await?;
                 Ok(result)
@@ -183,7 +164,7 @@ impl<'a> Transaction<'a> {
     pub async fn commit(mut self) -> Result<()> {
         let level = self.level.take();
         let work = if matches!(level, Some(Level::Savepoint)) { Work::Release } else { Work::Commit };
-        let ended = self.call("commit", Ok(work), Answer::done).await;
+        let ended = self.operations.call("commit", Ok(work), Answer::done).await;
         drop(level);
         ended
     }
@@ -195,7 +176,7 @@ impl<'a> Transaction<'a> {
     pub async fn rollback(mut self) -> Result<()> {
         let level = self.level.take();
         let work = if matches!(level, Some(Level::Savepoint)) { Work::Undo } else { Work::Rollback };
-        let ended = self.call("rollback", Ok(work), Answer::done).await;
+        let ended = self.operations.call("rollback", Ok(work), Answer::done).await;
         drop(level);
         ended
     }
@@ -203,8 +184,8 @@ impl<'a> Transaction<'a> {
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        if let Some(Level::Savepoint) = self.level {
-            self.session.undo();
+        if let (Some(Level::Savepoint), Some(session)) = (&self.level, &self.operations.session) {
+            session.undo();
         }
     }
 }

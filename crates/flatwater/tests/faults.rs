@@ -3,6 +3,7 @@
 //! Its own program, because the failures are switched on for the whole process.
 #![cfg(target_os = "linux")]
 
+#[allow(dead_code, reason = "the other program uses the rest")]
 #[path = "it/support.rs"]
 mod support;
 

@@ -199,6 +199,22 @@ impl Engine {
     }
 }
 
+/// The engine, as long as anybody can use it: dropping the last one begins to close it, in the background.
+pub(crate) struct Handle(pub(crate) Arc<Engine>);
+
+impl Handle {
+    /// Tells open databases apart.
+    pub(crate) fn id(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.close(None);
+    }
+}
+
 fn fill(promise: Option<Promise<Result<Answer>>>) {
     if let Some(promise) = promise
         && let Ok(Some(waker)) = promise.fill(Ok(Answer::Done))

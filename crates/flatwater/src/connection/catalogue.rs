@@ -201,6 +201,7 @@ mod tests {
             columns: 0,
             changes_rows: true,
             inserts_into: None,
+            defines: false,
             makes_temp: false,
         };
         let text = Text::new("INSERT");

@@ -30,6 +30,8 @@ pub(crate) struct Class {
     pub(crate) changes_rows: bool,
     /// The table it inserts into itself, not through a trigger.
     pub(crate) inserts_into: Option<Box<str>>,
+    /// It changes the schema.
+    pub(crate) defines: bool,
     /// It creates TEMP objects.
     pub(crate) makes_temp: bool,
 }
@@ -55,6 +57,7 @@ pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> 
             .filter(|_| changes_rows)
             .find(|e| own_write(e) && e.action == ffi::SQLITE_INSERT)
             .and_then(|e| e.first.clone()),
+        defines: events.iter().any(is_definition),
         makes_temp: events.iter().any(|e| e.database.as_deref() == Some("temp") && is_definition(e)),
     }
 }

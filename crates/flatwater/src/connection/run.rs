@@ -16,6 +16,7 @@ use super::statements::Ready;
 use crate::types::error::{Error, Result};
 use crate::types::executed::Executed;
 use crate::types::params::Params;
+use crate::types::row::Names;
 
 impl Connection {
     /// The statement of `text`, prepared now if it is not yet. A text of several statements is refused.
@@ -82,6 +83,15 @@ impl Connection {
         let rowid = self.sqlite.last_insert_rowid();
         let inserted = ready.class.inserts_into.is_some() && (self.sqlite.saw_insert() || rowid != rowid_before);
         Ok(Executed { changes: self.sqlite.changes(), last_insert_rowid: inserted.then_some(rowid) })
+    }
+
+    /// The column names of what was just run. SQLite may have prepared the statement again at its first step, because the
+    /// schema had changed, and `SELECT *` then has other columns than it was prepared with.
+    pub(crate) fn names_after_run(&self, ready: &Ready) -> Result<Names> {
+        if self.sqlite.reprepares(ready.id) == 0 {
+            return Ok(ready.names.clone());
+        }
+        Ok(self.sqlite.column_names(ready.id)?.into())
     }
 
     /// Runs a statement once per row, and adds up what it changed.

@@ -200,6 +200,9 @@ impl Options {
         if self.path.as_os_str().is_empty() {
             return refuse("the path is empty; use \":memory:\" for a database in memory".into());
         }
+        if self.path.as_os_str().as_encoded_bytes().starts_with(b"file:") {
+            return refuse("a `file:` URI is not accepted; give the path of the file".into());
+        }
         if self.is_memory() && self.read_only {
             return refuse("a database in memory cannot be read-only: it would stay empty".into());
         }
@@ -279,6 +282,7 @@ mod tests {
     #[test]
     fn what_cannot_work_is_refused_with_a_sentence() {
         assert!(refused(Options::new("")).contains("empty"));
+        assert!(refused(Options::new("file:a.db?mode=ro")).contains("URI"));
         assert!(refused(Options::new(":memory:").read_only(true)).contains("stay empty"));
         assert!(refused(Options::new("a").readers(0)).contains("`readers`"));
         assert!(refused(Options::new("a").queue(0)).contains("`queue`"));

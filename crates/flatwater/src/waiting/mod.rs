@@ -6,5 +6,6 @@ pub(crate) mod park;
 pub(crate) mod patience;
 pub(crate) mod queue;
 pub(crate) mod reply;
+pub(crate) mod scope;
 pub(crate) mod sync;
 pub(crate) mod timer;

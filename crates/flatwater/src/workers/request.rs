@@ -17,7 +17,7 @@ use crate::types::params::Params;
 use crate::types::request::Ticket;
 use crate::types::row::{FromRow, Row, Rows};
 use crate::waiting::reply::Promise;
-use crate::workers::session::Lease;
+use crate::workers::session::Claim;
 
 /// A closure of the user for a reader. It keeps its own result.
 pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) + Send>;
@@ -96,7 +96,7 @@ pub(crate) enum Answer {
     Rows(Rows),
     Batch(Vec<BatchResult>),
     Done,
-    Transaction(Lease),
+    Transaction(Claim),
     /// From a reader: this is the writer's work. With the reader's error, if it could not even prepare the text, which
     /// counts unless a write is on its way.
     ForWriter(Work, Option<Error>),
@@ -141,8 +141,8 @@ impl Answer {
         if let Self::Done = self { Ok(()) } else { Self::unexpected() }
     }
 
-    pub(crate) fn transaction(self) -> Result<Lease> {
-        if let Self::Transaction(lease) = self { Ok(lease) } else { Self::unexpected() }
+    pub(crate) fn transaction(self) -> Result<Claim> {
+        if let Self::Transaction(claim) = self { Ok(claim) } else { Self::unexpected() }
     }
 }
 

@@ -171,15 +171,15 @@ fn watch(session: &Arc<Session>, when: Instant) {
 }
 
 /// The right of a caller to an open transaction. Dropping it rolls back what is not committed.
-pub(crate) struct Lease(pub(crate) Arc<Session>);
+pub(crate) struct Claim(pub(crate) Arc<Session>);
 
-impl Lease {
+impl Claim {
     pub(crate) fn new(idle_limit: Duration) -> Self {
         Self(Session::new(idle_limit))
     }
 }
 
-impl Drop for Lease {
+impl Drop for Claim {
     fn drop(&mut self) {
         self.0.end(End::Finished);
     }

@@ -108,3 +108,35 @@ fn a_database_in_memory_does_the_same() {
         assert_eq!(read, 3);
     });
 }
+
+/// A write on the database from inside a transaction's body would wait for the body's own end.
+#[test]
+fn a_transaction_body_that_uses_the_database_is_told_so_at_once() {
+    let file = TestFile::new();
+    run(async {
+        let db = file.open().await;
+        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        let inner = db.clone();
+        let task = tokio::spawn(async move {
+            inner
+                .transaction(async |tx| {
+                    tx.execute("INSERT INTO t VALUES (1)", ()).await?;
+                    let error = inner.execute("INSERT INTO t VALUES (2)", ()).await.unwrap_err();
+                    assert_eq!(error.kind(), flatwater::Kind::Misuse);
+                    assert!(error.advice().unwrap().contains("the transaction the body was given"));
+                    assert_eq!(inner.begin().await.unwrap_err().kind(), flatwater::Kind::Misuse);
+                    let outside: Option<i64> = inner.query_value("SELECT count(*) FROM t", ()).await?;
+                    assert_eq!(outside, Some(0), "a read is served, and does not see what is not committed");
+                    let other = inner.clone();
+                    let spawned = tokio::spawn(async move { other.execute("INSERT INTO t VALUES (3)", ()).await });
+                    tx.transaction(async |nested| nested.execute("INSERT INTO t VALUES (4)", ()).await).await?;
+                    Ok::<_, flatwater::Error>(spawned)
+                })
+                .await
+        });
+        let spawned = task.await.unwrap().unwrap();
+        spawned.await.unwrap().unwrap();
+        let sum: Option<i64> = db.query_value("SELECT sum(a) FROM t", ()).await.unwrap();
+        assert_eq!(sum, Some(8), "the spawned task waited for the end and then wrote");
+    });
+}

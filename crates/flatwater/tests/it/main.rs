@@ -2,5 +2,7 @@
 
 mod basics;
 mod differential;
+mod floors;
 mod kill;
+mod schema;
 mod support;

@@ -141,15 +141,16 @@ impl Readers {
         asleep.into_iter().for_each(|thread| thread.unpark());
         let mut state = self.0.lock();
         loop {
-            if state.waiting.is_empty() {
-                state.connections -= state.idle.len();
+            if state.waiting.is_empty() && !state.idle.is_empty() {
                 let idle = std::mem::take(&mut state.idle);
-                if state.connections == 0 {
-                    drop(state);
-                    drop(idle);
-                    return;
-                }
+                state.connections -= idle.len();
+                drop(state);
                 drop(idle);
+                state = self.0.lock();
+                continue;
+            }
+            if state.waiting.is_empty() && state.connections == 0 {
+                return;
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {

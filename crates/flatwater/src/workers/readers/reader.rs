@@ -64,10 +64,10 @@ impl Reader {
             let mut sink = RowSink::new(text.expected_size(), *limit);
             let run = self.connection.run(&ready, params, &mut sink);
             self.connection.sqlite.disarm();
-            Some(run.map(|_| {
+            Some(run.and_then(|_| {
                 let (cells, bytes) = sink.size();
                 text.had_size(cells, bytes);
-                Answer::Rows(sink.finish(ready.names.clone()))
+                Ok(Answer::Rows(sink.finish(self.connection.names_after_run(&ready)?)))
             }))
         };
         self.connection.done_with(&ready);

@@ -62,13 +62,15 @@ fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Ticket) ->
 fn in_transaction<T>(seat: &mut Seat, shared: &Shared, body: impl FnOnce(&mut Seat) -> Result<T>) -> Result<T> {
     let connection = seat.connection()?;
     connection.control.begin(&mut connection.sqlite)?;
-    match body(seat) {
+    let result = match body(seat) {
         Ok(result) => commit(seat, &shared.recorder).map(|()| result),
         Err(error) => {
             seat.rollback();
             Err(error)
         }
-    }
+    };
+    seat.after_transaction(&shared.catalogue);
+    result
 }
 
 /// A closure of the user on the writer. It may replace handlers, forget statements, panic: whatever can be seen of that
@@ -84,7 +86,7 @@ fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure) -> Result
     drop(transaction);
     let mut trusted = connection.restore_handlers(busy);
     let still_open = !connection.sqlite.is_autocommit();
-    seat.made_temp = true;
+    seat.note_closure();
     let result = match ran {
         Ok(true) if still_open => commit(seat, &shared.recorder),
         Ok(true) => Err(Error::misuse("the closure ended the transaction it was given")
@@ -93,7 +95,7 @@ fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure) -> Result
         Err(panic) => Err(Error::panicked(&*panic)),
     };
     seat.rollback();
-    seat.end_temp_objects();
+    seat.after_transaction(&shared.catalogue);
     trusted = trusted && seat.connection()?.is_idle();
     if !trusted {
         seat.replace();

@@ -152,7 +152,11 @@ fn run_member(seat: &mut Seat, shared: &Shared, work: &Work) -> Member {
     if connection.control.savepoint(&mut connection.sqlite).is_err() {
         return Member::Lost { hostile: false };
     }
+    seat.take_met_alone();
     let result = perform(seat, Rules::Statement(&shared.catalogue), work);
+    if seat.take_met_alone() {
+        return Member::Lost { hostile: false };
+    }
     let code = result.as_ref().err().and_then(Error::sqlite_code).unwrap_or(0);
     if seat.is_autocommit() {
         return Member::Lost { hostile: !is_misfortune(code) };

@@ -61,7 +61,7 @@ fn ready(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>) -> Result<Ready> {
     if let Rules::Statement(catalogue) = rules {
         text.learn(&ready.class, catalogue.epoch());
     }
-    seat.made_temp |= ready.class.makes_temp;
+    seat.note(&ready.class);
     Ok(ready)
 }
 
@@ -102,10 +102,11 @@ fn query(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params, l
 
 fn rows(seat: &mut Seat, ready: &Ready, params: &Params, limit: usize) -> Result<(Executed, Rows)> {
     let mut sink = RowSink::new(ready.text.expected_size(), limit);
-    let executed = seat.parts()?.0.run(ready, params, &mut sink)?;
+    let connection = seat.parts()?.0;
+    let executed = connection.run(ready, params, &mut sink)?;
     let (cells, bytes) = sink.size();
     ready.text.had_size(cells, bytes);
-    Ok((executed, sink.finish(ready.names.clone())))
+    Ok((executed, sink.finish(connection.names_after_run(ready)?)))
 }
 
 fn many(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, rows: &[Params]) -> Result<u64> {
@@ -144,7 +145,7 @@ fn script(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>) -> Result<()> {
         let Some((ready, length)) = first else { return Ok(()) };
         let result = connection.run(&ready, &Params::default(), &mut flatwater_sqlite::Discard);
         connection.sqlite.finalize(ready.id);
-        seat.made_temp |= ready.class.makes_temp;
+        seat.note(&ready.class);
         result.map_err(|error| match error.sqlite_code() {
             None => error.hint("a script has no parameters"),
             Some(_) => error,

@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use flatwater_sqlite::Busy;
 
+use crate::connection::catalogue::Catalogue;
+use crate::connection::class::Class;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::types::error::Result;
@@ -22,8 +24,12 @@ pub(crate) struct Seat {
     connection: Option<Connection>,
     facts: SchemaFacts,
     lock_wait: LockWait,
-    /// TEMP objects were made since this was last false.
-    pub(super) made_temp: bool,
+    /// TEMP objects were made in the transaction that is open.
+    made_temp: bool,
+    /// The schema was changed in the transaction that is open.
+    defined: bool,
+    /// A text was met that must not be a member of a group.
+    met_alone: bool,
 }
 
 impl Seat {
@@ -35,6 +41,8 @@ impl Seat {
             facts: SchemaFacts::default(),
             lock_wait: LockWait::default(),
             made_temp: false,
+            defined: false,
+            met_alone: false,
         };
         seat.parts()?;
         Ok(seat)
@@ -115,12 +123,35 @@ impl Seat {
         Ok(())
     }
 
-    /// Ends the TEMP objects of a transaction that is over.
-    pub(super) fn end_temp_objects(&mut self) {
-        if std::mem::take(&mut self.made_temp)
-            && let Some(connection) = &mut self.connection
-            && connection.drop_temp_objects().is_err()
-        {
+    /// Remembers what must be put right when the transaction is over.
+    pub(super) fn note(&mut self, class: &Class) {
+        self.made_temp |= class.makes_temp;
+        self.defined |= class.defines;
+        self.met_alone |= !class.groupable;
+    }
+
+    /// Whether a text was met since the last call that must not be a member of a group. What was known of it before it
+    /// was prepared again may have been out of date.
+    pub(super) fn take_met_alone(&mut self) -> bool {
+        std::mem::take(&mut self.met_alone)
+    }
+
+    /// A closure of the user may have made TEMP objects. It may have changed the schema too, but no statement of ours was
+    /// prepared meanwhile.
+    pub(super) fn note_closure(&mut self) {
+        self.made_temp = true;
+    }
+
+    /// The transaction is over, whichever way. Its TEMP objects end with it. If it changed the schema, what was learnt
+    /// in it may have been learnt under one that was never committed, and no cookie would tell.
+    pub(super) fn after_transaction(&mut self, catalogue: &Catalogue) {
+        let (made_temp, defined) = (std::mem::take(&mut self.made_temp), std::mem::take(&mut self.defined));
+        let Some(connection) = &mut self.connection else { return };
+        if defined {
+            connection.statements.clear(&mut connection.sqlite);
+            catalogue.next_epoch();
+        }
+        if made_temp && connection.drop_temp_objects().is_err() {
             self.replace();
         }
     }

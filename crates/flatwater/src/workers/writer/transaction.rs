@@ -15,7 +15,7 @@ use crate::connection::words::has_hostile_conflict_clause;
 use crate::types::error::{Error, Result};
 use crate::types::request::Ticket;
 use crate::workers::request::{Answer, Outbox, Request, Work};
-use crate::workers::session::{End, Lease, Message, Session};
+use crate::workers::session::{Claim, End, Message, Session};
 
 /// Begins the transaction that `request` asks for, and serves it to its end.
 pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: &mut Outbox) {
@@ -23,16 +23,16 @@ pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: 
         let error = error.timed(&request.ticket);
         return shared.answer(outbox, request, Err(error));
     }
-    let lease = Lease::new(shared.options.transaction_idle);
-    let session = lease.0.clone();
+    let claim = Claim::new(shared.options.transaction_idle);
+    let session = claim.0.clone();
     shared.open_session(&session);
-    // If the caller is gone the lease comes back and is dropped at once, which ends the session below.
-    shared.answer(outbox, request, Ok(Answer::Transaction(lease)));
+    // If the caller is gone the claim comes back and is dropped at once, which ends the session below.
+    shared.answer(outbox, request, Ok(Answer::Transaction(claim)));
     outbox.wake();
     let end = run(seat, shared, &session, outbox);
     seat.disarm();
     seat.rollback();
-    seat.end_temp_objects();
+    seat.after_transaction(&shared.catalogue);
     for request in session.close(end.clone()) {
         shared.answer_in_transaction(outbox, request, Err(end.error()));
     }

@@ -1,0 +1,84 @@
+//! The operations that a database and a transaction have in common, as requests.
+//!
+//! Owns: making the request of each, and how its answer is read. Nothing begins here: a call begins when it is polled.
+//! Leaves out: the documentation users read, which stands at `Database` and `Transaction`.
+
+use std::sync::Arc;
+
+use rusqlite::types::FromSql;
+
+use crate::backend::embedded::Handle;
+use crate::call::Call;
+use crate::types::error::Result;
+use crate::types::executed::{BatchResult, Executed};
+use crate::types::params::{IntoParams, Params};
+use crate::types::request::CallOptions;
+use crate::types::row::{FromRow, Row, Rows};
+use crate::workers::request::{Answer, Work};
+use crate::workers::session::Session;
+
+/// Where operations go: a database, or one open transaction on it.
+#[derive(Clone)]
+pub(crate) struct Operations {
+    pub(crate) handle: Arc<Handle>,
+    pub(crate) options: CallOptions,
+    pub(crate) session: Option<Arc<Session>>,
+}
+
+impl Operations {
+    pub(crate) fn call<T>(
+        &self,
+        operation: &'static str,
+        work: Result<Work>,
+        read: fn(Answer) -> Result<T>,
+    ) -> Call<T> {
+        Call::new(&self.handle, self.session.as_ref(), self.options, operation, work, read)
+    }
+
+    pub(crate) fn execute(&self, sql: &str, params: impl IntoParams) -> Call<Executed> {
+        let work = params.into_params().map(|params| Work::Execute { text: self.handle.0.text(sql), params });
+        self.call("execute", work, Answer::executed)
+    }
+
+    pub(crate) fn execute_many<I>(&self, sql: &str, rows: I) -> Call<u64>
+    where
+        I: IntoIterator,
+        I::Item: IntoParams,
+    {
+        let rows = rows.into_iter().map(IntoParams::into_params).collect::<Result<Vec<_>>>();
+        let work = rows.map(|rows| Work::Many { text: self.handle.0.text(sql), rows });
+        self.call("execute_many", work, Answer::changes)
+    }
+
+    pub(crate) fn batch<'a, I>(&self, statements: I) -> Call<Vec<BatchResult>>
+    where
+        I: IntoIterator<Item = (&'a str, Result<Params>)>,
+    {
+        let statements = statements.into_iter().map(|(sql, params)| Ok((self.handle.0.text(sql), params?)));
+        self.call("batch", statements.collect::<Result<_>>().map(Work::Batch), Answer::batch)
+    }
+
+    pub(crate) fn execute_script(&self, sql: &str) -> Call<()> {
+        self.call("execute_script", Ok(Work::Script(self.handle.0.text(sql))), Answer::done)
+    }
+
+    pub(crate) fn query(&self, sql: &str, params: impl IntoParams) -> Call<Rows> {
+        self.call("query", self.read(sql, params, usize::MAX), Answer::rows)
+    }
+
+    pub(crate) fn query_one(&self, sql: &str, params: impl IntoParams) -> Call<Option<Row<'static>>> {
+        self.call("query_one", self.read(sql, params, 1), Answer::first_row)
+    }
+
+    pub(crate) fn query_value<T: FromSql>(&self, sql: &str, params: impl IntoParams) -> Call<Option<T>> {
+        self.call("query_value", self.read(sql, params, 1), Answer::first_value)
+    }
+
+    pub(crate) fn query_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Call<Vec<T>> {
+        self.call("query_as", self.read(sql, params, usize::MAX), Answer::read_rows)
+    }
+
+    fn read(&self, sql: &str, params: impl IntoParams, limit: usize) -> Result<Work> {
+        Ok(Work::Query { text: self.handle.0.text(sql), params: params.into_params()?, limit })
+    }
+}

@@ -1,0 +1,126 @@
+//! Schema changes between two runs of a text: by us, by another program, and in transactions that roll back.
+
+use flatwater::{Database, Error, params};
+
+use crate::support::{TestFile, run};
+
+/// The rows of `SELECT *` with their names, as a reader and as the writer see them.
+async fn both_sides(db: &mut Database) -> Vec<String> {
+    let show = |rows: flatwater::Rows| {
+        let names = rows.columns().collect::<Vec<_>>().join(",");
+        let cells = rows
+            .iter()
+            .map(|row| (0..row.len()).map(|at| format!("{:?}", row.value(at).unwrap())).collect::<Vec<_>>().join(","));
+        format!("{names}: {}", cells.collect::<Vec<_>>().join(" "))
+    };
+    let read = show(db.query("SELECT * FROM t", ()).await.unwrap());
+    let tx = db.begin().await.unwrap();
+    let in_transaction = show(tx.query("SELECT * FROM t", ()).await.unwrap());
+    tx.rollback().await.unwrap();
+    let returned = show(db.query("UPDATE t SET a = a RETURNING *", ()).await.unwrap());
+    vec![read, in_transaction, returned]
+}
+
+#[test]
+fn columns_that_come_and_go_are_in_the_names_and_in_the_rows() {
+    let file = TestFile::new();
+    run(async {
+        let mut db = file.options().readers(1).open().await.unwrap();
+        db.execute_script("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 2), (3, 4)").await.unwrap();
+        let two = "a,b: Integer(1),Integer(2) Integer(3),Integer(4)";
+        assert_eq!(both_sides(&mut db).await, [two; 3]);
+        db.execute("ALTER TABLE t ADD COLUMN c DEFAULT 9", ()).await.unwrap();
+        let three = "a,b,c: Integer(1),Integer(2),Integer(9) Integer(3),Integer(4),Integer(9)";
+        assert_eq!(both_sides(&mut db).await, [three; 3]);
+        file.plain().execute_batch("ALTER TABLE t DROP COLUMN b").unwrap();
+        let other = "a,c: Integer(1),Integer(9) Integer(3),Integer(9)";
+        assert_eq!(both_sides(&mut db).await, [other; 3]);
+        assert_eq!(both_sides(&mut db).await, [other; 3]);
+    });
+}
+
+/// Four rows but one. Texts with other comments are other texts, not prepared before.
+fn into_noisy(comment: &str) -> String {
+    format!("INSERT INTO noisy SELECT value FROM json_each('[1,2,3,4]') WHERE value <> ? -- {comment}")
+}
+
+/// `noisy` passes its rows on to `hostile`, whose trigger keeps what came before the failing row.
+async fn noisy(file: &TestFile) -> Database {
+    let db = file.open().await;
+    db.execute_script(
+        "CREATE TABLE noisy (a); CREATE TABLE hostile (a); CREATE TABLE other (a);
+         CREATE TRIGGER pass AFTER INSERT ON noisy BEGIN INSERT INTO hostile VALUES (new.a); END;
+         CREATE TRIGGER guard BEFORE INSERT ON hostile WHEN new.a = 3 BEGIN SELECT RAISE(FAIL, 'three'); END",
+    )
+    .await
+    .unwrap();
+    db
+}
+
+/// Runs the text queued beside another write, and tells which rows it left.
+async fn beside_another(db: &Database, text: &str) -> Vec<i64> {
+    for _ in 0..3 {
+        db.execute("INSERT INTO other VALUES (1)", ()).await.unwrap();
+    }
+    db.execute("DELETE FROM noisy", ()).await.unwrap();
+    let blocker = db.begin().await.unwrap();
+    let (a, b) = (db.execute("INSERT INTO other VALUES (1)", ()), db.execute(text, (99,)));
+    let (a, b, ()) = futures_util::join!(a, b, async {
+        while db.stats().writes_waiting < 2 {
+            tokio::task::yield_now().await;
+        }
+        blocker.rollback().await.unwrap();
+    });
+    a.unwrap();
+    assert_eq!(b.unwrap_err().message(), "three");
+    let rows: Vec<(i64,)> = db.query_as("SELECT a FROM noisy ORDER BY a", ()).await.unwrap();
+    rows.into_iter().map(|(a,)| a).collect()
+}
+
+/// What FAIL leaves in autocommit.
+const KEPT: [i64; 3] = [1, 2, 3];
+
+#[test]
+fn what_is_learnt_under_a_schema_that_is_rolled_back_does_not_count() {
+    let file = TestFile::new();
+    run(async {
+        let db = noisy(&file).await;
+        assert_eq!(beside_another(&db, &into_noisy("first")).await, KEPT);
+        let text = into_noisy("in a transaction");
+        let tx = db.begin().await.unwrap();
+        tx.execute("DROP TRIGGER pass", ()).await.unwrap();
+        tx.execute(&text, (99,)).await.unwrap();
+        tx.rollback().await.unwrap();
+        db.execute(&text, (3,)).await.unwrap();
+        assert_eq!(beside_another(&db, &text).await, KEPT, "after a transaction");
+        let text = into_noisy("in a batch");
+        let failing =
+            [("DROP TRIGGER pass", params![]), (&text, params![99]), ("INSERT INTO nowhere VALUES (1)", params![])];
+        db.batch(failing).await.unwrap_err();
+        db.execute(&text, (3,)).await.unwrap();
+        assert_eq!(beside_another(&db, &text).await, KEPT, "after a batch");
+    });
+}
+
+#[test]
+fn a_schema_changed_by_another_program_or_a_closure_is_learnt_before_the_next_group() {
+    let file = TestFile::new();
+    run(async {
+        let db = noisy(&file).await;
+        let text = into_noisy("always");
+        let harmless = async || {
+            db.execute("DROP TRIGGER guard", ()).await.unwrap();
+            for _ in 0..3 {
+                db.execute(&text, (99,)).await.unwrap();
+            }
+        };
+        let guard =
+            "CREATE TRIGGER guard BEFORE INSERT ON hostile WHEN new.a = 3 BEGIN SELECT RAISE(FAIL, 'three'); END";
+        harmless().await;
+        file.plain().execute_batch(guard).unwrap();
+        assert_eq!(beside_another(&db, &text).await, KEPT, "another program");
+        harmless().await;
+        db.write_with(move |tx| tx.execute_batch(guard).map_err(Error::from)).await.unwrap();
+        assert_eq!(beside_another(&db, &text).await, KEPT, "a closure");
+    });
+}
