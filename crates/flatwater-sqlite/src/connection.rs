@@ -40,9 +40,7 @@ impl Connection {
     /// # Errors
     /// [`Error::LibraryTooOld`], or what SQLite answers.
     pub fn open(path: &Path, flags: OpenFlags) -> Result<Self> {
-        if rusqlite::version_number() < OLDEST_LIBRARY {
-            return Err(Error::LibraryTooOld { found: rusqlite::version() });
-        }
+        check_library(rusqlite::version_number())?;
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let inner = rusqlite::Connection::open_with_flags(path, flags).map_err(from_rusqlite)?;
         // SAFETY: the handle is used only while `inner`, which we own, is open.
@@ -156,7 +154,8 @@ impl Connection {
         unsafe { ffi::sqlite3_last_insert_rowid(self.db) }
     }
 
-    /// Starts to look for an insert into `table`; [`saw_insert`](Self::saw_insert) tells whether there was one.
+    /// Starts to look for an insert into `table`, which may be a virtual one; [`saw_insert`](Self::saw_insert) tells
+    /// whether there was one.
     pub fn watch_inserts(&self, table: &str) {
         self.hooks().watch_inserts(table);
     }
@@ -273,6 +272,10 @@ impl Connection {
     }
 }
 
+fn check_library(number: i32) -> Result<()> {
+    if number >= OLDEST_LIBRARY { Ok(()) } else { Err(Error::LibraryTooOld { found: rusqlite::version() }) }
+}
+
 impl Drop for Connection {
     /// A statement that a closure forgot can be told neither from the ones that virtual tables keep, nor finalised by
     /// us. It is reset, so that it ends its read, and its connection is never closed: SQLite refuses to
@@ -316,4 +319,17 @@ pub fn from_rusqlite(error: rusqlite::Error) -> Error {
 #[must_use]
 pub fn has_nul(path: &Path) -> bool {
     CString::new(path.as_os_str().as_encoded_bytes()).is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_with_the_wal_reset_bug_is_refused() {
+        assert!(matches!(check_library(3_051_002), Err(Error::LibraryTooOld { .. })));
+        assert!(matches!(check_library(3_040_001), Err(Error::LibraryTooOld { .. })));
+        assert_eq!(check_library(3_051_003), Ok(()));
+        assert_eq!(check_library(rusqlite::version_number()), Ok(()), "the one that is linked here");
+    }
 }

@@ -162,12 +162,20 @@ impl Hooks {
         self.denied.borrow_mut().take()
     }
 
-    /// Starts to look for an insert into `table`, before a statement runs.
+    /// Starts to look for an insert into `table`, before a statement runs. The rows of a virtual table are seen in the
+    /// tables where FTS and R-Tree keep one row for each of theirs.
     pub(crate) fn watch_inserts(&self, table: &str) {
         let mut watched = self.watched_table.borrow_mut();
         watched.clear();
         watched.extend_from_slice(table.as_bytes());
         self.inserted.set(false);
+    }
+
+    fn is_watched(&self, table: &[u8]) -> bool {
+        let watched = self.watched_table.borrow();
+        let Some((start, end)) = table.split_at_checked(watched.len()) else { return false };
+        let names: [&[u8]; 4] = [b"", b"_content", b"_docsize", b"_rowid"];
+        names.contains(&end) && watched.eq_ignore_ascii_case(start)
     }
 
     pub(crate) fn saw_insert(&self) -> bool {
@@ -292,7 +300,7 @@ unsafe extern "C" fn on_update(
     // SAFETY: SQLite hands back the context we registered and a table name that lives for this call.
     let (hooks, table) = unsafe { (hooks(context), CStr::from_ptr(table)) };
     hooks.guarded((), || {
-        if hooks.watched_table.borrow().eq_ignore_ascii_case(table.to_bytes()) {
+        if hooks.is_watched(table.to_bytes()) {
             hooks.inserted.set(true);
         }
     });

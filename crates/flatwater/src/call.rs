@@ -20,7 +20,7 @@ use crate::waiting::reply::{Reply, reply};
 use crate::waiting::scope::is_inside;
 use crate::waiting::timer::{self, Alarm};
 use crate::workers::request::{Answer, Request, Work};
-use crate::workers::session::Session;
+use crate::workers::session::Inside;
 
 /// The future of one operation. It begins at its first poll and can be moved to any task or thread; to wait for it
 /// without a runtime, use [`wait`](Call::wait).
@@ -31,7 +31,7 @@ use crate::workers::session::Session;
 pub struct Call<T> {
     handle: Arc<Handle>,
     /// The transaction it belongs to, if any.
-    session: Option<Arc<Session>>,
+    inside: Option<Inside>,
     options: CallOptions,
     operation: &'static str,
     stage: Stage,
@@ -53,7 +53,7 @@ enum Stage {
 impl<T> Call<T> {
     pub(crate) fn new(
         handle: &Arc<Handle>,
-        session: Option<&Arc<Session>>,
+        inside: Option<&Inside>,
         options: CallOptions,
         operation: &'static str,
         work: Result<Work>,
@@ -62,7 +62,7 @@ impl<T> Call<T> {
         let stage = work.map_or_else(|error| Stage::Refused(error.in_operation(operation)), Stage::New);
         Self {
             handle: handle.clone(),
-            session: session.cloned(),
+            inside: inside.cloned(),
             options,
             operation,
             stage,
@@ -79,7 +79,7 @@ impl<T> Call<T> {
     /// # Errors
     /// As the operation's.
     pub fn wait(mut self) -> Result<T> {
-        if self.session.is_none()
+        if self.inside.is_none()
             && matches!(self.stage, Stage::New(_))
             && let Stage::New(work) = std::mem::replace(&mut self.stage, Stage::Done)
         {
@@ -104,6 +104,9 @@ impl<T> Call<T> {
             return Err(Error::misuse("a closure on one of the database's connections called the database")
                 .hint("use the connection the closure was given; waiting here could wait for itself")
                 .in_operation(self.operation));
+        }
+        if self.inside.is_none() && self.ticket.is_none() && self.engine().is_closed() {
+            return Err(Error::closed().in_operation(self.operation));
         }
         let (promise, reply) = reply();
         let ticket = match &self.ticket {
@@ -156,8 +159,11 @@ impl<T> Call<T> {
                 Stage::Done => return Poll::Ready(Err(Error::misuse("the call was answered before"))),
                 Stage::New(work) => {
                     let (request, reply) = self.request(work)?;
-                    if let Some(session) = &self.session {
-                        session.send(request).map_err(|(_, error)| error.in_operation(self.operation))?;
+                    if let Some(inside) = &self.inside {
+                        inside
+                            .session
+                            .send(request, &inside.savepoints)
+                            .map_err(|error| error.in_operation(self.operation))?;
                         self.stage = Stage::Waiting(reply);
                     } else {
                         let server = self.engine().server(&request.work);
@@ -177,13 +183,14 @@ impl<T> Call<T> {
                             }
                             self.stage = Stage::Waiting(reply);
                         }
-                        Poll::Pending if self.is_too_late() => {
-                            self.engine().leave(server, &mut place);
-                            return Poll::Ready(Err(self.too_late()));
-                        }
                         Poll::Pending => {
-                            // Nothing arrives yet; this is where the deadline finds the task to wake.
+                            // Nothing arrives yet; this is where the deadline finds the task to wake. It is asked for
+                            // afterwards, or one that passed in between would wake nobody.
                             let _ = Pin::new(&mut reply).poll(context);
+                            if self.is_too_late() {
+                                self.engine().leave(server, &mut place);
+                                return Poll::Ready(Err(self.too_late()));
+                            }
                             self.stage = Stage::Pushing { server, request, place, reply };
                             return Poll::Pending;
                         }

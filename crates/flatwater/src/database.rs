@@ -52,7 +52,7 @@ impl Database {
 
     pub(crate) fn from_engine(engine: Arc<Engine>) -> Self {
         let handle = Arc::new(Handle(engine));
-        Self { operations: Operations { handle, options: CallOptions::default(), session: None } }
+        Self { operations: Operations { handle, options: CallOptions::default(), inside: None } }
     }
 
     /// A handle whose writes are never members of a group: each runs in a transaction of its own.

@@ -15,14 +15,14 @@ use crate::types::params::{IntoParams, Params};
 use crate::types::request::CallOptions;
 use crate::types::row::{FromRow, Row, Rows};
 use crate::workers::request::{Answer, Work};
-use crate::workers::session::Session;
+use crate::workers::session::Inside;
 
 /// Where operations go: a database, or one open transaction on it.
 #[derive(Clone)]
 pub(crate) struct Operations {
     pub(crate) handle: Arc<Handle>,
     pub(crate) options: CallOptions,
-    pub(crate) session: Option<Arc<Session>>,
+    pub(crate) inside: Option<Inside>,
 }
 
 impl Operations {
@@ -32,7 +32,7 @@ impl Operations {
         work: Result<Work>,
         read: fn(Answer) -> Result<T>,
     ) -> Call<T> {
-        Call::new(&self.handle, self.session.as_ref(), self.options, operation, work, read)
+        Call::new(&self.handle, self.inside.as_ref(), self.options, operation, work, read)
     }
 
     pub(crate) fn execute(&self, sql: &str, params: impl IntoParams) -> Call<Executed> {

@@ -15,7 +15,7 @@ use crate::types::params::{IntoParams, Params};
 use crate::types::row::{FromRow, Row, Rows};
 use crate::waiting::scope;
 use crate::workers::request::{Answer, Work};
-use crate::workers::session::Claim;
+use crate::workers::session::{Claim, Inside};
 
 /// An open transaction, or a savepoint inside one. It holds the writer: other writes wait until it ends.
 ///
@@ -38,7 +38,8 @@ enum Level {
 
 impl<'a> Transaction<'a> {
     pub(crate) fn new(database: &Operations, claim: Claim) -> Self {
-        let operations = Operations { session: Some(claim.0.clone()), ..database.clone() };
+        let inside = Inside { session: claim.0.clone(), savepoints: Vec::new() };
+        let operations = Operations { inside: Some(inside), ..database.clone() };
         Self { operations, level: Some(Level::Outermost(claim)), parent: PhantomData }
     }
 
@@ -118,8 +119,13 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// `Misuse` if the transaction is over, with the reason.
     pub async fn begin(&mut self) -> Result<Transaction<'_>> {
-        self.operations.call("begin", Ok(Work::Savepoint), Answer::done).await?;
-        Ok(Transaction { operations: self.operations.clone(), level: Some(Level::Savepoint), parent: PhantomData })
+        let mut operations = self.operations.clone();
+        let number = operations.inside.as_ref().map_or(0, |inside| inside.session.next_savepoint());
+        operations.call("begin", Ok(Work::Savepoint(number)), Answer::done).await?;
+        if let Some(inside) = &mut operations.inside {
+            inside.savepoints.push(number);
+        }
+        Ok(Transaction { operations, level: Some(Level::Savepoint), parent: PhantomData })
     }
 
     /// Runs `body` in a nested transaction: kept if it answers Ok, undone if it answers an error, panics, or is dropped.
@@ -156,7 +162,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Commits, or keeps what was done since the savepoint. If the call is dropped before it is answered the outcome is
-    /// open: either all of it is committed or nothing.
+    /// open: either all of it is committed (or kept), or nothing.
     ///
     /// # Errors
     /// `Constraint` for a deferred foreign key; `Io`, `Full`; `CommitUnknown` if the outcome cannot be known. After any
@@ -184,8 +190,8 @@ impl<'a> Transaction<'a> {
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        if let (Some(Level::Savepoint), Some(session)) = (&self.level, &self.operations.session) {
-            session.undo();
+        if let (Some(Level::Savepoint), Some(inside)) = (&self.level, &self.operations.inside) {
+            inside.session.undo(&inside.savepoints);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! closed, so that SQLite's own last-close checkpoint runs there; what was asked before the close is done. Leaves out:
 //! the API's types, and everything a worker decides by itself.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -14,8 +15,9 @@ use crate::connection::words::looks_like_a_write;
 use crate::stats::{Recorder, Stats};
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
+use crate::types::time::later;
 use crate::waiting::bounded::Place;
-use crate::waiting::reply::Promise;
+use crate::waiting::reply::{Promise, wake};
 use crate::waiting::timer;
 use crate::workers::readers::Readers;
 use crate::workers::request::{Answer, Request, Work};
@@ -37,6 +39,8 @@ pub(crate) struct Engine {
     /// `None` if the writer's connection is the only one.
     readers: Option<Readers>,
     closing: Mutex<Closing>,
+    /// Set when `closing` leaves `Open`; read by every call, without the lock.
+    is_closing: AtomicBool,
 }
 
 enum Closing {
@@ -61,7 +65,8 @@ impl Engine {
             readers.open_one()?;
         }
         let closing = Mutex::new(Closing::Open);
-        Ok(Arc::new(Self { options, catalogue, recorder, writer, readers, closing }))
+        let is_closing = AtomicBool::new(false);
+        Ok(Arc::new(Self { options, catalogue, recorder, writer, readers, closing, is_closing }))
     }
 
     pub(crate) fn text(&self, sql: &str) -> Arc<Text> {
@@ -129,11 +134,9 @@ impl Engine {
             .hint("open it without `Options::read_only` to write")
     }
 
+    /// Whether it is closed or about to: what begins now is refused.
     pub(crate) fn is_closed(&self) -> bool {
-        match &self.writer {
-            Some(writer) => writer.is_closed(),
-            None => !matches!(*self.lock_closing(), Closing::Open),
-        }
+        self.is_closing.load(Ordering::Acquire)
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -149,6 +152,7 @@ impl Engine {
 
     /// Begins to close, unless that was begun before. `promise` is filled at the end.
     pub(crate) fn close(self: &Arc<Self>, promise: Option<Promise<Result<Answer>>>) {
+        self.is_closing.store(true, Ordering::Release);
         let mut closing = self.lock_closing();
         match &mut *closing {
             Closing::Open => *closing = Closing::Waits(promise.into_iter().collect()),
@@ -159,7 +163,7 @@ impl Engine {
             }
         }
         drop(closing);
-        let deadline = Instant::now() + self.options.close_wait;
+        let deadline = later(Instant::now(), self.options.close_wait);
         let (first, last) = (self.clone(), self.clone());
         let close_readers = move || {
             if let Some(readers) = &first.readers {
@@ -169,9 +173,9 @@ impl Engine {
         match &self.writer {
             Some(writer) => {
                 let open = writer.clone();
-                let alarm = timer::at(deadline, move || open.end_transaction());
+                let alarm = timer::at(deadline, move || open.end_transactions());
                 if alarm.is_err() {
-                    writer.end_transaction();
+                    writer.end_transactions();
                 }
                 let before = Box::new(move || {
                     drop(alarm);
@@ -219,6 +223,6 @@ fn fill(promise: Option<Promise<Result<Answer>>>) {
     if let Some(promise) = promise
         && let Ok(Some(waker)) = promise.fill(Ok(Answer::Done))
     {
-        waker.wake();
+        wake(Some(waker));
     }
 }

@@ -47,19 +47,30 @@ pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> 
     let own_write = |event: &&AuthEvent| event.accessor.is_none() && is_row_write(event) && !is_schema_table(event);
     let changes_rows = !prepared.explain && events.iter().any(|e| own_write(&e)) && !events.iter().any(is_definition);
     let route = route(prepared);
+    let inserts_into: Option<Box<str>> = events
+        .iter()
+        .filter(|_| changes_rows)
+        .find(|e| own_write(e) && e.action == ffi::SQLITE_INSERT)
+        .and_then(|e| e.first.clone());
     Class {
         route,
         groupable: route == Route::Write && is_groupable(sql, events, schema),
         columns: prepared.columns,
         changes_rows,
-        inserts_into: events
-            .iter()
-            .filter(|_| changes_rows)
-            .find(|e| own_write(e) && e.action == ffi::SQLITE_INSERT)
-            .and_then(|e| e.first.clone()),
+        inserts_into,
         defines: events.iter().any(is_definition),
         makes_temp: events.iter().any(|e| e.database.as_deref() == Some("temp") && is_definition(e)),
     }
+}
+
+/// Whether the events of a prepare contradict it: a statement that writes nothing does not write, and one that does
+/// writes one table by itself. (An upsert, a trigger and a foreign key do not count: theirs are of the same table, or
+/// have an accessor.)
+pub(crate) fn names_other_tables(prepared: &Prepared) -> bool {
+    let mut written = prepared.events.iter().filter(|e| is_row_write(e) && e.accessor.is_none());
+    let Some(first) = written.next() else { return false };
+    let is_definition = prepared.events.iter().any(is_definition);
+    !prepared.explain && !is_definition && (prepared.readonly || written.any(|e| e.first != first.first))
 }
 
 fn route(prepared: &Prepared) -> Route {

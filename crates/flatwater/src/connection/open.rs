@@ -8,12 +8,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Busy, Connection as Sqlite, Control, StatementId, has_nul};
+use rusqlite::config::DbConfig;
 use rusqlite::{OpenFlags, ffi};
 
 use super::judge;
 use super::statements::Statements;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::{Durability, Options};
+use crate::types::time::later;
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +84,7 @@ impl Connection {
         let foreign_keys = self
             .sqlite
             .rusqlite()
-            .db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY)
+            .db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY)
             .is_ok_and(|on| on == self.foreign_keys);
         ours && foreign_keys && autocheckpoint(&self.sqlite).is_ok_and(|now| now == self.autocheckpoint)
     }
@@ -96,32 +98,30 @@ impl Connection {
     pub(crate) fn repair(&mut self) -> Result<()> {
         self.sqlite.repair()?;
         self.statements.clear(&mut self.sqlite);
-        let fkey = rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY;
+        let fkey = DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY;
         self.sqlite.rusqlite().set_db_config(fkey, self.foreign_keys)?;
         Ok(())
     }
 
-    /// Ends the TEMP objects that a transaction made.
+    /// Ends the TEMP objects that a transaction made. Foreign keys are off meanwhile: among themselves the tables may
+    /// refer to each other.
     pub(crate) fn drop_temp_objects(&mut self) -> Result<()> {
         let sqlite = self.sqlite.rusqlite();
         let names: Vec<(String, String)> = sqlite
-            .prepare("SELECT type, name FROM temp.sqlite_schema WHERE type IN ('view', 'table') AND name NOT LIKE 'sqlite_%'")?
+            .prepare("SELECT type, name FROM temp.sqlite_schema WHERE type <> 'index' AND name NOT GLOB 'sqlite_*'")?
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<rusqlite::Result<_>>()?;
-        for (kind, name) in names {
-            self.sqlite.execute_batch(&format!("DROP {kind} IF EXISTS temp.\"{}\"", name.replace('"', "\"\"")))?;
+        if names.is_empty() {
+            return Ok(());
         }
-        // What is left are triggers on tables of other schemas.
-        let triggers: Vec<String> = self
-            .sqlite
-            .rusqlite()
-            .prepare("SELECT name FROM temp.sqlite_schema WHERE type = 'trigger'")?
-            .query_map([], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
-        for name in triggers {
-            self.sqlite.execute_batch(&format!("DROP TRIGGER temp.\"{}\"", name.replace('"', "\"\"")))?;
-        }
-        Ok(())
+        sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
+        // A trigger goes with its table, if that is a TEMP one too.
+        let dropped = names.iter().try_for_each(|(kind, name)| {
+            let name = name.replace('"', "\"\"");
+            sqlite.execute_batch(&format!("DROP {kind} IF EXISTS temp.\"{name}\""))
+        });
+        sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, self.foreign_keys)?;
+        Ok(dropped?)
     }
 }
 
@@ -181,7 +181,7 @@ fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<()
 /// Switching does not always ask the busy handler: when several processes open a new file at once, all but one are told
 /// BUSY at once. So it is tried again here until the lock wait ends.
 fn switch_to_wal(sqlite: &mut Sqlite, options: &Options) -> Result<()> {
-    let deadline = Instant::now() + options.lock_wait;
+    let deadline = later(Instant::now(), options.lock_wait);
     loop {
         let switched: rusqlite::Result<String> =
             sqlite.rusqlite().query_row("PRAGMA main.journal_mode = wal", [], |row| row.get(0));

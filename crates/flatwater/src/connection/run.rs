@@ -7,9 +7,10 @@
 use std::sync::Arc;
 
 use flatwater_sqlite::{Discard, Judge, Sink};
+use rusqlite::ffi;
 
 use super::catalogue::Text;
-use super::class::{Class, Schema, classify};
+use super::class::{Class, Schema, classify, names_other_tables};
 use super::judge;
 use super::open::Connection;
 use super::statements::Ready;
@@ -58,7 +59,15 @@ impl Connection {
             return Err(Error::misuse("the SQL has a NUL byte").hint("bind the value instead").with_sql(sql));
         }
         let before = self.sqlite.set_judge(judge);
-        let prepared = self.sqlite.prepare(sql);
+        let mut prepared = self.sqlite.prepare(sql);
+        if let Ok(Some(first)) = &prepared
+            && names_other_tables(first)
+        {
+            // The first use of a virtual table on a connection prepares its own statements, whose events are among
+            // ours. The second time it is there already.
+            self.sqlite.finalize(first.id);
+            prepared = self.sqlite.prepare(sql);
+        }
         self.sqlite.set_judge(before);
         let prepared = match prepared {
             Ok(Some(prepared)) => prepared,
@@ -139,22 +148,39 @@ impl Connection {
 #[cold]
 fn explain_run(error: flatwater_sqlite::Error, ready: &Ready, params: &Params) -> Error {
     let mut error = Error::from(error).with_sql(&ready.text.sql);
-    // Functions and virtual tables may quote what they were given.
-    if let Some(hidden) = hide_values(error.message(), &ready.text.sql, params) {
+    // Functions, virtual tables, RAISE and VACUUM INTO may quote what they were given.
+    let may_quote = matches!(
+        error.sqlite_code(),
+        Some(ffi::SQLITE_ERROR | ffi::SQLITE_CONSTRAINT_TRIGGER | ffi::SQLITE_CONSTRAINT_VTAB | ffi::SQLITE_CANTOPEN)
+    );
+    if may_quote && let Some(hidden) = hide_values(error.message(), &ready.text.sql, params) {
         error = error.with_message(hidden);
     }
     error
 }
 
-/// The message without fragments of bound texts, or `None` if it has none. Fragments are what stands in quotes and what
-/// follows the last colon; what is part of the SQL itself may be shown.
+/// A fragment this short is taken for a coincidence, unless it stands in quotes.
+const TELLING_BYTES: usize = 4;
+
+/// The message without fragments of bound texts, or `None` if it has none. What is part of the SQL itself may be shown.
 fn hide_values(message: &str, sql: &str, params: &Params) -> Option<String> {
     let secret = |fragment: &str| !fragment.is_empty() && params.reveals(fragment) && !sql.contains(fragment);
-    let mut hidden = message.to_owned();
-    let quoted = message.split('"').skip(1).step_by(2);
-    let last = message.rsplit_once(": ").map(|(_, last)| last);
-    for fragment in quoted.chain(last).filter(|fragment| secret(fragment)) {
-        hidden = hidden.replace(fragment, "(a bound value)");
+    let mut hidden = String::new();
+    let mut rest = message;
+    let mut quoted = false;
+    while let Some(first) = rest.chars().next() {
+        let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8());
+        let longest = ends.take_while(|end| secret(&rest[..*end]) || *end < TELLING_BYTES).last().unwrap_or(0);
+        let alone = quoted && rest[longest..].starts_with(['"', '\'']);
+        if longest > 0 && secret(&rest[..longest]) && (longest >= TELLING_BYTES || alone) {
+            hidden.push_str("(a bound value)");
+            rest = &rest[longest..];
+            quoted = false;
+        } else {
+            hidden.push(first);
+            rest = &rest[first.len_utf8()..];
+            quoted = matches!(first, '"' | '\'');
+        }
     }
     (hidden != message).then_some(hidden)
 }

@@ -239,7 +239,8 @@ impl Error {
 /// How SQLite's result codes become kinds.
 fn kind_of(code: i32) -> Kind {
     match code & 0xff {
-        ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => Kind::Busy,
+        // SQLITE_LOCKED is a conflict within one connection, which waiting does not end.
+        ffi::SQLITE_BUSY => Kind::Busy,
         ffi::SQLITE_INTERRUPT => Kind::Cancelled,
         ffi::SQLITE_FULL => Kind::Full,
         ffi::SQLITE_IOERR | ffi::SQLITE_PROTOCOL | ffi::SQLITE_NOMEM => Kind::Io,
@@ -278,7 +279,7 @@ impl From<rusqlite::Error> for Error {
 }
 
 fn shorten(sql: &str) -> Cow<'_, str> {
-    let sql = sql.trim();
+    let sql = sql.trim_end();
     if sql.len() <= SQL_SHOWN_BYTES {
         return sql.into();
     }

@@ -7,4 +7,5 @@ pub(crate) mod options;
 pub(crate) mod params;
 pub(crate) mod request;
 pub(crate) mod row;
+pub(crate) mod time;
 pub(crate) mod value;

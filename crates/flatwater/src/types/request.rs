@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Interrupt;
 
 use super::error::{Applied, Error, Kind};
+use super::time::later;
 
 /// The options of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl Ticket {
         Self {
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             began: now,
-            deadline: options.timeout.and_then(|timeout| now.checked_add(timeout)),
+            deadline: options.timeout.map(|timeout| later(now, timeout)),
             options,
             state: AtomicU8::new(WAITING),
             cancelled: AtomicBool::new(false),

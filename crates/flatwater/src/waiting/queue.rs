@@ -16,10 +16,11 @@
 //!
 //! Leaves out: what requests mean, which of them go together, and starting threads.
 
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::bounded::{Bounded, Place};
+use super::reply::wake as wake_callers;
 use super::sync::{Condvar, Mutex, lock};
 
 pub(crate) struct Queue<T, C> {
@@ -73,7 +74,7 @@ impl<T, C> Queue<T, C> {
         if state.closed {
             let wake = state.waiting.leave(place);
             drop(state);
-            wake.into_iter().for_each(Waker::wake);
+            wake_callers(wake);
             return Poll::Ready(Err(Closed));
         }
         if !state.waiting.admit(place, context.waker()) {
@@ -91,7 +92,7 @@ impl<T, C> Queue<T, C> {
     pub(crate) fn leave(&self, place: &mut Place) {
         if place.is_some() {
             let wake = lock(&self.state).waiting.leave(place);
-            wake.into_iter().for_each(Waker::wake);
+            wake_callers(wake);
         }
     }
 
@@ -106,7 +107,7 @@ impl<T, C> Queue<T, C> {
         let line = state.waiting.dismiss();
         let start = state.rouse();
         drop(state);
-        line.into_iter().for_each(Waker::wake);
+        wake_callers(line);
         Ok(self.notify(start))
     }
 
@@ -159,7 +160,7 @@ impl<T, C> Queue<T, C> {
             wake.extend(waker);
         }
         drop(state);
-        wake.into_iter().for_each(Waker::wake);
+        wake_callers(wake);
     }
 
     /// For the writer thread, holding the token: puts requests back to the front, in their order.
@@ -178,10 +179,6 @@ impl<T, C> Queue<T, C> {
     /// Requests that wait now.
     pub(crate) fn len(&self) -> usize {
         lock(&self.state).waiting.len()
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        lock(&self.state).closed
     }
 
     fn notify(&self, start: Rouse) -> Start {
@@ -248,6 +245,7 @@ impl<T, C> State<T, C> {
 #[cfg(all(test, not(flatwater_loom)))]
 mod tests {
     use super::*;
+    use std::task::Waker;
 
     fn push(queue: &Queue<u32, ()>, item: u32) -> Poll<Result<Start, Closed>> {
         queue.poll_push(&mut None, &mut Some(item), &Context::from_waker(Waker::noop()))
@@ -318,6 +316,7 @@ mod model {
     use super::*;
     use loom::sync::atomic::{AtomicUsize, Ordering};
     use loom::thread;
+    use std::task::Waker;
 
     struct Shared {
         queue: Queue<usize, usize>,

@@ -11,6 +11,13 @@ use std::task::{Context, Poll, Waker};
 
 use super::sync::{Arc, Mutex, lock};
 
+/// Wakes callers. A waker belongs to somebody else's runtime: one that panics must cost neither the others nor a worker.
+pub(crate) fn wake(wakers: impl IntoIterator<Item = Waker>) {
+    for waker in wakers {
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake()));
+    }
+}
+
 enum Slot<T> {
     Empty(Option<Waker>),
     Full(T),
@@ -60,7 +67,7 @@ impl<T> Drop for Promise<T> {
             _ => None,
         };
         drop(slot);
-        waker.into_iter().for_each(Waker::wake);
+        wake(waker);
     }
 }
 
@@ -73,7 +80,7 @@ impl<T: Send + 'static> Reply<T> {
                 Slot::Empty(waker) => waker.take(),
                 _ => None,
             };
-            waker.into_iter().for_each(Waker::wake);
+            wake(waker);
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::types::executed::{BatchResult, Executed};
 use crate::types::params::Params;
 use crate::types::request::Ticket;
 use crate::types::row::{FromRow, Row, Rows};
-use crate::waiting::reply::Promise;
+use crate::waiting::reply::{Promise, wake};
 use crate::workers::session::Claim;
 
 /// A closure of the user for a reader. It keeps its own result.
@@ -44,8 +44,8 @@ pub(crate) enum Work {
     ReadWith(ReadClosure),
     WriteWith(WriteClosure),
     Begin,
-    /// Inside a transaction only.
-    Savepoint,
+    /// Inside a transaction only: with the number of the new savepoint.
+    Savepoint(u64),
     Release,
     Undo,
     Commit,
@@ -82,7 +82,7 @@ impl Work {
             Self::Script(_) => CallKind::Script,
             Self::ReadWith(_) => CallKind::ReadWith,
             Self::WriteWith(_) => CallKind::WriteWith,
-            Self::Begin | Self::Savepoint => CallKind::Begin,
+            Self::Begin | Self::Savepoint(_) => CallKind::Begin,
             Self::Commit | Self::Release => CallKind::Commit,
             Self::Undo | Self::Rollback | Self::Close(..) => CallKind::Control,
         }
@@ -189,6 +189,6 @@ impl Outbox {
     }
 
     pub(crate) fn wake(&mut self) {
-        self.wakers.drain(..).for_each(Waker::wake);
+        wake(self.wakers.drain(..));
     }
 }

@@ -6,10 +6,12 @@
 //! messages do.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::types::error::{Applied, Error};
+use crate::types::time::later;
 use crate::waiting::timer::{self, Alarm};
 use crate::workers::request::Request;
 
@@ -46,11 +48,22 @@ impl End {
     }
 }
 
+/// The savepoints a handle stands in, outermost first; none for the transaction itself. Each has a number of its own, so
+/// that a request of one that is over is never taken for its successor's.
+pub(crate) type Savepoints = Vec<u64>;
+
+/// Where inside an open transaction a handle stands.
+#[derive(Clone)]
+pub(crate) struct Inside {
+    pub(crate) session: Arc<Session>,
+    pub(crate) savepoints: Savepoints,
+}
+
 /// What the writer's thread finds in the inbox.
 pub(crate) enum Message {
-    Request(Box<Request>),
-    /// Undo the innermost savepoint; its handle was dropped.
-    Undo,
+    Request(Box<Request>, Savepoints),
+    /// Undo the last of these savepoints; its handle was dropped.
+    Undo(Savepoints),
     /// The transaction is over without a request: its handle was dropped, or time ran out.
     End(End),
 }
@@ -59,6 +72,7 @@ pub(crate) struct Session {
     inbox: Mutex<Inbox>,
     arrived: Condvar,
     idle_limit: Duration,
+    savepoints: AtomicU64,
 }
 
 struct Inbox {
@@ -72,8 +86,13 @@ struct Inbox {
 impl Session {
     fn new(idle_limit: Duration) -> Arc<Self> {
         let inbox = Inbox { messages: VecDeque::new(), end: None, idle_since: Some(Instant::now()), alarm: None };
-        let session = Arc::new(Self { inbox: Mutex::new(inbox), arrived: Condvar::new(), idle_limit });
-        watch(&session, Instant::now() + idle_limit);
+        let session = Arc::new(Self {
+            inbox: Mutex::new(inbox),
+            arrived: Condvar::new(),
+            idle_limit,
+            savepoints: AtomicU64::new(0),
+        });
+        watch(&session, later(Instant::now(), idle_limit));
         session
     }
 
@@ -81,24 +100,25 @@ impl Session {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request. It comes back with the reason if the transaction is over.
-    pub(crate) fn send(&self, request: Request) -> Result<(), (Box<Request>, Error)> {
-        self.post(Message::Request(Box::new(request))).map_err(|(message, error)| match message {
-            Message::Request(request) => (request, error),
-            Message::Undo | Message::End(_) => unreachable!("a request was sent"),
-        })
+    /// Sends a request, unless the transaction is over.
+    pub(crate) fn send(&self, request: Request, savepoints: &Savepoints) -> Result<(), Error> {
+        self.post(Message::Request(Box::new(request), savepoints.clone()))
+    }
+
+    /// A number for another savepoint.
+    pub(crate) fn next_savepoint(&self) -> u64 {
+        self.savepoints.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The savepoint's handle was dropped.
-    pub(crate) fn undo(&self) {
-        let _ = self.post(Message::Undo);
+    pub(crate) fn undo(&self, savepoints: &Savepoints) {
+        let _ = self.post(Message::Undo(savepoints.clone()));
     }
 
-    fn post(&self, message: Message) -> Result<(), (Message, Error)> {
+    fn post(&self, message: Message) -> Result<(), Error> {
         let mut inbox = self.lock();
         if let Some(end) = &inbox.end {
-            let error = end.error();
-            return Err((message, error));
+            return Err(end.error());
         }
         inbox.messages.push_back(message);
         inbox.idle_since = None;
@@ -138,8 +158,8 @@ impl Session {
         messages
             .into_iter()
             .filter_map(|message| match message {
-                Message::Request(request) => Some(*request),
-                Message::Undo | Message::End(_) => None,
+                Message::Request(request, _) => Some(*request),
+                Message::Undo(_) | Message::End(_) => None,
             })
             .collect()
     }
@@ -148,10 +168,10 @@ impl Session {
     fn look(self: &Arc<Self>) {
         let now = Instant::now();
         let idle_since = self.lock().idle_since;
-        match idle_since.map(|since| since + self.idle_limit) {
+        match idle_since.map(|since| later(since, self.idle_limit)) {
             Some(end) if end <= now => self.end(End::Idle(self.idle_limit)),
             Some(end) => watch(self, end),
-            None => watch(self, now + self.idle_limit),
+            None => watch(self, later(now, self.idle_limit)),
         }
     }
 }

@@ -94,8 +94,8 @@ pub(crate) fn integer(connection: &rusqlite::Connection, sql: &str) -> i64 {
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-/// True in a process in which this test runs alone, as user `uid` if one is given: then the test goes on. Otherwise runs
-/// it in such a process, passes its failure on, and answers false.
+/// True in a process in which this test runs alone, as user `uid` if one is given: then the test goes on. Otherwise
+/// runs it in such a process, passes its failure on, and answers false.
 #[cfg(unix)]
 pub(crate) fn is_alone_in_process(test: &str, uid: Option<u32>) -> bool {
     use std::os::unix::process::CommandExt;

@@ -11,7 +11,7 @@ mod reader;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,7 @@ use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::request::Ticket;
 use crate::waiting::bounded::{Bounded, Place};
+use crate::waiting::reply::wake as wake_callers;
 use crate::workers::request::{Outbox, Request};
 
 /// A thread ends after this long without a request, and a connection with it.
@@ -87,7 +88,7 @@ impl Readers {
         if state.closed {
             let wake = state.waiting.leave(place);
             drop(state);
-            wake.into_iter().for_each(Waker::wake);
+            wake_callers(wake);
             return Poll::Ready(Err(Error::closed()));
         }
         if !state.waiting.admit(place, context.waker()) {
@@ -104,7 +105,7 @@ impl Readers {
     pub(crate) fn leave(&self, place: &mut Place) {
         if place.is_some() {
             let wake = self.0.lock().waiting.leave(place);
-            wake.into_iter().for_each(Waker::wake);
+            wake_callers(wake);
         }
     }
 
@@ -137,7 +138,7 @@ impl Readers {
         let line = state.waiting.dismiss();
         let asleep = std::mem::take(&mut state.asleep);
         drop(state);
-        line.into_iter().for_each(Waker::wake);
+        wake_callers(line);
         asleep.into_iter().for_each(|thread| thread.unpark());
         let mut state = self.0.lock();
         loop {
@@ -236,7 +237,7 @@ impl Shared {
                 let ticket = request.ticket.clone();
                 state.running.push(ticket.clone());
                 drop(state);
-                admitted.into_iter().for_each(Waker::wake);
+                wake_callers(admitted);
                 let reader = self.serve(reader, request, &mut outbox);
                 state = self.lock();
                 state.give_back(reader, &ticket);
@@ -290,6 +291,8 @@ impl Shared {
     fn serve(&self, reader: Option<Reader>, request: Request, outbox: &mut Outbox) -> Option<Reader> {
         if !request.ticket.start() {
             self.recorder.abandoned();
+            // A closure of the user may panic where it is dropped.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(request)));
             // The right to open a connection goes back unused.
             return reader;
         }

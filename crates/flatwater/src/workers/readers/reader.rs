@@ -18,6 +18,7 @@ use crate::encode::rows::RowSink;
 use crate::types::error::{Error, Result};
 use crate::types::options::Options;
 use crate::types::request::Ticket;
+use crate::types::time::later;
 use crate::waiting::busy::LockWait;
 use crate::waiting::park::mark_closure;
 use crate::workers::request::{Answer, ReadClosure, Work};
@@ -30,14 +31,14 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn open(options: &Options) -> Result<Self> {
         let lock_wait = LockWait::default();
-        lock_wait.until(Instant::now() + options.lock_wait);
+        lock_wait.until(later(Instant::now(), options.lock_wait));
         let connection = Connection::open(options, Role::Reader, busy(&lock_wait))?;
         Ok(Self { connection, lock_wait })
     }
 
     /// Answers the work, and whether the connection is as it was.
     pub(super) fn perform(&mut self, options: &Options, work: Work, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
-        let wait_end = Instant::now() + options.lock_wait;
+        let wait_end = later(Instant::now(), options.lock_wait);
         self.lock_wait.until(ticket.deadline.map_or(wait_end, |deadline| deadline.min(wait_end)));
         match work {
             Work::ReadWith(closure) => self.closure(closure),

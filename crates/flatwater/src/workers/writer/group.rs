@@ -25,6 +25,7 @@ use super::perform::{Rules, perform};
 use super::seat::Seat;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Group;
+use crate::types::time::later;
 use crate::workers::request::{Answer, Outbox, Request, Work};
 
 /// What one member did to the group.
@@ -46,7 +47,7 @@ pub(super) fn run_group(
     members: &mut Vec<Request>,
     outbox: &mut Outbox,
 ) {
-    if let Err(error) = begin(seat, members) {
+    if let Err(error) = begin(seat, shared, members) {
         return could_not_begin(shared, members, outbox, &error);
     }
     match seat.knows_schema() {
@@ -118,24 +119,30 @@ fn finish(
     }
 }
 
-fn begin(seat: &mut Seat, members: &mut [Request]) -> Result<()> {
+/// BEGIN IMMEDIATE takes the write lock of attached files too. Members need only that of the main file, so with attached
+/// ones it is tried once: whoever finds a lock taken runs alone and waits for what it needs itself.
+fn begin(seat: &mut Seat, shared: &Shared, members: &mut [Request]) -> Result<()> {
     let now = Instant::now();
-    let since = members.iter_mut().map(|member| *member.lock_since.get_or_insert(now)).min();
-    let deadline = members.iter().filter_map(|member| member.ticket.deadline).min();
-    seat.wait_for_locks(since.unwrap_or(now), deadline);
+    if shared.options.attach.is_empty() {
+        let since = members.iter_mut().map(|member| *member.lock_since.get_or_insert(now)).min();
+        let deadline = members.iter().filter_map(|member| member.ticket.deadline).min();
+        seat.wait_for_locks(since.unwrap_or(now), deadline);
+    } else {
+        seat.wait_for_locks(now, Some(now));
+    }
     let connection = seat.connection()?;
     Ok(connection.control.begin(&mut connection.sqlite)?)
 }
 
 /// Those whose time is up are told; the others try again. Any other failure each meets alone.
 fn could_not_begin(shared: &Shared, members: &mut Vec<Request>, outbox: &mut Outbox, error: &Error) {
-    if error.kind() != Kind::Busy {
+    if error.kind() != Kind::Busy || !shared.options.attach.is_empty() {
         members.iter_mut().for_each(|member| member.must_be_alone = true);
         return put_back(shared, members);
     }
     let now = Instant::now();
     let (over, rest): (Vec<_>, Vec<_>) = members.drain(..).partition(|member| {
-        let lock_end = member.lock_since.map(|since| since + shared.options.lock_wait);
+        let lock_end = member.lock_since.map(|since| later(since, shared.options.lock_wait));
         lock_end.is_none_or(|end| end <= now) || member.ticket.is_past_deadline()
     });
     for member in over {

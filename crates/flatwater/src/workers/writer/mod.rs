@@ -55,7 +55,14 @@ pub(super) struct Shared {
     pushed: AtomicU64,
     settled: AtomicU64,
     /// The open transaction, for ending it from outside.
-    session: Mutex<Weak<Session>>,
+    open: Mutex<OpenTransaction>,
+}
+
+#[derive(Default)]
+struct OpenTransaction {
+    session: Weak<Session>,
+    /// No transaction may stay open any more.
+    ended: bool,
 }
 
 impl Writer {
@@ -69,7 +76,7 @@ impl Writer {
             recorder,
             pushed: AtomicU64::new(0),
             settled: AtomicU64::new(0),
-            session: Mutex::new(Weak::new()),
+            open: Mutex::new(OpenTransaction::default()),
         })))
     }
 
@@ -128,9 +135,13 @@ impl Writer {
         }
     }
 
-    /// Ends an open transaction as soon as what it was asked before is served.
-    pub(crate) fn end_transaction(&self) {
-        let session = self.0.session.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+    /// Ends an open transaction as soon as what it was asked before is served, and from now on every one that begins:
+    /// the time a close gives them is over.
+    pub(crate) fn end_transactions(&self) {
+        let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.ended = true;
+        let session = open.session.upgrade();
+        drop(open);
         if let Some(session) = session {
             session.end(End::Closed);
         }
@@ -144,10 +155,6 @@ impl Writer {
     /// Requests that wait now.
     pub(crate) fn waiting(&self) -> usize {
         self.0.queue.len()
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.0.queue.is_closed()
     }
 
     fn start(&self, start: Start) -> Result<()> {
@@ -261,7 +268,13 @@ impl Shared {
     }
 
     fn open_session(&self, session: &Arc<Session>) {
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(session);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.session = Arc::downgrade(session);
+        let ended = open.ended;
+        drop(open);
+        if ended {
+            session.end(End::Closed);
+        }
     }
 
     /// What matters of a request for the choice of a group.

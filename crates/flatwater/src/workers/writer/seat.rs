@@ -16,6 +16,7 @@ use crate::connection::schema::SchemaFacts;
 use crate::types::error::Result;
 use crate::types::options::Options;
 use crate::types::request::{DeadlineOnly, Ticket};
+use crate::types::time::later;
 use crate::waiting::busy::LockWait;
 
 pub(crate) struct Seat {
@@ -51,7 +52,7 @@ impl Seat {
     /// The connection, opened again if it had to be given up, and the facts of its schema.
     pub(super) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
         if self.connection.is_none() {
-            self.lock_wait.until(Instant::now() + self.options.lock_wait);
+            self.lock_wait.until(later(Instant::now(), self.options.lock_wait));
             let mut connection = Connection::open(&self.options, Role::Writer, self.busy())?;
             self.facts = SchemaFacts::read(&mut connection)?;
             self.connection = Some(connection);
@@ -73,7 +74,7 @@ impl Seat {
 
     /// Locks are waited for until the lock wait of a request that began to wait at `since` ends, or its deadline.
     pub(super) fn wait_for_locks(&self, since: Instant, deadline: Option<Instant>) {
-        let end = since + self.options.lock_wait;
+        let end = later(since, self.options.lock_wait);
         self.lock_wait.until(deadline.map_or(end, |deadline| end.min(deadline)));
     }
 

@@ -15,7 +15,7 @@ use crate::connection::words::has_hostile_conflict_clause;
 use crate::types::error::{Error, Result};
 use crate::types::request::Ticket;
 use crate::workers::request::{Answer, Outbox, Request, Work};
-use crate::workers::session::{Claim, End, Message, Session};
+use crate::workers::session::{Claim, End, Message, Savepoints, Session};
 
 /// Begins the transaction that `request` asks for, and serves it to its end.
 pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: &mut Outbox) {
@@ -45,23 +45,25 @@ fn begin(seat: &mut Seat, ticket: &Ticket) -> Result<()> {
 }
 
 fn run(seat: &mut Seat, shared: &Shared, session: &Session, outbox: &mut Outbox) -> End {
+    let mut open = Savepoints::new();
     loop {
-        let request = match session.next() {
+        let (request, place) = match session.next() {
             Message::End(end) => return end,
-            Message::Undo => {
-                if undo(seat).is_err() {
+            Message::Undo(mut place) => {
+                let innermost = place.pop();
+                if innermost.is_some_and(|number| open.contains(&number)) && unwind(seat, &mut open, &place).is_err() {
                     return End::Lost(Error::misuse("a savepoint could not be undone"));
                 }
                 continue;
             }
-            Message::Request(request) => *request,
+            Message::Request(request, place) => (*request, place),
         };
         if !request.ticket.start() {
             shared.recorder.abandoned();
             continue;
         }
         let is_end = matches!(request.work, Work::Commit | Work::Rollback);
-        let result = step(seat, shared, &request);
+        let result = unwind(seat, &mut open, &place).and_then(|()| step(seat, shared, &request, &mut open));
         let lost = seat.is_autocommit().then(|| {
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
         });
@@ -75,7 +77,20 @@ fn run(seat: &mut Seat, shared: &Shared, session: &Session, outbox: &mut Outbox)
     }
 }
 
-fn step(seat: &mut Seat, shared: &Shared, request: &Request) -> Result<Answer> {
+/// Undoes the savepoints inside `place`: their handles are gone without having kept them (dropped, forgotten, or their
+/// `commit` was given up), or `place` could not be used. Refuses a place that is over.
+fn unwind(seat: &mut Seat, open: &mut Savepoints, place: &Savepoints) -> Result<()> {
+    if !open.starts_with(place) {
+        return Err(Error::misuse("the nested transaction is finished").hint("begin another one"));
+    }
+    while open.len() > place.len() {
+        undo(seat)?;
+        open.pop();
+    }
+    Ok(())
+}
+
+fn step(seat: &mut Seat, shared: &Shared, request: &Request, open: &mut Savepoints) -> Result<Answer> {
     let done = |()| Answer::Done;
     match &request.work {
         Work::Commit => commit(seat, &shared.recorder).map(done),
@@ -83,21 +98,31 @@ fn step(seat: &mut Seat, shared: &Shared, request: &Request) -> Result<Answer> {
             seat.rollback();
             Ok(Answer::Done)
         }
-        Work::Savepoint => {
+        Work::Savepoint(number) => {
             let connection = seat.connection()?;
-            Ok(connection.control.savepoint(&mut connection.sqlite).map(done)?)
+            connection.control.savepoint(&mut connection.sqlite)?;
+            open.push(*number);
+            Ok(Answer::Done)
         }
         Work::Release => {
             let connection = seat.connection()?;
-            Ok(connection.control.release(&mut connection.sqlite).map(done)?)
+            connection.control.release(&mut connection.sqlite)?;
+            open.pop();
+            Ok(Answer::Done)
         }
-        Work::Undo => undo(seat).map(done),
+        Work::Undo => {
+            undo(seat)?;
+            open.pop();
+            Ok(Answer::Done)
+        }
         work => statement(seat, work, &request.ticket),
     }
 }
 
 /// Runs the statements of one request inside a savepoint, since SQLite by itself does not undo every failed statement.
 fn statement(seat: &mut Seat, work: &Work, ticket: &Ticket) -> Result<Answer> {
+    // An attached file may be locked by somebody else.
+    seat.wait_for_locks(Instant::now(), ticket.deadline);
     let connection = seat.connection()?;
     connection.control.savepoint(&mut connection.sqlite)?;
     seat.arm(ticket);
