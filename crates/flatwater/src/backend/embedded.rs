@@ -54,7 +54,7 @@ impl Engine {
     /// Opens the database. Blocks.
     pub(crate) fn open(options: Options) -> Result<Arc<Self>> {
         options.check()?;
-        let options = Arc::new(options);
+        let options = Arc::new(options.anchored()?);
         let catalogue = Arc::new(Catalogue::new());
         let recorder = Arc::new(Recorder::new());
         let writer = (!options.read_only)
@@ -173,15 +173,16 @@ impl Engine {
         match &self.writer {
             Some(writer) => {
                 let open = writer.clone();
-                let alarm = timer::at(deadline, move || open.end_transactions());
-                if alarm.is_err() {
-                    writer.end_transactions();
-                }
+                let alarm = timer::at(deadline, move || open.close_now());
+                let has_alarm = alarm.is_ok();
                 let before = Box::new(move || {
                     drop(alarm);
                     close_readers();
                 });
                 writer.close(before, Box::new(move || last.closed()));
+                if !has_alarm {
+                    writer.close_now();
+                }
             }
             None => {
                 let close = move || {

@@ -20,6 +20,8 @@ use crate::types::time::later;
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
+    /// The first connection of all, which may create the file.
+    Creator,
     Writer,
     Reader,
 }
@@ -30,6 +32,8 @@ pub(crate) struct Connection {
     pub(crate) statements: Statements,
     pub(crate) control: Control,
     cookie: StatementId,
+    /// Reads the schema; stepping it loads a newer one.
+    schema: StatementId,
     foreign_keys: bool,
     /// `PRAGMA wal_autocheckpoint` as it was set at open; a closure may have changed it.
     autocheckpoint: i64,
@@ -38,11 +42,11 @@ pub(crate) struct Connection {
 impl Connection {
     /// Opens one. Blocks on the file system and, as `busy` says, on locks.
     pub(crate) fn open(options: &Options, role: Role, busy: Busy) -> Result<Self> {
-        check_path(options)?;
+        check_path(options, role)?;
         let mut sqlite =
             Sqlite::open(&options.path, flags(options, role)).map_err(|e| cannot_open(e.into(), options))?;
         sqlite.set_busy(Some(busy));
-        if role == Role::Writer && sqlite.is_read_only() {
+        if role != Role::Reader && sqlite.is_read_only() {
             return Err(Error::new(Kind::Open, format!("{} cannot be written", options.path.display()))
                 .hint("check the permissions of the file, or open it with `Options::read_only`")
                 .in_operation("open"));
@@ -54,8 +58,12 @@ impl Connection {
 
     fn from_sqlite(mut sqlite: Sqlite, options: &Options) -> Result<Self> {
         let control = Control::prepare(&mut sqlite)?;
-        let cookie = sqlite.prepare("PRAGMA main.schema_version")?.map(|prepared| prepared.id);
-        let cookie = cookie.ok_or_else(|| Error::new(Kind::Open, "PRAGMA schema_version cannot be prepared"))?;
+        let mut prepare = |sql| -> Result<StatementId> {
+            let prepared = sqlite.prepare(sql)?.map(|prepared| prepared.id);
+            prepared.ok_or_else(|| Error::new(Kind::Open, "a statement of our own cannot be prepared"))
+        };
+        let cookie = prepare("PRAGMA main.schema_version")?;
+        let schema = prepare("SELECT 0 FROM main.sqlite_schema LIMIT 0")?;
         sqlite.set_judge(judge::trusted);
         let autocheckpoint = autocheckpoint(&sqlite)?;
         Ok(Self {
@@ -63,9 +71,16 @@ impl Connection {
             statements: Statements::new(options.statement_cache),
             control,
             cookie,
+            schema,
             foreign_keys: options.foreign_keys,
             autocheckpoint,
         })
+    }
+
+    /// Makes the connection know the newest schema. A text that names what it does not know is prepared without a look.
+    pub(crate) fn load_schema(&mut self) -> Result<()> {
+        let nothing = flatwater_sqlite::Bindings::Positional(&[]);
+        Ok(self.sqlite.run(self.schema, nothing, &mut flatwater_sqlite::Discard)?)
     }
 
     /// The schema cookie, in the transaction that is open or in one of its own.
@@ -97,6 +112,7 @@ impl Connection {
     /// Makes a connection usable again that cannot be replaced.
     pub(crate) fn repair(&mut self) -> Result<()> {
         self.sqlite.repair()?;
+        self.sqlite.execute_batch("PRAGMA query_only = OFF")?;
         self.statements.clear(&mut self.sqlite);
         let fkey = DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY;
         self.sqlite.rusqlite().set_db_config(fkey, self.foreign_keys)?;
@@ -132,13 +148,13 @@ fn autocheckpoint(sqlite: &Sqlite) -> Result<i64> {
 fn flags(options: &Options, role: Role) -> OpenFlags {
     match role {
         Role::Reader => OpenFlags::SQLITE_OPEN_READ_ONLY,
-        Role::Writer if options.create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
-        Role::Writer => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        Role::Creator if options.create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+        Role::Creator | Role::Writer => OpenFlags::SQLITE_OPEN_READ_WRITE,
     }
 }
 
 /// Refuses paths for which SQLite has no good sentence.
-fn check_path(options: &Options) -> Result<()> {
+fn check_path(options: &Options, role: Role) -> Result<()> {
     let path: &Path = &options.path;
     let refuse =
         |sentence: String, hint: &'static str| Err(Error::new(Kind::Open, sentence).hint(hint).in_operation("open"));
@@ -152,7 +168,7 @@ fn check_path(options: &Options) -> Result<()> {
         return refuse(format!("{} is a directory", path.display()), "name a file in it");
     }
     if !path.exists() {
-        if options.read_only || !options.create {
+        if role != Role::Creator || !options.create {
             return refuse(
                 format!("{} does not exist", path.display()),
                 "open it without `read_only` and with `create`",
@@ -170,7 +186,7 @@ fn check_path(options: &Options) -> Result<()> {
 /// The first reads of the file. A writer switches it to WAL, which lasts, unless it is so already.
 fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<()> {
     let mode = sqlite.read_journal_mode()?;
-    if role == Role::Writer && !options.is_memory() && !mode.eq_ignore_ascii_case("wal") {
+    if role != Role::Reader && !options.is_memory() && !mode.eq_ignore_ascii_case("wal") {
         switch_to_wal(sqlite, options)?;
     }
     // Reads the schema: an unreadable file fails here and not in the first call.
@@ -207,10 +223,10 @@ fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> 
         Durability::Full => "FULL",
     };
     let cache_bytes = match role {
-        Role::Writer => options.writer_cache_bytes,
+        Role::Creator | Role::Writer => options.writer_cache_bytes,
         Role::Reader => options.reader_cache_bytes,
     };
-    let spill = if role == Role::Writer { "PRAGMA cache_spill = OFF;" } else { "" };
+    let spill = if role != Role::Reader { "PRAGMA cache_spill = OFF;" } else { "" };
     sqlite.execute_batch(&format!(
         "PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = {}; PRAGMA temp_store = MEMORY;
          PRAGMA mmap_size = {}; PRAGMA cache_size = -{}; {spill}",

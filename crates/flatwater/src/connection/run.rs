@@ -14,6 +14,7 @@ use super::class::{Class, Schema, classify, names_other_tables};
 use super::judge;
 use super::open::Connection;
 use super::statements::Ready;
+use super::words::is_pragma;
 use crate::types::error::{Error, Result};
 use crate::types::executed::Executed;
 use crate::types::params::Params;
@@ -22,7 +23,10 @@ use crate::types::row::Names;
 impl Connection {
     /// The statement of `text`, prepared now if it is not yet. A text of several statements is refused.
     pub(crate) fn ready(&mut self, text: &Arc<Text>, judge: Judge, schema: &impl Schema) -> Result<Ready> {
-        if let Some(ready) = self.statements.find(&mut self.sqlite, text) {
+        let is_pragma = is_pragma(&text.sql);
+        if is_pragma {
+            self.load_schema()?;
+        } else if let Some(ready) = self.statements.find(&mut self.sqlite, text) {
             return Ok(ready);
         }
         let (ready, length) = self
@@ -34,7 +38,7 @@ impl Connection {
                 .hint("use `execute_script`, or `batch` if they have parameters")
                 .with_sql(&text.sql));
         }
-        if text.is_kept() {
+        if text.is_kept() && !is_pragma {
             self.statements.keep(&mut self.sqlite, ready.clone());
         }
         Ok(ready)
@@ -42,7 +46,7 @@ impl Connection {
 
     /// Gives back what `ready` gave out: ends a statement that is not kept.
     pub(crate) fn done_with(&mut self, ready: &Ready) {
-        if !ready.text.is_kept() {
+        if !ready.text.is_kept() || is_pragma(&ready.text.sql) {
             self.sqlite.finalize(ready.id);
         }
     }

@@ -33,6 +33,11 @@ pub(crate) fn looks_like_a_write(sql: &str) -> bool {
     }
 }
 
+/// Whether the text is a PRAGMA. Its answer is compiled into the statement, from the schema as it was known then.
+pub(crate) fn is_pragma(sql: &str) -> bool {
+    words(sql).next().is_some_and(|word| word.eq_ignore_ascii_case("PRAGMA"))
+}
+
 /// Words and single other characters, without white space, comments, strings and quoted names.
 fn words(sql: &str) -> impl Iterator<Item = &str> {
     let mut rest = sql;

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::error::{Error, Result};
+use super::error::{Error, Kind, Result};
 
 /// What an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -184,7 +184,8 @@ impl Options {
     }
 
     /// Attaches another database file under `name`, on every connection. It is opened as the main file is, but its
-    /// journal mode is left as it is. Writes to it are never grouped.
+    /// journal mode is left as it is. Writes to it are never grouped. A transaction, also that of a `batch` or
+    /// `execute_many`, takes the write lock of every attached file, needed or not: that is what BEGIN IMMEDIATE does.
     pub fn attach(mut self, name: impl Into<String>, path: impl AsRef<Path>) -> Self {
         self.attach.push((name.into(), path.as_ref().to_owned()));
         self
@@ -194,13 +195,30 @@ impl Options {
         self.path.as_os_str() == MEMORY
     }
 
+    /// With absolute paths: connections are opened later too, when the current directory may be another one.
+    pub(crate) fn anchored(mut self) -> Result<Self> {
+        let anchor = |path: &mut PathBuf| -> Result<()> {
+            if path.as_os_str() != MEMORY {
+                *path = std::path::absolute(&*path).map_err(|error| {
+                    Error::new(Kind::Open, format!("{} cannot be made absolute: {error}", path.display()))
+                        .in_operation("open")
+                })?;
+            }
+            Ok(())
+        };
+        anchor(&mut self.path)?;
+        self.attach.iter_mut().try_for_each(|(_, path)| anchor(path))?;
+        Ok(self)
+    }
+
     /// Refuses what cannot work, before anything is opened.
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |sentence: String| Err(Error::misuse(sentence).in_operation("open"));
         if self.path.as_os_str().is_empty() {
             return refuse("the path is empty; use \":memory:\" for a database in memory".into());
         }
-        if self.path.as_os_str().as_encoded_bytes().starts_with(b"file:") {
+        let is_uri = |path: &Path| path.as_os_str().as_encoded_bytes().starts_with(b"file:");
+        if is_uri(&self.path) || self.attach.iter().any(|(_, path)| is_uri(path)) {
             return refuse("a `file:` URI is not accepted; give the path of the file".into());
         }
         if self.is_memory() && self.read_only {
@@ -240,6 +258,9 @@ impl Options {
             }
             if self.attach[..at].iter().any(|(earlier, _)| earlier.eq_ignore_ascii_case(name)) {
                 return refuse(format!("two databases are attached as {name:?}"));
+            }
+            if path.as_os_str().is_empty() || (path.as_os_str() == MEMORY && !self.is_memory()) {
+                return refuse(format!("{name:?} needs a file: each connection would have its own, empty database"));
             }
             if *path == self.path && !self.is_memory() {
                 return refuse(format!("{name:?} is the database itself; it would deadlock with its own writer"));
@@ -292,5 +313,7 @@ mod tests {
         assert!(refused(Options::new("a").attach("Main", "b")).contains("SQLite's own"));
         assert!(refused(Options::new("a").attach("b", "b").attach("B", "c")).contains("two databases"));
         assert!(refused(Options::new("a").attach("b", "a")).contains("itself"));
+        assert!(refused(Options::new("a").attach("b", ":memory:")).contains("needs a file"));
+        assert!(refused(Options::new("a").attach("b", "file:b")).contains("URI"));
     }
 }

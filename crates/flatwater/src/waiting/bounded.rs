@@ -18,6 +18,8 @@ pub(crate) struct Bounded<T> {
     promised: usize,
     /// In ascending order of their numbers. A caller that left keeps its entry, without a waker, until its turn.
     line: VecDeque<(u64, Option<Waker>)>,
+    /// Entries of the line that still have a waker.
+    in_line: usize,
     next_number: u64,
     /// Numbers below this have been promised a place.
     admitted: u64,
@@ -25,7 +27,15 @@ pub(crate) struct Bounded<T> {
 
 impl<T> Bounded<T> {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { items: VecDeque::new(), limit, promised: 0, line: VecDeque::new(), next_number: 0, admitted: 0 }
+        Self {
+            items: VecDeque::new(),
+            limit,
+            promised: 0,
+            line: VecDeque::new(),
+            in_line: 0,
+            next_number: 0,
+            admitted: 0,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -47,6 +57,7 @@ impl<T> Bounded<T> {
             None => {
                 *place = Some(self.next_number);
                 self.line.push_back((self.next_number, Some(waker.clone())));
+                self.in_line += 1;
                 self.next_number += 1;
                 false
             }
@@ -71,10 +82,15 @@ impl<T> Bounded<T> {
             self.promised -= 1;
             return self.promise_next();
         }
-        if let Some(entry) = self.entry(number) {
-            *entry = None;
+        if self.entry(number).is_some_and(|entry| entry.take().is_some()) {
+            self.in_line -= 1;
         }
         None
+    }
+
+    /// Whether a caller stands in the line, or was promised a place it has not filled.
+    pub(crate) fn has_line(&self) -> bool {
+        self.in_line + self.promised > 0
     }
 
     fn entry(&mut self, number: u64) -> Option<&mut Option<Waker>> {
@@ -102,6 +118,7 @@ impl<T> Bounded<T> {
             let (number, waker) = self.line.pop_front()?;
             self.admitted = number + 1;
             if waker.is_some() {
+                self.in_line -= 1;
                 self.promised += 1;
                 return waker;
             }
@@ -111,6 +128,7 @@ impl<T> Bounded<T> {
 
     /// Everybody in the line, to be told that the queue is closed.
     pub(crate) fn dismiss(&mut self) -> Vec<Waker> {
+        self.in_line = 0;
         self.line.iter_mut().filter_map(|(_, waker)| waker.take()).collect()
     }
 }
@@ -200,6 +218,8 @@ mod tests {
                 }
                 prop_assert!(queue.len() + queue.promised <= limit);
                 prop_assert!(queue.promised <= callers.len());
+                prop_assert_eq!(queue.has_line(), !callers.is_empty());
+                prop_assert_eq!(queue.in_line, queue.line.iter().filter(|(_, waker)| waker.is_some()).count());
             }
             // Everybody who still waits gets a place once the queue is emptied, first come first served.
             for (id, mut place) in callers {

@@ -35,6 +35,10 @@ struct State<T, C> {
     token: Option<C>,
     worker: Worker,
     closed: bool,
+    /// The last request of a closed queue, until everybody who stood in the line before it has pushed.
+    last: Option<T>,
+    /// The line waits no longer.
+    dismissed: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,7 +63,14 @@ pub(crate) enum Start {
 
 impl<T, C> Queue<T, C> {
     pub(crate) fn new(limit: usize, token: C) -> Self {
-        let state = State { waiting: Bounded::new(limit), token: Some(token), worker: Worker::Absent, closed: false };
+        let state = State {
+            waiting: Bounded::new(limit),
+            token: Some(token),
+            worker: Worker::Absent,
+            closed: false,
+            last: None,
+            dismissed: false,
+        };
         Self { state: Mutex::new(state), work: Condvar::new() }
     }
 
@@ -71,7 +82,7 @@ impl<T, C> Queue<T, C> {
         context: &Context<'_>,
     ) -> Poll<Result<Start, Closed>> {
         let mut state = lock(&self.state);
-        if state.closed {
+        if state.closed && (place.is_none() || state.dismissed) {
             let wake = state.waiting.leave(place);
             drop(state);
             wake_callers(wake);
@@ -83,32 +94,48 @@ impl<T, C> Queue<T, C> {
         if let Some(item) = item.take() {
             state.waiting.push(item);
         }
+        state.push_last();
         let start = state.rouse();
         drop(state);
         Poll::Ready(Ok(self.notify(start)))
     }
 
     /// The caller behind `place` is gone.
-    pub(crate) fn leave(&self, place: &mut Place) {
-        if place.is_some() {
-            let wake = lock(&self.state).waiting.leave(place);
-            wake_callers(wake);
+    pub(crate) fn leave(&self, place: &mut Place) -> Start {
+        if place.is_none() {
+            return Start::No;
         }
+        let mut state = lock(&self.state);
+        let wake = state.waiting.leave(place);
+        let start = if state.push_last() { state.rouse() } else { Rouse::Nobody };
+        drop(state);
+        wake_callers(wake);
+        self.notify(start)
     }
 
-    /// Pushes `last` beyond the limit and takes no more after it. Only the first call does anything.
+    /// Takes no more, except from those who stand in the line already; `last` comes after them. Only the first call does
+    /// anything.
     pub(crate) fn close(&self, last: T) -> Result<Start, Closed> {
         let mut state = lock(&self.state);
         if state.closed {
             return Err(Closed);
         }
         state.closed = true;
-        state.waiting.push(last);
+        state.last = Some(last);
+        let start = if state.push_last() { state.rouse() } else { Rouse::Nobody };
+        drop(state);
+        Ok(self.notify(start))
+    }
+
+    /// A closed queue waits for its line no longer.
+    pub(crate) fn dismiss(&self) -> Start {
+        let mut state = lock(&self.state);
+        state.dismissed = true;
         let line = state.waiting.dismiss();
-        let start = state.rouse();
+        let start = if state.push_last() { state.rouse() } else { Rouse::Nobody };
         drop(state);
         wake_callers(line);
-        Ok(self.notify(start))
+        self.notify(start)
     }
 
     /// Lends the token to a caller's thread, if it is free and nobody waits.
@@ -223,6 +250,17 @@ enum Rouse {
 }
 
 impl<T, C> State<T, C> {
+    /// Pushes the last request, if it is there and nobody comes before it.
+    fn push_last(&mut self) -> bool {
+        if self.waiting.has_line() && !self.dismissed {
+            return false;
+        }
+        let last = self.last.take();
+        let pushes = last.is_some();
+        last.into_iter().for_each(|last| self.waiting.push(last));
+        pushes
+    }
+
     /// Called when there is work: who has to be told of it, if the token is free for the writer to take.
     fn rouse(&mut self) -> Rouse {
         if self.token.is_none() {
@@ -287,11 +325,34 @@ mod tests {
         assert!(queue.poll_push(&mut place, &mut item, &context).is_pending());
         assert!(queue.close(9).is_ok());
         assert_eq!(queue.close(9), Err(Closed));
-        assert_eq!(queue.poll_push(&mut place, &mut item, &context), Poll::Ready(Err(Closed)));
-        assert_eq!(item, Some(2), "a refused item stays with its caller");
+        let mut late = Some(3);
+        assert_eq!(queue.poll_push(&mut None, &mut late, &context), Poll::Ready(Err(Closed)));
+        assert_eq!(late, Some(3), "a refused item stays with its caller");
         let mut taken = Vec::new();
         queue.take_while(&mut taken, |_| true);
+        assert_eq!(taken, [1], "the last one waits for the line");
+        assert!(queue.poll_push(&mut place, &mut item, &context).is_ready());
+        queue.take_while(&mut taken, |_| true);
+        assert_eq!(taken, [1, 2, 9]);
+    }
+
+    #[test]
+    fn a_closed_queue_waits_for_its_line_until_it_is_dismissed() {
+        let queue = Queue::new(1, ());
+        let _ = push(&queue, 1);
+        let context = Context::from_waker(Waker::noop());
+        let (mut gone, mut forgotten) = (None, None);
+        assert!(queue.poll_push(&mut gone, &mut Some(2), &context).is_pending());
+        assert!(queue.poll_push(&mut forgotten, &mut Some(3), &context).is_pending());
+        assert!(queue.close(9).is_ok());
+        let _ = queue.leave(&mut gone);
+        let mut taken = Vec::new();
+        queue.take_while(&mut taken, |_| true);
+        assert_eq!(taken, [1]);
+        let _ = queue.dismiss();
+        queue.take_while(&mut taken, |_| true);
         assert_eq!(taken, [1, 9]);
+        assert_eq!(queue.poll_push(&mut forgotten, &mut Some(3), &context), Poll::Ready(Err(Closed)));
     }
 
     #[test]

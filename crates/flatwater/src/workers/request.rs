@@ -4,6 +4,7 @@
 //! future, a queue, or the worker that runs it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Instant;
 
@@ -146,6 +147,22 @@ impl Answer {
     }
 }
 
+/// Counts a write that is on its way, from its first push until it is answered or dropped.
+pub(crate) struct OnItsWay(Arc<AtomicU64>);
+
+impl OnItsWay {
+    pub(crate) fn new(count: &Arc<AtomicU64>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count.clone())
+    }
+}
+
+impl Drop for OnItsWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 pub(crate) struct Request {
     pub(crate) ticket: Arc<Ticket>,
     pub(crate) work: Work,
@@ -154,11 +171,13 @@ pub(crate) struct Request {
     pub(crate) lock_since: Option<Instant>,
     /// Its group was lost: it must not be a member again.
     pub(crate) must_be_alone: bool,
+    /// Set by the writer when the request comes to it.
+    pub(crate) on_its_way: Option<OnItsWay>,
 }
 
 impl Request {
     pub(crate) fn new(ticket: Arc<Ticket>, work: Work, promise: Promise<Result<Answer>>) -> Self {
-        Self { ticket, work, promise, lock_since: None, must_be_alone: false }
+        Self { ticket, work, promise, lock_since: None, must_be_alone: false, on_its_way: None }
     }
 }
 

@@ -150,7 +150,7 @@ impl Session {
     /// For the writer's thread: the transaction is over. Answers the requests that will not be served.
     pub(crate) fn close(&self, end: End) -> Vec<Request> {
         let mut inbox = self.lock();
-        inbox.end = Some(end);
+        inbox.end.get_or_insert(end);
         let alarm = inbox.alarm.take();
         let messages = std::mem::take(&mut inbox.messages);
         drop(inbox);
@@ -167,11 +167,19 @@ impl Session {
     /// On the timer's thread: ends the transaction if it has been idle for its limit, or looks again when it could be.
     fn look(self: &Arc<Self>) {
         let now = Instant::now();
-        let idle_since = self.lock().idle_since;
-        match idle_since.map(|since| later(since, self.idle_limit)) {
-            Some(end) if end <= now => self.end(End::Idle(self.idle_limit)),
-            Some(end) => watch(self, end),
-            None => watch(self, later(now, self.idle_limit)),
+        let mut inbox = self.lock();
+        match inbox.idle_since.map(|since| later(since, self.idle_limit)) {
+            Some(end) if end <= now => {
+                // Under the same lock: a request that comes now comes too late, and is told so.
+                inbox.messages.push_back(Message::End(End::Idle(self.idle_limit)));
+                inbox.end.get_or_insert(End::Idle(self.idle_limit));
+                drop(inbox);
+                self.arrived.notify_one();
+            }
+            end => {
+                drop(inbox);
+                watch(self, end.unwrap_or_else(|| later(now, self.idle_limit)));
+            }
         }
     }
 }

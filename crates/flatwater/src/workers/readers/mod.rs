@@ -36,7 +36,7 @@ struct Shared {
     options: Arc<Options>,
     recorder: Arc<Recorder>,
     state: Mutex<State>,
-    /// Signalled when a connection was closed for good.
+    /// Signalled when a close may go on: a connection came back, or a caller left the line.
     closed: Condvar,
 }
 
@@ -52,6 +52,8 @@ struct State {
     /// The requests that are running.
     running: Vec<Arc<Ticket>>,
     closed: bool,
+    /// A closed pool waits no longer for those who wait for a place.
+    dismissed: bool,
 }
 
 impl Readers {
@@ -64,6 +66,7 @@ impl Readers {
             threads: 0,
             running: Vec::new(),
             closed: false,
+            dismissed: false,
         };
         Self(Arc::new(Shared { options, recorder, state: Mutex::new(state), closed: Condvar::new() }))
     }
@@ -85,7 +88,7 @@ impl Readers {
         context: &Context<'_>,
     ) -> Poll<Result<()>> {
         let mut state = self.0.lock();
-        if state.closed {
+        if state.closed && (place.is_none() || state.dismissed) {
             let wake = state.waiting.leave(place);
             drop(state);
             wake_callers(wake);
@@ -106,6 +109,7 @@ impl Readers {
         if place.is_some() {
             let wake = self.0.lock().waiting.leave(place);
             wake_callers(wake);
+            self.0.closed.notify_all();
         }
     }
 
@@ -135,10 +139,8 @@ impl Readers {
     pub(crate) fn close(&self, deadline: Instant) {
         let mut state = self.0.lock();
         state.closed = true;
-        let line = state.waiting.dismiss();
         let asleep = std::mem::take(&mut state.asleep);
         drop(state);
-        wake_callers(line);
         asleep.into_iter().for_each(|thread| thread.unpark());
         let mut state = self.0.lock();
         loop {
@@ -150,12 +152,18 @@ impl Readers {
                 state = self.0.lock();
                 continue;
             }
-            if state.waiting.is_empty() && state.connections == 0 {
+            let has_line = state.waiting.has_line() && !state.dismissed;
+            if state.waiting.is_empty() && state.connections == 0 && !has_line {
                 return;
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 state.running.iter().for_each(|ticket| ticket.cancel());
+                state.dismissed = true;
+                let line = state.waiting.dismiss();
+                drop(state);
+                wake_callers(line);
+                state = self.0.lock();
             }
             let left = left.max(Duration::from_millis(10));
             state = self.0.closed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;

@@ -108,15 +108,14 @@ fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure) -> Result
 fn read_with(seat: &mut Seat, shared: &Shared, closure: ReadClosure) -> Result<()> {
     let busy = seat.busy();
     let connection = seat.connection()?;
-    connection.sqlite.execute_batch("PRAGMA query_only = ON; BEGIN")?;
+    connection.sqlite.execute_batch("BEGIN; PRAGMA query_only = ON")?;
     connection.sqlite.set_judge(judge::read_closure);
     let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| closure(connection.sqlite.rusqlite()))));
-    let mut trusted = connection.restore_handlers(busy);
+    let trusted = connection.restore_handlers(busy);
     seat.rollback();
     let connection = seat.connection()?;
-    connection.sqlite.execute_batch("PRAGMA query_only = OFF")?;
-    trusted = trusted && connection.is_idle();
-    if !trusted {
+    let writes_again = connection.sqlite.execute_batch("PRAGMA query_only = OFF").is_ok();
+    if !(trusted && writes_again && connection.is_idle()) {
         seat.replace();
         shared.recorder.replaced_connection();
     }

@@ -109,7 +109,8 @@ fn finish(
         }
         Err(error) if error.kind() == Kind::CommitUnknown => {
             for member in members.drain(..) {
-                shared.answer(outbox, member, Err(error.clone()));
+                let error = member.work.explain(error.clone());
+                shared.answer(outbox, member, Err(error));
             }
         }
         Err(_) => members.iter_mut().for_each(|member| {
@@ -146,7 +147,7 @@ fn could_not_begin(shared: &Shared, members: &mut Vec<Request>, outbox: &mut Out
         lock_end.is_none_or(|end| end <= now) || member.ticket.is_past_deadline()
     });
     for member in over {
-        let error = error.clone().timed(&member.ticket);
+        let error = member.work.explain(error.clone().timed(&member.ticket));
         shared.answer(outbox, member, Err(error));
     }
     *members = rest;

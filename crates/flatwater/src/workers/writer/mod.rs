@@ -32,7 +32,7 @@ use crate::waiting::bounded::Place;
 use crate::waiting::patience::Patience;
 use crate::waiting::queue::{Closed, Queue, Start};
 use crate::waiting::reply::reply;
-use crate::workers::request::{Answer, Outbox, Request, Work};
+use crate::workers::request::{Answer, OnItsWay, Outbox, Request, Work};
 use crate::workers::session::{End, Session};
 
 /// The thread ends after this long without a request.
@@ -51,9 +51,8 @@ pub(super) struct Shared {
     catalogue: Arc<Catalogue>,
     recorder: Arc<Recorder>,
     queue: Queue<Request, Box<Seat>>,
-    /// Requests pushed, and requests answered or dropped: equal when no write is on its way.
-    pushed: AtomicU64,
-    settled: AtomicU64,
+    /// Requests that are not answered yet.
+    on_their_way: Arc<AtomicU64>,
     /// The open transaction, for ending it from outside.
     open: Mutex<OpenTransaction>,
 }
@@ -74,8 +73,7 @@ impl Writer {
             options,
             catalogue,
             recorder,
-            pushed: AtomicU64::new(0),
-            settled: AtomicU64::new(0),
+            on_their_way: Arc::default(),
             open: Mutex::new(OpenTransaction::default()),
         })))
     }
@@ -87,13 +85,10 @@ impl Writer {
         request: &mut Option<Request>,
         context: &Context<'_>,
     ) -> Poll<Result<()>> {
-        // Counted before it can be answered.
-        self.0.pushed.fetch_add(1, Ordering::SeqCst);
-        let pushed = self.0.queue.poll_push(place, request, context);
-        if !matches!(pushed, Poll::Ready(Ok(_))) {
-            self.0.settled.fetch_add(1, Ordering::SeqCst);
+        if let Some(request) = request {
+            request.on_its_way.get_or_insert_with(|| OnItsWay::new(&self.0.on_their_way));
         }
-        match pushed {
+        match self.0.queue.poll_push(place, request, context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(Closed)) => Poll::Ready(Err(Error::closed())),
             Poll::Ready(Ok(start)) => Poll::Ready(self.start(start)),
@@ -102,16 +97,18 @@ impl Writer {
 
     /// The caller behind `place` is gone.
     pub(crate) fn leave(&self, place: &mut Place) {
-        self.0.queue.leave(place);
+        let start = self.0.queue.leave(place);
+        // Without a thread a close that was waiting for this caller goes on with the next push.
+        let _ = self.start(start);
     }
 
     /// Runs the request on this thread, which may block, if the token is free and nobody waits. Otherwise it comes back.
-    pub(crate) fn run_here(&self, request: Request) -> Option<Request> {
+    pub(crate) fn run_here(&self, mut request: Request) -> Option<Request> {
         if matches!(request.work, Work::Begin | Work::Close(..)) {
             return Some(request);
         }
         let Some(mut seat) = self.0.queue.borrow_idle() else { return Some(request) };
-        self.0.pushed.fetch_add(1, Ordering::SeqCst);
+        request.on_its_way = Some(OnItsWay::new(&self.0.on_their_way));
         let mut outbox = Outbox::new(self.0.recorder.clone());
         let mut batch = vec![request];
         self.0.guarded_turn(&mut seat, &mut batch, &mut outbox);
@@ -128,16 +125,17 @@ impl Writer {
         // Nobody waits for this answer: `after` tells.
         let (promise, _) = reply();
         let Ok(start) = self.0.queue.close(Request::new(ticket, Work::Close(before, after), promise)) else { return };
-        self.0.pushed.fetch_add(1, Ordering::SeqCst);
         if self.start(start).is_err() {
             // No thread to be had: close on this one rather than not at all.
             self.0.run();
         }
     }
 
-    /// Ends an open transaction as soon as what it was asked before is served, and from now on every one that begins:
-    /// the time a close gives them is over.
-    pub(crate) fn end_transactions(&self) {
+    /// The time that a close gives is over: an open transaction ends as soon as what it was asked before is served, and
+    /// so does every one that begins from now on; callers who still wait for a place are told that it is closed.
+    pub(crate) fn close_now(&self) {
+        let start = self.0.queue.dismiss();
+        let _ = self.start(start);
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.ended = true;
         let session = open.session.upgrade();
@@ -149,7 +147,7 @@ impl Writer {
 
     /// Whether a write is queued or running.
     pub(crate) fn is_active(&self) -> bool {
-        self.0.settled.load(Ordering::SeqCst) != self.0.pushed.load(Ordering::SeqCst)
+        self.0.on_their_way.load(Ordering::SeqCst) != 0
     }
 
     /// Requests that wait now.
@@ -192,7 +190,7 @@ impl Shared {
             let _ = self.queue.give_back(seat);
             outbox.wake();
             free_since = Instant::now();
-            patience.look(|| self.pushed.load(Ordering::Relaxed) != self.settled.load(Ordering::Relaxed));
+            patience.look(|| self.on_their_way.load(Ordering::Relaxed) != 0);
         }
     }
 
@@ -201,7 +199,6 @@ impl Shared {
     fn guarded_turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox) -> bool {
         let turn = catch_unwind(AssertUnwindSafe(|| self.turn(seat, batch, outbox)));
         turn.unwrap_or_else(|_| {
-            self.settled.fetch_add(batch.len() as u64, Ordering::SeqCst);
             batch.clear();
             seat.replace();
             self.recorder.replaced_connection();
@@ -214,7 +211,6 @@ impl Shared {
             let starts = request.ticket.start();
             if !starts {
                 self.recorder.abandoned();
-                self.settled.fetch_add(1, Ordering::SeqCst);
             }
             starts
         });
@@ -233,37 +229,27 @@ impl Shared {
     }
 
     fn single(&self, seat: &mut Seat, request: Request, outbox: &mut Outbox) -> bool {
-        let Request { ticket, work, promise, lock_since, must_be_alone } = request;
-        match work {
-            Work::Begin => {
-                let request = Request { ticket, work, promise, lock_since, must_be_alone };
-                transaction::serve(seat, self, request, outbox);
-            }
-            Work::Close(before, after) => {
-                before();
-                seat.close();
-                self.settled.fetch_add(1, Ordering::SeqCst);
-                after();
-                return true;
-            }
-            work => {
-                let kind = work.kind();
-                let since = lock_since.unwrap_or_else(Instant::now);
-                let result = alone::run_alone(seat, self, work, &ticket, since);
-                self.settled.fetch_add(1, Ordering::SeqCst);
-                outbox.answer(kind, &ticket, promise, result);
-            }
+        if matches!(request.work, Work::Begin) {
+            transaction::serve(seat, self, request, outbox);
+            return false;
         }
+        let Request { ticket, work, promise, lock_since, must_be_alone: _, on_its_way } = request;
+        if let Work::Close(before, after) = work {
+            before();
+            seat.close();
+            after();
+            return true;
+        }
+        let kind = work.kind();
+        let since = lock_since.unwrap_or_else(Instant::now);
+        let result = alone::run_alone(seat, self, work, &ticket, since);
+        drop(on_its_way);
+        outbox.answer(kind, &ticket, promise, result);
         false
     }
 
     fn answer(&self, outbox: &mut Outbox, request: Request, result: Result<Answer>) {
-        self.settled.fetch_add(1, Ordering::SeqCst);
-        self.answer_in_transaction(outbox, request, result);
-    }
-
-    /// Requests of an open transaction do not pass the queue and are not counted with those that do.
-    fn answer_in_transaction(&self, outbox: &mut Outbox, request: Request, result: Result<Answer>) {
+        drop(request.on_its_way);
         outbox.answer(request.work.kind(), &request.ticket, request.promise, result);
     }
 

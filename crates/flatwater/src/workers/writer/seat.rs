@@ -23,6 +23,8 @@ pub(crate) struct Seat {
     options: Arc<Options>,
     /// `None` after a failure, until it is opened again; never for a database in memory.
     connection: Option<Connection>,
+    /// Only the first open may create the file: a later one must find the same.
+    was_open: bool,
     facts: SchemaFacts,
     lock_wait: LockWait,
     /// TEMP objects were made in the transaction that is open.
@@ -39,6 +41,7 @@ impl Seat {
         let mut seat = Self {
             options,
             connection: None,
+            was_open: false,
             facts: SchemaFacts::default(),
             lock_wait: LockWait::default(),
             made_temp: false,
@@ -53,9 +56,11 @@ impl Seat {
     pub(super) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
         if self.connection.is_none() {
             self.lock_wait.until(later(Instant::now(), self.options.lock_wait));
-            let mut connection = Connection::open(&self.options, Role::Writer, self.busy())?;
+            let role = if self.was_open { Role::Writer } else { Role::Creator };
+            let mut connection = Connection::open(&self.options, role, self.busy())?;
             self.facts = SchemaFacts::read(&mut connection)?;
             self.connection = Some(connection);
+            self.was_open = true;
         }
         match &mut self.connection {
             Some(connection) => Ok((connection, &self.facts)),

@@ -5,6 +5,7 @@
 //! is open afterwards and everybody who asked is answered; a failed statement leaves nothing behind, unless its own
 //! conflict clause says FAIL; transaction control runs disarmed. Leaves out: the inbox (`session`).
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::Shared;
@@ -25,6 +26,7 @@ pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: 
     }
     let claim = Claim::new(shared.options.transaction_idle);
     let session = claim.0.clone();
+    let _closed = CloseAtLast(session.clone());
     shared.open_session(&session);
     // If the caller is gone the claim comes back and is dropped at once, which ends the session below.
     shared.answer(outbox, request, Ok(Answer::Transaction(claim)));
@@ -34,7 +36,16 @@ pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: 
     seat.rollback();
     seat.after_transaction(&shared.catalogue);
     for request in session.close(end.clone()) {
-        shared.answer_in_transaction(outbox, request, Err(end.error()));
+        shared.answer(outbox, request, Err(end.error()));
+    }
+}
+
+/// Whatever happens, a session that is not served is closed, so that nobody waits for its answers.
+struct CloseAtLast(Arc<Session>);
+
+impl Drop for CloseAtLast {
+    fn drop(&mut self) {
+        self.0.close(End::Finished);
     }
 }
 
@@ -67,7 +78,7 @@ fn run(seat: &mut Seat, shared: &Shared, session: &Session, outbox: &mut Outbox)
         let lost = seat.is_autocommit().then(|| {
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
         });
-        shared.answer_in_transaction(outbox, request, result);
+        shared.answer(outbox, request, result);
         outbox.wake();
         match lost {
             _ if is_end => return End::Finished,
