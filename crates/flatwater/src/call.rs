@@ -45,8 +45,17 @@ pub struct Call<T> {
 enum Stage {
     Refused(Error),
     New(Work),
-    Pushing { server: Server, request: Option<Request>, place: Place, reply: Reply<Result<Answer>> },
-    Waiting(Reply<Result<Answer>>),
+    Pushing {
+        server: Server,
+        request: Request,
+        reply: Reply<Result<Answer>>,
+    },
+    /// Its request stands in the server's line, or is in, or runs.
+    Waiting {
+        server: Server,
+        place: Place,
+        reply: Reply<Result<Answer>>,
+    },
     Done,
 }
 
@@ -87,8 +96,8 @@ impl<T> Call<T> {
             let server = self.engine().server(&request.work);
             self.refuse_to_wait_for_itself(server)?;
             self.stage = match self.engine().run_here(server, request) {
-                None => Stage::Waiting(reply),
-                request => Stage::Pushing { server, request, place: None, reply },
+                None => Stage::Waiting { server, place: None, reply },
+                Some(request) => Stage::Pushing { server, request, reply },
             };
         }
         block_on(self)
@@ -164,42 +173,31 @@ impl<T> Call<T> {
                             .session
                             .send(request, &inside.savepoints)
                             .map_err(|error| error.in_operation(self.operation))?;
-                        self.stage = Stage::Waiting(reply);
+                        self.stage = Stage::Waiting { server: Server::Writer, place: None, reply };
                     } else {
                         let server = self.engine().server(&request.work);
                         self.refuse_to_wait_for_itself(server)?;
-                        self.stage = Stage::Pushing { server, request: Some(request), place: None, reply };
+                        self.stage = Stage::Pushing { server, request, reply };
                     }
                 }
-                Stage::Pushing { server, mut request, mut place, mut reply } => {
-                    match self.engine().poll_push(server, &mut place, &mut request, context) {
-                        Poll::Ready(pushed) => {
-                            if let Err(error) = pushed {
-                                // It may be in the queue, without a thread to serve it: it must never run.
-                                self.ticket.iter().for_each(|ticket| {
-                                    ticket.give_up();
-                                });
-                                return Poll::Ready(Err(error.in_operation(self.operation)));
-                            }
-                            self.stage = Stage::Waiting(reply);
-                        }
-                        Poll::Pending => {
-                            // Nothing arrives yet; this is where the deadline finds the task to wake. It is asked for
-                            // afterwards, or one that passed in between would wake nobody.
-                            let _ = Pin::new(&mut reply).poll(context);
-                            if self.is_too_late() {
-                                self.engine().leave(server, &mut place);
-                                return Poll::Ready(Err(self.too_late()));
-                            }
-                            self.stage = Stage::Pushing { server, request, place, reply };
-                            return Poll::Pending;
-                        }
+                Stage::Pushing { server, request, reply } => match self.engine().push(server, request) {
+                    Ok(place) => self.stage = Stage::Waiting { server, place, reply },
+                    Err(error) => {
+                        // It may be in the queue, without a thread to serve it: it must never run.
+                        self.ticket.iter().for_each(|ticket| {
+                            ticket.give_up();
+                        });
+                        return Poll::Ready(Err(error.in_operation(self.operation)));
                     }
-                }
-                Stage::Waiting(mut reply) => match Pin::new(&mut reply).poll(context) {
-                    Poll::Pending if self.is_too_late() => return Poll::Ready(Err(self.too_late())),
+                },
+                Stage::Waiting { server, place, mut reply } => match Pin::new(&mut reply).poll(context) {
+                    // Asked for after the reply knows whom to wake, or a deadline in between would wake nobody.
+                    Poll::Pending if self.is_too_late() => {
+                        self.engine().leave(server, place);
+                        return Poll::Ready(Err(self.too_late()));
+                    }
                     Poll::Pending => {
-                        self.stage = Stage::Waiting(reply);
+                        self.stage = Stage::Waiting { server, place, reply };
                         return Poll::Pending;
                     }
                     Poll::Ready(Some(Ok(Answer::ForWriter(work, error)))) => self.ask_the_writer(work, error)?,
@@ -224,7 +222,7 @@ impl<T> Call<T> {
             ticket.put_back();
         }
         let (request, reply) = self.request(work)?;
-        self.stage = Stage::Pushing { server: Server::Writer, request: Some(request), place: None, reply };
+        self.stage = Stage::Pushing { server: Server::Writer, request, reply };
         Ok(())
     }
 
@@ -256,10 +254,8 @@ impl<T> Future for Call<T> {
 
 impl<T> Drop for Call<T> {
     fn drop(&mut self) {
-        if let Stage::Pushing { server, place, .. } = &mut self.stage {
-            let server = *server;
-            let mut place = place.take();
-            self.handle.0.leave(server, &mut place);
+        if let Stage::Waiting { server, place, .. } = self.stage {
+            self.handle.0.leave(server, place);
         }
         if let Some(ticket) = &self.ticket
             && !ticket.give_up()

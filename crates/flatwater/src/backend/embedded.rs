@@ -6,7 +6,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Instant;
 
 use crate::connection::catalogue::{Catalogue, Text};
@@ -78,7 +77,7 @@ impl Engine {
         let reads = match work {
             Work::Query { text, .. } => match text.route() {
                 Some(route) => route == Route::Read,
-                None => !looks_like_a_write(&text.sql),
+                None => self.writer.is_none() || !looks_like_a_write(&text.sql),
             },
             Work::ReadWith(_) => true,
             _ => false,
@@ -86,24 +85,18 @@ impl Engine {
         if reads && self.readers.is_some() { Server::Readers } else { Server::Writer }
     }
 
-    /// Pushes the request as soon as its server has a place.
-    pub(crate) fn poll_push(
-        &self,
-        server: Server,
-        place: &mut Place,
-        request: &mut Option<Request>,
-        context: &Context<'_>,
-    ) -> Poll<Result<()>> {
+    /// Pushes the request to its server.
+    pub(crate) fn push(&self, server: Server, request: Request) -> Result<Place> {
         match (server, &self.writer, &self.readers) {
-            (Server::Readers, _, Some(readers)) => readers.poll_push(place, request, context),
-            (_, Some(writer), _) => writer.poll_push(place, request, context),
-            _ if self.is_closed() => Poll::Ready(Err(Error::closed())),
-            _ => Poll::Ready(Err(self.read_only())),
+            (Server::Readers, _, Some(readers)) => readers.push(request),
+            (_, Some(writer), _) => writer.push(request),
+            _ if self.is_closed() => Err(Error::closed()),
+            _ => Err(self.read_only()),
         }
     }
 
     /// The caller behind `place` is gone.
-    pub(crate) fn leave(&self, server: Server, place: &mut Place) {
+    pub(crate) fn leave(&self, server: Server, place: Place) {
         match (server, &self.writer, &self.readers) {
             (Server::Readers, _, Some(readers)) => readers.leave(place),
             (_, Some(writer), _) => writer.leave(place),
@@ -173,16 +166,15 @@ impl Engine {
         match &self.writer {
             Some(writer) => {
                 let open = writer.clone();
-                let alarm = timer::at(deadline, move || open.close_now());
-                let has_alarm = alarm.is_ok();
+                let alarm = timer::at(deadline, move || open.end_transactions());
+                if alarm.is_err() {
+                    writer.end_transactions();
+                }
                 let before = Box::new(move || {
                     drop(alarm);
                     close_readers();
                 });
                 writer.close(before, Box::new(move || last.closed()));
-                if !has_alarm {
-                    writer.close_now();
-                }
             }
             None => {
                 let close = move || {

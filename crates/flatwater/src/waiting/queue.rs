@@ -4,7 +4,7 @@
 //! moves it out, giving it back moves it in, both under the queue's one lock, so two holders cannot exist. Invariants:
 //! requests leave in the order they came; nobody overtakes them, because the token is lent to a caller's thread only
 //! while the queue is empty; whoever gives the token back while requests wait wakes the writer, or learns that a writer
-//! thread is to be started. No lock is held while a waker runs.
+//! thread is to be started.
 //!
 //! ```text
 //! caller's thread                         writer thread
@@ -16,11 +16,9 @@
 //!
 //! Leaves out: what requests mean, which of them go together, and starting threads.
 
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::bounded::{Bounded, Place};
-use super::reply::wake as wake_callers;
 use super::sync::{Condvar, Mutex, lock};
 
 pub(crate) struct Queue<T, C> {
@@ -35,10 +33,6 @@ struct State<T, C> {
     token: Option<C>,
     worker: Worker,
     closed: bool,
-    /// The last request of a closed queue, until everybody who stood in the line before it has pushed.
-    last: Option<T>,
-    /// The line waits no longer.
-    dismissed: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,79 +57,38 @@ pub(crate) enum Start {
 
 impl<T, C> Queue<T, C> {
     pub(crate) fn new(limit: usize, token: C) -> Self {
-        let state = State {
-            waiting: Bounded::new(limit),
-            token: Some(token),
-            worker: Worker::Absent,
-            closed: false,
-            last: None,
-            dismissed: false,
-        };
+        let state = State { waiting: Bounded::new(limit), token: Some(token), worker: Worker::Absent, closed: false };
         Self { state: Mutex::new(state), work: Condvar::new() }
     }
 
-    /// Pushes `item` as soon as there is a place, in order of arrival. Takes the item out of its option when it does.
-    pub(crate) fn poll_push(
-        &self,
-        place: &mut Place,
-        item: &mut Option<T>,
-        context: &Context<'_>,
-    ) -> Poll<Result<Start, Closed>> {
+    /// Takes the item in, or to the end of the line; answers where it stands there. A closed queue gives it back.
+    pub(crate) fn push(&self, item: T) -> Result<(Place, Start), (Closed, T)> {
         let mut state = lock(&self.state);
-        if state.closed && (place.is_none() || state.dismissed) {
-            let wake = state.waiting.leave(place);
-            drop(state);
-            wake_callers(wake);
-            return Poll::Ready(Err(Closed));
+        if state.closed {
+            return Err((Closed, item));
         }
-        if !state.waiting.admit(place, context.waker()) {
-            return Poll::Pending;
-        }
-        if let Some(item) = item.take() {
-            state.waiting.push(item);
-        }
-        state.push_last();
+        let place = state.waiting.push(item);
         let start = state.rouse();
         drop(state);
-        Poll::Ready(Ok(self.notify(start)))
+        Ok((place, self.notify(start)))
     }
 
-    /// The caller behind `place` is gone.
-    pub(crate) fn leave(&self, place: &mut Place) -> Start {
-        if place.is_none() {
-            return Start::No;
-        }
-        let mut state = lock(&self.state);
-        let wake = state.waiting.leave(place);
-        let start = if state.push_last() { state.rouse() } else { Rouse::Nobody };
-        drop(state);
-        wake_callers(wake);
-        self.notify(start)
+    /// The caller behind `place` is gone: its item comes back if it still stands in the line.
+    pub(crate) fn leave(&self, place: Place) -> Option<T> {
+        place.and_then(|_| lock(&self.state).waiting.leave(place))
     }
 
-    /// Takes no more, except from those who stand in the line already; `last` comes after them. Only the first call does
-    /// anything.
+    /// Takes no more; `last` comes after all that were pushed before. Only the first call does anything.
     pub(crate) fn close(&self, last: T) -> Result<Start, Closed> {
         let mut state = lock(&self.state);
         if state.closed {
             return Err(Closed);
         }
         state.closed = true;
-        state.last = Some(last);
-        let start = if state.push_last() { state.rouse() } else { Rouse::Nobody };
+        state.waiting.admit_all(Some(last));
+        let start = state.rouse();
         drop(state);
         Ok(self.notify(start))
-    }
-
-    /// A closed queue waits for its line no longer.
-    pub(crate) fn dismiss(&self) -> Start {
-        let mut state = lock(&self.state);
-        state.dismissed = true;
-        let line = state.waiting.dismiss();
-        let start = if state.push_last() { state.rouse() } else { Rouse::Nobody };
-        drop(state);
-        wake_callers(line);
-        self.notify(start)
     }
 
     /// Lends the token to a caller's thread, if it is free and nobody waits.
@@ -179,15 +132,10 @@ impl<T, C> Queue<T, C> {
 
     /// For the writer thread, holding the token: takes requests from the front for as long as `take` says so.
     pub(crate) fn take_while(&self, into: &mut Vec<T>, mut take: impl FnMut(&T) -> bool) {
-        let mut wake = Vec::new();
         let mut state = lock(&self.state);
         while state.waiting.front().is_some_and(&mut take) {
-            let Some((item, waker)) = state.waiting.pop() else { break };
-            into.push(item);
-            wake.extend(waker);
+            into.extend(state.waiting.pop());
         }
-        drop(state);
-        wake_callers(wake);
     }
 
     /// For the writer thread, holding the token: puts requests back to the front, in their order.
@@ -250,17 +198,6 @@ enum Rouse {
 }
 
 impl<T, C> State<T, C> {
-    /// Pushes the last request, if it is there and nobody comes before it.
-    fn push_last(&mut self) -> bool {
-        if self.waiting.has_line() && !self.dismissed {
-            return false;
-        }
-        let last = self.last.take();
-        let pushes = last.is_some();
-        last.into_iter().for_each(|last| self.waiting.push(last));
-        pushes
-    }
-
     /// Called when there is work: who has to be told of it, if the token is free for the writer to take.
     fn rouse(&mut self) -> Rouse {
         if self.token.is_none() {
@@ -283,22 +220,25 @@ impl<T, C> State<T, C> {
 #[cfg(all(test, not(flatwater_loom)))]
 mod tests {
     use super::*;
-    use std::task::Waker;
 
-    fn push(queue: &Queue<u32, ()>, item: u32) -> Poll<Result<Start, Closed>> {
-        queue.poll_push(&mut None, &mut Some(item), &Context::from_waker(Waker::noop()))
+    fn push(queue: &Queue<u32, ()>, item: u32) -> Start {
+        queue.push(item).unwrap().1
+    }
+
+    fn take_all(queue: &Queue<u32, ()>) -> Vec<u32> {
+        let mut taken = Vec::new();
+        queue.take_while(&mut taken, |_| true);
+        taken
     }
 
     #[test]
     fn the_first_push_starts_the_writer_and_the_token_is_its_own() {
         let queue = Queue::new(8, ());
-        assert_eq!(push(&queue, 1), Poll::Ready(Ok(Start::Yes)));
-        assert_eq!(push(&queue, 2), Poll::Ready(Ok(Start::No)));
+        assert_eq!(push(&queue, 1), Start::Yes);
+        assert_eq!(push(&queue, 2), Start::No);
         assert!(queue.borrow_idle().is_none(), "nobody overtakes the queue");
         queue.wait(Duration::ZERO).unwrap();
-        let mut taken = Vec::new();
-        queue.take_while(&mut taken, |_| true);
-        assert_eq!(taken, [1, 2]);
+        assert_eq!(take_all(&queue), [1, 2]);
         assert!(queue.borrow_idle().is_none(), "the writer holds the token");
         assert_eq!(queue.give_back(()), Start::No);
         assert!(queue.borrow_idle().is_some());
@@ -307,52 +247,26 @@ mod tests {
     #[test]
     fn an_idle_writer_ends_and_the_next_push_starts_another() {
         let queue = Queue::new(8, ());
-        assert_eq!(push(&queue, 1), Poll::Ready(Ok(Start::Yes)));
+        assert_eq!(push(&queue, 1), Start::Yes);
         queue.wait(Duration::ZERO).unwrap();
-        queue.take_while(&mut Vec::new(), |_| true);
+        take_all(&queue);
         assert_eq!(queue.give_back(()), Start::No);
         assert!(queue.wait(Duration::ZERO).is_none());
-        assert_eq!(push(&queue, 2), Poll::Ready(Ok(Start::Yes)));
+        assert_eq!(push(&queue, 2), Start::Yes);
     }
 
     #[test]
     fn after_close_only_what_was_pushed_before_is_left() {
         let queue = Queue::new(1, ());
         let _ = push(&queue, 1);
-        let mut place = None;
-        let mut item = Some(2);
-        let context = Context::from_waker(Waker::noop());
-        assert!(queue.poll_push(&mut place, &mut item, &context).is_pending());
+        let (place, _) = queue.push(2).unwrap();
+        let (gone, _) = queue.push(3).unwrap();
+        assert_eq!(queue.leave(gone), Some(3));
         assert!(queue.close(9).is_ok());
         assert_eq!(queue.close(9), Err(Closed));
-        let mut late = Some(3);
-        assert_eq!(queue.poll_push(&mut None, &mut late, &context), Poll::Ready(Err(Closed)));
-        assert_eq!(late, Some(3), "a refused item stays with its caller");
-        let mut taken = Vec::new();
-        queue.take_while(&mut taken, |_| true);
-        assert_eq!(taken, [1], "the last one waits for the line");
-        assert!(queue.poll_push(&mut place, &mut item, &context).is_ready());
-        queue.take_while(&mut taken, |_| true);
-        assert_eq!(taken, [1, 2, 9]);
-    }
-
-    #[test]
-    fn a_closed_queue_waits_for_its_line_until_it_is_dismissed() {
-        let queue = Queue::new(1, ());
-        let _ = push(&queue, 1);
-        let context = Context::from_waker(Waker::noop());
-        let (mut gone, mut forgotten) = (None, None);
-        assert!(queue.poll_push(&mut gone, &mut Some(2), &context).is_pending());
-        assert!(queue.poll_push(&mut forgotten, &mut Some(3), &context).is_pending());
-        assert!(queue.close(9).is_ok());
-        let _ = queue.leave(&mut gone);
-        let mut taken = Vec::new();
-        queue.take_while(&mut taken, |_| true);
-        assert_eq!(taken, [1]);
-        let _ = queue.dismiss();
-        queue.take_while(&mut taken, |_| true);
-        assert_eq!(taken, [1, 9]);
-        assert_eq!(queue.poll_push(&mut forgotten, &mut Some(3), &context), Poll::Ready(Err(Closed)));
+        assert_eq!(queue.push(4), Err((Closed, 4)), "a refused item comes back");
+        assert_eq!(queue.leave(place), None, "it is in by now");
+        assert_eq!(take_all(&queue), [1, 2, 9]);
     }
 
     #[test]
@@ -364,9 +278,7 @@ mod tests {
         let mut taken = Vec::new();
         queue.take_while(&mut taken, |item| *item < 4);
         queue.put_back(taken.drain(1..));
-        let mut rest = Vec::new();
-        queue.take_while(&mut rest, |_| true);
-        assert_eq!(rest, [2, 3, 4]);
+        assert_eq!(take_all(&queue), [2, 3, 4]);
     }
 }
 
@@ -377,7 +289,6 @@ mod model {
     use super::*;
     use loom::sync::atomic::{AtomicUsize, Ordering};
     use loom::thread;
-    use std::task::Waker;
 
     struct Shared {
         queue: Queue<usize, usize>,
@@ -399,9 +310,8 @@ mod model {
             }
             return;
         }
-        let context = Context::from_waker(Waker::noop());
-        let pushed = shared.queue.poll_push(&mut None, &mut Some(1), &context);
-        if pushed == Poll::Ready(Ok(Start::Yes)) {
+        let (_, start) = shared.queue.push(1).unwrap();
+        if start == Start::Yes {
             writer(shared);
         }
     }
@@ -482,9 +392,8 @@ mod model {
                     }
                 })
             };
-            let context = Context::from_waker(Waker::noop());
-            let pushed = shared.queue.poll_push(&mut None, &mut Some(1), &context);
-            assert_eq!(pushed, Poll::Ready(Ok(Start::No)));
+            let (_, start) = shared.queue.push(1).unwrap();
+            assert_eq!(start, Start::No);
             writer.join().unwrap();
             inline.join().unwrap();
         });

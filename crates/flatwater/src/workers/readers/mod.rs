@@ -11,7 +11,6 @@ mod reader;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -22,7 +21,6 @@ use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::request::Ticket;
 use crate::waiting::bounded::{Bounded, Place};
-use crate::waiting::reply::wake as wake_callers;
 use crate::workers::request::{Outbox, Request};
 
 /// A thread ends after this long without a request, and a connection with it.
@@ -36,7 +34,7 @@ struct Shared {
     options: Arc<Options>,
     recorder: Arc<Recorder>,
     state: Mutex<State>,
-    /// Signalled when a close may go on: a connection came back, or a caller left the line.
+    /// Signalled when a connection came back or is no more, for a close that waits for them.
     closed: Condvar,
 }
 
@@ -52,8 +50,6 @@ struct State {
     /// The requests that are running.
     running: Vec<Arc<Ticket>>,
     closed: bool,
-    /// A closed pool waits no longer for those who wait for a place.
-    dismissed: bool,
 }
 
 impl Readers {
@@ -66,7 +62,6 @@ impl Readers {
             threads: 0,
             running: Vec::new(),
             closed: false,
-            dismissed: false,
         };
         Self(Arc::new(Shared { options, recorder, state: Mutex::new(state), closed: Condvar::new() }))
     }
@@ -80,37 +75,20 @@ impl Readers {
         Ok(())
     }
 
-    /// Pushes the request as soon as there is a place.
-    pub(crate) fn poll_push(
-        &self,
-        place: &mut Place,
-        request: &mut Option<Request>,
-        context: &Context<'_>,
-    ) -> Poll<Result<()>> {
+    /// Pushes the request; one that finds no place waits for it in line.
+    pub(crate) fn push(&self, request: Request) -> Result<Place> {
         let mut state = self.0.lock();
-        if state.closed && (place.is_none() || state.dismissed) {
-            let wake = state.waiting.leave(place);
-            drop(state);
-            wake_callers(wake);
-            return Poll::Ready(Err(Error::closed()));
+        if state.closed {
+            return Err(Error::closed());
         }
-        if !state.waiting.admit(place, context.waker()) {
-            return Poll::Pending;
-        }
-        if let Some(request) = request.take() {
-            state.waiting.push(request);
-        }
-        let result = self.rouse(state);
-        Poll::Ready(result)
+        let place = state.waiting.push(request);
+        self.rouse(state).map(|()| place)
     }
 
     /// The caller behind `place` is gone.
-    pub(crate) fn leave(&self, place: &mut Place) {
-        if place.is_some() {
-            let wake = self.0.lock().waiting.leave(place);
-            wake_callers(wake);
-            self.0.closed.notify_all();
-        }
+    pub(crate) fn leave(&self, place: Place) {
+        let left = place.and_then(|_| self.0.lock().waiting.leave(place));
+        drop(left);
     }
 
     /// Runs the request on this thread, which may block, if a connection is free. Otherwise it comes back.
@@ -139,6 +117,7 @@ impl Readers {
     pub(crate) fn close(&self, deadline: Instant) {
         let mut state = self.0.lock();
         state.closed = true;
+        state.waiting.admit_all(None);
         let asleep = std::mem::take(&mut state.asleep);
         drop(state);
         asleep.into_iter().for_each(|thread| thread.unpark());
@@ -152,18 +131,12 @@ impl Readers {
                 state = self.0.lock();
                 continue;
             }
-            let has_line = state.waiting.has_line() && !state.dismissed;
-            if state.waiting.is_empty() && state.connections == 0 && !has_line {
+            if state.waiting.is_empty() && state.connections == 0 {
                 return;
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 state.running.iter().for_each(|ticket| ticket.cancel());
-                state.dismissed = true;
-                let line = state.waiting.dismiss();
-                drop(state);
-                wake_callers(line);
-                state = self.0.lock();
             }
             let left = left.max(Duration::from_millis(10));
             state = self.0.closed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -240,12 +213,11 @@ impl Shared {
         loop {
             if !state.waiting.is_empty()
                 && let Some(reader) = state.borrow(&self.options)
-                && let Some((request, admitted)) = state.waiting.pop()
+                && let Some(request) = state.waiting.pop()
             {
                 let ticket = request.ticket.clone();
                 state.running.push(ticket.clone());
                 drop(state);
-                wake_callers(admitted);
                 let reader = self.serve(reader, request, &mut outbox);
                 state = self.lock();
                 state.give_back(reader, &ticket);

@@ -17,7 +17,6 @@ mod transaction;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use choice::{Candidate, Choice};
@@ -78,28 +77,18 @@ impl Writer {
         })))
     }
 
-    /// Pushes the request as soon as there is a place.
-    pub(crate) fn poll_push(
-        &self,
-        place: &mut Place,
-        request: &mut Option<Request>,
-        context: &Context<'_>,
-    ) -> Poll<Result<()>> {
-        if let Some(request) = request {
-            request.on_its_way.get_or_insert_with(|| OnItsWay::new(&self.0.on_their_way));
-        }
-        match self.0.queue.poll_push(place, request, context) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(Closed)) => Poll::Ready(Err(Error::closed())),
-            Poll::Ready(Ok(start)) => Poll::Ready(self.start(start)),
+    /// Pushes the request; one that finds no place waits for it in line.
+    pub(crate) fn push(&self, mut request: Request) -> Result<Place> {
+        request.on_its_way = Some(OnItsWay::new(&self.0.on_their_way));
+        match self.0.queue.push(request) {
+            Err((Closed, _)) => Err(Error::closed()),
+            Ok((place, start)) => self.start(start).map(|()| place),
         }
     }
 
     /// The caller behind `place` is gone.
-    pub(crate) fn leave(&self, place: &mut Place) {
-        let start = self.0.queue.leave(place);
-        // Without a thread a close that was waiting for this caller goes on with the next push.
-        let _ = self.start(start);
+    pub(crate) fn leave(&self, place: Place) {
+        drop(self.0.queue.leave(place));
     }
 
     /// Runs the request on this thread, which may block, if the token is free and nobody waits. Otherwise it comes back.
@@ -132,10 +121,8 @@ impl Writer {
     }
 
     /// The time that a close gives is over: an open transaction ends as soon as what it was asked before is served, and
-    /// so does every one that begins from now on; callers who still wait for a place are told that it is closed.
-    pub(crate) fn close_now(&self) {
-        let start = self.0.queue.dismiss();
-        let _ = self.start(start);
+    /// so does every one that begins from now on.
+    pub(crate) fn end_transactions(&self) {
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.ended = true;
         let session = open.session.upgrade();
