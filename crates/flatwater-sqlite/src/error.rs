@@ -31,6 +31,11 @@ pub enum Error {
         /// The names the statement has.
         known: Vec<String>,
     },
+    /// Two values were given for one parameter.
+    RepeatedParameter {
+        /// The parameter's name.
+        name: String,
+    },
     /// No value was given for this parameter of the statement.
     MissingParameter {
         /// The parameter's name, or `?N` for one without a name.
@@ -128,6 +133,7 @@ impl fmt::Display for Error {
             Self::UnknownParameter { name, known } => {
                 write!(f, "the statement has no parameter named {name:?}; it has {}", known.join(", "))
             }
+            Self::RepeatedParameter { name } => write!(f, "two values were given for the parameter {name}"),
             Self::MissingParameter { name } => write!(f, "no value was given for the parameter {name}"),
             Self::StaleStatement => f.write_str("the statement is not one of this connection"),
             Self::LibraryTooOld { found } => write!(

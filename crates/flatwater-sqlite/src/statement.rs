@@ -203,7 +203,9 @@ impl Running {
                 let known = names.into_iter().filter(|name| !name.starts_with('?')).collect();
                 return Err(Error::UnknownParameter { name: given.to_string(), known });
             };
-            bound[position] = true;
+            if std::mem::replace(&mut bound[position], true) {
+                return Err(Error::RepeatedParameter { name: names[position].clone() });
+            }
             self.bind_one(c_int::try_from(position + 1).unwrap_or(c_int::MAX), value)?;
         }
         match bound.iter().position(|bound| !bound) {

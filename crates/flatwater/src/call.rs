@@ -15,7 +15,7 @@ use crate::backend::embedded::{Engine, Handle, Server};
 use crate::types::error::{Applied, Error, Kind, Result};
 use crate::types::request::{CallOptions, Ticket};
 use crate::waiting::bounded::Place;
-use crate::waiting::park::{block_on, in_closure};
+use crate::waiting::park::{block_on, in_closure, must_not_block};
 use crate::waiting::reply::{Reply, reply};
 use crate::waiting::scope::is_inside;
 use crate::waiting::timer::{self, Alarm};
@@ -88,6 +88,9 @@ impl<T> Call<T> {
     /// # Errors
     /// As the operation's.
     pub fn wait(mut self) -> Result<T> {
+        if must_not_block() {
+            return Err(called_from_within().in_operation(self.operation));
+        }
         if self.inside.is_none()
             && matches!(self.stage, Stage::New(_))
             && let Stage::New(work) = std::mem::replace(&mut self.stage, Stage::Done)
@@ -110,9 +113,7 @@ impl<T> Call<T> {
     /// The request for `work`. From here on its deadline counts.
     fn request(&mut self, work: Work) -> Result<(Request, Reply<Result<Answer>>)> {
         if in_closure() {
-            return Err(Error::misuse("a closure on one of the database's connections called the database")
-                .hint("use the connection the closure was given; waiting here could wait for itself")
-                .in_operation(self.operation));
+            return Err(called_from_within().in_operation(self.operation));
         }
         if self.inside.is_none() && self.ticket.is_none() && self.engine().is_closed() {
             return Err(Error::closed().in_operation(self.operation));
@@ -236,6 +237,13 @@ impl<T> Call<T> {
         };
         error.in_operation(self.operation)
     }
+}
+
+/// For a call from a closure, an SQL function or a waker that runs on one of our own threads.
+#[cold]
+pub(crate) fn called_from_within() -> Error {
+    Error::misuse("a closure, or a thread of the database itself, called the database")
+        .hint("in a closure use the connection it was given; waiting here could wait for itself")
 }
 
 impl<T> Future for Call<T> {

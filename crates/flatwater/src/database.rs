@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::types::FromSql;
 
 use crate::backend::embedded::{Engine, Handle};
-use crate::call::Call;
+use crate::call::{Call, called_from_within};
 use crate::operations::Operations;
 use crate::stats::Stats;
 use crate::transaction::Transaction;
@@ -19,6 +19,7 @@ use crate::types::options::Options;
 use crate::types::params::{IntoParams, Params};
 use crate::types::request::CallOptions;
 use crate::types::row::{FromRow, Row, Rows};
+use crate::waiting::park::in_closure;
 use crate::waiting::reply::{Reply, reply};
 use crate::workers::request::{Answer, Work};
 
@@ -205,7 +206,12 @@ impl Database {
     {
         let result = Arc::new(Mutex::new(None));
         let kept = result.clone();
-        let work = Work::ReadWith(Box::new(move |connection| keep(&kept, closure(connection))));
+        let work = Work::ReadWith(Box::new(move |connection| {
+            let answer = closure(connection);
+            let succeeds = answer.is_ok();
+            keep(&kept, answer);
+            succeeds
+        }));
         self.operations.call("read_with", Ok(work), Answer::done).await?;
         taken(&result)
     }
@@ -247,8 +253,12 @@ impl Database {
     /// a dropped call closes all the same.
     ///
     /// # Errors
-    /// None so far; a close that fails in SQLite leaves the file as a crash would, and the next open repairs that.
+    /// `Misuse` from inside a closure on one of its connections, which cannot wait for its own end; nothing is closed
+    /// then. A close that fails in SQLite leaves the file as a crash would, and the next open repairs that.
     pub async fn close(&self) -> Result<()> {
+        if in_closure() {
+            return Err(called_from_within().in_operation("close"));
+        }
         let (promise, ended): (_, Reply<Result<Answer>>) = reply();
         self.operations.handle.0.close(Some(promise));
         ended.await.map_or(Ok(()), |answer| answer.map(drop))

@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use crate::connection::catalogue::{Catalogue, Text};
 use crate::connection::class::Route;
-use crate::connection::words::looks_like_a_write;
 use crate::stats::{Recorder, Stats};
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
@@ -75,12 +74,8 @@ impl Engine {
     /// Who serves `work`, as far as is known. Where the guess is wrong the writer reads, or a reader hands it back.
     pub(crate) fn server(&self, work: &Work) -> Server {
         let reads = match work {
-            Work::Query { text, .. } => match text.route() {
-                Some(route) => route == Route::Read,
-                None => self.writer.is_none() || !looks_like_a_write(&text.sql),
-            },
-            Work::ReadWith(_) => true,
-            _ => false,
+            Work::Query { text, .. } if self.writer.is_none() => text.route() != Some(Route::Write),
+            work => work.only_reads(),
         };
         if reads && self.readers.is_some() { Server::Readers } else { Server::Writer }
     }

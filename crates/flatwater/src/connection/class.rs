@@ -9,7 +9,7 @@ use rusqlite::ffi;
 
 use super::judge::pragma_of;
 use super::pragma::Pragma;
-use super::words::has_hostile_conflict_clause;
+use super::words::{has_hostile_conflict_clause, names_temp};
 
 /// Who runs a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> 
         changes_rows,
         inserts_into,
         defines: events.iter().any(is_definition),
-        makes_temp: events.iter().any(|e| e.database.as_deref() == Some("temp") && is_definition(e)),
+        makes_temp: events.iter().any(makes_temp) || (events.iter().any(is_trigger) && names_temp(sql)),
     }
 }
 
@@ -115,6 +115,17 @@ fn is_definition(event: &AuthEvent) -> bool {
             | ffi::SQLITE_DROP_INDEX..=ffi::SQLITE_DROP_VIEW
             | ffi::SQLITE_ALTER_TABLE..=ffi::SQLITE_DROP_VTABLE
     )
+}
+
+/// A trigger on a table of another schema is TEMP by its name alone, which no event tells.
+fn is_trigger(event: &AuthEvent) -> bool {
+    event.action == ffi::SQLITE_CREATE_TRIGGER
+}
+
+/// It creates a TEMP object. A TEMP trigger tells the schema of its table.
+fn makes_temp(event: &AuthEvent) -> bool {
+    (ffi::SQLITE_CREATE_TEMP_INDEX..=ffi::SQLITE_CREATE_TEMP_VIEW).contains(&event.action)
+        || (is_definition(event) && event.database.as_deref() == Some("temp"))
 }
 
 fn is_schema_table(event: &AuthEvent) -> bool {

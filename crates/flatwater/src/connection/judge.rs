@@ -84,9 +84,14 @@ pub(crate) fn refusal(event: &AuthEvent) -> Error {
             }
             _ => Error::misuse(format!("there is no PRAGMA {first}")).hint("SQLite would ignore it without a word"),
         },
-        _ => Error::misuse("a TEMP object would be seen by one connection of several")
-            .hint("create it inside a transaction or `write_with`, where it lives until the end"),
+        _ => temp_refusal(),
     }
+}
+
+/// The error for a text that creates a TEMP object where none may live.
+pub(crate) fn temp_refusal() -> Error {
+    Error::misuse("a TEMP object would be seen by one connection of several")
+        .hint("create it inside a transaction or `write_with`, where it lives until the end")
 }
 
 #[cfg(test)]

@@ -235,16 +235,29 @@ fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> 
         cache_bytes.div_ceil(1024).max(1),
     ))?;
     for (name, path) in &options.attach {
-        let path = path.to_string_lossy();
-        sqlite
-            .rusqlite()
-            .execute("ATTACH ?1 AS ?2", (&*path, name))
-            .map_err(|e| Error::from(e).with_message(format!("{path} cannot be attached as {name:?}")))?;
+        attach(sqlite, name, path, synchronous).map_err(|error| {
+            let message = format!("{} cannot be attached as {name:?}: {}", path.display(), error.message());
+            error.with_kind(Kind::Open).with_message(message).in_operation("open")
+        })?;
     }
     Ok(())
 }
 
+/// Attaches a file, with the durability of the main one, and reads it, so that one that is no database fails now.
+fn attach(sqlite: &Sqlite, name: &str, path: &Path, synchronous: &str) -> Result<()> {
+    let path = path.to_string_lossy();
+    sqlite.rusqlite().execute("ATTACH ?1 AS ?2", (&*path, name))?;
+    let name = name.replace('"', "\"\"");
+    sqlite.execute_batch(&format!(
+        "PRAGMA \"{name}\".synchronous = {synchronous}; SELECT 1 FROM \"{name}\".sqlite_schema LIMIT 1"
+    ))?;
+    Ok(())
+}
+
 fn cannot_open(error: Error, options: &Options) -> Error {
+    if error.operation().is_some() {
+        return error;
+    }
     let code = error.sqlite_code().unwrap_or(0) & 0xff;
     let error = error.in_operation("open");
     match code {
@@ -255,7 +268,7 @@ fn cannot_open(error: Error, options: &Options) -> Error {
         ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM => error
             .with_kind(Kind::Open)
             .hint("the directory must be writable too: the -wal and -shm files lie beside the database"),
-        ffi::SQLITE_BUSY => error,
+        ffi::SQLITE_BUSY => error.hint("another process kept the file locked for longer than `Options::lock_wait`"),
         _ if error.kind() == Kind::Misuse => error.with_kind(Kind::Open),
         _ => error,
     }

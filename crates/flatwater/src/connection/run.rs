@@ -14,7 +14,7 @@ use super::class::{Class, Schema, classify, names_other_tables};
 use super::judge;
 use super::open::Connection;
 use super::statements::Ready;
-use super::words::is_pragma;
+use super::words::{has_in_with_one_parameter, is_pragma};
 use crate::types::error::{Error, Result};
 use crate::types::executed::Executed;
 use crate::types::params::Params;
@@ -38,7 +38,7 @@ impl Connection {
                 .hint("use `execute_script`, or `batch` if they have parameters")
                 .with_sql(&text.sql));
         }
-        if text.is_kept() && !is_pragma {
+        if is_kept(&ready) {
             self.statements.keep(&mut self.sqlite, ready.clone());
         }
         Ok(ready)
@@ -46,12 +46,12 @@ impl Connection {
 
     /// Gives back what `ready` gave out: ends a statement that is not kept.
     pub(crate) fn done_with(&mut self, ready: &Ready) {
-        if !ready.text.is_kept() || is_pragma(&ready.text.sql) {
+        if !is_kept(ready) {
             self.sqlite.finalize(ready.id);
         }
     }
 
-    /// Prepares the first statement of `sql`, and answers how many bytes of it that took.
+    /// Prepares the first statement of `sql`, the rest of `text`, and answers how many bytes of it that took.
     pub(crate) fn prepare_first(
         &mut self,
         text: &Arc<Text>,
@@ -76,7 +76,7 @@ impl Connection {
         let prepared = match prepared {
             Ok(Some(prepared)) => prepared,
             Ok(None) => return Ok(None),
-            Err(error) => return Err(self.explain_prepare(error, sql)),
+            Err(error) => return Err(self.explain_prepare(error, &text.sql, text.sql.len() - sql.len())),
         };
         let class: Arc<Class> = classify(&sql[..prepared.length], &prepared, schema).into();
         let names = self.sqlite.column_names(prepared.id)?.into();
@@ -120,11 +120,11 @@ impl Connection {
     }
 
     #[cold]
-    fn explain_prepare(&mut self, error: flatwater_sqlite::Error, sql: &str) -> Error {
+    fn explain_prepare(&mut self, error: flatwater_sqlite::Error, sql: &str, before: usize) -> Error {
         if let Some(denied) = self.sqlite.take_denied() {
             return judge::refusal(&denied).with_sql(sql);
         }
-        let mut error = Error::from(error).with_sql(sql);
+        let mut error = Error::from(error).with_sql(sql).offset_by(before);
         if let Some(wanted) = error.message().strip_prefix("no such table: ")
             && let Some(nearest) = self.nearest_table(wanted)
         {
@@ -149,9 +149,21 @@ impl Connection {
     }
 }
 
+/// Whether the statement is kept prepared. A PRAGMA has its answer compiled in, and what creates TEMP objects was judged
+/// for a transaction and must be judged again.
+fn is_kept(ready: &Ready) -> bool {
+    ready.text.is_kept() && !ready.class.makes_temp && !is_pragma(&ready.text.sql)
+}
+
 #[cold]
 fn explain_run(error: flatwater_sqlite::Error, ready: &Ready, params: &Params) -> Error {
+    let is_count = matches!(error, flatwater_sqlite::Error::ParameterCount { .. });
     let mut error = Error::from(error).with_sql(&ready.text.sql);
+    if is_count && has_in_with_one_parameter(&ready.text.sql) {
+        error = error.hint(
+            "IN (?) takes one value; use one ? for each, or IN (SELECT value FROM json_each(?)) with a JSON list",
+        );
+    }
     // Functions, virtual tables, RAISE and VACUUM INTO may quote what they were given.
     let may_quote = matches!(
         error.sqlite_code(),

@@ -24,11 +24,23 @@ pub(crate) fn has_hostile_conflict_clause(sql: &str) -> bool {
 /// A guess at what a text does that was never prepared, so that a write keeps its place among its caller's other writes.
 /// Either guess is safe: the writer can read, and a reader refuses to write.
 pub(crate) fn looks_like_a_write(sql: &str) -> bool {
-    let mut words = words(sql);
+    let mut words = words(sql).skip_while(|word| *word == ";");
     let is = |word: &str, names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
     match words.next() {
         None => false,
-        Some(first) if is(first, &["WITH"]) => words.any(|word| is(word, &["INSERT", "UPDATE", "DELETE", "REPLACE"])),
+        Some(first) if is(first, &["WITH"]) => {
+            // The first verb outside of all parentheses is the statement's own.
+            let mut depth = 0_usize;
+            let verb = words.find(|word| {
+                match *word {
+                    "(" => depth += 1,
+                    ")" => depth = depth.saturating_sub(1),
+                    _ => {}
+                }
+                depth == 0 && is(word, &["SELECT", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE"])
+            });
+            verb.is_some_and(|verb| !is(verb, &["SELECT", "VALUES"]))
+        }
         Some(first) => !is(first, &["SELECT", "VALUES", "EXPLAIN", "PRAGMA"]),
     }
 }
@@ -36,6 +48,18 @@ pub(crate) fn looks_like_a_write(sql: &str) -> bool {
 /// Whether the text is a PRAGMA. Its answer is compiled into the statement, from the schema as it was known then.
 pub(crate) fn is_pragma(sql: &str) -> bool {
     words(sql).next().is_some_and(|word| word.eq_ignore_ascii_case("PRAGMA"))
+}
+
+/// Whether something is named in the schema `temp`.
+pub(crate) fn names_temp(sql: &str) -> bool {
+    let words: Vec<&str> = words(sql).collect();
+    words.windows(2).any(|two| two[0].eq_ignore_ascii_case("TEMP") && two[1] == ".")
+}
+
+/// Whether a list may have been given for the one parameter of `IN (?)`.
+pub(crate) fn has_in_with_one_parameter(sql: &str) -> bool {
+    let words: Vec<&str> = words(sql).collect();
+    words.windows(4).any(|four| four[0].eq_ignore_ascii_case("IN") && four[1..] == ["(", "?", ")"])
 }
 
 /// Words and single other characters, without white space, comments, strings and quoted names.
@@ -99,6 +123,8 @@ mod tests {
             "SELECT 'insert'",
             "-- insert\n VALUES (1)",
             "WITH x AS (SELECT 'delete') SELECT * FROM x",
+            "WITH x(a) AS (SELECT replace('a', 'b', 'c')) SELECT replace(a, 'b', 'c') FROM x",
+            "; SELECT 1",
             "pragma user_version",
             "",
         ] {

@@ -159,6 +159,13 @@ impl Error {
         self
     }
 
+    /// The offset was found in the rest of the SQL after `bytes`.
+    #[must_use]
+    pub(crate) fn offset_by(mut self, bytes: usize) -> Self {
+        self.0.offset = self.0.offset.map(|offset| offset + bytes);
+        self
+    }
+
     #[must_use]
     pub(crate) fn with_kind(mut self, kind: Kind) -> Self {
         self.0.kind = kind;

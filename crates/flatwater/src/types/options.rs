@@ -208,6 +208,11 @@ impl Options {
         };
         anchor(&mut self.path)?;
         self.attach.iter_mut().try_for_each(|(_, path)| anchor(path))?;
+        let real = |path: &Path| std::fs::canonicalize(path).ok();
+        let main = real(&self.path);
+        if let Some((name, _)) = self.attach.iter().find(|(_, path)| main.is_some() && real(path) == main) {
+            return Err(itself(name));
+        }
         Ok(self)
     }
 
@@ -263,11 +268,16 @@ impl Options {
                 return refuse(format!("{name:?} needs a file: each connection would have its own, empty database"));
             }
             if *path == self.path && !self.is_memory() {
-                return refuse(format!("{name:?} is the database itself; it would deadlock with its own writer"));
+                return Err(itself(name));
             }
         }
         Ok(())
     }
+}
+
+fn itself(name: &str) -> Error {
+    Error::misuse(format!("{name:?} is the database itself; it would deadlock with its own writer"))
+        .in_operation("open")
 }
 
 #[cfg(test)]

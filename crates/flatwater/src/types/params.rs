@@ -73,9 +73,15 @@ impl Params {
         self.values().map(heap_bytes).sum()
     }
 
-    /// True if `fragment` is part of a bound text, and so must not be shown.
+    /// True if `fragment` is part of a bound value as SQLite would write it, and so must not be shown.
     pub(crate) fn reveals(&self, fragment: &str) -> bool {
-        self.values().any(|value| matches!(value, Value::Text(text) if text.contains(fragment)))
+        self.values().any(|value| match value {
+            Value::Null => false,
+            Value::Integer(number) => number.to_string().contains(fragment),
+            Value::Real(number) => number.to_string().contains(fragment),
+            Value::Text(text) => text.contains(fragment),
+            Value::Blob(bytes) => String::from_utf8_lossy(bytes).contains(fragment),
+        })
     }
 }
 

@@ -91,6 +91,16 @@ impl Ticket {
     }
 }
 
+impl Ticket {
+    /// For a closure that failed: if the deadline passed meanwhile, that is why, and that is what its caller is told.
+    pub(crate) fn closure_failed(&self) -> Result<(), Error> {
+        if self.is_past_deadline() {
+            return Err(Error::timeout("the deadline of the call passed", Applied::No));
+        }
+        Ok(())
+    }
+}
+
 impl Interrupt for Ticket {
     fn should_stop(&self) -> bool {
         self.is_cancelled() || self.is_past_deadline()

@@ -33,24 +33,44 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
 
 thread_local! {
     static IN_CLOSURE: Cell<bool> = const { Cell::new(false) };
+    static IS_OURS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// True on a thread that is inside a closure of the user on one of our connections: waiting for that connection there
-/// would wait for itself.
+/// True on a thread that is inside a closure or an SQL function of the user on one of our connections: waiting for that
+/// connection there would wait for itself.
 pub(crate) fn in_closure() -> bool {
     IN_CLOSURE.get()
 }
 
-/// Runs a closure of the user, marked as such.
+/// This thread is a worker's: others wait for it, so it must not wait for anybody's answer.
+pub(crate) fn mark_own_thread() {
+    IS_OURS.set(true);
+}
+
+/// True where blocking on an answer could wait for itself.
+pub(crate) fn must_not_block() -> bool {
+    in_closure() || IS_OURS.get()
+}
+
+/// Runs what may call code of the user on one of our connections, marked as such.
 pub(crate) fn mark_closure<T>(f: impl FnOnce() -> T) -> T {
-    struct Unmark(bool);
-    impl Drop for Unmark {
+    with_mark(true, f)
+}
+
+fn with_mark<T>(mark: bool, f: impl FnOnce() -> T) -> T {
+    struct Restore(bool);
+    impl Drop for Restore {
         fn drop(&mut self) {
             IN_CLOSURE.set(self.0);
         }
     }
-    let _unmark = Unmark(IN_CLOSURE.replace(true));
+    let _restore = Restore(IN_CLOSURE.replace(mark));
     f()
+}
+
+/// Runs foreign code that is no closure on a connection, such as wakers, without the mark.
+pub(crate) fn unmark_closure<T>(f: impl FnOnce() -> T) -> T {
+    with_mark(false, f)
 }
 
 #[cfg(test)]

@@ -9,12 +9,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use super::park::unmark_closure;
 use super::sync::{Arc, Mutex, lock};
 
 /// Wakes callers. A waker belongs to somebody else's runtime: one that panics must cost neither the others nor a worker.
 pub(crate) fn wake(wakers: impl IntoIterator<Item = Waker>) {
     for waker in wakers {
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake()));
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| unmark_closure(|| waker.wake())));
     }
 }
 

@@ -11,6 +11,8 @@ use std::time::Instant;
 use rusqlite::types::FromSql;
 
 use crate::connection::catalogue::Text;
+use crate::connection::class::Route;
+use crate::connection::words::looks_like_a_write;
 use crate::stats::{CallKind, Recorder};
 use crate::types::error::{Error, Result};
 use crate::types::executed::{BatchResult, Executed};
@@ -20,8 +22,8 @@ use crate::types::row::{FromRow, Row, Rows};
 use crate::waiting::reply::{Promise, wake};
 use crate::workers::session::Claim;
 
-/// A closure of the user for a reader. It keeps its own result.
-pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) + Send>;
+/// A closure of the user for a reader. It keeps its own result; false means that it is an error.
+pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) -> bool + Send>;
 /// A closure of the user for the writer. It keeps its own result; true means commit.
 pub(crate) type WriteClosure = Box<dyn FnOnce(&rusqlite::Transaction<'_>) -> bool + Send>;
 
@@ -63,6 +65,18 @@ impl Work {
                 Some(text)
             }
             _ => None,
+        }
+    }
+
+    /// Whether it is known to write nothing.
+    pub(crate) fn only_reads(&self) -> bool {
+        match self {
+            Self::Query { text, .. } => match text.route() {
+                Some(route) => route == Route::Read,
+                None => !looks_like_a_write(&text.sql),
+            },
+            Self::ReadWith(_) => true,
+            _ => false,
         }
     }
 

@@ -1,8 +1,31 @@
 //! The integration tests of the engine: one program, one module per subject.
 
+mod bad_input;
+mod bad_paths;
 mod basics;
+mod cancel;
+mod closing;
+mod closures;
+mod deadlines;
 mod differential;
+mod edges;
+mod error_texts;
+mod failed_statements;
 mod floors;
+mod foreign_code;
+mod hostile_closures;
 mod kill;
+mod leaks;
+mod limits;
+mod readers;
+mod runtimes;
+mod savepoints;
 mod schema;
+mod secrets;
+mod settings;
+mod state;
+mod statements;
 mod support;
+mod transaction_bodies;
+mod transactions;
+mod virtual_tables;

@@ -21,6 +21,7 @@ use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::request::Ticket;
 use crate::waiting::bounded::{Bounded, Place};
+use crate::waiting::park::{mark_closure, mark_own_thread};
 use crate::workers::request::{Outbox, Request};
 
 /// A thread ends after this long without a request, and a connection with it.
@@ -165,7 +166,10 @@ impl Readers {
         let name = format!("fw-reader-{}", state.threads - 1);
         drop(state);
         let shared = self.0.clone();
-        let spawned = thread::Builder::new().name(name).spawn(move || shared.run());
+        let spawned = thread::Builder::new().name(name).spawn(move || {
+            mark_own_thread();
+            shared.run();
+        });
         spawned.map(drop).map_err(|error| {
             self.0.lock().threads -= 1;
             Error::new(Kind::Io, format!("a reader's thread cannot be started: {error}"))
@@ -266,6 +270,11 @@ impl Shared {
         }
     }
 
+    /// A read that was interrupted because the database closes is told so.
+    fn ended(&self, error: Error) -> Error {
+        if error.kind() == Kind::Cancelled && self.lock().closed { Error::closed() } else { error }
+    }
+
     /// Runs one request, and answers the connection if it may be used again. A panic, which only a fault of ours can
     /// be, costs the connection and breaks the promise to the caller.
     fn serve(&self, reader: Option<Reader>, request: Request, outbox: &mut Outbox) -> Option<Reader> {
@@ -285,8 +294,8 @@ impl Shared {
                 }
             };
             let (kind, ticket) = (request.work.kind(), request.ticket);
-            let (answer, usable) = reader.perform(&self.options, request.work, &ticket);
-            outbox.answer(kind, &ticket, request.promise, answer.map_err(|error| error.timed(&ticket)));
+            let (answer, usable) = mark_closure(|| reader.perform(&self.options, request.work, &ticket));
+            outbox.answer(kind, &ticket, request.promise, answer.map_err(|error| self.ended(error.timed(&ticket))));
             if !usable {
                 self.recorder.replaced_connection();
             }

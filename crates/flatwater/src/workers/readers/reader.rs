@@ -20,7 +20,6 @@ use crate::types::options::Options;
 use crate::types::request::Ticket;
 use crate::types::time::later;
 use crate::waiting::busy::LockWait;
-use crate::waiting::park::mark_closure;
 use crate::workers::request::{Answer, ReadClosure, Work};
 
 pub(super) struct Reader {
@@ -41,7 +40,7 @@ impl Reader {
         let wait_end = later(Instant::now(), options.lock_wait);
         self.lock_wait.until(ticket.deadline.map_or(wait_end, |deadline| deadline.min(wait_end)));
         match work {
-            Work::ReadWith(closure) => self.closure(closure),
+            Work::ReadWith(closure) => self.closure(closure, ticket),
             work => (self.query(work, ticket), true),
         }
     }
@@ -77,17 +76,23 @@ impl Reader {
 
     /// A closure of the user, inside a read transaction: one snapshot. What it may have done to the connection is
     /// looked at afterwards.
-    fn closure(&mut self, closure: ReadClosure) -> (Result<Answer>, bool) {
+    fn closure(&mut self, closure: ReadClosure, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
         if let Err(error) = self.connection.sqlite.execute_batch("BEGIN") {
             return (Err(error.into()), true);
         }
         self.connection.sqlite.set_judge(judge::read_closure);
+        self.connection.sqlite.arm(ticket.clone());
         let sqlite = self.connection.sqlite.rusqlite();
-        let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| closure(sqlite))));
+        let ran = catch_unwind(AssertUnwindSafe(|| closure(sqlite)));
         let trusted = self.connection.restore_handlers(busy(&self.lock_wait));
         let rolled_back = self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
         let usable = trusted && rolled_back && self.connection.is_idle();
-        (ran.map(|()| Answer::Done).map_err(|panic| Error::panicked(&*panic)), usable)
+        let answer = match ran {
+            Ok(true) => Ok(Answer::Done),
+            Ok(false) => ticket.closure_failed().map(|()| Answer::Done),
+            Err(panic) => Err(Error::panicked(&*panic)),
+        };
+        (answer, usable)
     }
 }
 

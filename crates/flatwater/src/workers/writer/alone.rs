@@ -5,6 +5,7 @@
 //! interrupt it, and not beyond the commit's point of no return. Leaves out: groups, interactive transactions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Instant;
 
 use rusqlite::{DropBehavior, TransactionBehavior};
@@ -14,9 +15,8 @@ use super::commit::{commit, settle};
 use super::perform::{Rules, perform};
 use super::seat::Seat;
 use crate::connection::judge;
-use crate::types::error::{Error, Result};
-use crate::types::request::Ticket;
-use crate::waiting::park::mark_closure;
+use crate::types::error::{Error, Kind, Result};
+use crate::types::request::{DeadlineOnly, Ticket};
 use crate::workers::request::{Answer, ReadClosure, Work, WriteClosure};
 
 /// Runs the work and answers what it answers.
@@ -24,16 +24,16 @@ pub(super) fn run_alone(
     seat: &mut Seat,
     shared: &Shared,
     work: Work,
-    ticket: &Ticket,
+    ticket: &Arc<Ticket>,
     since: Instant,
 ) -> Result<Answer> {
     seat.wait_for_locks(since, ticket.deadline);
     let result = match work {
-        Work::WriteWith(closure) => write_with(seat, shared, closure).map(|()| Answer::Done),
-        Work::ReadWith(closure) => read_with(seat, shared, closure).map(|()| Answer::Done),
+        Work::WriteWith(closure) => write_with(seat, shared, closure, ticket).map(|()| Answer::Done),
+        Work::ReadWith(closure) => read_with(seat, shared, closure, ticket).map(|()| Answer::Done),
         work @ (Work::Execute { .. } | Work::Query { .. }) => autocommit(seat, shared, &work, ticket),
         work => in_transaction(seat, shared, |seat| {
-            seat.arm(ticket);
+            seat.arm(ticket, &work);
             perform(seat, Rules::Statement(&shared.catalogue), &work)
         })
         .map_err(|error| work.explain(error)),
@@ -42,10 +42,10 @@ pub(super) fn run_alone(
     result.map_err(|error| error.timed(ticket))
 }
 
-fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Ticket) -> Result<Answer> {
+fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Arc<Ticket>) -> Result<Answer> {
     let _ = seat.connection()?.sqlite.take_commit_began();
     let before = seat.change();
-    seat.arm(ticket);
+    seat.arm(ticket, work);
     let began = Instant::now();
     let result = perform(seat, Rules::Statement(&shared.catalogue), work);
     if let Work::Execute { text, .. } | Work::Query { text, .. } = work {
@@ -75,23 +75,32 @@ fn in_transaction<T>(seat: &mut Seat, shared: &Shared, body: impl FnOnce(&mut Se
 
 /// A closure of the user on the writer. It may replace handlers, forget statements, panic: whatever can be seen of that
 /// is put right, or the connection is replaced, before anybody else's work runs.
-fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure) -> Result<()> {
+fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure, ticket: &Arc<Ticket>) -> Result<()> {
     let busy = seat.busy();
     let connection = seat.connection()?;
     let mut transaction =
         rusqlite::Transaction::new_unchecked(connection.sqlite.rusqlite(), TransactionBehavior::Immediate)?;
     transaction.set_drop_behavior(DropBehavior::Ignore);
     connection.sqlite.set_judge(judge::write_closure);
-    let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| closure(&transaction))));
+    if let Some(deadline) = ticket.deadline {
+        connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
+    }
+    let ran = catch_unwind(AssertUnwindSafe(|| closure(&transaction)));
     drop(transaction);
     let mut trusted = connection.restore_handlers(busy);
     let still_open = !connection.sqlite.is_autocommit();
     seat.note_closure();
     let result = match ran {
-        Ok(true) if still_open => commit(seat, &shared.recorder),
+        Ok(true) if still_open => commit(seat, &shared.recorder).map_err(|error| match error.kind() {
+            Kind::Busy => {
+                Error::misuse("the closure left a statement in the middle of its writing, so nothing was committed")
+                    .hint("run statements to their end, or drop them")
+            }
+            _ => error,
+        }),
         Ok(true) => Err(Error::misuse("the closure ended the transaction it was given")
             .hint("return Ok to commit, or an error to roll back")),
-        Ok(false) => Ok(()),
+        Ok(false) => ticket.closure_failed(),
         Err(panic) => Err(Error::panicked(&*panic)),
     };
     seat.rollback();
@@ -105,12 +114,13 @@ fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure) -> Result
 }
 
 /// A read closure of a database whose only connection is the writer's.
-fn read_with(seat: &mut Seat, shared: &Shared, closure: ReadClosure) -> Result<()> {
+fn read_with(seat: &mut Seat, shared: &Shared, closure: ReadClosure, ticket: &Arc<Ticket>) -> Result<()> {
     let busy = seat.busy();
     let connection = seat.connection()?;
     connection.sqlite.execute_batch("BEGIN; PRAGMA query_only = ON")?;
     connection.sqlite.set_judge(judge::read_closure);
-    let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| closure(connection.sqlite.rusqlite()))));
+    connection.sqlite.arm(ticket.clone());
+    let ran = catch_unwind(AssertUnwindSafe(|| closure(connection.sqlite.rusqlite())));
     let trusted = connection.restore_handlers(busy);
     seat.rollback();
     let connection = seat.connection()?;
@@ -119,5 +129,9 @@ fn read_with(seat: &mut Seat, shared: &Shared, closure: ReadClosure) -> Result<(
         seat.replace();
         shared.recorder.replaced_connection();
     }
-    ran.map_err(|panic| Error::panicked(&*panic))
+    match ran {
+        Ok(true) => Ok(()),
+        Ok(false) => ticket.closure_failed(),
+        Err(panic) => Err(Error::panicked(&*panic)),
+    }
 }

@@ -28,6 +28,7 @@ use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::request::{CallOptions, Ticket};
 use crate::waiting::bounded::Place;
+use crate::waiting::park::{mark_closure, mark_own_thread};
 use crate::waiting::patience::Patience;
 use crate::waiting::queue::{Closed, Queue, Start};
 use crate::waiting::reply::reply;
@@ -61,6 +62,8 @@ struct OpenTransaction {
     session: Weak<Session>,
     /// No transaction may stay open any more.
     ended: bool,
+    /// The single request that runs.
+    running: Weak<Ticket>,
 }
 
 impl Writer {
@@ -126,6 +129,8 @@ impl Writer {
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.ended = true;
         let session = open.session.upgrade();
+        // A read ends early; a write has no ear for this.
+        open.running.upgrade().inspect(|ticket| ticket.cancel());
         drop(open);
         if let Some(session) = session {
             session.end(End::Closed);
@@ -147,7 +152,10 @@ impl Writer {
             return Ok(());
         }
         let shared = self.0.clone();
-        let spawned = std::thread::Builder::new().name("fw-writer".into()).spawn(move || shared.run());
+        let spawned = std::thread::Builder::new().name("fw-writer".into()).spawn(move || {
+            mark_own_thread();
+            shared.run();
+        });
         spawned.map(drop).map_err(|error| {
             self.0.queue.start_failed();
             Error::new(Kind::Io, format!("the writer's thread cannot be started: {error}"))
@@ -184,7 +192,7 @@ impl Shared {
     /// One turn; true if it was the last. A panic, which only a fault of ours can be, costs the requests of this turn:
     /// their callers are told, and the connection is replaced.
     fn guarded_turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox) -> bool {
-        let turn = catch_unwind(AssertUnwindSafe(|| self.turn(seat, batch, outbox)));
+        let turn = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.turn(seat, batch, outbox))));
         turn.unwrap_or_else(|_| {
             batch.clear();
             seat.replace();
@@ -229,7 +237,8 @@ impl Shared {
         }
         let kind = work.kind();
         let since = lock_since.unwrap_or_else(Instant::now);
-        let result = alone::run_alone(seat, self, work, &ticket, since);
+        self.note_running(&ticket);
+        let result = alone::run_alone(seat, self, work, &ticket, since).map_err(|error| self.ended(error));
         drop(on_its_way);
         outbox.answer(kind, &ticket, promise, result);
         false
@@ -238,6 +247,21 @@ impl Shared {
     fn answer(&self, outbox: &mut Outbox, request: Request, result: Result<Answer>) {
         drop(request.on_its_way);
         outbox.answer(request.work.kind(), &request.ticket, request.promise, result);
+    }
+
+    /// Lets a close find what runs. One that begins when its time is over ends at once, if it can.
+    fn note_running(&self, ticket: &Arc<Ticket>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.running = Arc::downgrade(ticket);
+        if open.ended {
+            ticket.cancel();
+        }
+    }
+
+    /// A read that was interrupted because the database closes is told so.
+    fn ended(&self, error: Error) -> Error {
+        let is_ended = || self.open.lock().unwrap_or_else(PoisonError::into_inner).ended;
+        if error.kind() == Kind::Cancelled && is_ended() { Error::closed() } else { error }
     }
 
     fn open_session(&self, session: &Arc<Session>) {

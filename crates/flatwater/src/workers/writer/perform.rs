@@ -59,6 +59,10 @@ fn ready(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>) -> Result<Ready> {
     let (connection, facts) = seat.parts()?;
     let ready = connection.ready(text, rules.judge(), facts)?;
     if let Rules::Statement(catalogue) = rules {
+        if ready.class.makes_temp {
+            connection.done_with(&ready);
+            return Err(judge::temp_refusal().with_sql(&text.sql));
+        }
         text.learn(&ready.class, catalogue.epoch());
     }
     seat.note(&ready.class);
@@ -143,6 +147,10 @@ fn script(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>) -> Result<()> {
         let (connection, facts) = seat.parts()?;
         let first = connection.prepare_first(text, rest, rules.judge(), facts)?;
         let Some((ready, length)) = first else { return Ok(()) };
+        if ready.class.makes_temp && matches!(rules, Rules::Statement(_)) {
+            connection.sqlite.finalize(ready.id);
+            return Err(judge::temp_refusal().with_sql(&text.sql));
+        }
         let result = connection.run(&ready, &Params::default(), &mut flatwater_sqlite::Discard);
         connection.sqlite.finalize(ready.id);
         seat.note(&ready.class);

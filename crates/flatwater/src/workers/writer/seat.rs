@@ -18,6 +18,7 @@ use crate::types::options::Options;
 use crate::types::request::{DeadlineOnly, Ticket};
 use crate::types::time::later;
 use crate::waiting::busy::LockWait;
+use crate::workers::request::Work;
 
 pub(crate) struct Seat {
     options: Arc<Options>,
@@ -84,8 +85,13 @@ impl Seat {
     }
 
     /// Lets the deadline of `ticket` end what runs from now on, up to the next commit's point of no return.
-    pub(super) fn arm(&mut self, ticket: &Ticket) {
-        if let (Some(deadline), Some(connection)) = (ticket.deadline, &self.connection) {
+    pub(super) fn arm(&mut self, ticket: &Arc<Ticket>, work: &Work) {
+        let Some(connection) = &self.connection else { return };
+        if work.only_reads() {
+            // Nothing is lost with a read: whoever left it ends it too.
+            return connection.sqlite.arm(ticket.clone());
+        }
+        if let Some(deadline) = ticket.deadline {
             connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
         }
     }

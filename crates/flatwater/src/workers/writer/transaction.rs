@@ -74,7 +74,10 @@ fn run(seat: &mut Seat, shared: &Shared, session: &Session, outbox: &mut Outbox)
             continue;
         }
         let is_end = matches!(request.work, Work::Commit | Work::Rollback);
-        let result = unwind(seat, &mut open, &place).and_then(|()| step(seat, shared, &request, &mut open));
+        shared.note_running(&request.ticket);
+        let result = unwind(seat, &mut open, &place)
+            .and_then(|()| step(seat, shared, &request, &mut open))
+            .map_err(|error| shared.ended(error));
         let lost = seat.is_autocommit().then(|| {
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
         });
@@ -131,12 +134,12 @@ fn step(seat: &mut Seat, shared: &Shared, request: &Request, open: &mut Savepoin
 }
 
 /// Runs the statements of one request inside a savepoint, since SQLite by itself does not undo every failed statement.
-fn statement(seat: &mut Seat, work: &Work, ticket: &Ticket) -> Result<Answer> {
+fn statement(seat: &mut Seat, work: &Work, ticket: &Arc<Ticket>) -> Result<Answer> {
     // An attached file may be locked by somebody else.
     seat.wait_for_locks(Instant::now(), ticket.deadline);
     let connection = seat.connection()?;
     connection.control.savepoint(&mut connection.sqlite)?;
-    seat.arm(ticket);
+    seat.arm(ticket, work);
     let result = perform(seat, Rules::Transaction, work);
     seat.disarm();
     if seat.is_autocommit() {

@@ -1,0 +1,219 @@
+//! Paths and files that cannot be opened, or not be written: what the error says, and that no file was touched.
+//!
+//! Root may write everything, so what is about permissions runs in a process of its own, as somebody else.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use flatwater::{Database, Error, Kind, Options};
+
+use crate::support::{TestFile, run};
+
+/// Every file below the directory with its content.
+fn files(directory: &Path) -> Vec<(OsString, Vec<u8>)> {
+    let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
+    let mut files: Vec<_> =
+        entries.map(|entry| (entry.file_name(), std::fs::read(entry.path()).unwrap_or_default())).collect();
+    files.sort();
+    files
+}
+
+/// The error of opening with these options. Nothing in the directory is touched.
+async fn refused(file: &TestFile, options: Options) -> Error {
+    let before = files(file.directory());
+    let error = options.clone().open().await.unwrap_err();
+    assert_eq!(options.open_blocking().unwrap_err(), error);
+    assert!(files(file.directory()) == before, "a file was touched");
+    assert_eq!(error.operation(), Some("open"), "{error:?}");
+    error
+}
+
+#[test]
+fn paths_that_name_no_file_are_refused_with_a_sentence() {
+    let file = TestFile::new();
+    run(async {
+        let missing = file.directory().join("no such directory").join("a.db");
+        std::fs::write(file.directory().join("file"), b"").unwrap();
+        let cases: [(PathBuf, Kind, &str); 5] = [
+            ("".into(), Kind::Misuse, "empty"),
+            (file.directory().join("a\0b.db"), Kind::Open, "NUL"),
+            (file.directory().to_owned(), Kind::Open, "is a directory"),
+            (missing, Kind::Open, "no such directory does not exist"),
+            (file.directory().join("file").join("a.db"), Kind::Open, "does not exist"),
+        ];
+        for (path, kind, words) in cases {
+            let error = refused(&file, Options::new(&path)).await;
+            assert_eq!((error.kind(), error.sqlite_code()), (kind, None), "{error}");
+            assert!(error.message().contains(words), "{error}");
+            assert!(kind == Kind::Misuse || error.advice().is_some(), "{error}");
+        }
+    });
+}
+
+#[test]
+fn a_missing_file_is_not_created_where_it_shall_not_be() {
+    let file = TestFile::new();
+    run(async {
+        for options in [file.options().read_only(true), file.options().create(false)] {
+            let error = refused(&file, options).await;
+            assert_eq!(error.kind(), Kind::Open);
+            assert!(error.message().contains("test.db does not exist") && error.advice().is_some(), "{error}");
+        }
+        assert!(!file.path().exists());
+        file.open().await.close().await.unwrap();
+        file.options().create(false).open().await.unwrap().close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused_and_left_as_it_is() {
+    let file = TestFile::new();
+    run(async {
+        for content in [b"a".repeat(10_000), b"SQLite format 4".repeat(300), b"short".to_vec()] {
+            std::fs::write(file.path(), content).unwrap();
+            for options in [file.options(), file.options().read_only(true)] {
+                let error = refused(&file, options).await;
+                assert_eq!((error.kind(), error.sqlite_name()), (Kind::Open, Some("SQLITE_NOTADB")), "{error}");
+                assert!(error.message().contains("test.db is not a SQLite database"), "{error}");
+                assert!(error.advice().unwrap().contains("check the path"), "{error}");
+            }
+        }
+        std::fs::write(file.path(), b"").unwrap();
+        file.open().await.close().await.unwrap();
+    });
+}
+
+#[test]
+fn odd_file_names_are_taken_as_they_are() {
+    use std::os::unix::ffi::OsStringExt;
+    let file = TestFile::new();
+    run(async {
+        for name in ["a b?mode=ro#x%41.db", "'\";--.db", "Z\u{fc}rich.db", "-x.db"] {
+            names_one_file(&file, name.into()).await;
+        }
+        names_one_file(&file, OsString::from_vec(b"\xff\xfe.db".to_vec())).await;
+    });
+}
+
+async fn names_one_file(file: &TestFile, name: OsString) {
+    let before = files(file.directory()).len();
+    let db = Database::open(file.directory().join(&name)).await.unwrap();
+    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+    assert!(db.query("SELECT a FROM t", ()).await.unwrap().is_empty());
+    db.close().await.unwrap();
+    let after = files(file.directory());
+    assert!(after.len() == before + 1 && after.iter().any(|(there, _)| *there == name), "{name:?}: {after:?}");
+}
+
+/// What every writing call answers.
+async fn write_errors(db: &Database) -> Vec<Error> {
+    let insert = "INSERT INTO t VALUES (2)";
+    vec![
+        db.execute(insert, ()).await.unwrap_err(),
+        db.execute("CREATE TABLE u (a)", ()).await.unwrap_err(),
+        db.execute("PRAGMA user_version = 7", ()).await.unwrap_err(),
+        db.query("INSERT INTO t VALUES (2) RETURNING a", ()).await.unwrap_err(),
+        db.query("WITH two AS (SELECT 2) INSERT INTO t SELECT * FROM two RETURNING a", ()).await.unwrap_err(),
+        db.execute_many("INSERT INTO t VALUES (?)", [(2,), (3,)]).await.unwrap_err(),
+        db.batch([(insert, flatwater::params![])]).await.unwrap_err(),
+        db.execute_script(insert).await.unwrap_err(),
+        db.begin().await.unwrap_err(),
+        db.transaction(async |tx| tx.execute("DELETE FROM t", ()).await).await.unwrap_err(),
+        db.write_with(|tx| tx.execute("DELETE FROM t", []).map_err(Error::from)).await.unwrap_err(),
+        db.blocking().execute(insert, ()).unwrap_err(),
+    ]
+}
+
+#[test]
+fn a_database_that_is_only_read_refuses_to_write_and_never_touches_the_file() {
+    for journal in ["wal", "delete"] {
+        let file = TestFile::new();
+        let schema = format!("PRAGMA journal_mode = {journal}; CREATE TABLE t (a); INSERT INTO t VALUES (1)");
+        file.plain().execute_batch(&schema).unwrap();
+        let before = files(file.directory());
+        run(async {
+            let db = file.options().read_only(true).open().await.unwrap();
+            for error in write_errors(&db).await {
+                assert_eq!(error.kind(), Kind::Misuse, "{error}");
+                assert!(error.advice().unwrap().contains("read_only") && !error.is_retryable(), "{error}");
+            }
+            let error = db.read_with(|c| c.execute("DELETE FROM t", []).map_err(Error::from)).await.unwrap_err();
+            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(1));
+            db.query("SELECT nonsense FROM t", ()).await.unwrap_err();
+            db.close().await.unwrap();
+            let error = db.execute("DELETE FROM t", ()).await.unwrap_err();
+            assert_eq!(error.kind(), Kind::Closed, "{error}");
+        });
+        assert_eq!(std::fs::read(file.path()).unwrap(), before[0].1, "{journal}");
+    }
+}
+
+#[cfg(unix)]
+mod permissions {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::support::{is_alone_in_process, nobody};
+
+    fn set_mode(path: &Path, mode: u32) {
+        set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_written_is_told() {
+        let test = "bad_paths::permissions::a_directory_that_cannot_be_written_is_told";
+        if !is_alone_in_process(test, nobody()) {
+            return;
+        }
+        let file = TestFile::new();
+        run(async {
+            set_mode(file.directory(), 0o555);
+            std::fs::write(file.directory().join("x"), b"").expect_err("this test must not run as root");
+            let new = refused(&file, file.options()).await;
+            set_mode(file.directory(), 0o755);
+            let db = file.open().await;
+            db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+            db.close().await.unwrap();
+            set_mode(file.directory(), 0o555);
+            let existing = refused(&file, file.options()).await;
+            let read_only = refused(&file, file.options().read_only(true)).await;
+            set_mode(file.directory(), 0o755);
+            for error in [new, existing, read_only] {
+                assert_eq!(error.kind(), Kind::Open, "{error}");
+                assert!(error.advice().unwrap().contains("directory must be writable"), "{error}");
+            }
+            file.open().await.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+        });
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_told_and_can_be_read() {
+        let test = "bad_paths::permissions::a_file_that_cannot_be_written_is_told_and_can_be_read";
+        if !is_alone_in_process(test, nobody()) {
+            return;
+        }
+        let file = TestFile::new();
+        run(async {
+            file.plain().execute_batch("CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
+            set_mode(&file.path(), 0o444);
+            let error = refused(&file, file.options()).await;
+            assert_eq!(error.kind(), Kind::Open, "{error}");
+            assert!(error.message().contains("test.db cannot be written"), "{error}");
+            assert!(error.advice().unwrap().contains("Options::read_only"), "{error}");
+            let db = file.options().read_only(true).open().await.unwrap();
+            assert_eq!(db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
+            db.close().await.unwrap();
+            set_mode(&file.path(), 0o000);
+            for options in [file.options(), file.options().read_only(true)] {
+                let error = refused(&file, options).await;
+                assert_eq!((error.kind(), error.sqlite_name()), (Kind::Open, Some("SQLITE_CANTOPEN")), "{error}");
+            }
+            set_mode(&file.path(), 0o644);
+            let db = file.open().await;
+            db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
+            db.close().await.unwrap();
+        });
+    }
+}

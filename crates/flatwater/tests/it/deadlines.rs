@@ -1,0 +1,287 @@
+//! Deadlines of calls, and the wait for a lock that somebody else holds. A `Timeout` that says "not applied" is true.
+
+use std::time::Duration;
+
+use flatwater::{Applied, Database, Error, Kind, Options};
+use futures_util::future::join_all;
+
+use crate::support::{ENDLESS, TestFile, integer, run, until};
+
+const SOON: Duration = Duration::from_millis(30);
+
+async fn empty_table(options: Options) -> Database {
+    let db = options.open().await.unwrap();
+    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+    db
+}
+
+async fn count(db: &Database) -> i64 {
+    db.query_value("SELECT count(*) FROM t", ()).await.unwrap().unwrap()
+}
+
+fn is_timeout(error: &Error, operation: &str) {
+    assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
+    assert!(error.is_retryable() && error.operation() == Some(operation), "{error:?}");
+}
+
+/// A write that would take years.
+fn endless_insert() -> String {
+    format!("INSERT INTO t {ENDLESS}")
+}
+
+#[test]
+fn what_waits_behind_a_transaction_times_out_and_never_happens() {
+    let file = TestFile::new();
+    run(async {
+        for options in [file.options(), Options::new(":memory:")] {
+            let db = empty_table(options).await;
+            let tx = db.begin().await.unwrap();
+            let hasty = db.timeout(SOON);
+            let insert = "INSERT INTO t VALUES (1)";
+            is_timeout(&hasty.execute(insert, ()).await.unwrap_err(), "execute");
+            is_timeout(
+                &hasty.execute_many("INSERT INTO t VALUES (?)", [(1,), (2,)]).await.unwrap_err(),
+                "execute_many",
+            );
+            is_timeout(&hasty.query("INSERT INTO t VALUES (1) RETURNING a", ()).await.unwrap_err(), "query");
+            is_timeout(&hasty.execute_script(insert).await.unwrap_err(), "execute_script");
+            is_timeout(&hasty.begin().await.unwrap_err(), "begin");
+            is_timeout(&hasty.blocking().execute(insert, ()).unwrap_err(), "execute");
+            let closure = hasty.write_with(|tx| tx.execute(insert, []).map_err(Error::from));
+            is_timeout(&closure.await.unwrap_err(), "write_with");
+            tx.commit().await.unwrap();
+            db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
+            assert_eq!(count(&db).await, 1);
+            db.close().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn what_waits_for_a_place_in_a_full_queue_times_out() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options().queue(1)).await;
+        let tx = db.begin().await.unwrap();
+        let mut first = db.execute("INSERT INTO t VALUES (1)", ());
+        assert!(futures_util::poll!(&mut first).is_pending());
+        let hasty = db.timeout(SOON);
+        for error in join_all((0..20).map(|_| hasty.execute("INSERT INTO t VALUES (2)", ()))).await {
+            is_timeout(&error.unwrap_err(), "execute");
+        }
+        let mut last = db.execute("INSERT INTO t VALUES (3)", ());
+        assert!(futures_util::poll!(&mut last).is_pending());
+        tx.commit().await.unwrap();
+        assert_eq!(first.await.unwrap().last_insert_rowid, Some(1));
+        assert_eq!(last.await.unwrap().last_insert_rowid, Some(2));
+    });
+}
+
+#[test]
+fn a_running_read_times_out_and_so_does_one_that_waits_for_its_reader() {
+    let file = TestFile::new();
+    run(async {
+        for options in [file.options().readers(1), Options::new(":memory:")] {
+            let db = empty_table(options).await;
+            let hasty = db.timeout(SOON);
+            for error in join_all((0..5).map(|_| hasty.query(ENDLESS, ()))).await {
+                let error = error.unwrap_err();
+                is_timeout(&error, "query");
+            }
+            is_timeout(&hasty.blocking().query(ENDLESS, ()).unwrap_err(), "query");
+            assert_eq!(count(&db).await, 0);
+            db.close().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn closures_time_out() {
+    // Long, but not so long that a failure of this test would keep the machine busy.
+    let long = || ENDLESS.replace("FROM n)", "FROM n LIMIT 10000000)");
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options().readers(1)).await;
+        let (hasty, (in_read, in_write)) = (db.timeout(SOON), (long(), long()));
+        let read = hasty.read_with(move |c| c.query_row(&in_read, [], |row| row.get::<_, i64>(0)).map_err(Error::from));
+        let read = read.await;
+        let wrote = hasty.write_with(move |tx| {
+            tx.execute("INSERT INTO t VALUES (1)", [])?;
+            tx.query_row(&in_write, [], |row| row.get::<_, i64>(0)).map_err(Error::from)
+        });
+        let wrote = wrote.await;
+        for result in [read, wrote] {
+            assert_eq!(result.unwrap_err().kind(), Kind::Timeout);
+        }
+        assert_eq!(count(&db).await, 0);
+    });
+}
+
+#[test]
+fn a_write_that_runs_alone_times_out_and_leaves_nothing() {
+    let file = TestFile::new();
+    run(async {
+        for options in [file.options(), Options::new(":memory:")] {
+            let db = empty_table(options).await;
+            let hasty = db.timeout(SOON);
+            let many = "INSERT INTO t WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n";
+            for sql in [endless_insert().as_str(), many] {
+                is_timeout(&hasty.execute(sql, ()).await.unwrap_err(), "execute");
+                is_timeout(&hasty.query(&format!("{sql} RETURNING a"), ()).await.unwrap_err(), "query");
+                is_timeout(
+                    &hasty.execute_script(&format!("DELETE FROM t; {sql}")).await.unwrap_err(),
+                    "execute_script",
+                );
+                assert_eq!(count(&db).await, 0);
+            }
+            db.close().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_read_that_times_out_leaves_its_transaction_open_and_a_write_takes_it_along() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options()).await;
+        // Long enough for whatever is short.
+        let tx = db.timeout(Duration::from_secs(2)).begin().await.unwrap();
+        tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+        is_timeout(&tx.query(ENDLESS, ()).await.unwrap_err(), "query");
+        tx.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
+        is_timeout(&tx.execute(&endless_insert(), ()).await.unwrap_err(), "execute");
+        let lost = tx.commit().await.unwrap_err();
+        assert!(lost.message().contains("rolled back"), "{lost}");
+        db.execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
+        assert_eq!(count(&db).await, 1);
+    });
+}
+
+#[test]
+fn a_timeout_says_the_truth_however_short_it_is() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options()).await;
+        let calls = (0..1500_i64).map(|n| {
+            let db = db.timeout(Duration::from_micros(u64::try_from(n).unwrap() % 700));
+            async move { (n, db.execute("INSERT INTO t VALUES (?)", (n,)).await) }
+        });
+        let mut applied = Vec::new();
+        for (n, result) in join_all(calls).await {
+            match result {
+                Ok(_) => applied.push((n,)),
+                Err(error) => is_timeout(&error, "execute"),
+            }
+        }
+        assert_eq!(db.query_as::<(i64,)>("SELECT a FROM t ORDER BY a", ()).await.unwrap(), applied);
+        for n in 0..300 {
+            let hasty = db.timeout(Duration::from_micros(n));
+            let wrote = hasty.blocking().execute("UPDATE t SET a = a + 1 WHERE rowid = 1", ());
+            let read = hasty.query_value::<i64>("SELECT 1", ()).await;
+            assert!(wrote.as_ref().map_or_else(|error| error.applied() == Some(Applied::No), |_| true), "{wrote:?}");
+            assert!(
+                read.as_ref().map_or_else(|error| error.kind() == Kind::Timeout, |one| *one == Some(1)),
+                "{read:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_lock_of_another_connection_is_busy_after_the_lock_wait_and_then_nothing_was_done() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options().lock_wait(SOON)).await;
+        db.execute("INSERT INTO t VALUES (?)", (0,)).await.unwrap();
+        let plain = file.plain();
+        plain.execute_batch("BEGIN IMMEDIATE").unwrap();
+        // The second time they are known and would be a group.
+        for _ in 0..2 {
+            for result in join_all((0..20).map(|n| db.execute("INSERT INTO t VALUES (?)", (n,)))).await {
+                is_busy(&result.unwrap_err(), "execute");
+            }
+        }
+        is_busy(&db.begin().await.unwrap_err(), "begin");
+        is_busy(&db.execute_script("DELETE FROM t").await.unwrap_err(), "execute_script");
+        is_busy(&db.write_with(|_| Ok::<_, Error>(())).await.unwrap_err(), "write_with");
+        is_busy(&db.blocking().execute("DELETE FROM t", ()).unwrap_err(), "execute");
+        assert_eq!(count(&db).await, 1, "readers do not mind");
+        plain.execute_batch("INSERT INTO t VALUES (7); COMMIT").unwrap();
+        db.execute("INSERT INTO t VALUES (8)", ()).await.unwrap();
+        assert_eq!(count(&db).await, 3);
+    });
+}
+
+fn is_busy(error: &Error, operation: &str) {
+    assert_eq!((error.kind(), error.operation()), (Kind::Busy, Some(operation)), "{error}");
+    assert!(error.is_retryable() && error.advice().unwrap().contains("Options::lock_wait"), "{error}");
+}
+
+#[test]
+fn a_deadline_that_is_earlier_than_the_lock_wait_ends_the_wait() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options()).await;
+        db.execute("INSERT INTO t VALUES (?)", (0,)).await.unwrap();
+        let plain = file.plain();
+        plain.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let hasty = db.timeout(SOON);
+        is_timeout(&hasty.execute("INSERT INTO t VALUES (?)", (1,)).await.unwrap_err(), "execute");
+        is_timeout(&hasty.begin().await.unwrap_err(), "begin");
+        let patient = join_all((0..5).map(|n| db.execute("INSERT INTO t VALUES (?)", (100 + n,))));
+        let in_a_hurry = join_all((0..5).map(|n| hasty.execute("INSERT INTO t VALUES (?)", (200 + n,))));
+        let patient = tokio::spawn(patient);
+        for result in in_a_hurry.await {
+            is_timeout(&result.unwrap_err(), "execute");
+        }
+        assert!(!patient.is_finished());
+        plain.execute_batch("COMMIT").unwrap();
+        for result in patient.await.unwrap() {
+            result.unwrap();
+        }
+        db.close().await.unwrap();
+        assert_eq!(integer(&plain, "SELECT sum(a) FROM t"), 510);
+    });
+}
+
+#[test]
+fn a_file_that_is_locked_while_it_is_opened_is_busy_after_the_lock_wait() {
+    let file = TestFile::new();
+    run(async {
+        let plain = file.plain();
+        plain.execute_batch("PRAGMA journal_mode = DELETE; CREATE TABLE t (a); BEGIN EXCLUSIVE").unwrap();
+        for read_only in [false, true] {
+            let error = file.options().read_only(read_only).lock_wait(SOON).open().await.unwrap_err();
+            is_busy(&error, "open");
+        }
+        let opening = tokio::spawn(file.options().open());
+        for _ in 0..20 {
+            assert!(!opening.is_finished());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        plain.execute_batch("COMMIT").unwrap();
+        let db = opening.await.unwrap().unwrap();
+        db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_write_that_waits_for_a_lock_gets_it_when_it_is_free() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options()).await;
+        let plain = file.plain();
+        for round in 1..=3 {
+            plain.execute_batch("BEGIN IMMEDIATE; INSERT INTO t VALUES (0)").unwrap();
+            let writes = tokio::spawn(join_all((0..30).map(|n| db.execute("INSERT INTO t VALUES (?)", (n,)))));
+            until(|| db.stats().writes_waiting < 30).await;
+            assert!(!writes.is_finished());
+            plain.execute_batch("COMMIT").unwrap();
+            for result in writes.await.unwrap() {
+                result.unwrap();
+            }
+            assert_eq!(integer(&plain, "SELECT count(*) FROM t"), round * 31);
+        }
+    });
+}

@@ -1,0 +1,274 @@
+//! The futures belong to no runtime: the same scenario on several, on plain threads, and with wakers of any kind.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use flatwater::{Applied, Blocking, Call, Database, Error, Executed, Kind, Options, Rows, Transaction, params};
+use futures_util::future::join_all;
+
+use crate::support::{ENDLESS, TestFile, integer, run, wait_until};
+
+/// A little of everything.
+async fn scenario(options: Options) {
+    let db = options.open().await.unwrap();
+    db.execute_script("CREATE TABLE t (id INTEGER PRIMARY KEY, a); CREATE TABLE log (a)").await.unwrap();
+    let inserts = join_all((1..=200).map(|n| db.execute("INSERT INTO t (a) VALUES (?)", (n,)))).await;
+    for (n, inserted) in (1..).zip(inserts) {
+        assert_eq!(inserted.unwrap(), Executed { changes: 1, last_insert_rowid: Some(n) });
+    }
+    let reads = join_all((1..=50).map(|n| db.query_value::<i64>("SELECT a FROM t WHERE id = ?", (n,)))).await;
+    assert!((1..).zip(reads).all(|(n, read)| read.unwrap() == Some(n)));
+    let kept = db.transaction(async |tx| {
+        tx.execute("DELETE FROM t WHERE id > 100", ()).await?;
+        let undone = tx.transaction(async |inner| inner.execute("DELETE FROM nowhere", ()).await);
+        assert_eq!(undone.await.unwrap_err().kind(), Kind::Sql);
+        tx.query_value::<i64>("SELECT count(*) FROM t", ()).await
+    });
+    assert_eq!(kept.await.unwrap(), Some(100));
+    drop(db.begin().await.unwrap());
+    db.batch([("INSERT INTO log VALUES (?)", params![1]), ("DELETE FROM t WHERE id = ?", params![1])]).await.unwrap();
+    db.write_with(|tx| tx.execute("INSERT INTO log VALUES (2)", []).map_err(Error::from)).await.unwrap();
+    let logged =
+        db.read_with(|c| c.query_row("SELECT sum(a) FROM log", [], |row| row.get::<_, i64>(0)).map_err(Error::from));
+    assert_eq!(logged.await.unwrap(), 3);
+    let error = db.timeout(Duration::from_millis(20)).query(ENDLESS, ()).await.unwrap_err();
+    assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)));
+    db.close().await.unwrap();
+    assert_eq!(db.query("SELECT 1", ()).await.unwrap_err().kind(), Kind::Closed);
+}
+
+fn everywhere(block_on: impl Fn(Pin<Box<dyn Future<Output = ()> + Send>>)) {
+    let file = TestFile::new();
+    block_on(Box::pin(scenario(file.options())));
+    assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 99);
+    block_on(Box::pin(scenario(Options::new(":memory:"))));
+    let narrow = TestFile::new();
+    block_on(Box::pin(scenario(narrow.options().readers(1).queue(1).statement_cache(1))));
+}
+
+#[test]
+fn the_futures_run_on_a_tokio_runtime_of_many_threads() {
+    everywhere(|future| run(async { tokio::spawn(future).await.unwrap() }));
+}
+
+#[test]
+fn the_futures_run_on_a_tokio_runtime_of_one_thread() {
+    everywhere(|future| tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future));
+}
+
+#[test]
+fn the_futures_run_on_smol() {
+    everywhere(|future| smol::block_on(async { smol::spawn(future).await }));
+}
+
+/// The simplest executor there is: it parks its thread.
+struct Unpark(thread::Thread, AtomicUsize);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.unpark();
+    }
+}
+
+fn park_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let (mut polls, mut woken) = (0, 0);
+    loop {
+        // Another waker each time: the last one counts.
+        let unpark = Arc::new(Unpark(thread::current(), AtomicUsize::new(0)));
+        polls += 1;
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&unpark.clone().into())) {
+            assert!(polls <= woken + 1, "it was ready without waking the one who waited");
+            return output;
+        }
+        while unpark.1.load(Ordering::SeqCst) == 0 {
+            thread::park();
+        }
+        woken += 1;
+    }
+}
+
+#[test]
+fn the_futures_wake_the_one_who_polled_last() {
+    everywhere(park_on);
+}
+
+#[test]
+fn a_call_can_be_moved_to_another_runtime_while_it_waits() {
+    let file = TestFile::new();
+    run(async {
+        let db = file.open().await;
+        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        for _ in 0..20 {
+            let tx = db.begin().await.unwrap();
+            let mut write = db.execute("INSERT INTO t VALUES (1)", ());
+            assert!(futures_util::poll!(&mut write).is_pending());
+            let elsewhere = thread::spawn(move || smol::block_on(write).unwrap().changes);
+            tx.commit().await.unwrap();
+            assert_eq!(elsewhere.join().unwrap(), 1);
+        }
+    });
+}
+
+#[test]
+fn polling_without_being_woken_does_no_harm() {
+    let file = TestFile::new();
+    let db = file.options().open_blocking().unwrap();
+    db.blocking().execute("CREATE TABLE t (a)", ()).unwrap();
+    for n in 1..=200 {
+        let mut write = db.execute("INSERT INTO t VALUES (?)", (n,));
+        let inserted = loop {
+            if let Poll::Ready(inserted) = Pin::new(&mut write).poll(&mut Context::from_waker(Waker::noop())) {
+                break inserted.unwrap();
+            }
+            thread::yield_now();
+        };
+        assert_eq!(inserted.last_insert_rowid, Some(n));
+    }
+}
+
+struct Panics(AtomicUsize);
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        panic!("expected: a waker that panics");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_harms_nobody_else() {
+    let file = TestFile::new();
+    run(async {
+        let db = file.options().readers(1).open().await.unwrap();
+        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        for read in [false, true] {
+            let panics = Arc::new(Panics(AtomicUsize::new(0)));
+            let waker = panics.clone().into();
+            let mut context = Context::from_waker(&waker);
+            let tx = db.begin().await.unwrap();
+            let (mut write, mut slow) =
+                (db.execute("INSERT INTO t VALUES (1)", ()), db.timeout(Duration::from_millis(20)).query(ENDLESS, ()));
+            if read {
+                assert!(Pin::new(&mut slow).poll(&mut context).is_pending());
+            } else {
+                assert!(Pin::new(&mut write).poll(&mut context).is_pending());
+            }
+            tx.commit().await.unwrap();
+            crate::support::until(|| panics.0.load(Ordering::SeqCst) > 0).await;
+            for n in 0..50 {
+                db.execute("INSERT INTO t VALUES (?)", (n,)).await.unwrap();
+                assert!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap() > Some(n));
+            }
+        }
+        db.close().await.unwrap();
+    });
+}
+
+/// A waker that uses the database on the thread that wakes, which is one of the database's own.
+struct Meddles(Blocking, std::sync::mpsc::Sender<Option<Kind>>);
+
+impl Wake for Meddles {
+    fn wake(self: Arc<Self>) {
+        let wrote = self.0.execute("INSERT INTO t VALUES (2)", ());
+        let _ = self.1.send(wrote.err().map(|error| error.kind()));
+    }
+}
+
+#[test]
+fn a_call_from_one_of_the_databases_own_threads_is_refused() {
+    let file = TestFile::new();
+    let db = file.options().open_blocking().unwrap();
+    db.blocking().execute("CREATE TABLE t (a)", ()).unwrap();
+    let (send, receive) = std::sync::mpsc::channel();
+    let meddles = Arc::new(Meddles(db.blocking(), send)).into();
+    let tx = smol::block_on(db.begin()).unwrap();
+    let mut write = db.execute("INSERT INTO t VALUES (1)", ());
+    assert!(Pin::new(&mut write).poll(&mut Context::from_waker(&meddles)).is_pending());
+    drop(tx);
+    assert_eq!(receive.recv_timeout(Duration::from_secs(90)).unwrap(), Some(Kind::Misuse));
+    smol::block_on(write).unwrap();
+    assert_eq!(db.blocking().query_value::<i64>("SELECT count(*) FROM t", ()).unwrap(), Some(1));
+}
+
+#[test]
+fn blocking_calls_of_many_threads_do_not_disturb_each_other() {
+    let file = TestFile::new();
+    let db = file.options().open_blocking().unwrap().blocking();
+    db.execute_script("CREATE TABLE t (thread, n); CREATE TABLE sums (thread PRIMARY KEY, n)").unwrap();
+    thread::scope(|scope| {
+        for number in 0..16_i64 {
+            let db = db.clone();
+            scope.spawn(move || works(&db, number));
+        }
+    });
+    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).unwrap(), Some(16 * 101));
+    assert_eq!(db.query_value::<i64>("SELECT sum(n) FROM sums", ()).unwrap(), Some(16 * 100));
+    db.close().unwrap();
+    wait_until(|| !file.beside("-wal").exists());
+}
+
+/// What each of the threads does. It sees its own writes.
+fn works(db: &Blocking, number: i64) {
+    db.execute("INSERT INTO sums VALUES (?, 0)", (number,)).unwrap();
+    for n in 1..=100_i64 {
+        let inserted = db.execute("INSERT INTO t VALUES (?, ?)", (number, n)).unwrap();
+        let mine = "SELECT n FROM t WHERE rowid = ? AND thread = ?";
+        let rowid = inserted.last_insert_rowid.unwrap();
+        assert_eq!(db.query_value::<i64>(mine, (rowid, number)).unwrap(), Some(n));
+        let added = db.write_with(move |tx| {
+            tx.execute("UPDATE sums SET n = n + 1 WHERE thread = ?", [number]).map_err(Error::from)
+        });
+        assert_eq!(added.unwrap(), 1);
+        let sum = db.read_with(move |c| {
+            let sql = "SELECT n FROM sums WHERE thread = ?";
+            c.query_row(sql, [number], |row| row.get::<_, i64>(0)).map_err(Error::from)
+        });
+        assert_eq!(sum.unwrap(), n);
+    }
+    let batch = [("INSERT INTO t VALUES (?, -1)", params![number]), ("SELECT count(*) FROM t", params![])];
+    assert_eq!(db.batch(batch).unwrap().len(), 2);
+    assert!(db.execute("INSERT INTO nowhere VALUES (1)", ()).is_err());
+}
+
+fn is_send_and_static<T: Send + 'static>(_: &T) {}
+fn is_send<T: Send>(_: &T) {}
+fn is_shared<T: Send + Sync + Clone + 'static>() {}
+
+#[test]
+fn handles_are_shared_and_futures_are_sent() {
+    is_shared::<Database>();
+    is_shared::<Blocking>();
+    is_shared::<Error>();
+    is_shared::<Options>();
+    is_shared::<Rows>();
+    let file = TestFile::new();
+    run(async {
+        let open = file.options().open();
+        is_send_and_static(&open);
+        is_send_and_static(&Database::open(file.path()));
+        let db = open.await.unwrap();
+        is_send_and_static::<Call<Executed>>(&db.execute("CREATE TABLE t (a)", ()));
+        is_send_and_static(&db.execute_many("", [()]));
+        is_send_and_static(&db.batch([]));
+        is_send_and_static(&db.execute_script(""));
+        is_send_and_static(&db.query("", ()));
+        is_send_and_static(&db.query_one("", ()));
+        is_send_and_static(&db.query_value::<String>("", ()));
+        is_send_and_static(&db.query_as::<(i64,)>("", ()));
+        is_send(&db.read_with(|_| Ok::<_, Error>(())));
+        is_send(&db.write_with(|_| Ok::<_, Error>(())));
+        is_send(&db.close());
+        is_send(&db.begin());
+        let tx: Transaction<'static> = db.begin().await.unwrap();
+        is_send_and_static(&tx);
+        is_send_and_static(&tx.execute("", ()));
+        is_send_and_static(&tx.query("", ()));
+        is_send_and_static(&tx.commit());
+    });
+}

@@ -1,0 +1,311 @@
+//! Nested transactions whose handles go away in every way there is: what is kept and what is undone.
+//!
+//! Leaves out: nested transactions that are ended as one should (`transactions`).
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
+
+use flatwater::{Applied, Database, Error, Kind, Options, Result, Transaction};
+use futures_util::FutureExt;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::support::{TestFile, run, until};
+
+async fn empty_table(options: Options) -> Database {
+    let db = options.open().await.unwrap();
+    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+    db
+}
+
+async fn insert(tx: &Transaction<'_>, n: i64) {
+    assert_eq!(tx.execute("INSERT INTO t VALUES (?)", (n,)).await.unwrap().changes, 1);
+}
+
+/// What the transaction sees.
+async fn visible(tx: &Transaction<'_>) -> Vec<i64> {
+    tx.query_as::<(i64,)>("SELECT a FROM t ORDER BY a", ()).await.unwrap().into_iter().map(|(a,)| a).collect()
+}
+
+/// What is committed; and that the writer is free.
+async fn content(db: &Database) -> Vec<i64> {
+    db.execute("UPDATE t SET a = a WHERE 0", ()).await.unwrap();
+    db.query_as::<(i64,)>("SELECT a FROM t ORDER BY a", ()).await.unwrap().into_iter().map(|(a,)| a).collect()
+}
+
+/// A waker that keeps whoever wakes it.
+struct Gate {
+    reached: AtomicBool,
+    opened: Barrier,
+}
+
+impl Wake for Gate {
+    fn wake(self: Arc<Self>) {
+        self.reached.store(true, Ordering::SeqCst);
+        self.opened.wait();
+    }
+}
+
+impl Gate {
+    /// Keeps the thread that serves `tx`: it begins nothing more until the gate is opened.
+    async fn close(tx: &Transaction<'_>) -> Arc<Self> {
+        let gate = Arc::new(Self { reached: AtomicBool::new(false), opened: Barrier::new(2) });
+        let waker: Waker = gate.clone().into();
+        let mut context = Context::from_waker(&waker);
+        let mut call = tx.query("SELECT 1", ());
+        // An answer that is there at once wakes nobody.
+        while call.poll_unpin(&mut context).is_ready() {
+            call = tx.query("SELECT 1", ());
+        }
+        until(|| gate.reached.load(Ordering::SeqCst)).await;
+        gate
+    }
+
+    fn open(&self) {
+        self.opened.wait();
+    }
+}
+
+/// Asks, and goes away before an answer came.
+async fn given_up<F: Future>(call: F) {
+    let mut call = Box::pin(call);
+    assert!(futures_util::poll!(call.as_mut()).is_pending());
+}
+
+#[test]
+fn a_nested_rollback_that_is_given_up_undoes_all_the_same() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options()).await;
+        let mut tx = db.begin().await.unwrap();
+        insert(&tx, 1).await;
+        let nested = tx.begin().await.unwrap();
+        insert(&nested, 2).await;
+        let gate = Gate::close(&nested).await;
+        given_up(nested.rollback()).await;
+        gate.open();
+        tx.commit().await.unwrap();
+        assert_eq!(content(&db).await, [1]);
+        let mut tx = db.begin().await.unwrap();
+        let nested = tx.begin().await.unwrap();
+        insert(&nested, 2).await;
+        drop(nested.rollback());
+        insert(&tx, 3).await;
+        assert_eq!(visible(&tx).await, [1, 3]);
+        tx.commit().await.unwrap();
+        assert_eq!(content(&db).await, [1, 3]);
+    });
+}
+
+#[test]
+fn a_nested_commit_that_is_given_up_before_it_ran_keeps_nothing() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options()).await;
+        let mut tx = db.begin().await.unwrap();
+        insert(&tx, 1).await;
+        let mut nested = tx.begin().await.unwrap();
+        insert(&nested, 2).await;
+        let innermost = nested.begin().await.unwrap();
+        insert(&innermost, 3).await;
+        let gate = Gate::close(&innermost).await;
+        given_up(innermost.commit()).await;
+        gate.open();
+        assert_eq!(visible(&nested).await, [1, 2]);
+        nested.commit().await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(content(&db).await, [1, 2]);
+    });
+}
+
+/// Calls of one kind that were answered, or that ran and found nobody to answer.
+fn ran(db: &Database, kind: &str) -> u64 {
+    db.stats().calls.iter().find(|calls| calls.kind == kind).map_or(0, |calls| calls.count)
+}
+
+#[test]
+fn after_a_nested_begin_that_is_given_up_a_rollback_is_the_outer_ones() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options()).await;
+        let mut tx = db.begin().await.unwrap();
+        let mut outer = tx.begin().await.unwrap();
+        insert(&outer, 1).await;
+        let gate = Gate::close(&outer).await;
+        given_up(outer.begin()).await;
+        gate.open();
+        outer.rollback().await.unwrap();
+        assert_eq!(visible(&tx).await, []);
+        let mut outer = tx.begin().await.unwrap();
+        insert(&outer, 2).await;
+        let before = ran(&db, "begin");
+        let mut begin = Box::pin(outer.begin());
+        let _ = futures_util::poll!(begin.as_mut());
+        until(|| ran(&db, "begin") > before).await;
+        drop(begin);
+        outer.rollback().await.unwrap();
+        insert(&tx, 3).await;
+        tx.commit().await.unwrap();
+        assert_eq!(content(&db).await, [3]);
+    });
+}
+
+#[test]
+fn a_nested_transaction_that_is_forgotten_is_undone_by_the_next_use_of_the_outer_one() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options()).await;
+        let mut tx = db.begin().await.unwrap();
+        insert(&tx, 1).await;
+        let nested = tx.begin().await.unwrap();
+        insert(&nested, 2).await;
+        std::mem::forget(nested);
+        insert(&tx, 3).await;
+        assert_eq!(visible(&tx).await, [1, 3]);
+        let mut outer = tx.begin().await.unwrap();
+        insert(&outer, 4).await;
+        let mut inner = outer.begin().await.unwrap();
+        insert(&inner, 5).await;
+        std::mem::forget(inner.begin().await.unwrap());
+        std::mem::forget(inner);
+        outer.rollback().await.unwrap();
+        assert_eq!(visible(&tx).await, [1, 3]);
+        std::mem::forget(tx.begin().await.unwrap());
+        tx.commit().await.unwrap();
+        assert_eq!(content(&db).await, [1, 3]);
+    });
+}
+
+fn is_over(result: Result<impl std::fmt::Debug>) {
+    let error = result.unwrap_err();
+    assert_eq!(error.kind(), Kind::Misuse, "{error}");
+    assert!(error.message().contains("finished") && error.advice().is_some(), "{error}");
+}
+
+#[test]
+fn a_call_of_a_nested_transaction_that_is_over_is_refused_whoever_stands_there_now() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options()).await;
+        let mut tx = db.begin().await.unwrap();
+        let mut late = Vec::new();
+        for end in 0..3 {
+            let nested = tx.begin().await.unwrap();
+            late.extend((0..3).map(|_| nested.execute("INSERT INTO t VALUES (0)", ())));
+            match end {
+                0 => nested.commit().await.unwrap(),
+                1 => nested.rollback().await.unwrap(),
+                _ => drop(nested),
+            }
+            is_over(late.swap_remove(0).await);
+        }
+        let mut second = tx.begin().await.unwrap();
+        insert(&second, 1).await;
+        is_over(late.swap_remove(0).await);
+        let innermost = second.begin().await.unwrap();
+        insert(&innermost, 2).await;
+        is_over(late.swap_remove(0).await);
+        innermost.commit().await.unwrap();
+        second.commit().await.unwrap();
+        assert_eq!(visible(&tx).await, [1, 2]);
+        is_over(late.swap_remove(0).await);
+        tx.commit().await.unwrap();
+        for late in late {
+            assert_eq!(late.await.unwrap_err().kind(), Kind::Misuse);
+        }
+        assert_eq!(content(&db).await, [1, 2]);
+    });
+}
+
+/// The end of a nested transaction misses its deadline, because what was asked before takes longer.
+async fn ends_too_late(file: &TestFile, commit: bool) {
+    // Long enough for whatever is short.
+    let db = empty_table(file.options()).await;
+    let mut tx = db.timeout(Duration::from_secs(2)).begin().await.unwrap();
+    insert(&tx, 1).await;
+    let nested = tx.begin().await.unwrap();
+    insert(&nested, 2).await;
+    let gate = Gate::close(&nested).await;
+    let end = if commit { nested.commit().await } else { nested.rollback().await };
+    let error = end.unwrap_err();
+    assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
+    gate.open();
+    tx.commit().await.unwrap();
+    assert_eq!(content(&db).await, [1], "commit: {commit}");
+}
+
+#[test]
+fn a_nested_transaction_whose_end_times_out_is_undone() {
+    let files = [TestFile::new(), TestFile::new()];
+    run(async { futures_util::join!(ends_too_late(&files[0], true), ends_too_late(&files[1], false)) });
+}
+
+/// What should be there, one list for each open transaction, the outermost first.
+type Model = Vec<Vec<i64>>;
+
+/// Random writes and nested transactions inside `tx`, with every way to leave one.
+fn wander<'a>(
+    tx: &'a mut Transaction<'_>,
+    random: &'a mut StdRng,
+    model: &'a mut Model,
+) -> Pin<Box<dyn Future<Output = Result<()>> + 'a>> {
+    Box::pin(async move {
+        for _ in 0..random.random_range(1..6) {
+            if model.len() > 12 || random.random_bool(0.6) {
+                let n = random.random_range(0..1000);
+                tx.execute("INSERT INTO t VALUES (?)", (n,)).await?;
+                model.last_mut().unwrap().push(n);
+                continue;
+            }
+            let mut nested = tx.begin().await?;
+            model.push(Vec::new());
+            wander(&mut nested, random, model).await?;
+            let inner = model.pop().unwrap();
+            match random.random_range(0..8) {
+                0..4 => {
+                    nested.commit().await?;
+                    model.last_mut().unwrap().extend(inner);
+                }
+                4 => nested.rollback().await?,
+                5 => drop(nested),
+                6 => drop(nested.commit()),
+                _ => std::mem::forget(nested),
+            }
+            if random.random_bool(0.5) {
+                let mut expected = model.concat();
+                expected.sort_unstable();
+                assert_eq!(visible(tx).await, expected);
+            }
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn what_nested_transactions_of_any_depth_leave_is_what_their_ends_say() {
+    let file = TestFile::new();
+    run(async {
+        for options in [file.options(), Options::new(":memory:")] {
+            let db = empty_table(options).await;
+            let mut committed = Vec::new();
+            for seed in 0..60 {
+                let mut random = StdRng::seed_from_u64(seed);
+                let mut model = vec![committed.clone()];
+                let mut tx = db.begin().await.unwrap();
+                wander(&mut tx, &mut random, &mut model).await.unwrap_or_else(|error: Error| panic!("{seed}: {error}"));
+                if seed % 3 == 0 {
+                    tx.rollback().await.unwrap();
+                } else {
+                    tx.commit().await.unwrap();
+                    committed = model.concat();
+                    committed.sort_unstable();
+                }
+                assert_eq!(content(&db).await, committed, "seed {seed}");
+            }
+            assert!(committed.len() > 100, "{committed:?}");
+        }
+    });
+}

@@ -1,0 +1,165 @@
+//! Bound values never stand in errors, whatever quotes them; what stands in the SQL may be read.
+//!
+//! Leaves out: the other words of errors (`error_texts`).
+
+use flatwater::{Database, Error, Options, Params, params};
+
+use crate::support::{TestFile, run};
+
+/// Stands for what nobody may read in a log.
+const SECRET: &str = "hunter2secret";
+
+const SCHEMA: &str = "
+    CREATE VIRTUAL TABLE five USING fts5 (x); INSERT INTO five VALUES ('x'); CREATE VIRTUAL TABLE four USING fts4 (x);
+    CREATE TABLE t (a); CREATE TABLE key (a UNIQUE); CREATE TABLE typed (a INTEGER) STRICT;
+    CREATE TABLE short (a CHECK (length(a) < 3));
+    CREATE TRIGGER guard BEFORE INSERT ON t WHEN new.a IS NOT NULL
+        BEGIN SELECT RAISE(ABORT, 'bad value ' || new.a); END";
+
+const MATCH: &str = "SELECT * FROM five WHERE five MATCH ?";
+
+/// Each fails, and SQLite quotes the value, or a part of it, in most of them.
+const FAILING: &[(&str, &str)] = &[
+    ("SELECT json_extract('{\"a\":1}', ?)", "hunter2secret"),
+    ("SELECT json_extract('{\"a\":[1]}', ?)", "$.a[hunter2secret"),
+    ("SELECT '[1]' -> ?", "$[hunter2secret"),
+    ("SELECT json_set('{}', ?, 1)", "hunter2secret"),
+    ("SELECT json_remove('{}', ?)", "it's hunter2secret"),
+    ("SELECT * FROM json_each('{}', ?)", "hunter2secret"),
+    ("SELECT json(?)", "{hunter2secret"),
+    ("SELECT jsonb(?)", "{hunter2secret"),
+    ("SELECT * FROM four WHERE four MATCH ?", "(hunter2secret"),
+    (MATCH, "a : \"hunter2secret\" \"x"),
+    (MATCH, "NOT \"hunter2secret\""),
+    (MATCH, "a AND AND \"hunter2secret\""),
+    (MATCH, "{a} \"hunter2secret\""),
+    (MATCH, "a ^ ^ \"hunter2secret\""),
+    (MATCH, "NEAR(a, hunter2secret)"),
+    (MATCH, "hunter2secret:x"),
+    (MATCH, "hunter2secret.x"),
+    (MATCH, "\"hunter2secret"),
+    (MATCH, "*hunter2secret"),
+    ("SELECT * FROM five WHERE five MATCH ? ORDER BY rank", "*hunter2secret"),
+    ("SELECT * FROM five WHERE five MATCH 'x' AND rank MATCH ? ORDER BY rank", "hunter2secret(1)"),
+    ("SELECT * FROM five WHERE five MATCH 'x' AND rank MATCH ? ORDER BY rank", "hunter2secret"),
+    ("INSERT INTO five (five) VALUES (?)", "hunter2secret"),
+    ("INSERT INTO five (five, rank) VALUES ('rank', ?)", "hunter2secret"),
+    ("INSERT INTO four (four) VALUES (?)", "hunter2secret"),
+    ("INSERT INTO t VALUES (?)", "hunter2secret"),
+    ("INSERT INTO key VALUES (?), ('other'), ('other')", "hunter2secret"),
+    ("INSERT INTO typed VALUES (?)", "hunter2secret"),
+    ("INSERT INTO short VALUES (?)", "hunter2secret"),
+    ("VACUUM INTO ?", "/nowhere/hunter2secret"),
+    ("SELECT load_extension(?)", "/nowhere/hunter2secret"),
+    ("SELECT fts3_tokenizer(?)", "hunter2secret"),
+    ("SELECT 'x' REGEXP ?", "hunter2secret("),
+    ("SELECT 'x' LIKE 'y' ESCAPE ?", "hunter2secret"),
+    ("SELECT 1 LIMIT ?", "hunter2secret"),
+];
+
+async fn open() -> Database {
+    let db = Options::new(":memory:").open().await.unwrap();
+    db.execute_script(SCHEMA).await.unwrap();
+    db
+}
+
+/// What every call answers to a text that fails where it runs, outside of a transaction and inside.
+async fn errors(db: &Database, sql: &str, params: &Params) -> Vec<Error> {
+    let params = || params.clone();
+    let mut errors = vec![db.batch([(sql, Ok(params()))]).await.err()];
+    let tx = db.begin().await.unwrap();
+    errors.push(tx.batch([(sql, Ok(params()))]).await.err());
+    if sql.starts_with("SELECT") {
+        errors.extend([tx.query(sql, params()).await.err(), tx.query_one(sql, params()).await.err()]);
+        drop(tx);
+        errors.extend([db.query(sql, params()).await.err(), db.query_one(sql, params()).await.err()]);
+    } else {
+        errors.extend([tx.execute(sql, params()).await.err(), tx.execute_many(sql, [params()]).await.err()]);
+        drop(tx);
+        errors.extend([db.execute(sql, params()).await.err(), db.execute_many(sql, [params()]).await.err()]);
+    }
+    let (asked, failed) = (errors.len(), errors.into_iter().flatten().collect::<Vec<_>>());
+    assert_eq!(failed.len(), asked, "{sql} does not fail everywhere: {failed:?}");
+    failed
+}
+
+fn text(error: &Error) -> String {
+    format!("{error} {error:?} {} {:?}", error.message(), error.advice())
+}
+
+#[test]
+fn no_error_has_a_bound_value_in_it() {
+    let file = TestFile::new();
+    run(async {
+        let on_file = file.open().await;
+        on_file.execute_script(SCHEMA).await.unwrap();
+        for db in [on_file, open().await] {
+            let mut leaks = Vec::new();
+            for (sql, value) in FAILING {
+                assert!(value.contains(SECRET));
+                let errors = errors(&db, sql, &params![*value].unwrap()).await;
+                leaks.extend(errors.iter().map(text).find(|text| text.contains(SECRET)));
+            }
+            assert!(leaks.is_empty(), "{leaks:#?}");
+        }
+    });
+}
+
+#[test]
+fn named_values_and_values_among_others_are_hidden_too() {
+    run(async {
+        let db = open().await;
+        let named = flatwater::named! { ":path": SECRET, ":other": "{}" }.unwrap();
+        let among = params!["{}", 7, None::<i64>, SECRET, vec![1_u8]].unwrap();
+        for (sql, params) in
+            [("SELECT json_extract(:other, :path)", named), ("SELECT json_extract(?, ?4), ?2, ?3, ?5", among)]
+        {
+            for error in errors(&db, sql, &params).await {
+                assert!(error.message().contains("(a bound value)"), "{error}");
+                assert!(!text(&error).contains(SECRET), "{error}");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_stands_in_the_sql_can_be_read_even_if_it_is_bound_too() {
+    run(async {
+        let db = open().await;
+        for (sql, params, part) in [
+            ("SELECT json_extract('{}', 'plain')", params![], "plain"),
+            ("SELECT json_extract('{}', 'hunter2secret'), ?", params![SECRET], SECRET),
+            ("SELECT * FROM five('AND plain')", params![], "AND"),
+            ("SELECT plain FROM t", params![], "no such column: plain"),
+            ("INSERT INTO t VALUES ('plain')", params![], "bad value plain"),
+            ("INSERT INTO key (a) VALUES (?1), (?1)", params!["key.a"], "UNIQUE constraint failed: key.a"),
+            ("INSERT INTO typed (a) VALUES (?)", params!["typed"], "cannot store TEXT value in INTEGER column typed.a"),
+            ("SELECT abs(?) FROM plain", params!["plain"], "no such table: plain"),
+        ] {
+            let errors = errors(&db, sql, &params.unwrap()).await;
+            for error in errors {
+                assert!(error.message().contains(part), "{sql}: {error}");
+                assert_eq!(error.sql(), Some(sql), "{error:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn values_that_do_not_fit_what_is_read_stay_out_of_the_error() {
+    run(async {
+        let db = open().await;
+        let errors = [
+            db.query_value::<i64>("SELECT ?", (SECRET,)).await.unwrap_err(),
+            db.query_as::<(i64, i64)>("SELECT 1, ?", (SECRET,)).await.unwrap_err(),
+            db.query_one("SELECT ? AS a", (SECRET,)).await.unwrap().unwrap().get::<i64>("a").unwrap_err(),
+            db.query("SELECT ? AS a", (SECRET,)).await.unwrap().get(0).unwrap().get::<f64>(0).unwrap_err(),
+            db.execute("SELECT 1", (SECRET,)).await.unwrap_err(),
+            db.execute("INSERT INTO key VALUES (?)", (SECRET, SECRET)).await.unwrap_err(),
+        ];
+        for error in errors {
+            assert!(!text(&error).contains(SECRET), "{error}");
+        }
+        assert!(!format!("{:?}", params![SECRET].unwrap()).contains(SECRET));
+    });
+}

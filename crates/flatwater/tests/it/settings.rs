@@ -1,0 +1,214 @@
+//! The options do what they say, seen through the connections they are for. Defaults too.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use flatwater::{Database, Durability, Error, Kind, Options, Value, params};
+use futures_util::future::join_all;
+
+use crate::support::{TestFile, run};
+
+/// What the PRAGMAs answer on the writer, and on a reader.
+async fn pragmas<const N: usize>(db: &Database, names: [&'static str; N]) -> [[String; N]; 2] {
+    let read = move |c: &rusqlite::Connection| -> Result<[String; N], Error> {
+        Ok(names.map(|name| match c.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)).unwrap() {
+            Value::Text(text) => text,
+            Value::Integer(number) => number.to_string(),
+            other => panic!("{other:?}"),
+        }))
+    };
+    [db.write_with(move |tx| read(tx)).await.unwrap(), db.read_with(read).await.unwrap()]
+}
+
+const PRAGMAS: [&str; 6] = ["journal_mode", "synchronous", "foreign_keys", "cache_size", "mmap_size", "temp_store"];
+
+#[test]
+fn the_defaults_hold_on_every_connection() {
+    let file = TestFile::new();
+    run(async {
+        let db = file.open().await;
+        let [writer, reader] = pragmas(&db, PRAGMAS).await;
+        assert_eq!(writer, ["wal", "1", "1", "-16384", "0", "2"]);
+        assert_eq!(reader, ["wal", "1", "1", "-4096", "0", "2"]);
+    });
+}
+
+#[test]
+fn every_option_reaches_its_connections() {
+    let file = TestFile::new();
+    run(async {
+        let options = file.options().durability(Durability::Full).foreign_keys(false).mmap_bytes(1 << 20);
+        let db = options.writer_cache_bytes(3 << 20).reader_cache_bytes(1000).open().await.unwrap();
+        let [writer, reader] = pragmas(&db, PRAGMAS).await;
+        assert_eq!(writer, ["wal", "2", "0", "-3072", "1048576", "2"]);
+        assert_eq!(reader, ["wal", "2", "0", "-1", "1048576", "2"]);
+        db.execute_script("CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p)").await.unwrap();
+        db.execute("INSERT INTO c VALUES (7)", ()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_file_in_another_journal_mode_is_switched_to_wal_for_good() {
+    let file = TestFile::new();
+    file.plain().execute_batch("PRAGMA journal_mode = DELETE; CREATE TABLE t (a)").unwrap();
+    run(async {
+        file.open().await.close().await.unwrap();
+    });
+    let mode: String = file.plain().query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+    assert_eq!(mode, "wal");
+}
+
+#[test]
+fn as_many_readers_as_the_options_say_run_at_once() {
+    let file = TestFile::new();
+    run(async {
+        for readers in [1, 3, 8] {
+            let db = file.options().readers(readers).open().await.unwrap();
+            let (all_there, inside) = (Arc::new(Barrier::new(readers)), Arc::new(AtomicUsize::new(0)));
+            let reads = (0..readers * 3).map(|_| {
+                let (all_there, inside) = (all_there.clone(), inside.clone());
+                db.read_with(move |_| {
+                    let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
+                    all_there.wait();
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    Ok::<_, Error>(now)
+                })
+            });
+            let most = join_all(reads).await.into_iter().map(Result::unwrap).max();
+            assert_eq!(most, Some(readers));
+            db.close().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn without_groups_and_alone_every_write_commits_by_itself() {
+    let file = TestFile::new();
+    run(async {
+        let no_group = file.options().no_group().open().await.unwrap();
+        no_group.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        let many = |db: Database| join_all((0..300).map(move |n| db.execute("INSERT INTO t VALUES (?)", (n,))));
+        assert!(many(no_group.clone()).await.iter().all(Result::is_ok));
+        assert_eq!(no_group.stats().groups, 0);
+        no_group.close().await.unwrap();
+        let db = file.open().await;
+        assert!(many(db.alone()).await.iter().all(Result::is_ok));
+        assert_eq!(db.stats().groups, 0);
+        assert!(many(db.clone()).await.iter().all(Result::is_ok));
+        assert!(db.stats().members > 100, "{:?}", db.stats());
+    });
+}
+
+#[test]
+fn attached_databases_are_there_on_the_writer_and_on_every_reader() {
+    let (file, other) = (TestFile::new(), TestFile::new());
+    other.plain().execute_batch("CREATE TABLE o (a); INSERT INTO o VALUES (1)").unwrap();
+    run(async {
+        let options = file.options().readers(2).attach("o'ther", other.path());
+        let db = options.clone().open().await.unwrap();
+        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        let together = Arc::new(Barrier::new(2));
+        let reads = (0..2).map(|_| {
+            let together = together.clone();
+            db.read_with(move |c| {
+                together.wait();
+                c.query_row("SELECT a FROM \"o'ther\".o", [], |row| row.get::<_, i64>(0)).map_err(Error::from)
+            })
+        });
+        assert_eq!(join_all(reads).await.into_iter().map(Result::unwrap).collect::<Vec<_>>(), [1, 1]);
+        let inserts = (2..=100).map(|n| db.execute("INSERT INTO \"o'ther\".o VALUES (?)", (n,)));
+        assert!(join_all(inserts).await.iter().all(Result::is_ok));
+        assert_eq!(db.stats().groups, 0, "a group touches one file");
+        let both = [("INSERT INTO t VALUES (?)", params![7]), ("INSERT INTO \"o'ther\".o VALUES (?)", params![101])];
+        db.batch(both).await.unwrap();
+        let tx = db.begin().await.unwrap();
+        tx.execute("DELETE FROM \"o'ther\".o", ()).await.unwrap();
+        tx.rollback().await.unwrap();
+        let sum = "SELECT (SELECT sum(a) FROM t) + (SELECT sum(a) FROM \"o'ther\".o)";
+        assert_eq!(db.query_value::<i64>(sum, ()).await.unwrap(), Some(7 + 5151));
+        db.close().await.unwrap();
+        let db = options.read_only(true).open().await.unwrap();
+        assert_eq!(db.query_value::<i64>(sum, ()).await.unwrap(), Some(7 + 5151));
+        db.close().await.unwrap();
+    });
+    let journal: String = other.plain().query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+    assert_eq!(journal, "delete", "left as it is");
+}
+
+#[test]
+fn attached_databases_have_the_durability_of_the_options() {
+    let (file, other) = (TestFile::new(), TestFile::new());
+    run(async {
+        for (durability, synchronous) in [(Durability::Full, "2"), (Durability::Normal, "1")] {
+            let db = file.options().durability(durability).attach("other", other.path()).open().await.unwrap();
+            let [writer, _] = pragmas(&db, ["main.synchronous", "other.synchronous"]).await;
+            assert_eq!(writer, [synchronous, synchronous]);
+            db.close().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_database_that_cannot_be_attached_keeps_the_whole_from_opening() {
+    let file = TestFile::new();
+    std::fs::write(file.directory().join("text"), "no database at all, just a text").unwrap();
+    run(async {
+        for (name, wanted) in [("missing/a.db", Kind::Open), ("text", Kind::Open)] {
+            let path = file.directory().join(name);
+            let error = file.options().attach("other", &path).open().await.unwrap_err();
+            assert_eq!((error.kind(), error.operation()), (wanted, Some("open")), "{error}");
+            assert!(error.message().contains(path.to_str().unwrap()), "{error}");
+        }
+        file.open().await.close().await.unwrap();
+    });
+}
+
+#[test]
+fn what_would_be_another_database_on_every_connection_cannot_be_attached() {
+    let file = TestFile::new();
+    run(async {
+        for path in [":memory:", ""] {
+            let error = file.options().attach("other", path).open().await.unwrap_err();
+            assert_eq!((error.kind(), error.operation()), (Kind::Misuse, Some("open")), "{path:?}: {error}");
+        }
+        let memory = Options::new(":memory:").attach("other", ":memory:").open().await.unwrap();
+        memory.execute_script("CREATE TABLE other.o (a); INSERT INTO o VALUES (1)").await.unwrap();
+        assert_eq!(memory.query_value::<i64>("SELECT a FROM o", ()).await.unwrap(), Some(1));
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn a_database_cannot_be_attached_to_itself_under_whatever_name() {
+    let file = TestFile::new();
+    let (link, around) = (file.directory().join("link"), file.directory().join("inner"));
+    std::os::unix::fs::symlink(file.path(), &link).unwrap();
+    std::fs::create_dir(&around).unwrap();
+    run(async {
+        file.open().await.close().await.unwrap();
+        for path in [file.path(), link, around.join("..").join("test.db")] {
+            let error = file.options().attach("again", &path).open().await.unwrap_err();
+            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert!(error.message().contains("itself"), "{error}");
+        }
+    });
+}
+
+#[test]
+fn waits_can_be_set_to_for_ever() {
+    let file = TestFile::new();
+    run(async {
+        let forever = |options: Options| {
+            options.lock_wait(Duration::MAX).transaction_idle(Duration::MAX).close_wait(Duration::MAX)
+        };
+        let db = forever(file.options()).open().await.unwrap();
+        let patient = db.timeout(Duration::MAX);
+        patient.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        let tx = patient.begin().await.unwrap();
+        tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(patient.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
+        db.close().await.unwrap();
+    });
+}

@@ -1,0 +1,183 @@
+//! Virtual tables that come with SQLite: FTS5, FTS4 and R-Tree. They are read and written as any other table is.
+
+use std::time::Duration;
+
+use flatwater::{Database, Kind, Options};
+use futures_util::future::join_all;
+
+use crate::support::{TestFile, run};
+
+struct Table {
+    module: &'static str,
+    create: &'static str,
+    /// With a number from which the row is made.
+    insert: &'static str,
+    /// Fails, because there is a row 1.
+    taken: &'static str,
+    /// Each answers 1 where row 1 is the only one.
+    reads: &'static [&'static str],
+}
+
+const TABLES: &[Table] = &[
+    Table {
+        module: "fts5",
+        create: "CREATE VIRTUAL TABLE v USING fts5 (x)",
+        insert: "INSERT INTO v (x) VALUES ('word' || ?)",
+        taken: "INSERT INTO v (rowid, x) VALUES (1, 'other')",
+        reads: &[
+            "SELECT count(*) FROM v",
+            "SELECT count(*) FROM v WHERE v MATCH 'word1'",
+            "SELECT rowid FROM v WHERE v MATCH 'word*' ORDER BY rank",
+            "SELECT length(highlight(v, 0, '', '')) - 4 FROM v('word1')",
+        ],
+    },
+    Table {
+        module: "fts4",
+        create: "CREATE VIRTUAL TABLE v USING fts4 (x)",
+        insert: "INSERT INTO v (x) VALUES ('word' || ?)",
+        taken: "INSERT INTO v (docid, x) VALUES (1, 'other')",
+        reads: &["SELECT count(*) FROM v", "SELECT docid FROM v WHERE v MATCH 'word1'"],
+    },
+    Table {
+        module: "rtree",
+        create: "CREATE VIRTUAL TABLE v USING rtree (id, low, high)",
+        insert: "INSERT INTO v (low, high) VALUES (?1, ?1 + 1)",
+        taken: "INSERT INTO v VALUES (1, 0, 0)",
+        reads: &["SELECT count(*) FROM v", "SELECT id FROM v WHERE low <= 1 AND high >= 1"],
+    },
+];
+
+/// The tables whose module is compiled in.
+async fn tables() -> Vec<&'static Table> {
+    let db = Database::open(":memory:").await.unwrap();
+    let modules = db.query_as::<(String,)>("SELECT name FROM pragma_module_list", ()).await.unwrap();
+    let tables: Vec<_> = TABLES.iter().filter(|table| modules.iter().any(|(name,)| name == table.module)).collect();
+    assert!(tables.iter().any(|table| table.module == "fts5"), "{modules:?}");
+    tables
+}
+
+async fn with_one_row(options: Options, table: &Table) -> Database {
+    let db = options.open().await.unwrap();
+    db.execute(table.create, ()).await.unwrap();
+    let inserted = db.execute(table.insert, (1,)).await.unwrap();
+    assert_eq!((inserted.changes, inserted.last_insert_rowid), (1, Some(1)), "{}", table.module);
+    db
+}
+
+/// What would wait for the writer ends here.
+const FAILS: Duration = Duration::from_secs(10);
+
+async fn answers(db: &Database, sql: &str) {
+    let one = db.timeout(FAILS).query_value::<i64>(sql, ()).await;
+    assert_eq!(one, Ok(Some(1)), "{sql}");
+}
+
+#[test]
+fn they_are_read_on_readers_while_a_transaction_is_open() {
+    run(async {
+        for table in tables().await {
+            let file = TestFile::new();
+            let db = with_one_row(file.options().readers(1), table).await;
+            let tx = db.begin().await.unwrap();
+            tx.execute(table.insert, (2,)).await.unwrap();
+            for sql in table.reads.iter().chain(table.reads) {
+                answers(&db, sql).await;
+            }
+            tx.rollback().await.unwrap();
+            answers(&db, table.reads[0]).await;
+        }
+    });
+}
+
+/// The first statement on a virtual table makes its connection prepare statements of the table's own.
+#[test]
+fn they_are_read_on_readers_also_the_first_time_on_a_connection() {
+    run(async {
+        for table in tables().await {
+            let file = TestFile::new();
+            with_one_row(file.options(), table).await.close().await.unwrap();
+            for sql in table.reads {
+                let db = file.options().readers(2).open().await.unwrap();
+                let tx = db.begin().await.unwrap();
+                for _ in 0..3 {
+                    futures_util::join!(answers(&db, sql), answers(&db, sql));
+                }
+                tx.rollback().await.unwrap();
+                db.close().await.unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn they_are_read_in_a_database_that_is_only_read() {
+    run(async {
+        for table in tables().await {
+            let file = TestFile::new();
+            with_one_row(file.options(), table).await.close().await.unwrap();
+            for sql in table.reads {
+                let db = file.options().read_only(true).open().await.unwrap();
+                answers(&db, sql).await;
+                answers(&db, sql).await;
+                db.execute(table.insert, (2,)).await.unwrap_err();
+                answers(&db, sql).await;
+                db.close().await.unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn an_insert_tells_its_rowid_wherever_it_runs() {
+    run(async {
+        for table in tables().await {
+            let file = TestFile::new();
+            for options in [file.options(), Options::new(":memory:")] {
+                let db = with_one_row(options, table).await;
+                db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+                assert_eq!(db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap().last_insert_rowid, Some(1));
+                let alone = db.alone().execute(table.insert, (2,)).await.unwrap();
+                assert_eq!((alone.changes, alone.last_insert_rowid), (1, Some(2)), "{}", table.module);
+                let tx = db.begin().await.unwrap();
+                assert_eq!(tx.execute(table.insert, (3,)).await.unwrap().last_insert_rowid, Some(3));
+                tx.commit().await.unwrap();
+                let updated = db.execute("UPDATE t SET a = 2", ()).await.unwrap();
+                assert_eq!((updated.changes, updated.last_insert_rowid), (1, None));
+                let deleted = db.execute("DELETE FROM v WHERE rowid = 2", ()).await.unwrap();
+                assert_eq!((deleted.changes, deleted.last_insert_rowid), (1, None), "{}", table.module);
+                let blocking = db.blocking();
+                let sql = table.insert;
+                let inserted = tokio::task::spawn_blocking(move || blocking.execute(sql, (4,))).await.unwrap().unwrap();
+                assert_eq!(inserted.last_insert_rowid, Some(4), "{}", table.module);
+            }
+        }
+    });
+}
+
+#[test]
+fn inserts_into_them_share_commits_and_keep_their_own_results() {
+    run(async {
+        for table in tables().await {
+            let file = TestFile::new();
+            let db = with_one_row(file.options(), table).await;
+            let mut last = 1;
+            // A text is a member once it is known to be short.
+            while db.stats().groups == 0 {
+                let blocker = db.begin().await.unwrap();
+                let mut calls: Vec<_> = (0..20).map(|n| db.execute(table.insert, (n,))).collect();
+                for call in &mut calls {
+                    assert!(futures_util::poll!(call).is_pending());
+                }
+                let mut taken = db.execute(table.taken, ());
+                assert!(futures_util::poll!(&mut taken).is_pending());
+                blocker.rollback().await.unwrap();
+                for inserted in join_all(calls).await {
+                    last += 1;
+                    assert_eq!(inserted.unwrap().last_insert_rowid, Some(last), "{}", table.module);
+                }
+                assert_eq!(taken.await.unwrap_err().kind(), Kind::Constraint, "{}", table.module);
+            }
+            assert_eq!(db.query_value::<i64>("SELECT count(*) FROM v", ()).await.unwrap(), Some(last));
+        }
+    });
+}

@@ -1,0 +1,33 @@
+//! Plain threads, no runtime at all: the blocking twin.
+
+use std::thread;
+
+use flatwater::Options;
+
+fn main() -> flatwater::Result<()> {
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let db = Options::new(directory.path().join("blocking.db")).open_blocking()?.blocking();
+    db.execute("CREATE TABLE visits (page TEXT PRIMARY KEY, count INTEGER NOT NULL)", ())?;
+
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let db = db.clone();
+            thread::spawn(move || visit(&db, "/home", 25))
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("no thread panics")?;
+    }
+    let visits: Vec<(String, i64)> = db.query_as("SELECT page, count FROM visits", ())?;
+    for (page, count) in visits {
+        println!("{page}: {count} visits");
+    }
+    db.close()
+}
+
+fn visit(db: &flatwater::Blocking, page: &str, times: usize) -> flatwater::Result<()> {
+    for _ in 0..times {
+        db.execute("INSERT INTO visits VALUES (?, 1) ON CONFLICT DO UPDATE SET count = count + 1", (page,))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! The program of the README: open, create, insert, read, close.
+
+use flatwater::Database;
+
+#[tokio::main]
+async fn main() -> flatwater::Result<()> {
+    let db = Database::open(":memory:").await?; // or a path, such as "app.db"
+    db.execute("CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT NOT NULL)", ()).await?;
+    let ada = db.execute("INSERT INTO users (name) VALUES (?)", ("Ada",)).await?;
+    let id = ada.last_insert_rowid;
+    let name: Option<String> = db.query_value("SELECT name FROM users WHERE id = ?", (id,)).await?;
+    println!("hello, {}", name.unwrap_or_default());
+    db.close().await
+}

@@ -1,0 +1,23 @@
+//! The code blocks of the README and the guide, as documentation tests.
+//!
+//! Owns: the list of pages whose Rust blocks must compile and run. Leaves out: the programs, one file each in `bin`.
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/getting-started.md")]
+mod getting_started {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/transactions.md")]
+mod transactions {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/errors.md")]
+mod errors {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/options.md")]
+mod options {}

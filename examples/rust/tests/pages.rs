@@ -1,0 +1,106 @@
+//! The pages against the sources: what they name exists.
+//!
+//! Owns: tests named in the design, files of the code map, links between pages. Leaves out: whether the sentences are
+//! true, which only a reader can tell.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.expect("the folder can be read").path());
+    paths
+        .flat_map(|path| match path.is_dir() {
+            true => files(&path, ending),
+            false if path.to_string_lossy().ends_with(ending) => vec![path],
+            false => Vec::new(),
+        })
+        .collect()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn pages() -> Vec<PathBuf> {
+    let mut pages = files(&root().join("docs"), ".md");
+    pages.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|page| root().join(page)));
+    pages
+}
+
+/// What stands between backticks, outside of code blocks.
+fn quoted(text: &str) -> Vec<&str> {
+    let prose = text.split("```").step_by(2);
+    prose.flat_map(|part| part.split('`').skip(1).step_by(2)).collect()
+}
+
+/// A fact as the name of a test has at least four words.
+fn is_test_name(word: &str) -> bool {
+    let is_name = word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    is_name && word.matches('_').count() >= 3 && !word.starts_with("sqlite3_")
+}
+
+#[test]
+fn every_test_that_a_page_names_exists() {
+    let sources: String = files(&root().join("crates"), ".rs").iter().map(|file| read(file)).collect();
+    let mut checked = 0;
+    for page in pages() {
+        for name in quoted(&read(&page)).into_iter().filter(|word| is_test_name(word)) {
+            assert!(sources.contains(&format!("fn {name}(")), "{} names {name}", page.display());
+            checked += 1;
+        }
+    }
+    assert!(checked > 10, "only {checked} tests are named");
+}
+
+#[test]
+fn the_code_map_has_every_source_file_and_no_other() {
+    let map = read(&root().join("ARCHITECTURE.md"));
+    let (_, map) = map.split_once("| file in `crates/flatwater/src`").expect("the first map");
+    let (engine, floor_0) = map.split_once("| file in `crates/flatwater-sqlite/src`").expect("the second map");
+    for (map, folder) in [(engine, "crates/flatwater/src"), (floor_0, "crates/flatwater-sqlite/src")] {
+        let source = root().join(folder);
+        let named: Vec<_> = map.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+        for file in named.iter().filter(|name| name.ends_with(".rs") && !name.contains('*')) {
+            assert!(source.join(file).exists(), "the map has {file}, which is not in {folder}");
+        }
+        for file in files(&source, ".rs") {
+            let below = file.strip_prefix(&source).expect("it is below").to_string_lossy().replace('\\', "/");
+            let is_list_of_modules = read(&file).lines().all(|line| line.starts_with("//!") || !line.contains("fn "));
+            let in_map = named.iter().any(|name| {
+                **name == *below || name.strip_suffix("*.rs").is_some_and(|folder| below.starts_with(folder))
+            });
+            assert!(in_map || is_list_of_modules, "the map of {folder} lacks {below}: add a line to ARCHITECTURE.md");
+        }
+    }
+}
+
+#[test]
+fn every_link_between_pages_leads_somewhere() {
+    for page in pages() {
+        let text = read(&page);
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if target.starts_with("http") {
+                continue;
+            }
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file =
+                if file.is_empty() { page.clone() } else { page.parent().expect("a page has a folder").join(file) };
+            assert!(file.exists(), "{} links to {target}", page.display());
+            assert!(heading.is_empty() || has_heading(&read(&file), heading), "{} links to {target}", page.display());
+        }
+    }
+}
+
+fn has_heading(text: &str, anchor: &str) -> bool {
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    headings.into_iter().any(|heading| {
+        let plain: String =
+            heading.to_lowercase().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect();
+        plain.replace(' ', "-") == anchor
+    })
+}

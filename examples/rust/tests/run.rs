@@ -1,0 +1,69 @@
+//! Runs every example and reads what it prints.
+
+use std::process::Command;
+
+fn prints(program: &str, expected: &str) {
+    let output = Command::new(program).output().expect("the program can be started");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{program}: {}\n{err}", output.status);
+    assert_eq!(out.lines().collect::<Vec<_>>(), expected.lines().map(str::trim).collect::<Vec<_>>(), "{err}");
+}
+
+#[test]
+fn hello_reads_what_it_wrote() {
+    prints(env!("CARGO_BIN_EXE_hello"), "hello, Ada");
+}
+
+#[test]
+fn the_program_of_the_readme_is_hello() {
+    let hello = include_str!("../src/bin/hello.rs");
+    let (_, program) = hello.split_once("\n\n").expect("an empty line follows the head");
+    let block = format!("```rust\n{program}```\n");
+    assert!(include_str!("../../../README.md").contains(&block), "the README has another program than hello.rs");
+}
+
+#[test]
+fn a_batch_is_all_or_nothing() {
+    prints(
+        env!("CARGO_BIN_EXE_batch"),
+        "3 items
+         order Some(1), 7 left
+         refused: Constraint Some(\"SQLITE_CONSTRAINT_FOREIGNKEY\")
+         1 order",
+    );
+}
+
+#[test]
+fn a_transfer_moves_all_or_nothing_and_outlives_its_note() {
+    prints(
+        env!("CARGO_BIN_EXE_transaction"),
+        "moved 300, 700 left
+         moved 300, 400 left
+         refused: 300 missing
+         [(1, 400), (2, 600)], 1 note",
+    );
+}
+
+#[test]
+fn closures_use_rusqlite_on_the_writer_and_on_a_reader() {
+    prints(
+        env!("CARGO_BIN_EXE_closures"),
+        "3 rows updated
+         3 words, the longest has 5 letters
+         COMMIT in a closure: refused",
+    );
+}
+
+#[test]
+fn smol_runs_a_hundred_tasks_and_a_timeout() {
+    prints(
+        env!("CARGO_BIN_EXE_smol"),
+        "sum 5050
+         Timeout, applied: Some(No)",
+    );
+}
+
+#[test]
+fn threads_share_the_blocking_twin() {
+    prints(env!("CARGO_BIN_EXE_blocking"), "/home: 100 visits");
+}
