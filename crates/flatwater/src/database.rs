@@ -124,7 +124,7 @@ impl Database {
     /// Runs one statement and answers all its rows. A write is allowed here if it has RETURNING.
     ///
     /// A read sees every write that was answered before the read began. If the call is dropped a running read is
-    /// interrupted (in memory, where the writer's connection reads, it runs to its end).
+    /// interrupted.
     ///
     /// # Errors
     /// As [`execute`](Self::execute); `Misuse` for a statement that returns no rows.
