@@ -154,25 +154,20 @@ impl Drop for Bomb {
 /// Keeps the only reader until it is told to go on.
 async fn keep_the_reader(db: &Database) -> (mpsc::Sender<()>, tokio::task::JoinHandle<Result<(), Error>>) {
     let (go_on, wait) = mpsc::channel();
+    let (begins, begun) = mpsc::channel();
     let read = db.clone();
-    let keeps = async move {
+    let task = tokio::spawn(async move {
         read.read_with(move |_| {
+            begins.send(()).unwrap();
             let _ = wait.recv();
             Ok(())
         })
         .await
-    };
-    let before = db.stats().reads_waiting;
-    let task = tokio::spawn(keeps);
-    // It runs once another read has to wait.
-    loop {
-        let mut probe = db.query("SELECT 1", ());
-        let _ = futures_util::poll!(&mut probe);
-        if db.stats().reads_waiting > before {
-            return (go_on, task);
-        }
+    });
+    while begun.try_recv().is_err() {
         tokio::task::yield_now().await;
     }
+    (go_on, task)
 }
 
 #[test]
