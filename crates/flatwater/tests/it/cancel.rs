@@ -10,17 +10,7 @@ use std::time::Duration;
 use flatwater::{Database, Error, Kind, Options, Rows, params};
 use futures_util::future::join_all;
 
-use crate::support::{ENDLESS, TestFile, run, until};
-
-async fn empty_table(options: Options) -> Database {
-    let db = options.open().await.unwrap();
-    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
-    db
-}
-
-async fn count(db: &Database) -> i64 {
-    db.query_value("SELECT count(*) FROM t", ()).await.unwrap().unwrap()
-}
+use crate::support::{ENDLESS, TestFile, count, empty_table, run, until};
 
 /// Polls each once. None is ready.
 async fn begin<F: Future + Unpin>(calls: &mut [F]) {

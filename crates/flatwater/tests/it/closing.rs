@@ -5,13 +5,7 @@ use std::time::Duration;
 use flatwater::{Database, Error, Kind, Options};
 use futures_util::future::join_all;
 
-use crate::support::{ENDLESS, TestFile, integer, run, until, wait_until};
-
-async fn empty_table(options: Options) -> Database {
-    let db = options.open().await.unwrap();
-    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
-    db
-}
+use crate::support::{ENDLESS, TestFile, empty_table, integer, run, until, wait_until};
 
 /// What every call answers once the database is closed.
 async fn is_closed(db: &Database) {

@@ -2,22 +2,12 @@
 
 use std::time::Duration;
 
-use flatwater::{Applied, Database, Error, Kind, Options};
+use flatwater::{Applied, Error, Kind, Options};
 use futures_util::future::join_all;
 
-use crate::support::{ENDLESS, TestFile, integer, run, until};
+use crate::support::{ENDLESS, TestFile, count, empty_table, integer, run, until};
 
 const SOON: Duration = Duration::from_millis(30);
-
-async fn empty_table(options: Options) -> Database {
-    let db = options.open().await.unwrap();
-    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
-    db
-}
-
-async fn count(db: &Database) -> i64 {
-    db.query_value("SELECT count(*) FROM t", ()).await.unwrap().unwrap()
-}
 
 fn is_timeout(error: &Error, operation: &str) {
     assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");

@@ -9,21 +9,11 @@ use std::time::Duration;
 use flatwater::{Database, Error, Group, Kind, Options, Transaction, params};
 use futures_util::future::join_all;
 
-use crate::support::{TestFile, integer, run, until};
+use crate::support::{TestFile, count, empty_table, integer, run, until};
 
 /// No test waits for this long.
 const HOUR: Duration = Duration::from_secs(3600);
 const INSERT: &str = "INSERT INTO t VALUES (?)";
-
-async fn empty_table(options: Options) -> Database {
-    let db = options.open().await.unwrap();
-    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
-    db
-}
-
-async fn count(db: &Database) -> i64 {
-    db.query_value("SELECT count(*) FROM t", ()).await.unwrap().unwrap()
-}
 
 #[test]
 fn the_longest_duration_means_never_in_every_option() {

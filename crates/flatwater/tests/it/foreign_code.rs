@@ -16,19 +16,9 @@ use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::support::{ENDLESS, TestFile, run, until};
+use crate::support::{ENDLESS, TestFile, count, empty_table, run, until};
 
 const INSERT: &str = "INSERT INTO t VALUES (?)";
-
-async fn empty_table(options: Options) -> Database {
-    let db = options.open().await.unwrap();
-    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
-    db
-}
-
-async fn count(db: &Database) -> i64 {
-    db.query_value("SELECT count(*) FROM t", ()).await.unwrap().unwrap()
-}
 
 /// Every kind of call is answered.
 async fn is_served(db: &Database) {

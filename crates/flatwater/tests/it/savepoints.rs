@@ -13,13 +13,7 @@ use futures_util::FutureExt;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::support::{TestFile, run, until};
-
-async fn empty_table(options: Options) -> Database {
-    let db = options.open().await.unwrap();
-    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
-    db
-}
+use crate::support::{TestFile, empty_table, run, until};
 
 async fn insert(tx: &Transaction<'_>, n: i64) {
     assert_eq!(tx.execute("INSERT INTO t VALUES (?)", (n,)).await.unwrap().changes, 1);

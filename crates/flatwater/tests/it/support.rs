@@ -122,3 +122,15 @@ pub(crate) fn nobody() -> Option<u32> {
     let owner = tempfile::tempfile().unwrap().metadata().unwrap().uid();
     (owner == 0).then_some(65534)
 }
+
+/// A database with the table `t (a)`.
+pub(crate) async fn empty_table(options: Options) -> Database {
+    let db = options.open().await.unwrap();
+    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+    db
+}
+
+/// The rows of `t`.
+pub(crate) async fn count(db: &Database) -> i64 {
+    db.query_value("SELECT count(*) FROM t", ()).await.unwrap().unwrap()
+}
