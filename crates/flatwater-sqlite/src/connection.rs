@@ -35,14 +35,19 @@ pub struct Connection {
 unsafe impl Send for Connection {}
 
 impl Connection {
-    /// Opens `path` with `flags`, to which NOMUTEX and extended result codes are added. Blocks on the file system.
+    /// Opens `path` with `flags`, to which NOMUTEX and extended result codes are added, and the VFS of that name. Blocks
+    /// on the file system.
     ///
     /// # Errors
     /// [`Error::LibraryTooOld`], or what SQLite answers.
-    pub fn open(path: &Path, flags: OpenFlags) -> Result<Self> {
+    pub fn open(path: &Path, flags: OpenFlags, vfs: Option<&str>) -> Result<Self> {
         check_library(rusqlite::version_number())?;
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let inner = rusqlite::Connection::open_with_flags(path, flags).map_err(from_rusqlite)?;
+        let inner = match vfs {
+            Some(vfs) => rusqlite::Connection::open_with_flags_and_vfs(path, flags, vfs),
+            None => rusqlite::Connection::open_with_flags(path, flags),
+        }
+        .map_err(from_rusqlite)?;
         // SAFETY: the handle is used only while `inner`, which we own, is open.
         let db = unsafe { inner.handle() };
         let hooks = Box::into_raw(Box::new(Hooks::new()));

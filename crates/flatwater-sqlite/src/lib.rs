@@ -9,6 +9,9 @@
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
 //! - `wal`: the wal-index header, checkpoints
+//! - `locks`: locks that belong to a descriptor: the one place that opens a database file outside of SQLite
+//! - `filesystem`: what a path lies on
+//! - `process`: whether this process was forked
 //! - `fault` (feature): failures on demand, for tests
 
 mod connection;
@@ -16,7 +19,10 @@ mod control;
 mod error;
 #[cfg(all(feature = "fault", target_os = "linux"))]
 pub mod fault;
+mod filesystem;
 mod hooks;
+mod locks;
+mod process;
 mod sink;
 mod slots;
 mod statement;
@@ -25,7 +31,10 @@ mod wal;
 pub use connection::{Connection, from_rusqlite, has_nul};
 pub use control::Control;
 pub use error::{Error, Result, SqliteError};
+pub use filesystem::filesystem_magic;
 pub use hooks::{AuthEvent, Busy, Interrupt, Judge, Verdict};
+pub use locks::{LockFile, LockedFile};
+pub use process::{InUse, generation, is_stranded};
 pub use rusqlite;
 pub use sink::{Discard, Flow, Sink};
 pub use slots::StatementId;

@@ -65,6 +65,13 @@ impl Connection {
         Some(WalHeader { change: load(CHANGE), max_frame: load(MAX_FRAME), salts: [load(SALT_1), load(SALT_2)] })
     }
 
+    /// Where the wal-index is mapped, for finding it among the mappings of the process. Only a number: it says nothing
+    /// of how long the mapping stays.
+    #[must_use]
+    pub fn wal_index_address(&self) -> Option<usize> {
+        self.wal_index().map(|base| base.addr())
+    }
+
     /// SQLite's mapping of the first wal-index region. Asked anew each time: it stays valid until this connection
     /// leaves WAL mode or closes, and so outlives the call.
     fn wal_index(&self) -> Option<*mut c_void> {

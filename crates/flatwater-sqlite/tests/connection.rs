@@ -43,7 +43,7 @@ impl Sink for Texts {
 }
 
 fn memory() -> Connection {
-    Connection::open(Path::new(":memory:"), OpenFlags::default()).unwrap()
+    Connection::open(Path::new(":memory:"), OpenFlags::default(), None).unwrap()
 }
 
 fn prepare(connection: &mut Connection, sql: &str) -> StatementId {
@@ -193,7 +193,7 @@ impl Interrupt for After {
 #[test]
 fn an_interrupted_write_is_not_there_and_a_finished_one_is() {
     let directory = tempfile::tempdir().unwrap();
-    let mut connection = Connection::open(&directory.path().join("test.db"), OpenFlags::default()).unwrap();
+    let mut connection = Connection::open(&directory.path().join("test.db"), OpenFlags::default(), None).unwrap();
     connection.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a INTEGER PRIMARY KEY, b)").unwrap();
     connection.set_progress_steps(1);
     let insert = prepare(&mut connection, "INSERT INTO t (b) SELECT value FROM json_each('[1,2,3,4,5,6,7,8,9]')");
@@ -256,7 +256,7 @@ fn a_savepoint_undoes_what_sqlite_does_not_and_the_deferred_counter() {
 fn the_change_counter_moves_with_every_commit_of_anybody() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("test.db");
-    let mut connection = Connection::open(&path, OpenFlags::default()).unwrap();
+    let mut connection = Connection::open(&path, OpenFlags::default(), None).unwrap();
     assert_eq!(connection.read_journal_mode().unwrap(), "delete");
     assert!(connection.wal_header().is_none(), "no WAL, no header");
     connection.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a)").unwrap();

@@ -11,7 +11,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use crate::backend::embedded::{Engine, Handle, Server};
+use flatwater_sqlite::is_stranded;
+
+use crate::backend::embedded::{Engine, Server};
+use crate::backend::handle::{Handle, refuse_forked};
 use crate::types::error::{Applied, Error, Kind, Result};
 use crate::types::request::{CallOptions, Ticket};
 use crate::waiting::bounded::Place;
@@ -96,9 +99,9 @@ impl<T> Call<T> {
             && let Stage::New(work) = std::mem::replace(&mut self.stage, Stage::Done)
         {
             let (request, reply) = self.request(work)?;
-            let server = self.engine().server(&request.work);
+            let server = self.handle.server(&request.work);
             self.refuse_to_wait_for_itself(server)?;
-            self.stage = match self.engine().run_here(server, request) {
+            self.stage = match self.handle.run_here(server, request) {
                 None => Stage::Waiting { server, place: None, reply },
                 Some(request) => Stage::Pushing { server, request, reply },
             };
@@ -106,16 +109,17 @@ impl<T> Call<T> {
         block_on(self)
     }
 
-    fn engine(&self) -> &Arc<Engine> {
-        &self.handle.0
+    fn engine(&self) -> &Engine {
+        self.handle.engine()
     }
 
     /// The request for `work`. From here on its deadline counts.
     fn request(&mut self, work: Work) -> Result<(Request, Reply<Result<Answer>>)> {
+        refuse_forked().map_err(|error| error.in_operation(self.operation))?;
         if in_closure() {
             return Err(called_from_within().in_operation(self.operation));
         }
-        if self.inside.is_none() && self.ticket.is_none() && self.engine().is_closed() {
+        if self.inside.is_none() && self.ticket.is_none() && self.handle.is_closed() {
             return Err(Error::closed().in_operation(self.operation));
         }
         let (promise, reply) = reply();
@@ -176,12 +180,12 @@ impl<T> Call<T> {
                             .map_err(|error| error.in_operation(self.operation))?;
                         self.stage = Stage::Waiting { server: Server::Writer, place: None, reply };
                     } else {
-                        let server = self.engine().server(&request.work);
+                        let server = self.handle.server(&request.work);
                         self.refuse_to_wait_for_itself(server)?;
                         self.stage = Stage::Pushing { server, request, reply };
                     }
                 }
-                Stage::Pushing { server, request, reply } => match self.engine().push(server, request) {
+                Stage::Pushing { server, request, reply } => match self.handle.push(server, request) {
                     Ok(place) => self.stage = Stage::Waiting { server, place, reply },
                     Err(error) => {
                         // It may be in the queue, without a thread to serve it: it must never run.
@@ -229,7 +233,9 @@ impl<T> Call<T> {
 
     #[cold]
     fn nobody_answers(&self) -> Error {
-        let error = if self.engine().is_closed() {
+        let error = if let Err(error) = refuse_forked() {
+            error
+        } else if self.handle.is_closed() {
             Error::closed()
         } else {
             Error::misuse("the request was lost to a panic inside Flatwater, and the connection was replaced")
@@ -262,8 +268,11 @@ impl<T> Future for Call<T> {
 
 impl<T> Drop for Call<T> {
     fn drop(&mut self) {
+        if is_stranded() {
+            return;
+        }
         if let Stage::Waiting { server, place, .. } = self.stage {
-            self.handle.0.leave(server, place);
+            self.engine().leave(server, place);
         }
         if let Some(ticket) = &self.ticket
             && !ticket.give_up()

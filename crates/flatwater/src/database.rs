@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rusqlite::types::FromSql;
 
-use crate::backend::embedded::{Engine, Handle};
+use crate::backend::handle::{Handle, refuse_forked};
 use crate::call::{Call, called_from_within};
 use crate::operations::Operations;
 use crate::stats::Stats;
@@ -51,9 +51,9 @@ impl Database {
         Options::new(path).open().await
     }
 
-    pub(crate) fn from_engine(engine: Arc<Engine>) -> Self {
-        let handle = Arc::new(Handle(engine));
-        Self { operations: Operations { handle, options: CallOptions::default(), inside: None } }
+    fn from_handle(handle: Handle) -> Self {
+        let options = handle.call_options();
+        Self { operations: Operations { handle: Arc::new(handle), options, inside: None } }
     }
 
     /// A handle whose writes are never members of a group: each runs in a transaction of its own.
@@ -242,25 +242,33 @@ impl Database {
         taken(&result)
     }
 
-    /// What the database has done since it was opened. Does not block.
+    /// What the database has done since it was opened, by all its handles. Does not block. In a process that was forked
+    /// while the database was open it is empty.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.operations.handle.0.stats()
+        if refuse_forked().is_err() {
+            return Stats::default();
+        }
+        self.operations.handle.engine().stats()
     }
 
     /// Closes the database: writes submitted before are executed, an open transaction is waited for (5 s by default)
     /// and then rolled back, connections are closed. Calls that begin later get `Closed`. Closing twice is no error;
     /// a dropped call closes all the same.
     ///
+    /// If the file was opened more than once in this process, this only ends the handle of this `open` and its clones, at
+    /// once, and what they submitted goes on; the last one closes the database.
+    ///
     /// # Errors
     /// `Misuse` from inside a closure on one of its connections, which cannot wait for its own end; nothing is closed
     /// then. A close that fails in SQLite leaves the file as a crash would, and the next open repairs that.
     pub async fn close(&self) -> Result<()> {
+        refuse_forked().map_err(|error| error.in_operation("close"))?;
         if in_closure() {
             return Err(called_from_within().in_operation("close"));
         }
         let (promise, ended): (_, Reply<Result<Answer>>) = reply();
-        self.operations.handle.0.close(Some(promise));
+        self.operations.handle.close(Some(promise));
         ended.await.map_or(Ok(()), |answer| answer.map(drop))
     }
 }
@@ -272,17 +280,21 @@ impl std::fmt::Debug for Database {
 }
 
 impl Options {
-    /// Opens the database, on a thread of its own.
+    /// Opens the database, on a thread of its own. A file that is open in this process already, by whatever path or link,
+    /// is not opened a second time: the handle is one more on the same database. It may have fewer rights
+    /// ([`read_only`](Self::read_only)).
     ///
     /// # Errors
-    /// `Misuse` for options that cannot work, before anything is opened; `Open` if the path, the file or its directory
-    /// will not do; `Busy` if another process keeps it locked.
+    /// `Misuse` for options that cannot work, before anything is opened, for options that differ from those the file is
+    /// open with, and for a second SQLite library in this process that has the file open; `Open` if the path, the file or
+    /// its directory will not do; `Busy` if another process keeps it locked; `Io` if the file was replaced while it is open.
     pub async fn open(self) -> Result<Database> {
+        refuse_forked().map_err(|error| error.in_operation("open"))?;
         let (promise, opened) = reply();
         std::thread::Builder::new()
             .name("fw-open".into())
             .spawn(move || {
-                let database = Engine::open(self).map(Database::from_engine);
+                let database = Handle::open(self).map(Database::from_handle);
                 // If the caller is gone the database is dropped here, and closed.
                 if let Ok(Some(waker)) = promise.fill(database) {
                     waker.wake();
@@ -299,7 +311,7 @@ impl Options {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_blocking(self) -> Result<Database> {
-        Engine::open(self).map(Database::from_engine)
+        Handle::open(self).map(Database::from_handle)
     }
 }
 

@@ -27,6 +27,7 @@ mod call;
 mod connection;
 mod database;
 mod encode;
+mod file;
 mod operations;
 mod stats;
 mod transaction;
@@ -42,7 +43,7 @@ pub use stats::{CallStats, Stats};
 pub use transaction::Transaction;
 pub use types::error::{Applied, Error, Kind, Result};
 pub use types::executed::{BatchResult, Executed};
-pub use types::options::{Durability, Group, Options};
+pub use types::options::{Durability, Group, Journal, Options, SecondCopy};
 pub use types::params::{IntoParams, Params};
 pub use types::row::{Column, FromRow, Row, Rows};
 

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use rusqlite::types::FromSql;
 
-use crate::backend::embedded::Handle;
+use crate::backend::handle::{Handle, refuse_forked};
 use crate::call::Call;
+use crate::connection::catalogue::Text;
 use crate::types::error::Result;
 use crate::types::executed::{BatchResult, Executed};
 use crate::types::params::{IntoParams, Params};
@@ -35,9 +36,15 @@ impl Operations {
         Call::new(&self.handle, self.inside.as_ref(), self.options, operation, work, read)
     }
 
+    fn text(&self, sql: &str) -> Result<Arc<Text>> {
+        // The catalogue's lock may be one that a thread held which a forked child does not have.
+        refuse_forked()?;
+        Ok(self.handle.engine().text(sql))
+    }
+
     pub(crate) fn execute(&self, sql: &str, params: impl IntoParams) -> Call<Executed> {
-        let work = params.into_params().map(|params| Work::Execute { text: self.handle.0.text(sql), params });
-        self.call("execute", work, Answer::executed)
+        let work = || Ok(Work::Execute { text: self.text(sql)?, params: params.into_params()? });
+        self.call("execute", work(), Answer::executed)
     }
 
     pub(crate) fn execute_many<I>(&self, sql: &str, rows: I) -> Call<u64>
@@ -46,7 +53,7 @@ impl Operations {
         I::Item: IntoParams,
     {
         let rows = rows.into_iter().map(IntoParams::into_params).collect::<Result<Vec<_>>>();
-        let work = rows.map(|rows| Work::Many { text: self.handle.0.text(sql), rows });
+        let work = rows.and_then(|rows| Ok(Work::Many { text: self.text(sql)?, rows }));
         self.call("execute_many", work, Answer::changes)
     }
 
@@ -54,12 +61,12 @@ impl Operations {
     where
         I: IntoIterator<Item = (&'a str, Result<Params>)>,
     {
-        let statements = statements.into_iter().map(|(sql, params)| Ok((self.handle.0.text(sql), params?)));
+        let statements = statements.into_iter().map(|(sql, params)| Ok((self.text(sql)?, params?)));
         self.call("batch", statements.collect::<Result<_>>().map(Work::Batch), Answer::batch)
     }
 
     pub(crate) fn execute_script(&self, sql: &str) -> Call<()> {
-        self.call("execute_script", Ok(Work::Script(self.handle.0.text(sql))), Answer::done)
+        self.call("execute_script", self.text(sql).map(Work::Script), Answer::done)
     }
 
     pub(crate) fn query(&self, sql: &str, params: impl IntoParams) -> Call<Rows> {
@@ -79,6 +86,6 @@ impl Operations {
     }
 
     fn read(&self, sql: &str, params: impl IntoParams, limit: usize) -> Result<Work> {
-        Ok(Work::Query { text: self.handle.0.text(sql), params: params.into_params()?, limit })
+        Ok(Work::Query { text: self.text(sql)?, params: params.into_params()?, limit })
     }
 }

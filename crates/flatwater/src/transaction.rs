@@ -5,6 +5,7 @@
 
 use std::marker::PhantomData;
 
+use flatwater_sqlite::is_stranded;
 use rusqlite::types::FromSql;
 
 use crate::call::Call;
@@ -190,6 +191,9 @@ impl<'a> Transaction<'a> {
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
+        if is_stranded() {
+            return;
+        }
         if let (Some(Level::Savepoint), Some(inside)) = (&self.level, &self.operations.inside) {
             inside.session.undo(&inside.savepoints);
         }

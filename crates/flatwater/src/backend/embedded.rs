@@ -1,15 +1,22 @@
 //! The embedded backend: the writer and the readers of one file, wired together.
 //!
-//! Owns: who serves what, opening, and closing in the right order. Invariants: the writer's connection is the last one
-//! closed, so that SQLite's own last-close checkpoint runs there; what was asked before the close is done. Leaves out:
-//! the API's types, and everything a worker decides by itself.
+//! Owns: opening, and closing in the right order. Invariants: the guards are held from before the first request until
+//! just before the last connection closes; the writer's connection is the last one closed, so that SQLite's own
+//! last-close checkpoint runs there; what was asked before the close is done. Leaves out: who has the file open, the
+//! API's types, and everything a worker decides by itself.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use flatwater_sqlite::InUse;
+
+use super::registry::Claim;
 use crate::connection::catalogue::{Catalogue, Text};
-use crate::connection::class::Route;
+use crate::file::copies::mappings;
+use crate::file::guard::{self, Guard};
+use crate::file::watch::Watch;
 use crate::stats::{Recorder, Stats};
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
@@ -18,7 +25,7 @@ use crate::waiting::bounded::Place;
 use crate::waiting::reply::{Promise, wake};
 use crate::waiting::timer;
 use crate::workers::readers::Readers;
-use crate::workers::request::{Answer, Request, Work};
+use crate::workers::request::{Answer, Request};
 use crate::workers::writer::Writer;
 
 /// Who serves a request.
@@ -36,57 +43,99 @@ pub(crate) struct Engine {
     writer: Option<Writer>,
     /// `None` if the writer's connection is the only one.
     readers: Option<Readers>,
+    /// The journal mode the file was found in, or was switched to.
+    journal: String,
+    /// `None` for a database in memory.
+    watch: Option<Arc<Watch>>,
+    hold: Mutex<Hold>,
     closing: Mutex<Closing>,
     /// Set when `closing` leaves `Open`; read by every call, without the lock.
     is_closing: AtomicBool,
 }
 
+/// What ends when the database is closed.
+struct Hold {
+    guard: Option<Guard>,
+    in_use: Option<InUse>,
+}
+
+/// The promise to one who waits for the end.
+pub(crate) type Closed = Promise<Result<Answer>>;
+
 enum Closing {
     Open,
     /// Who waits for the end.
-    Waits(Vec<Promise<Result<Answer>>>),
+    Waits(Vec<Closed>),
     Closed,
 }
 
 impl Engine {
-    /// Opens the database. Blocks.
-    pub(crate) fn open(options: Options) -> Result<Arc<Self>> {
-        options.check()?;
-        let options = Arc::new(options.anchored()?);
+    /// Opens the database of resolved options. Blocks.
+    pub(super) fn open(options: Options) -> Result<Arc<Self>> {
+        let in_use = Some(InUse::new());
+        let options = Arc::new(options);
         let catalogue = Arc::new(Catalogue::new());
         let recorder = Arc::new(Recorder::new());
-        let writer = (!options.read_only)
-            .then(|| Writer::open(options.clone(), catalogue.clone(), recorder.clone()))
-            .transpose()?;
-        let readers = (!options.is_memory()).then(|| Readers::new(options.clone(), recorder.clone()));
-        if let (None, Some(readers)) = (&writer, &readers) {
-            readers.open_one()?;
+        let watch = (!options.is_memory()).then(|| Arc::new(Watch::new(&options.path, options.second_copy)));
+        let readers = || Readers::new(options.clone(), recorder.clone(), watch.clone());
+        let (writer, readers, journal) = if options.read_only {
+            let readers = readers();
+            let journal = readers.open_one()?;
+            (None, Some(readers), journal)
+        } else {
+            let writer = Writer::open(options.clone(), catalogue.clone(), recorder.clone(), watch.clone())?;
+            let journal = writer.journal().to_owned();
+            (Some(writer), (journal == "wal").then(readers), journal)
+        };
+        let guard = match &watch {
+            Some(watch) if journal == "wal" && !options.immutable => hold(watch)?,
+            _ => None,
+        };
+        if let Some(watch) = &watch {
+            watch.look(&mappings()).map_err(|error| error.in_operation("open"))?;
         }
+        let hold = Mutex::new(Hold { guard, in_use });
         let closing = Mutex::new(Closing::Open);
         let is_closing = AtomicBool::new(false);
-        Ok(Arc::new(Self { options, catalogue, recorder, writer, readers, closing, is_closing }))
+        Ok(Arc::new(Self { options, catalogue, recorder, writer, readers, journal, watch, hold, closing, is_closing }))
+    }
+
+    /// Refuses whoever wants the open database to be another one than it is.
+    pub(super) fn admits(&self, options: &Options) -> Result<()> {
+        let wants_to_write = (self.options.read_only && !options.read_only).then_some("read_only");
+        let Some(option) = wants_to_write.or_else(|| self.options.difference(options)) else { return Ok(()) };
+        Err(Error::misuse(format!(
+            "{} is open in this process with another value of `Options::{option}`",
+            self.options.path.display()
+        ))
+        .hint("open it everywhere with the same options, or share one handle")
+        .in_operation("open"))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.options.path
+    }
+
+    pub(super) fn watch(&self) -> Option<&Watch> {
+        self.watch.as_deref()
     }
 
     pub(crate) fn text(&self, sql: &str) -> Arc<Text> {
         self.catalogue.text(sql)
     }
 
-    /// Who serves `work`, as far as is known. Where the guess is wrong the writer reads, or a reader hands it back.
-    pub(crate) fn server(&self, work: &Work) -> Server {
-        let reads = match work {
-            Work::Query { text, .. } if self.writer.is_none() => text.route() != Some(Route::Write),
-            work => work.only_reads(),
-        };
-        if reads && self.readers.is_some() { Server::Readers } else { Server::Writer }
+    /// Who reads.
+    pub(super) fn reads(&self) -> Server {
+        if self.readers.is_some() { Server::Readers } else { Server::Writer }
     }
 
     /// Pushes the request to its server.
-    pub(crate) fn push(&self, server: Server, request: Request) -> Result<Place> {
+    pub(super) fn push(&self, server: Server, request: Request) -> Result<Place> {
         match (server, &self.writer, &self.readers) {
             (Server::Readers, _, Some(readers)) => readers.push(request),
             (_, Some(writer), _) => writer.push(request),
-            _ if self.is_closed() => Err(Error::closed()),
-            _ => Err(self.read_only()),
+            // A handle that may write has an engine with a writer.
+            _ => Err(Error::closed()),
         }
     }
 
@@ -114,14 +163,6 @@ impl Engine {
         self.writer.as_ref().is_some_and(Writer::is_active)
     }
 
-    fn read_only(&self) -> Error {
-        let code = flatwater_sqlite::SqliteError::from_code(rusqlite::ffi::SQLITE_READONLY);
-        Error::from(code)
-            .with_kind(Kind::Misuse)
-            .with_message(format!("{} was opened to be read only", self.options.path.display()))
-            .hint("open it without `Options::read_only` to write")
-    }
-
     /// Whether it is closed or about to: what begins now is refused.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closing.load(Ordering::Acquire)
@@ -131,32 +172,39 @@ impl Engine {
         let mut stats = self.recorder.snapshot();
         stats.writes_waiting = self.writer.as_ref().map_or(0, Writer::waiting);
         stats.reads_waiting = self.readers.as_ref().map_or(0, Readers::waiting);
+        stats.journal.clone_from(&self.journal);
+        stats.one_connection = self.readers.is_none();
+        stats.second_copies = self.watch().map_or(0, Watch::second_copies);
         stats
     }
 
-    fn lock_closing(&self) -> std::sync::MutexGuard<'_, Closing> {
+    fn lock_closing(&self) -> MutexGuard<'_, Closing> {
         self.closing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to close, unless that was begun before. `promise` is filled at the end.
-    pub(crate) fn close(self: &Arc<Self>, promise: Option<Promise<Result<Answer>>>) {
-        self.is_closing.store(true, Ordering::Release);
-        let mut closing = self.lock_closing();
-        match &mut *closing {
-            Closing::Open => *closing = Closing::Waits(promise.into_iter().collect()),
-            Closing::Waits(others) => return others.extend(promise),
-            Closing::Closed => {
-                drop(closing);
-                return fill(promise);
-            }
+    fn hold(&self) -> MutexGuard<'_, Hold> {
+        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fills `promise` when the close that somebody else began ends, or at once if nobody did.
+    pub(super) fn when_closed(&self, promise: Option<Closed>) {
+        if let Closing::Waits(others) = &mut *self.lock_closing() {
+            return others.extend(promise);
         }
-        drop(closing);
+        fill(promise);
+    }
+
+    /// Closes the database. Called once, by the one who holds the `claim` to the file, which ends with it.
+    pub(super) fn close(self: &Arc<Self>, promise: Option<Closed>, claim: Claim) {
+        *self.lock_closing() = Closing::Waits(promise.into_iter().collect());
+        self.is_closing.store(true, Ordering::Release);
         let deadline = later(Instant::now(), self.options.close_wait);
         let (first, last) = (self.clone(), self.clone());
         let close_readers = move || {
             if let Some(readers) = &first.readers {
                 readers.close(deadline);
             }
+            first.release();
         };
         match &self.writer {
             Some(writer) => {
@@ -169,12 +217,12 @@ impl Engine {
                     drop(alarm);
                     close_readers();
                 });
-                writer.close(before, Box::new(move || last.closed()));
+                writer.close(before, Box::new(move || last.closed(claim)));
             }
             None => {
                 let close = move || {
                     close_readers();
-                    last.closed();
+                    last.closed(claim);
                 };
                 // Without a thread the readers are closed when the last of them ends, and nobody is told.
                 let _ = std::thread::Builder::new().name("fw-close".into()).spawn(close);
@@ -182,8 +230,22 @@ impl Engine {
         }
     }
 
+    /// Lets SQLite be the last user of the file, unless another library in this process uses it too: then the WAL must
+    /// stay where it is.
+    fn release(&self) {
+        let is_shared = self.watch().is_some_and(|watch| watch.has_second_copy(&mappings()));
+        if !is_shared {
+            drop(self.hold().guard.take());
+        }
+    }
+
     /// Everything is closed.
-    fn closed(&self) {
+    fn closed(&self, claim: Claim) {
+        let Hold { guard, in_use } = std::mem::replace(&mut *self.hold(), Hold { guard: None, in_use: None });
+        drop(guard);
+        guard::close_kept();
+        drop(claim);
+        drop(in_use);
         let before = std::mem::replace(&mut *self.lock_closing(), Closing::Closed);
         if let Closing::Waits(promises) = before {
             promises.into_iter().for_each(|promise| fill(Some(promise)));
@@ -191,23 +253,13 @@ impl Engine {
     }
 }
 
-/// The engine, as long as anybody can use it: dropping the last one begins to close it, in the background.
-pub(crate) struct Handle(pub(crate) Arc<Engine>);
-
-impl Handle {
-    /// Tells open databases apart.
-    pub(crate) fn id(&self) -> usize {
-        Arc::as_ptr(&self.0).addr()
-    }
+fn hold(watch: &Watch) -> Result<Option<Guard>> {
+    Guard::hold(watch.path()).map_err(|error| {
+        Error::new(Kind::Io, format!("{} cannot be guarded: {error}", watch.path().display())).in_operation("open")
+    })
 }
 
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.0.close(None);
-    }
-}
-
-fn fill(promise: Option<Promise<Result<Answer>>>) {
+fn fill(promise: Option<Closed>) {
     if let Some(promise) = promise
         && let Ok(Some(waker)) = promise.fill(Ok(Answer::Done))
     {

@@ -148,7 +148,7 @@ mod tests {
     }
 
     fn classes(sql: &[&str]) -> Vec<Class> {
-        let mut connection = Connection::open(std::path::Path::new(":memory:"), OpenFlags::default()).unwrap();
+        let mut connection = Connection::open(std::path::Path::new(":memory:"), OpenFlags::default(), None).unwrap();
         connection
             .execute_batch(
                 "CREATE TABLE t (a INTEGER PRIMARY KEY, b); CREATE TABLE hostile (a); CREATE TABLE log (a);

@@ -25,6 +25,14 @@ pub(crate) fn transaction(event: &AuthEvent) -> Verdict {
     verdict(is_refused(event))
 }
 
+/// The caller's SQL for every new connection: what changes a connection is welcome, except what an option sets.
+pub(crate) fn on_open(event: &AuthEvent) -> Verdict {
+    let is_setting = event.action == ffi::SQLITE_PRAGMA
+        && matches!(pragma_of(event), Pragma::ConnectionState(_))
+        && !pragma::is_ours(event.first.as_deref().unwrap_or_default());
+    verdict(!is_setting && (is_refused(event) || is_temp(event)))
+}
+
 /// A closure of the user on a reader.
 pub(crate) fn read_closure(event: &AuthEvent) -> Verdict {
     statement(event)
@@ -122,6 +130,19 @@ mod tests {
             assert_eq!(trusted(&refused), Verdict::Allow);
             assert!(refusal(&refused).advice().is_some());
         }
+    }
+
+    #[test]
+    fn sql_for_new_connections_may_set_what_no_option_sets() {
+        let pragma = |name| event(ffi::SQLITE_PRAGMA, name, Some("1"));
+        for allowed in ["case_sensitive_like", "recursive_triggers", "secure_delete", "Analysis_Limit"] {
+            assert_eq!(on_open(&pragma(allowed)), Verdict::Allow, "{allowed}");
+        }
+        for refused in ["foreign_keys", "Journal_Mode", "wal_autocheckpoint", "locking_mode", "nonsense"] {
+            assert_eq!(on_open(&pragma(refused)), Verdict::Deny, "{refused}");
+        }
+        assert_eq!(on_open(&event(ffi::SQLITE_CREATE_TEMP_TABLE, "t", None)), Verdict::Deny);
+        assert_eq!(on_open(&event(ffi::SQLITE_TRANSACTION, "BEGIN", None)), Verdict::Deny);
     }
 
     #[test]

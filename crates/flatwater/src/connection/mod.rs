@@ -7,5 +7,6 @@ pub(crate) mod open;
 pub(crate) mod pragma;
 pub(crate) mod run;
 pub(crate) mod schema;
+mod settings;
 pub(crate) mod statements;
 pub(crate) mod words;

@@ -1,21 +1,21 @@
 //! Opening one connection, in the one order that works, and checking it after a closure of the user.
 //!
-//! Owns: the order, and the pragmas each role gets. Runs on a thread that may block. Invariants: nothing of the user
-//! runs before the settings hold; the WAL switch is read back; a connection that a closure left unlike it was is never
-//! used again. Leaves out: who the connection is for, threads.
+//! Owns: the order. Runs on a thread that may block. Invariants: nothing of the user runs before the settings hold; a
+//! connection that a closure left unlike it was is never used again. Leaves out: the settings themselves, who the
+//! connection is for, threads.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Busy, Connection as Sqlite, Control, StatementId, has_nul};
 use rusqlite::config::DbConfig;
 use rusqlite::{OpenFlags, ffi};
 
 use super::judge;
+use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
 use crate::types::error::{Error, Kind, Result};
-use crate::types::options::{Durability, Options};
-use crate::types::time::later;
+use crate::types::options::Options;
+use crate::types::uri;
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(crate) struct Connection {
     /// Reads the schema; stepping it loads a newer one.
     schema: StatementId,
     foreign_keys: bool,
+    /// The journal mode, in lower case.
+    pub(crate) journal: String,
     /// `PRAGMA wal_autocheckpoint` as it was set at open; a closure may have changed it.
     autocheckpoint: i64,
 }
@@ -43,20 +45,19 @@ impl Connection {
     /// Opens one. Blocks on the file system and, as `busy` says, on locks.
     pub(crate) fn open(options: &Options, role: Role, busy: Busy) -> Result<Self> {
         check_path(options, role)?;
-        let mut sqlite =
-            Sqlite::open(&options.path, flags(options, role)).map_err(|e| cannot_open(e.into(), options))?;
+        let mut sqlite = open_sqlite(options, role).map_err(|e| cannot_open(e.into(), options))?;
         sqlite.set_busy(Some(busy));
         if role != Role::Reader && sqlite.is_read_only() {
             return Err(Error::new(Kind::Open, format!("{} cannot be written", options.path.display()))
                 .hint("check the permissions of the file, or open it with `Options::read_only`")
                 .in_operation("open"));
         }
-        prepare_file(&mut sqlite, options, role).map_err(|e| cannot_open(e, options))?;
+        let journal = prepare_file(&mut sqlite, options, role).map_err(|e| cannot_open(e, options))?;
         apply_settings(&sqlite, options, role).map_err(|e| cannot_open(e, options))?;
-        Self::from_sqlite(sqlite, options).map_err(|e| cannot_open(e, options))
+        Self::from_sqlite(sqlite, journal, options).map_err(|e| cannot_open(e, options))
     }
 
-    fn from_sqlite(mut sqlite: Sqlite, options: &Options) -> Result<Self> {
+    fn from_sqlite(mut sqlite: Sqlite, journal: String, options: &Options) -> Result<Self> {
         let control = Control::prepare(&mut sqlite)?;
         let mut prepare = |sql| -> Result<StatementId> {
             let prepared = sqlite.prepare(sql)?.map(|prepared| prepared.id);
@@ -73,6 +74,7 @@ impl Connection {
             cookie,
             schema,
             foreign_keys: options.foreign_keys,
+            journal,
             autocheckpoint,
         })
     }
@@ -145,12 +147,19 @@ fn autocheckpoint(sqlite: &Sqlite) -> Result<i64> {
     Ok(sqlite.rusqlite().query_row("PRAGMA wal_autocheckpoint", [], |row| row.get(0))?)
 }
 
-fn flags(options: &Options, role: Role) -> OpenFlags {
-    match role {
+/// URIs are on for attached files that need one; a path of ours is absolute and so never looks like one.
+fn open_sqlite(options: &Options, role: Role) -> flatwater_sqlite::Result<Sqlite> {
+    let rights = match role {
         Role::Reader => OpenFlags::SQLITE_OPEN_READ_ONLY,
         Role::Creator if options.create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
         Role::Creator | Role::Writer => OpenFlags::SQLITE_OPEN_READ_WRITE,
+    };
+    let flags = rights | OpenFlags::SQLITE_OPEN_URI;
+    let vfs = options.vfs.as_deref();
+    if options.immutable {
+        return Sqlite::open(Path::new(&uri::write(&options.path, true, true)), flags, vfs);
     }
+    Sqlite::open(&options.path, flags, vfs)
 }
 
 /// Refuses paths for which SQLite has no good sentence.
@@ -171,7 +180,7 @@ fn check_path(options: &Options, role: Role) -> Result<()> {
         if role != Role::Creator || !options.create {
             return refuse(
                 format!("{} does not exist", path.display()),
-                "open it without `read_only` and with `create`",
+                "check the path, or open it without `read_only` and with `create`",
             );
         }
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty())
@@ -180,77 +189,6 @@ fn check_path(options: &Options, role: Role) -> Result<()> {
             return refuse(format!("the directory {} does not exist", parent.display()), "create it first");
         }
     }
-    Ok(())
-}
-
-/// The first reads of the file. A writer switches it to WAL, which lasts, unless it is so already.
-fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<()> {
-    let mode = sqlite.read_journal_mode()?;
-    if role != Role::Reader && !options.is_memory() && !mode.eq_ignore_ascii_case("wal") {
-        switch_to_wal(sqlite, options)?;
-    }
-    // Reads the schema: an unreadable file fails here and not in the first call.
-    sqlite.execute_batch("SELECT 1 FROM main.sqlite_schema LIMIT 1")?;
-    Ok(())
-}
-
-/// Switching does not always ask the busy handler: when several processes open a new file at once, all but one are told
-/// BUSY at once. So it is tried again here until the lock wait ends.
-fn switch_to_wal(sqlite: &mut Sqlite, options: &Options) -> Result<()> {
-    let deadline = later(Instant::now(), options.lock_wait);
-    loop {
-        let switched: rusqlite::Result<String> =
-            sqlite.rusqlite().query_row("PRAGMA main.journal_mode = wal", [], |row| row.get(0));
-        match switched {
-            Ok(_) => break,
-            Err(e) if e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) && Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            Err(e) => return Err(e.into()),
-        }
-    }
-    let mode = sqlite.read_journal_mode()?;
-    if mode.eq_ignore_ascii_case("wal") {
-        return Ok(());
-    }
-    Err(Error::new(Kind::Open, format!("the database stays in journal mode {mode} and cannot be switched to WAL"))
-        .hint("WAL needs a local file system with shared memory (https://sqlite.org/wal.html)"))
-}
-
-fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> {
-    let synchronous = match options.durability {
-        Durability::Normal => "NORMAL",
-        Durability::Full => "FULL",
-    };
-    let cache_bytes = match role {
-        Role::Creator | Role::Writer => options.writer_cache_bytes,
-        Role::Reader => options.reader_cache_bytes,
-    };
-    let spill = if role != Role::Reader { "PRAGMA cache_spill = OFF;" } else { "" };
-    sqlite.execute_batch(&format!(
-        "PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = {}; PRAGMA temp_store = MEMORY;
-         PRAGMA mmap_size = {}; PRAGMA cache_size = -{}; {spill}",
-        u8::from(options.foreign_keys),
-        options.mmap_bytes,
-        cache_bytes.div_ceil(1024).max(1),
-    ))?;
-    for (name, path) in &options.attach {
-        attach(sqlite, name, path, synchronous).map_err(|error| {
-            let message = format!("{} cannot be attached as {name:?}: {}", path.display(), error.message());
-            error.with_kind(Kind::Open).with_message(message).in_operation("open")
-        })?;
-    }
-    Ok(())
-}
-
-/// Attaches a file, with the durability of the main one, and reads it, so that one that is no database fails now.
-fn attach(sqlite: &Sqlite, name: &str, path: &Path, synchronous: &str) -> Result<()> {
-    let path = path.to_string_lossy();
-    sqlite.rusqlite().execute("ATTACH ?1 AS ?2", (&*path, name))?;
-    let name = name.replace('"', "\"\"");
-    sqlite.execute_batch(&format!(
-        "PRAGMA \"{name}\".synchronous = {synchronous}; SELECT 1 FROM \"{name}\".sqlite_schema LIMIT 1"
-    ))?;
     Ok(())
 }
 

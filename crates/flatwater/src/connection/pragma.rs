@@ -13,7 +13,7 @@ pub(crate) enum Pragma {
     Unknown,
 }
 
-const IN_OPTIONS: &str = "set it in the options";
+const ON_OPEN: &str = "set it in the options, for every connection: `Options::on_open`";
 
 /// The class of `PRAGMA name` or, with an argument, of `PRAGMA name = argument`.
 pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
@@ -32,7 +32,9 @@ pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
             }
         }
         "shrink_memory" => Pragma::ConnectionState("Flatwater's connections come and go by themselves"),
-        "case_sensitive_like" => Pragma::ConnectionState("write the comparison into the SQL, for example with GLOB"),
+        "case_sensitive_like" => Pragma::ConnectionState(
+            "write the comparison into the SQL, for example with GLOB, or set it in the options: `Options::on_open`",
+        ),
         "foreign_keys"
         | "synchronous"
         | "cache_size"
@@ -81,6 +83,11 @@ pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
     }
 }
 
+/// Whether Flatwater, or an option of its own, sets PRAGMA `name`.
+pub(crate) fn is_ours(name: &str) -> bool {
+    advice(&name.to_ascii_lowercase()) != ON_OPEN
+}
+
 fn advice(name: &str) -> &'static str {
     match name {
         "foreign_keys" => "set it in the options: `Options::foreign_keys`",
@@ -89,9 +96,12 @@ fn advice(name: &str) -> &'static str {
         "mmap_size" => "set it in the options: `Options::mmap_bytes`",
         "busy_timeout" => "set it in the options: `Options::lock_wait`",
         "query_only" => "set it in the options: `Options::read_only`",
-        "journal_mode" => "Flatwater keeps the database in WAL mode",
+        "journal_mode" => "Flatwater keeps the database in WAL mode; see `Options::journal`",
+        "wal_autocheckpoint" | "journal_size_limit" => "checkpoints are Flatwater's own",
+        "temp_store" | "cache_spill" => "Flatwater keeps temporary data in memory",
+        "locking_mode" => "a database is shared by several connections",
         "defer_foreign_keys" => "declare the foreign key DEFERRABLE INITIALLY DEFERRED",
-        _ => IN_OPTIONS,
+        _ => ON_OPEN,
     }
 }
 

@@ -108,7 +108,7 @@ impl Recorder {
         self.replaced_connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Everything but the queues, which the recorder does not know.
+    /// Everything but the file and the queues, which the recorder does not know.
     pub(crate) fn snapshot(&self) -> Stats {
         let calls = CallKind::ALL
             .into_iter()
@@ -125,6 +125,9 @@ impl Recorder {
             })
             .collect();
         Stats {
+            journal: String::new(),
+            one_connection: false,
+            second_copies: 0,
             writes_waiting: 0,
             reads_waiting: 0,
             groups: self.groups.load(Ordering::Relaxed),
@@ -139,9 +142,16 @@ impl Recorder {
 }
 
 /// What a database has done since it was opened. Counters only grow; each is read by itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
+    /// The journal mode, such as `wal`, `delete` or `memory`.
+    pub journal: String,
+    /// One connection serves reads and writes alike, as in memory and in any other journal mode than WAL.
+    pub one_connection: bool,
+    /// How often another SQLite library in this process was seen to have the file open. It is looked for at open and
+    /// every few seconds.
+    pub second_copies: u64,
     /// Requests waiting for the writer now.
     pub writes_waiting: usize,
     /// Requests waiting for a reader now.

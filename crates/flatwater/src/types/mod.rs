@@ -6,6 +6,8 @@ pub(crate) mod executed;
 pub(crate) mod options;
 pub(crate) mod params;
 pub(crate) mod request;
+pub(crate) mod resolve;
 pub(crate) mod row;
 pub(crate) mod time;
+pub(crate) mod uri;
 pub(crate) mod value;

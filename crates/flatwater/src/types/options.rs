@@ -1,12 +1,10 @@
-//! Every setting of a database: its default and its check, in one place.
+//! Every setting of a database and its default, in one place.
 //!
-//! Owns: `Options`. Defaults are API. Invariant: options that passed `check` are consistent; nothing was opened before.
-//! Leaves out: applying them, which is the connection's and the backend's work.
+//! Owns: `Options`. Defaults are API. Leaves out: what does not go together (`resolve`), and applying them, which is the
+//! connection's and the backend's work.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use super::error::{Error, Kind, Result};
 
 /// What an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,6 +15,34 @@ pub enum Durability {
     Normal,
     /// A power failure too: one fsync per commit (`PRAGMA synchronous=FULL`).
     Full,
+}
+
+/// What becomes of the file's journal mode (<https://sqlite.org/pragma.html#pragma_journal_mode>).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Journal {
+    /// The file is switched to WAL mode, which lasts.
+    #[default]
+    Wal,
+    /// The file keeps the mode it has. In another mode than WAL there is one connection: reads queue behind writes, and
+    /// wait for an open transaction's end. [`Stats::journal`](crate::Stats::journal) tells the mode.
+    Keep,
+}
+
+/// What to do if another SQLite library in this process opens the file: when that one closes it, the locks of this one
+/// are lost, and acknowledged writes with them
+/// (<https://sqlite.org/howtocorrupt.html#multiple_copies_of_sqlite_linked_into_the_same_application>).
+///
+/// It is looked for when the database is opened and every few seconds after that, on Linux and in WAL mode. Independent
+/// of this setting, guard descriptors keep the other library from taking the WAL away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SecondCopy {
+    /// Opening is refused; if it is found later, writes are.
+    #[default]
+    Refuse,
+    /// It is counted in [`Stats::second_copies`](crate::Stats::second_copies).
+    Warn,
+    /// It is not looked for.
+    Off,
 }
 
 /// The limits of a group: writes that arrive together and share one transaction.
@@ -62,15 +88,32 @@ pub struct Options {
     pub(crate) lock_wait: Duration,
     pub(crate) transaction_idle: Duration,
     pub(crate) close_wait: Duration,
-    pub(crate) attach: Vec<(String, PathBuf)>,
+    pub(crate) attach: Vec<Attached>,
+    pub(crate) journal: Journal,
+    pub(crate) immutable: bool,
+    pub(crate) vfs: Option<String>,
+    pub(crate) network_filesystem: bool,
+    pub(crate) second_copy: SecondCopy,
+    pub(crate) on_open: Vec<String>,
+}
+
+/// Another file, on every connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Attached {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    pub(crate) read_only: bool,
+    pub(crate) immutable: bool,
 }
 
 /// The path of a private database in memory.
-const MEMORY: &str = ":memory:";
-const MAX_ATTACHED: usize = 10;
+pub(crate) const MEMORY: &str = ":memory:";
 
 impl Options {
     /// The defaults for the database file at `path`. `":memory:"` is a private database in memory.
+    ///
+    /// A path that begins with `file:` is a URI (<https://sqlite.org/uri.html>). It may say `mode` (`ro`, `rw`, `rwc`,
+    /// `memory`), `immutable` and `vfs`; any other key is refused when the database is opened.
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self {
             path: path.as_ref().to_owned(),
@@ -89,6 +132,12 @@ impl Options {
             transaction_idle: Duration::from_secs(30),
             close_wait: Duration::from_secs(5),
             attach: Vec::new(),
+            journal: Journal::Wal,
+            immutable: false,
+            vfs: None,
+            network_filesystem: false,
+            second_copy: SecondCopy::Refuse,
+            on_open: Vec::new(),
         }
     }
 
@@ -184,112 +233,60 @@ impl Options {
     }
 
     /// Attaches another database file under `name`, on every connection. It is opened as the main file is, but its
-    /// journal mode is left as it is. Writes to it are never grouped. A transaction, also that of a `batch` or
-    /// `execute_many`, takes the write lock of every attached file, needed or not: that is what BEGIN IMMEDIATE does.
+    /// journal mode is left as it is. A `file:` URI may say `mode` and `immutable`. Writes to it are never grouped. A
+    /// transaction, also that of a `batch` or `execute_many`, takes the write lock of every attached file, needed or not:
+    /// that is what BEGIN IMMEDIATE does.
     pub fn attach(mut self, name: impl Into<String>, path: impl AsRef<Path>) -> Self {
-        self.attach.push((name.into(), path.as_ref().to_owned()));
+        let path = path.as_ref().to_owned();
+        self.attach.push(Attached { name: name.into(), path, read_only: false, immutable: false });
         self
     }
 
-    pub(crate) fn is_memory(&self) -> bool {
-        self.path.as_os_str() == MEMORY
+    /// What becomes of the file's journal mode. Default [`Journal::Wal`].
+    pub fn journal(mut self, journal: Journal) -> Self {
+        self.journal = journal;
+        self
     }
 
-    /// With absolute paths: connections are opened later too, when the current directory may be another one.
-    pub(crate) fn anchored(mut self) -> Result<Self> {
-        let anchor = |path: &mut PathBuf| -> Result<()> {
-            if path.as_os_str() != MEMORY {
-                *path = std::path::absolute(&*path).map_err(|error| {
-                    Error::new(Kind::Open, format!("{} cannot be made absolute: {error}", path.display()))
-                        .in_operation("open")
-                })?;
-            }
-            Ok(())
-        };
-        anchor(&mut self.path)?;
-        self.attach.iter_mut().try_for_each(|(_, path)| anchor(path))?;
-        let real = |path: &Path| std::fs::canonicalize(path).ok();
-        let main = real(&self.path);
-        if let Some((name, _)) = self.attach.iter().find(|(_, path)| main.is_some() && real(path) == main) {
-            return Err(itself(name));
-        }
-        Ok(self)
+    /// Promises that nobody changes the file while it is open: it is only read, without locks, and no file beside it is
+    /// needed. With a wrong promise reads are wrong (<https://sqlite.org/uri.html#uriimmutable>). Default off.
+    pub fn immutable(mut self, immutable: bool) -> Self {
+        self.immutable = immutable;
+        self
     }
 
-    /// Refuses what cannot work, before anything is opened.
-    pub(crate) fn check(&self) -> Result<()> {
-        let refuse = |sentence: String| Err(Error::misuse(sentence).in_operation("open"));
-        if self.path.as_os_str().is_empty() {
-            return refuse("the path is empty; use \":memory:\" for a database in memory".into());
-        }
-        let is_uri = |path: &Path| path.as_os_str().as_encoded_bytes().starts_with(b"file:");
-        if is_uri(&self.path) || self.attach.iter().any(|(_, path)| is_uri(path)) {
-            return refuse("a `file:` URI is not accepted; give the path of the file".into());
-        }
-        if self.is_memory() && self.read_only {
-            return refuse("a database in memory cannot be read-only: it would stay empty".into());
-        }
-        for (name, value) in
-            [("readers", self.readers), ("queue", self.queue), ("statement_cache", self.statement_cache)]
-        {
-            if value == 0 {
-                return refuse(format!("`{name}` must be at least 1"));
-            }
-        }
-        if let Some(group) = self.group
-            && (group.members < 2 || group.bytes == 0)
-        {
-            return refuse(
-                "a group needs `members` of at least 2 and `bytes` of at least 1; use `no_group` to turn it off".into(),
-            );
-        }
-        if self.transaction_idle.is_zero() {
-            return refuse("`transaction_idle` must be longer than zero, or no transaction could be used".into());
-        }
-        self.check_attached()
+    /// The VFS to open the file with, by the name it was registered under (<https://sqlite.org/vfs.html>). Default: the
+    /// system's own.
+    pub fn vfs(mut self, name: impl Into<String>) -> Self {
+        self.vfs = Some(name.into());
+        self
     }
 
-    fn check_attached(&self) -> Result<()> {
-        let refuse = |sentence: String| Err(Error::misuse(sentence).in_operation("open"));
-        if self.attach.len() > MAX_ATTACHED {
-            return refuse(format!("at most {MAX_ATTACHED} databases can be attached"));
-        }
-        for (at, (name, path)) in self.attach.iter().enumerate() {
-            if name.is_empty() || name.contains('\0') {
-                return refuse(format!("{name:?} cannot be the name of an attached database"));
-            }
-            if ["main", "temp"].iter().any(|taken| name.eq_ignore_ascii_case(taken)) {
-                return refuse(format!("the name {name:?} is SQLite's own; attach under another one"));
-            }
-            if self.attach[..at].iter().any(|(earlier, _)| earlier.eq_ignore_ascii_case(name)) {
-                return refuse(format!("two databases are attached as {name:?}"));
-            }
-            if path.as_os_str().is_empty() || (path.as_os_str() == MEMORY && !self.is_memory()) {
-                return refuse(format!("{name:?} needs a file: each connection would have its own, empty database"));
-            }
-            if *path == self.path && !self.is_memory() {
-                return Err(itself(name));
-            }
-        }
-        Ok(())
+    /// Opens a file on a network or shared file system all the same. WAL needs memory that all users of the file share,
+    /// so it is safe only while one machine, or one side of the share, uses the file. Default off.
+    pub fn network_filesystem(mut self, allowed: bool) -> Self {
+        self.network_filesystem = allowed;
+        self
     }
-}
 
-fn itself(name: &str) -> Error {
-    Error::misuse(format!("{name:?} is the database itself; it would deadlock with its own writer"))
-        .in_operation("open")
+    /// What to do about another SQLite library in this process. Default [`SecondCopy::Refuse`].
+    pub fn second_copy(mut self, second_copy: SecondCopy) -> Self {
+        self.second_copy = second_copy;
+        self
+    }
+
+    /// SQL to run on every connection right after it was opened, such as a PRAGMA that no option sets; several calls add
+    /// up. It sees readers too, which cannot write. If it fails, so does the open. What an option sets, ATTACH,
+    /// transaction control and TEMP objects are refused.
+    pub fn on_open(mut self, sql: impl Into<String>) -> Self {
+        self.on_open.push(sql.into());
+        self
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::error::Kind;
-
-    fn refused(options: Options) -> String {
-        let error = options.check().unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse);
-        error.message().to_owned()
-    }
 
     #[test]
     fn the_defaults_are_these() {
@@ -307,23 +304,9 @@ mod tests {
         assert_eq!(options.transaction_idle, Duration::from_secs(30));
         assert_eq!(options.close_wait, Duration::from_secs(5));
         assert!(options.attach.is_empty());
-        assert_eq!(options.check(), Ok(()));
-    }
-
-    #[test]
-    fn what_cannot_work_is_refused_with_a_sentence() {
-        assert!(refused(Options::new("")).contains("empty"));
-        assert!(refused(Options::new("file:a.db?mode=ro")).contains("URI"));
-        assert!(refused(Options::new(":memory:").read_only(true)).contains("stay empty"));
-        assert!(refused(Options::new("a").readers(0)).contains("`readers`"));
-        assert!(refused(Options::new("a").queue(0)).contains("`queue`"));
-        assert!(refused(Options::new("a").statement_cache(0)).contains("`statement_cache`"));
-        assert!(refused(Options::new("a").group(Group { members: 1, ..Group::default() })).contains("no_group"));
-        assert!(refused(Options::new("a").transaction_idle(Duration::ZERO)).contains("`transaction_idle`"));
-        assert!(refused(Options::new("a").attach("Main", "b")).contains("SQLite's own"));
-        assert!(refused(Options::new("a").attach("b", "b").attach("B", "c")).contains("two databases"));
-        assert!(refused(Options::new("a").attach("b", "a")).contains("itself"));
-        assert!(refused(Options::new("a").attach("b", ":memory:")).contains("needs a file"));
-        assert!(refused(Options::new("a").attach("b", "file:b")).contains("URI"));
+        assert_eq!((options.journal, options.second_copy), (Journal::Wal, SecondCopy::Refuse));
+        assert!(
+            !options.immutable && !options.network_filesystem && options.vfs.is_none() && options.on_open.is_empty()
+        );
     }
 }

@@ -18,6 +18,8 @@ use super::time::later;
 pub(crate) struct CallOptions {
     /// Never a member of a group.
     pub(crate) alone: bool,
+    /// The handle may only read.
+    pub(crate) read_only: bool,
     /// The deadline, counted from the moment the call begins.
     pub(crate) timeout: Option<Duration>,
 }

@@ -9,6 +9,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use flatwater_sqlite::is_stranded;
+
 use super::park::unmark_closure;
 use super::sync::{Arc, Mutex, lock};
 
@@ -58,6 +60,9 @@ impl<T> Promise<T> {
 impl<T> Drop for Promise<T> {
     fn drop(&mut self) {
         let Some(slot) = self.0.take() else { return };
+        if is_stranded() {
+            return;
+        }
         let mut slot = lock(&slot);
         let waker = match &mut *slot {
             Slot::Empty(waker) => {
@@ -90,6 +95,10 @@ impl<T> Future for Reply<T> {
     type Output = Option<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        // In a forked child the worker is gone, and the lock may be one it held.
+        if is_stranded() {
+            return Poll::Ready(None);
+        }
         let mut slot = lock(&self.0);
         match std::mem::replace(&mut *slot, Slot::Done) {
             Slot::Full(answer) => Poll::Ready(Some(answer)),
@@ -108,6 +117,9 @@ impl<T> Future for Reply<T> {
 
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
+        if is_stranded() {
+            return;
+        }
         let left = std::mem::replace(&mut *lock(&self.0), Slot::Done);
         drop(left);
     }

@@ -2,22 +2,25 @@
 //!
 //! Owns: alarms in order of time. The thread starts with the first alarm and ends when there has been none for a while.
 //! Invariants: an alarm goes off at most once, not before its time, without any lock held; an alarm that was dropped
-//! does not begin to go off. Leaves out: precision below a millisecond or so.
+//! does not begin to go off. A forked child has no such thread and begins anew. Leaves out: precision below a
+//! millisecond or so.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use flatwater_sqlite::{generation, is_stranded};
 type Action = Box<dyn FnOnce() + Send>;
 
 struct State {
     alarms: BTreeMap<(Instant, u64), Action>,
     next: u64,
-    running: bool,
+    /// The generation of the process in which the thread runs.
+    running_in: Option<u32>,
 }
 
-static STATE: Mutex<State> = Mutex::new(State { alarms: BTreeMap::new(), next: 0, running: false });
+static STATE: Mutex<State> = Mutex::new(State { alarms: BTreeMap::new(), next: 0, running_in: None });
 static CHANGED: Condvar = Condvar::new();
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -32,6 +35,10 @@ pub(crate) struct Alarm((Instant, u64));
 
 impl Drop for Alarm {
     fn drop(&mut self) {
+        // The lock may be one that a thread held which the forked child does not have.
+        if is_stranded() {
+            return;
+        }
         let action = state().alarms.remove(&self.0);
         drop(action);
     }
@@ -40,9 +47,13 @@ impl Drop for Alarm {
 /// Runs `action` on the timer's thread at `when`. It must be short. Fails only if the thread cannot be started.
 pub(crate) fn at(when: Instant, action: impl FnOnce() + Send + 'static) -> io::Result<Alarm> {
     let mut state = state();
-    if !state.running {
+    let generation = generation();
+    if state.running_in != Some(generation) {
+        if state.running_in.is_some() {
+            std::mem::forget(std::mem::take(&mut state.alarms));
+        }
         std::thread::Builder::new().name("fw-timer".into()).spawn(run)?;
-        state.running = true;
+        state.running_in = Some(generation);
     }
     let key = (when, state.next);
     state.next += 1;
@@ -74,7 +85,7 @@ fn run() {
         let (next, timeout) = CHANGED.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
         state = next;
         if timeout.timed_out() && state.alarms.is_empty() {
-            state.running = false;
+            state.running_in = None;
             return;
         }
     }

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use flatwater_sqlite::is_stranded;
+
 use crate::types::error::{Applied, Error};
 use crate::types::time::later;
 use crate::waiting::timer::{self, Alarm};
@@ -209,6 +211,9 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
+        if is_stranded() {
+            return;
+        }
         self.0.end(End::Finished);
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Floors of `src`, lowest first. Folders of one floor do not import each other.
 const FLOORS: &[&[&str]] = &[
     &["types"],
-    &["connection", "waiting", "encode", "stats"],
+    &["connection", "waiting", "encode", "stats", "file"],
     &["workers"],
     &["backend"],
     &["call"],

@@ -75,11 +75,11 @@ const CONNECTION_STATE: &[(&str, &str, &str)] = &[
     ("PRAGMA query_only = 1", "query_only", "Options::read_only"),
     ("PRAGMA journal_mode = DELETE", "journal_mode", "WAL"),
     ("PRAGMA journal_mode(memory)", "journal_mode", "WAL"),
-    ("PRAGMA wal_autocheckpoint = 1", "wal_autocheckpoint", "options"),
+    ("PRAGMA wal_autocheckpoint = 1", "wal_autocheckpoint", "checkpoints are"),
     ("PRAGMA recursive_triggers = 1", "recursive_triggers", "options"),
     ("PRAGMA defer_foreign_keys = 1", "defer_foreign_keys", "DEFERRABLE"),
     ("PRAGMA writable_schema = 1", "writable_schema", "options"),
-    ("PRAGMA temp_store = FILE", "temp_store", "options"),
+    ("PRAGMA temp_store = FILE", "temp_store", "temporary data"),
 ];
 
 /// The PRAGMA's value on the writer and on a reader.

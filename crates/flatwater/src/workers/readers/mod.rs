@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use reader::Reader;
 
+use crate::file::watch::Watch;
 use crate::stats::Recorder;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
@@ -34,6 +35,7 @@ pub(crate) struct Readers(Arc<Shared>);
 struct Shared {
     options: Arc<Options>,
     recorder: Arc<Recorder>,
+    watch: Option<Arc<Watch>>,
     state: Mutex<State>,
     /// Signalled when a connection came back or is no more, for a close that waits for them.
     closed: Condvar,
@@ -54,7 +56,7 @@ struct State {
 }
 
 impl Readers {
-    pub(crate) fn new(options: Arc<Options>, recorder: Arc<Recorder>) -> Self {
+    pub(crate) fn new(options: Arc<Options>, recorder: Arc<Recorder>, watch: Option<Arc<Watch>>) -> Self {
         let state = State {
             waiting: Bounded::new(options.queue),
             idle: Vec::new(),
@@ -64,16 +66,20 @@ impl Readers {
             running: Vec::new(),
             closed: false,
         };
-        Self(Arc::new(Shared { options, recorder, state: Mutex::new(state), closed: Condvar::new() }))
+        Self(Arc::new(Shared { options, recorder, watch, state: Mutex::new(state), closed: Condvar::new() }))
     }
 
-    /// Opens the first connection now, to see that it can be. Blocks.
-    pub(crate) fn open_one(&self) -> Result<()> {
+    /// Opens the first connection of a database that has no writer, and answers its journal mode. Blocks.
+    pub(crate) fn open_one(&self) -> Result<String> {
         let reader = Reader::open(&self.0.options)?;
+        let (journal, index) = reader.file();
+        if let Some(watch) = &self.0.watch {
+            watch.opened(index);
+        }
         let mut state = self.0.lock();
         state.connections += 1;
         state.idle.push(reader);
-        Ok(())
+        Ok(journal)
     }
 
     /// Pushes the request; one that finds no place waits for it in line.
@@ -270,6 +276,14 @@ impl Shared {
         }
     }
 
+    /// Another connection, to the same file as the ones before.
+    fn open(&self) -> Result<Reader> {
+        if let Some(watch) = &self.watch {
+            watch.check_file()?;
+        }
+        Reader::open(&self.options)
+    }
+
     /// A read that was interrupted because the database closes is told so.
     fn ended(&self, error: Error) -> Error {
         if error.kind() == Kind::Cancelled && self.lock().closed { Error::closed() } else { error }
@@ -286,7 +300,7 @@ impl Shared {
             return reader;
         }
         catch_unwind(AssertUnwindSafe(|| {
-            let mut reader = match reader.map_or_else(|| Reader::open(&self.options), Ok) {
+            let mut reader = match reader.map_or_else(|| self.open(), Ok) {
                 Ok(reader) => reader,
                 Err(error) => {
                     outbox.answer(request.work.kind(), &request.ticket, request.promise, Err(error));

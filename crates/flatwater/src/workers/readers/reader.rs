@@ -35,6 +35,11 @@ impl Reader {
         Ok(Self { connection, lock_wait })
     }
 
+    /// The journal mode, and where the wal-index is mapped.
+    pub(super) fn file(&self) -> (String, Option<usize>) {
+        (self.connection.journal.clone(), self.connection.sqlite.wal_index_address())
+    }
+
     /// Answers the work, and whether the connection is as it was.
     pub(super) fn perform(&mut self, options: &Options, work: Work, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
         let wait_end = later(Instant::now(), options.lock_wait);

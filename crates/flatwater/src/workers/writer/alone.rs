@@ -47,7 +47,9 @@ fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Arc<Ticket
     let before = seat.change();
     seat.arm(ticket, work);
     let began = Instant::now();
-    let result = perform(seat, Rules::Statement(&shared.catalogue), work);
+    let catalogue = &shared.catalogue;
+    let rules = if ticket.options.read_only { Rules::Reading(catalogue) } else { Rules::Statement(catalogue) };
+    let result = perform(seat, rules, work);
     if let Work::Execute { text, .. } | Work::Query { text, .. } = work {
         let end = seat.connection()?.sqlite.take_commit_began().unwrap_or_else(Instant::now);
         text.took(end.saturating_duration_since(began));

@@ -4,13 +4,17 @@
 //! thread that holds the token. Invariant: a failure that is reported as such will not be found after a restart; where
 //! that cannot be promised the error is `CommitUnknown` and the connection is replaced. Leaves out: replaying.
 
-use super::outcome::{AfterFailure, after_failed_commit};
+use super::outcome::{AfterFailure, Change, after_failed_commit};
 use super::seat::Seat;
 use crate::stats::Recorder;
 use crate::types::error::{Error, Kind, Result};
 
 /// Commits the open transaction. After an error no transaction is open.
 pub(super) fn commit(seat: &mut Seat, recorder: &Recorder) -> Result<()> {
+    if let Some(refusal) = seat.refusal() {
+        seat.rollback();
+        return Err(refusal);
+    }
     let before = seat.change();
     let connection = seat.connection()?;
     let Err(error) = connection.control.commit(&mut connection.sqlite) else { return Ok(()) };
@@ -21,7 +25,7 @@ pub(super) fn commit(seat: &mut Seat, recorder: &Recorder) -> Result<()> {
 
 /// Turns the error of a failed commit, or of a failed autocommit statement, into one that can be told. `before` is the
 /// change counter before it.
-pub(super) fn settle(seat: &mut Seat, recorder: &Recorder, error: Error, before: Option<u32>) -> Error {
+pub(super) fn settle(seat: &mut Seat, recorder: &Recorder, error: Error, before: Change) -> Error {
     let Some(code) = error.sqlite_code() else { return error };
     match after_failed_commit(code, before, seat.change()) {
         AfterFailure::NotCommitted => error,

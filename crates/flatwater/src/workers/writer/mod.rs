@@ -23,6 +23,7 @@ use choice::{Candidate, Choice};
 use seat::Seat;
 
 use crate::connection::catalogue::Catalogue;
+use crate::file::watch::Watch;
 use crate::stats::Recorder;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
@@ -50,6 +51,8 @@ pub(super) struct Shared {
     options: Arc<Options>,
     catalogue: Arc<Catalogue>,
     recorder: Arc<Recorder>,
+    /// The journal mode, in lower case.
+    journal: String,
     queue: Queue<Request, Box<Seat>>,
     /// Requests that are not answered yet.
     on_their_way: Arc<AtomicU64>,
@@ -68,16 +71,28 @@ struct OpenTransaction {
 
 impl Writer {
     /// Opens the connection. Blocks.
-    pub(crate) fn open(options: Arc<Options>, catalogue: Arc<Catalogue>, recorder: Arc<Recorder>) -> Result<Self> {
-        let seat = Box::new(Seat::open(options.clone())?);
+    pub(crate) fn open(
+        options: Arc<Options>,
+        catalogue: Arc<Catalogue>,
+        recorder: Arc<Recorder>,
+        watch: Option<Arc<Watch>>,
+    ) -> Result<Self> {
+        let mut seat = Box::new(Seat::open(options.clone(), watch)?);
+        let journal = seat.journal()?;
         Ok(Self(Arc::new(Shared {
             queue: Queue::new(options.queue, seat),
             options,
             catalogue,
             recorder,
+            journal,
             on_their_way: Arc::default(),
             open: Mutex::new(OpenTransaction::default()),
         })))
+    }
+
+    /// The journal mode, in lower case.
+    pub(crate) fn journal(&self) -> &str {
+        &self.0.journal
     }
 
     /// Pushes the request; one that finds no place waits for it in line.
@@ -209,6 +224,9 @@ impl Shared {
             }
             starts
         });
+        if let Some(refusal) = seat.refusal() {
+            self.refuse_writes(batch, outbox, &refusal);
+        }
         match (batch.len(), self.options.group) {
             (0, _) => {}
             (2.., Some(limits)) => group::run_group(seat, self, limits, batch, outbox),
@@ -244,6 +262,14 @@ impl Shared {
         false
     }
 
+    fn refuse_writes(&self, batch: &mut Vec<Request>, outbox: &mut Outbox, refusal: &Error) {
+        let passes = |request: &mut Request| request.work.only_reads() || matches!(request.work, Work::Close(..));
+        let refused: Vec<_> = batch.extract_if(.., |request| !passes(request)).collect();
+        for request in refused {
+            self.answer(outbox, request, Err(refusal.clone()));
+        }
+    }
+
     fn answer(&self, outbox: &mut Outbox, request: Request, result: Result<Answer>) {
         drop(request.on_its_way);
         outbox.answer(request.work.kind(), &request.ticket, request.promise, result);
@@ -277,7 +303,8 @@ impl Shared {
     /// What matters of a request for the choice of a group.
     fn candidate(&self, request: &Request) -> Candidate {
         let epoch = self.catalogue.epoch();
-        let may_be_member = !request.must_be_alone && !request.ticket.options.alone;
+        let options = request.ticket.options;
+        let may_be_member = !request.must_be_alone && !options.alone && !options.read_only;
         let (groupable, bytes) = match &request.work {
             Work::Execute { text, params } | Work::Query { text, params, .. } => {
                 (text.is_groupable(epoch, SHORT), params.heap_bytes())

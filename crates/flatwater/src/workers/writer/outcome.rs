@@ -18,14 +18,24 @@ pub(crate) enum AfterFailure {
     Unknown,
 }
 
-/// `before` and `after` are the change counter; `None` where there is no WAL, as in memory.
-pub(crate) fn after_failed_commit(code: i32, before: Option<u32>, after: Option<u32>) -> AfterFailure {
+/// What tells a commit from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Nothing outlives the connection.
+    InMemory,
+    /// The change counter of the wal-index.
+    Wal(u32),
+    /// A file without a wal-index that can be read.
+    Unseen,
+}
+
+pub(crate) fn after_failed_commit(code: i32, before: Change, after: Change) -> AfterFailure {
     if !can_leave_a_ghost(code) {
         return AfterFailure::NotCommitted;
     }
     match (before, after) {
-        (None, None) => AfterFailure::NotCommitted,
-        (Some(before), Some(after)) if before == after => AfterFailure::Fence,
+        (Change::InMemory, _) => AfterFailure::NotCommitted,
+        (Change::Wal(before), Change::Wal(after)) if before == after => AfterFailure::Fence,
         _ => AfterFailure::Unknown,
     }
 }
@@ -60,20 +70,22 @@ fn can_leave_a_ghost(code: i32) -> bool {
 mod tests {
     use super::*;
     use AfterFailure::{Fence, NotCommitted, Unknown};
+    use Change::{InMemory, Unseen, Wal};
 
     #[test]
     fn a_failed_commit_is_fenced_unless_it_is_known_to_be_gone_or_may_be_published() {
         let table = [
-            (ffi::SQLITE_IOERR_FSYNC, Some(7), Some(7), Fence),
-            (ffi::SQLITE_IOERR_WRITE, Some(7), Some(7), Fence),
-            (ffi::SQLITE_NOMEM, Some(7), Some(7), Fence),
-            (ffi::SQLITE_PROTOCOL, Some(7), Some(7), Fence),
-            (ffi::SQLITE_IOERR_FSYNC, Some(7), Some(8), Unknown),
-            (ffi::SQLITE_IOERR_FSYNC, Some(7), None, Unknown),
-            (ffi::SQLITE_IOERR_FSYNC, None, None, NotCommitted),
-            (ffi::SQLITE_FULL, Some(7), Some(7), NotCommitted),
-            (ffi::SQLITE_CONSTRAINT_FOREIGNKEY, Some(7), Some(7), NotCommitted),
-            (ffi::SQLITE_BUSY, Some(7), Some(9), NotCommitted),
+            (ffi::SQLITE_IOERR_FSYNC, Wal(7), Wal(7), Fence),
+            (ffi::SQLITE_IOERR_WRITE, Wal(7), Wal(7), Fence),
+            (ffi::SQLITE_NOMEM, Wal(7), Wal(7), Fence),
+            (ffi::SQLITE_PROTOCOL, Wal(7), Wal(7), Fence),
+            (ffi::SQLITE_IOERR_FSYNC, Wal(7), Wal(8), Unknown),
+            (ffi::SQLITE_IOERR_FSYNC, Wal(7), Unseen, Unknown),
+            (ffi::SQLITE_IOERR_FSYNC, InMemory, InMemory, NotCommitted),
+            (ffi::SQLITE_IOERR_FSYNC, Unseen, Unseen, Unknown),
+            (ffi::SQLITE_FULL, Wal(7), Wal(7), NotCommitted),
+            (ffi::SQLITE_CONSTRAINT_FOREIGNKEY, Wal(7), Wal(7), NotCommitted),
+            (ffi::SQLITE_BUSY, Wal(7), Wal(9), NotCommitted),
         ];
         for (code, before, after, expected) in table {
             assert_eq!(after_failed_commit(code, before, after), expected, "{code} {before:?} {after:?}");

@@ -25,6 +25,8 @@ use crate::workers::request::{Answer, Work};
 pub(super) enum Rules<'a> {
     /// Outside a transaction of the user.
     Statement(&'a Catalogue),
+    /// The same for a handle that may only read.
+    Reading(&'a Catalogue),
     /// Inside one, where a text may see a schema that is never committed: it stays private.
     Transaction,
 }
@@ -32,7 +34,7 @@ pub(super) enum Rules<'a> {
 impl Rules<'_> {
     fn judge(self) -> Judge {
         match self {
-            Self::Statement(_) => judge::statement,
+            Self::Statement(_) | Self::Reading(_) => judge::statement,
             Self::Transaction => judge::transaction,
         }
     }
@@ -58,7 +60,7 @@ pub(super) fn perform(seat: &mut Seat, rules: Rules<'_>, work: &Work) -> Result<
 fn ready(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>) -> Result<Ready> {
     let (connection, facts) = seat.parts()?;
     let ready = connection.ready(text, rules.judge(), facts)?;
-    if let Rules::Statement(catalogue) = rules {
+    if let Rules::Statement(catalogue) | Rules::Reading(catalogue) = rules {
         if ready.class.makes_temp {
             connection.done_with(&ready);
             return Err(judge::temp_refusal().with_sql(&text.sql));
@@ -93,6 +95,11 @@ fn execute(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params)
 
 fn query(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params, limit: usize) -> Result<Rows> {
     with_ready(seat, rules, text, |seat, ready| {
+        if matches!(rules, Rules::Reading(_)) && ready.class.route == Route::Write {
+            return Err(Error::misuse("the database was opened to be read only")
+                .hint("open it without `Options::read_only` to write")
+                .with_sql(&text.sql));
+        }
         if ready.class.columns == 0 {
             return Err(Error::misuse("the statement returns no rows")
                 .hint("use `execute`, or add RETURNING")
@@ -147,7 +154,7 @@ fn script(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>) -> Result<()> {
         let (connection, facts) = seat.parts()?;
         let first = connection.prepare_first(text, rest, rules.judge(), facts)?;
         let Some((ready, length)) = first else { return Ok(()) };
-        if ready.class.makes_temp && matches!(rules, Rules::Statement(_)) {
+        if ready.class.makes_temp && !matches!(rules, Rules::Transaction) {
             connection.sqlite.finalize(ready.id);
             return Err(judge::temp_refusal().with_sql(&text.sql));
         }

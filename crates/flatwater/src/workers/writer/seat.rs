@@ -9,11 +9,13 @@ use std::time::Instant;
 
 use flatwater_sqlite::Busy;
 
+use super::outcome::Change;
 use crate::connection::catalogue::Catalogue;
 use crate::connection::class::Class;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
-use crate::types::error::Result;
+use crate::file::watch::Watch;
+use crate::types::error::{Error, Result};
 use crate::types::options::Options;
 use crate::types::request::{DeadlineOnly, Ticket};
 use crate::types::time::later;
@@ -22,6 +24,8 @@ use crate::workers::request::Work;
 
 pub(crate) struct Seat {
     options: Arc<Options>,
+    /// `None` for a database in memory.
+    watch: Option<Arc<Watch>>,
     /// `None` after a failure, until it is opened again; never for a database in memory.
     connection: Option<Connection>,
     /// Only the first open may create the file: a later one must find the same.
@@ -38,9 +42,10 @@ pub(crate) struct Seat {
 
 impl Seat {
     /// Opens the writer's connection. Blocks.
-    pub(crate) fn open(options: Arc<Options>) -> Result<Self> {
+    pub(crate) fn open(options: Arc<Options>, watch: Option<Arc<Watch>>) -> Result<Self> {
         let mut seat = Self {
             options,
+            watch,
             connection: None,
             was_open: false,
             facts: SchemaFacts::default(),
@@ -58,7 +63,13 @@ impl Seat {
         if self.connection.is_none() {
             self.lock_wait.until(later(Instant::now(), self.options.lock_wait));
             let role = if self.was_open { Role::Writer } else { Role::Creator };
+            if let Some(watch) = self.watch.as_ref().filter(|_| self.was_open) {
+                watch.check_file()?;
+            }
             let mut connection = Connection::open(&self.options, role, self.busy())?;
+            if let Some(watch) = &self.watch {
+                watch.opened(connection.sqlite.wal_index_address());
+            }
             self.facts = SchemaFacts::read(&mut connection)?;
             self.connection = Some(connection);
             self.was_open = true;
@@ -102,9 +113,23 @@ impl Seat {
         }
     }
 
-    /// The change counter of the wal-index.
-    pub(super) fn change(&self) -> Option<u32> {
-        self.connection.as_ref()?.sqlite.wal_header().map(|header| header.change)
+    /// What can be seen of commits from outside.
+    pub(super) fn change(&self) -> Change {
+        if self.watch.is_none() {
+            return Change::InMemory;
+        }
+        let header = self.connection.as_ref().and_then(|connection| connection.sqlite.wal_header());
+        header.map_or(Change::Unseen, |header| Change::Wal(header.change))
+    }
+
+    /// Why nothing may be written any more.
+    pub(super) fn refusal(&self) -> Option<Error> {
+        self.watch.as_ref()?.refusal().cloned()
+    }
+
+    /// The journal mode, in lower case.
+    pub(super) fn journal(&mut self) -> Result<String> {
+        Ok(self.connection()?.journal.clone())
     }
 
     pub(super) fn is_autocommit(&self) -> bool {
@@ -178,12 +203,15 @@ impl Seat {
                 connection.restore_handlers(busy);
             }
         } else {
-            self.connection = None;
+            self.close();
         }
     }
 
-    /// Closes the connection for good.
+    /// Closes the connection.
     pub(super) fn close(&mut self) {
+        if let Some(watch) = &self.watch {
+            watch.closed();
+        }
         self.connection = None;
     }
 }

@@ -1,0 +1,182 @@
+//! Locks on a database file and its `-shm` file that belong to a descriptor and not to the process.
+//!
+//! Owns: the one place that opens these files outside of SQLite, and the byte ranges SQLite locks there. Closing any
+//! descriptor of a file takes away all POSIX locks that the process holds on it, SQLite's among them
+//! (<https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>). So a
+//! [`LockFile`] is not closed when it is dropped, and [`LockFile::close`] closes only while it holds every byte alone:
+//! then nobody, this process included, holds a lock that could be lost. Linux only: elsewhere `open` answers
+//! `Unsupported`. Leaves out: when to lock.
+
+use std::io;
+use std::path::Path;
+
+/// Which of the two files, and so which bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockedFile {
+    /// The database: SQLite's lock bytes begin at 1 GiB (<https://sqlite.org/fileformat2.html#the_lock_byte_page>).
+    Database,
+    /// The wal-index (<https://sqlite.org/walformat.html#wal_locks>).
+    WalIndex,
+}
+
+/// PENDING, RESERVED and the 510 SHARED bytes.
+const PENDING_BYTE: i64 = 0x4000_0000;
+const SHARED_FIRST: i64 = PENDING_BYTE + 2;
+const SHARED_BYTES: i64 = 510;
+/// The eight locks of the wal-index and, after them, the byte that every user of it holds shared as a sign of life.
+const WAL_LOCKS: i64 = 120;
+const ALIVE: i64 = WAL_LOCKS + 8;
+
+impl LockedFile {
+    /// First byte and length of what a user of the file holds shared as long as it has it open.
+    #[must_use]
+    pub fn in_use(self) -> (i64, i64) {
+        match self {
+            Self::Database => (SHARED_FIRST, SHARED_BYTES),
+            Self::WalIndex => (ALIVE, 1),
+        }
+    }
+
+    /// First byte and length of all that SQLite may ever lock.
+    #[must_use]
+    pub fn all(self) -> (i64, i64) {
+        match self {
+            Self::Database => (PENDING_BYTE, 2 + SHARED_BYTES),
+            Self::WalIndex => (WAL_LOCKS, 9),
+        }
+    }
+}
+
+/// An open descriptor that SQLite does not know of.
+#[derive(Debug)]
+pub struct LockFile {
+    file: std::mem::ManuallyDrop<std::fs::File>,
+    which: LockedFile,
+    can_write: bool,
+}
+
+impl LockFile {
+    /// Opens `path`, which must exist, for writing if that is allowed.
+    ///
+    /// # Errors
+    /// What the operating system answers; `Unsupported` where there are no locks that belong to a descriptor.
+    pub fn open(path: &Path, which: LockedFile) -> io::Result<Self> {
+        if !cfg!(target_os = "linux") {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true);
+        let writable = options.clone().write(true).open(path);
+        let (file, can_write) = match writable {
+            Ok(file) => (file, true),
+            Err(_) => (options.open(path)?, false),
+        };
+        Ok(Self { file: std::mem::ManuallyDrop::new(file), which, can_write })
+    }
+
+    /// What the open file is, whatever became of its name.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    pub fn metadata(&self) -> io::Result<std::fs::Metadata> {
+        self.file.metadata()
+    }
+
+    /// Holds the file as in use: nobody can take it alone any more. False if somebody has it alone just now.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    pub fn hold(&self) -> io::Result<bool> {
+        set(&self.file, Kind::Shared, self.which.in_use())
+    }
+
+    /// Gives up what [`hold`](Self::hold) took.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    pub fn release(&self) -> io::Result<()> {
+        set(&self.file, Kind::None, self.which.all()).map(drop)
+    }
+
+    /// Closes the descriptor if that can take no lock from anybody; otherwise it comes back.
+    ///
+    /// ```text
+    /// this thread                                      any other thread or process
+    /// takes every lock byte alone: done, so nobody
+    /// holds one, not even this process by POSIX locks
+    ///                                                  asks for one: refused
+    /// close(2): drops the process' POSIX locks,
+    /// of which there are none; then the byte range
+    ///                                                  asks again: granted
+    /// ```
+    ///
+    /// # Errors
+    /// The file itself, still open.
+    pub fn close(self) -> Result<(), Self> {
+        if self.can_write && matches!(set(&self.file, Kind::Alone, self.which.all()), Ok(true)) {
+            drop(std::mem::ManuallyDrop::into_inner(self.file));
+            return Ok(());
+        }
+        Err(self)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Shared,
+    Alone,
+    None,
+}
+
+#[cfg(target_os = "linux")]
+fn set(file: &std::fs::File, kind: Kind, (first, length): (i64, i64)) -> io::Result<bool> {
+    use std::os::fd::AsRawFd;
+    let kind = match kind {
+        Kind::Shared => libc::F_RDLCK,
+        Kind::Alone => libc::F_WRLCK,
+        Kind::None => libc::F_UNLCK,
+    };
+    // SAFETY: `flock` is plain data, and zero is a value of each of its fields.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind.try_into().expect("a lock type fits");
+    lock.l_whence = libc::SEEK_SET.try_into().expect("SEEK_SET fits");
+    // The fields are 32 bits wide on some targets; the values stay below 2^31.
+    #[allow(clippy::useless_conversion)]
+    {
+        lock.l_start = first.try_into().expect("a lock byte fits");
+        lock.l_len = length.try_into().expect("a length fits");
+    }
+    // SAFETY: the descriptor is open, and `lock` lives for the call.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) } == 0 {
+        return Ok(true);
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::EACCES) => Ok(false),
+        _ => Err(error),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn set(_: &std::fs::File, _: Kind, _: (i64, i64)) -> io::Result<bool> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_in_use_cannot_be_taken_alone_and_is_not_closed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
+        std::fs::write(&path, "").unwrap();
+        let open = || LockFile::open(&path, LockedFile::Database).unwrap();
+        let (first, second) = (open(), open());
+        assert!(first.hold().unwrap() && second.hold().unwrap(), "both share it");
+        let first = first.close().expect_err("the second one holds it");
+        second.release().unwrap();
+        assert!(first.close().is_ok());
+        assert!(second.close().is_ok());
+    }
+}

@@ -1,0 +1,107 @@
+//! The settings of a connection: the file's journal mode, the pragmas of each role, attached files, the caller's SQL.
+//!
+//! Owns: applying the options to an open connection. Runs on a thread that may block. Invariant: the WAL switch lasts and
+//! is read back; a file whose mode is kept is not written. Leaves out: the order in which this happens.
+
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::Connection as Sqlite;
+
+use super::judge;
+use super::open::Role;
+use crate::types::error::{Error, Kind, Result};
+use crate::types::options::{Attached, Durability, Journal, Options};
+use crate::types::time::later;
+use crate::types::uri;
+
+/// The first reads of the file. A writer switches it to WAL, which lasts, unless it is so already or
+/// is to be kept. Answers the mode it is in then.
+pub(super) fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<String> {
+    let mut mode = sqlite.read_journal_mode()?.to_ascii_lowercase();
+    let switches = role != Role::Reader && options.journal == Journal::Wal && !options.is_memory();
+    if switches && mode != "wal" {
+        switch_to_wal(sqlite, options)?;
+        mode = "wal".into();
+    }
+    // Reads the schema: an unreadable file fails here and not in the first call.
+    sqlite.execute_batch("SELECT 1 FROM main.sqlite_schema LIMIT 1")?;
+    Ok(mode)
+}
+
+/// Switching does not always ask the busy handler: when several processes open a new file at once, all but one are told
+/// BUSY at once. So it is tried again here until the lock wait ends.
+fn switch_to_wal(sqlite: &mut Sqlite, options: &Options) -> Result<()> {
+    let deadline = later(Instant::now(), options.lock_wait);
+    loop {
+        let switched: rusqlite::Result<String> =
+            sqlite.rusqlite().query_row("PRAGMA main.journal_mode = wal", [], |row| row.get(0));
+        match switched {
+            Ok(_) => break,
+            Err(e) if e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(e) => return Err(e.into()),
+        }
+    }
+    let mode = sqlite.read_journal_mode()?;
+    if mode.eq_ignore_ascii_case("wal") {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Open, format!("the database stays in journal mode {mode} and cannot be switched to WAL"))
+        .hint("WAL needs a local file system with shared memory (https://sqlite.org/wal.html)"))
+}
+
+pub(super) fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> {
+    let synchronous = match options.durability {
+        Durability::Normal => "NORMAL",
+        Durability::Full => "FULL",
+    };
+    let cache_bytes = match role {
+        Role::Creator | Role::Writer => options.writer_cache_bytes,
+        Role::Reader => options.reader_cache_bytes,
+    };
+    let spill = if role != Role::Reader { "PRAGMA cache_spill = OFF;" } else { "" };
+    sqlite.execute_batch(&format!(
+        "PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = {}; PRAGMA temp_store = MEMORY;
+         PRAGMA mmap_size = {}; PRAGMA cache_size = -{}; {spill}",
+        u8::from(options.foreign_keys),
+        options.mmap_bytes,
+        cache_bytes.div_ceil(1024).max(1),
+    ))?;
+    for attached in &options.attach {
+        attach(sqlite, attached, synchronous).map_err(|error| {
+            let message =
+                format!("{} cannot be attached as {:?}: {}", attached.path.display(), attached.name, error.message());
+            error.with_kind(Kind::Open).with_message(message).in_operation("open")
+        })?;
+    }
+    options.on_open.iter().try_for_each(|sql| run_on_open(sqlite, sql))
+}
+
+/// Attaches a file, with the durability of the main one, and reads it, so that one that is no database fails now.
+fn attach(sqlite: &Sqlite, attached: &Attached, synchronous: &str) -> Result<()> {
+    let Attached { name, path, read_only, immutable } = attached;
+    let place = match read_only {
+        true => uri::write(path, true, *immutable).into(),
+        false => path.to_string_lossy(),
+    };
+    sqlite.rusqlite().execute("ATTACH ?1 AS ?2", (&*place, name))?;
+    let name = name.replace('"', "\"\"");
+    sqlite.execute_batch(&format!(
+        "PRAGMA \"{name}\".synchronous = {synchronous}; SELECT 1 FROM \"{name}\".sqlite_schema LIMIT 1"
+    ))?;
+    Ok(())
+}
+
+/// The caller's own SQL, on a connection that has all its settings.
+fn run_on_open(sqlite: &Sqlite, sql: &str) -> Result<()> {
+    let _ = sqlite.take_denied();
+    let before = sqlite.set_judge(judge::on_open);
+    let ran = sqlite.execute_batch(sql);
+    sqlite.set_judge(before);
+    ran.map_err(|error| {
+        let error = sqlite.take_denied().map_or_else(|| error.into(), |event| judge::refusal(&event));
+        let message = format!("`on_open` failed: {}", error.message());
+        error.with_message(message).with_sql(sql).in_operation("open")
+    })
+}

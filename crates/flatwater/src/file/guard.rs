@@ -1,0 +1,136 @@
+//! Guards that keep a second SQLite library in this process from believing that it is the last user of a file.
+//!
+//! Owns: the descriptors of ours on the database and on its wal-index, and the locks on them, which belong to a
+//! descriptor and so survive when that library closes the file. Used while a database is opened and closed.
+//! Invariants: one descriptor per file; a guard is held from before the first write to the moment before SQLite closes
+//! the file; a descriptor is closed only while nobody in any process holds a lock on its file, otherwise it is kept,
+//! released, and tried again later. Leaves out: the bytes (floor 0), and seeing the other library (`copies`).
+
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use flatwater_sqlite::{LockFile, LockedFile, generation, is_stranded};
+
+use super::identity::{FileId, beside};
+
+/// Tries to hold a file that somebody has alone just now, a millisecond apart.
+const TRIES: u32 = 1000;
+
+/// Descriptors that are released and could not be closed.
+struct Kept {
+    /// A forked child shares its parent's locks through them, so they are not its own to use.
+    generation: u32,
+    files: Vec<(FileId, LockFile)>,
+}
+
+static KEPT: Mutex<Kept> = Mutex::new(Kept { generation: 0, files: Vec::new() });
+
+fn kept() -> MutexGuard<'static, Kept> {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.generation != generation() {
+        std::mem::forget(std::mem::take(&mut kept.files));
+        kept.generation = generation();
+    }
+    kept
+}
+
+/// Both files are held as in use. Dropping it releases them.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    files: Vec<(FileId, LockFile)>,
+}
+
+impl Guard {
+    /// Holds the database at `path` and its wal-index. To be called when SQLite has both open. Blocks for a moment if
+    /// somebody has one alone. `None` where the system has no such locks, or nothing to guard.
+    pub(crate) fn hold(path: &Path) -> io::Result<Option<Self>> {
+        let index = beside(path, "-shm");
+        if !index.exists() {
+            return Ok(None);
+        }
+        let mut guard = Self { files: Vec::new() };
+        for (path, which) in [(path, LockedFile::Database), (&*index, LockedFile::WalIndex)] {
+            let (id, file) = match open(path, which) {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(None),
+                opened => opened?,
+            };
+            // Kept from here on, so that no way out closes it.
+            guard.files.push((id, file));
+            hold(&guard.files[guard.files.len() - 1].1)?;
+        }
+        Ok(Some(guard))
+    }
+}
+
+fn open(path: &Path, which: LockedFile) -> io::Result<(FileId, LockFile)> {
+    let mut kept = kept();
+    let wanted = FileId::of(path);
+    if let Some(at) = kept.files.iter().position(|(id, _)| *id == wanted) {
+        return Ok(kept.files.swap_remove(at));
+    }
+    let file = LockFile::open(path, which)?;
+    // What was opened counts, should the name have come to mean another file meanwhile.
+    let id = file.metadata().map(|metadata| FileId::of_metadata(&metadata, path));
+    Ok((id.unwrap_or(wanted), file))
+}
+
+fn hold(file: &LockFile) -> io::Result<()> {
+    for _ in 0..TRIES {
+        if file.hold()? {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err(io::ErrorKind::WouldBlock.into())
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // In a forked child these are the parent's locks.
+        if is_stranded() {
+            return std::mem::forget(std::mem::take(&mut self.files));
+        }
+        for (_, file) in &self.files {
+            // A lock that cannot be released ends with the process; it keeps others from tidying up, nothing more.
+            let _ = file.release();
+        }
+        kept().files.append(&mut self.files);
+    }
+}
+
+/// Closes the descriptors that nobody needs any more.
+pub(crate) fn close_kept() {
+    let mut kept = kept();
+    let files = std::mem::take(&mut kept.files);
+    kept.files = files.into_iter().filter_map(|(id, file)| Some((id, file.close().err()?))).collect();
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    fn kept_of(path: &Path) -> usize {
+        let id = FileId::of(path);
+        kept().files.iter().filter(|(kept, _)| *kept == id).count()
+    }
+
+    #[test]
+    fn a_guard_is_kept_while_somebody_uses_the_file_and_is_used_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.db");
+        let user = rusqlite::Connection::open(&path).unwrap();
+        user.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a)").unwrap();
+        let guard = Guard::hold(&path).unwrap().unwrap();
+        drop(guard);
+        close_kept();
+        assert_eq!(kept_of(&path), 1, "the connection holds locks that closing would take away");
+        let guard = Guard::hold(&path).unwrap().unwrap();
+        assert_eq!(kept_of(&path), 0);
+        drop(guard);
+        drop(user);
+        close_kept();
+        assert_eq!(kept_of(&path), 0, "nobody holds a lock");
+    }
+}

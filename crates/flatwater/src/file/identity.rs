@@ -1,0 +1,63 @@
+//! Telling files apart, whatever they are called.
+//!
+//! Owns: the identity of a file: device and inode, which paths, links and hard links of one file share. Where there are
+//! none, or no file yet, the path stands for it. Leaves out: keeping identities.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum FileId {
+    #[cfg(unix)]
+    Inode {
+        device: u64,
+        inode: u64,
+    },
+    Path(PathBuf),
+}
+
+impl FileId {
+    /// The file that `path`, resolved, leads to now, or the path itself where none can be seen.
+    pub(crate) fn of(path: &Path) -> Self {
+        std::fs::metadata(path)
+            .map_or_else(|_| Self::Path(path.to_owned()), |metadata| Self::of_metadata(&metadata, path))
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn of_metadata(metadata: &Metadata, _: &Path) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self::Inode { device: metadata.dev(), inode: metadata.ino() }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn of_metadata(_: &Metadata, path: &Path) -> Self {
+        Self::Path(path.to_owned())
+    }
+}
+
+/// The file beside the database whose name ends with `suffix`, such as `-wal`.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_lead_to_one_file_and_a_missing_file_is_its_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let [file, hard, symbolic, other] = ["a", "b", "c", "d"].map(|name| directory.path().join(name));
+        assert_eq!(FileId::of(&file), FileId::Path(file.clone()));
+        std::fs::write(&file, "").unwrap();
+        std::fs::write(&other, "").unwrap();
+        std::fs::hard_link(&file, &hard).unwrap();
+        std::os::unix::fs::symlink(&file, &symbolic).unwrap();
+        let id = FileId::of(&file);
+        assert_eq!([FileId::of(&hard), FileId::of(&symbolic)], [id.clone(), id.clone()]);
+        assert_ne!(FileId::of(&other), id);
+        assert_eq!(beside(&file, "-wal"), directory.path().join("a-wal"));
+    }
+}

@@ -1,0 +1,215 @@
+//! What may go wrong with a file while it is open, and the refusal to write that follows.
+//!
+//! Owns: what the files of one open database were, looking whether they still are, and the latch. Looked at on the
+//! timer's thread and at open; told by whoever opens and closes connections; read by the writer. Invariant: once writes
+//! are refused they stay refused until the database is opened again. Leaves out: how often to look.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::copies::{Mapped, mapped};
+use super::identity::{FileId, beside};
+use crate::types::error::{Error, Kind, Result};
+use crate::types::options::SecondCopy;
+
+pub(crate) struct Watch {
+    path: PathBuf,
+    /// Set when the file is known to exist.
+    file: OnceLock<FileId>,
+    second_copy: SecondCopy,
+    open: Mutex<Open>,
+    refusal: OnceLock<Error>,
+    second_copies: AtomicU64,
+}
+
+/// Of the connection that was opened last.
+#[derive(Default)]
+struct Open {
+    wal: Option<FileId>,
+    /// Where its wal-index is mapped.
+    index: Option<usize>,
+}
+
+impl Watch {
+    pub(crate) fn new(path: &Path, second_copy: SecondCopy) -> Self {
+        Self {
+            path: path.to_owned(),
+            file: OnceLock::new(),
+            second_copy,
+            open: Mutex::default(),
+            refusal: OnceLock::new(),
+            second_copies: AtomicU64::new(0),
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection was opened, with its wal-index at `index`.
+    pub(crate) fn opened(&self, index: Option<usize>) {
+        self.file.get_or_init(|| FileId::of(&self.path));
+        let wal = index.and_then(|_| existing(&beside(&self.path, "-wal")));
+        *self.open() = Open { wal, index };
+    }
+
+    /// The connection is closed: until the next one nothing beside the database is expected.
+    pub(crate) fn closed(&self) {
+        *self.open() = Open::default();
+    }
+
+    /// The database file that was opened.
+    pub(crate) fn file(&self) -> Option<&FileId> {
+        self.file.get()
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Why nothing may be written any more.
+    pub(crate) fn refusal(&self) -> Option<&Error> {
+        self.refusal.get()
+    }
+
+    pub(crate) fn second_copies(&self) -> u64 {
+        self.second_copies.load(Ordering::Relaxed)
+    }
+
+    /// Whether a second library has the file open, by the `mappings` of the process.
+    pub(crate) fn has_second_copy(&self, mappings: &str) -> bool {
+        self.index_in(mappings).is_some_and(|mapped| matches!(mapped, Mapped::Twice(_)))
+    }
+
+    fn index_in(&self, mappings: &str) -> Option<Mapped> {
+        let index = self.open().index?;
+        Some(mapped(mappings, index))
+    }
+
+    /// Looks whether all is as it was; what is not is remembered, and answered if writes are refused because of it.
+    /// Blocks on the file system.
+    pub(crate) fn look(&self, mappings: &str) -> Result<()> {
+        if let Some(error) = self.find(mappings) {
+            self.refusal.get_or_init(|| error);
+        }
+        self.refusal().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// For whoever opens another connection: the path must lead to the file that is open.
+    pub(crate) fn check_file(&self) -> Result<()> {
+        if self.is_moved() { Err(self.refuse_moved()) } else { Ok(()) }
+    }
+
+    fn is_moved(&self) -> bool {
+        self.file().is_some_and(|file| existing(&self.path).as_ref() != Some(file))
+    }
+
+    fn find(&self, mappings: &str) -> Option<Error> {
+        if self.is_moved() {
+            return Some(self.moved());
+        }
+        {
+            // Under the lock, so that a connection that closes meanwhile is not taken for a lost WAL.
+            let open = self.open();
+            if open.wal.is_some() && existing(&beside(&self.path, "-wal")) != open.wal {
+                return Some(self.lost("WAL"));
+            }
+        }
+        if self.second_copy == SecondCopy::Off {
+            return None;
+        }
+        match self.index_in(mappings)? {
+            Mapped::Deleted => Some(self.lost("wal-index")),
+            Mapped::Twice(libraries) => {
+                self.second_copies.fetch_add(1, Ordering::Relaxed);
+                (self.second_copy == SecondCopy::Refuse).then(|| self.copied(&libraries))
+            }
+            Mapped::Once | Mapped::Unknown => None,
+        }
+    }
+
+    /// The file was replaced; also said by whoever opens its successor.
+    pub(crate) fn moved(&self) -> Error {
+        Error::new(Kind::Io, format!("{} was replaced or removed while it was open", self.path.display()))
+            .hint("what would be written now would be lost: close every handle on it and open it again")
+    }
+
+    /// Refuses writes because the file was replaced.
+    pub(crate) fn refuse_moved(&self) -> Error {
+        self.refusal.get_or_init(|| self.moved()).clone()
+    }
+
+    fn lost(&self, what: &str) -> Error {
+        Error::new(Kind::Io, format!("the {what} of {} was taken away while it was open", self.path.display()))
+            .hint("what would be written now would be lost: close every handle on it and open it again")
+    }
+
+    fn copied(&self, libraries: &[String]) -> Error {
+        let which = match libraries {
+            [] => String::new(),
+            libraries => format!(" (loaded here: {})", libraries.join(", ")),
+        };
+        Error::misuse(format!(
+            "another SQLite library in this process has {} open{which}; when it closes the file, acknowledged writes \
+             can be lost",
+            self.path.display()
+        ))
+        .hint("open the file through one library only, then open it here again; `Options::second_copy` decides")
+    }
+}
+
+fn existing(path: &Path) -> Option<FileId> {
+    std::fs::metadata(path).ok().map(|metadata| FileId::of_metadata(&metadata, path))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn watched() -> (tempfile::TempDir, Watch) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.db");
+        std::fs::write(&path, "").unwrap();
+        std::fs::write(beside(&path, "-wal"), "").unwrap();
+        let watch = Watch::new(&path, SecondCopy::Refuse);
+        watch.opened(Some(0x1000));
+        assert_eq!(watch.look(""), Ok(()));
+        (directory, watch)
+    }
+
+    #[test]
+    fn a_replaced_file_is_noticed_and_stays_noticed() {
+        let (directory, watch) = watched();
+        let other = directory.path().join("b.db");
+        std::fs::write(&other, "").unwrap();
+        std::fs::rename(watch.path(), directory.path().join("old.db")).unwrap();
+        std::fs::rename(other, watch.path()).unwrap();
+        let error = watch.look("").unwrap_err();
+        assert_eq!(error.kind(), Kind::Io);
+        std::fs::rename(directory.path().join("old.db"), watch.path()).unwrap();
+        assert_eq!(watch.look(""), Err(error));
+    }
+
+    #[test]
+    fn a_lost_wal_is_noticed_unless_the_connection_was_closed() {
+        let (_directory, watch) = watched();
+        std::fs::remove_file(beside(watch.path(), "-wal")).unwrap();
+        watch.closed();
+        assert_eq!(watch.look(""), Ok(()));
+        let (_directory, watch) = watched();
+        std::fs::remove_file(beside(watch.path(), "-wal")).unwrap();
+        assert!(watch.look("").unwrap_err().message().contains("WAL"));
+    }
+
+    #[test]
+    fn a_second_library_is_refused_or_only_counted() {
+        let twice = "1000-9000 rw-s 0 fe:00 77 /a-shm\na000-12000 rw-s 0 fe:00 77 /a-shm";
+        let (_directory, watch) = watched();
+        assert!(watch.has_second_copy(twice));
+        assert_eq!(watch.look(twice).unwrap_err().kind(), Kind::Misuse);
+        let (_directory, warns) = watched();
+        let warns = Watch { second_copy: SecondCopy::Warn, ..warns };
+        assert_eq!((warns.look(twice), warns.second_copies()), (Ok(()), 1));
+    }
+}
