@@ -17,6 +17,7 @@ mod hostile_closures;
 mod kill;
 mod leaks;
 mod limits;
+mod place;
 mod readers;
 mod runtimes;
 mod savepoints;
