@@ -4,17 +4,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use flatwater::rusqlite::OptionalExtension;
 use flatwater::{Database, Durability, Error, Kind, Options, Value, params};
 use futures_util::future::join_all;
 
-use crate::support::{TestFile, run};
+use crate::place::{Place, in_both_places};
+use crate::support::{TestFile, empty_table, run};
 
-/// What the PRAGMAs answer on the writer, and on a reader.
+in_both_places!(
+    the_defaults_hold_on_every_connection,
+    without_groups_and_alone_every_write_commits_by_itself,
+    attached_databases_have_the_durability_of_the_options,
+    waits_can_be_set_to_for_ever,
+);
+
+/// What the PRAGMAs answer on the writer, and on a reader; nothing is an empty text.
 async fn pragmas<const N: usize>(db: &Database, names: [&'static str; N]) -> [[String; N]; 2] {
     let read = move |c: &rusqlite::Connection| -> Result<[String; N], Error> {
-        Ok(names.map(|name| match c.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)).unwrap() {
-            Value::Text(text) => text,
-            Value::Integer(number) => number.to_string(),
+        Ok(names.map(|name| match c.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)).optional().unwrap() {
+            Some(Value::Text(text)) => text,
+            Some(Value::Integer(number)) => number.to_string(),
+            None => String::new(),
             other => panic!("{other:?}"),
         }))
     };
@@ -23,15 +33,17 @@ async fn pragmas<const N: usize>(db: &Database, names: [&'static str; N]) -> [[S
 
 const PRAGMAS: [&str; 6] = ["journal_mode", "synchronous", "foreign_keys", "cache_size", "mmap_size", "temp_store"];
 
-#[test]
-fn the_defaults_hold_on_every_connection() {
-    let file = TestFile::new();
-    run(async {
-        let db = file.open().await;
-        let [writer, reader] = pragmas(&db, PRAGMAS).await;
-        assert_eq!(writer, ["wal", "1", "1", "-16384", "0", "2"]);
-        assert_eq!(reader, ["wal", "1", "1", "-4096", "0", "2"]);
-    });
+async fn the_defaults_hold_on_every_connection(place: &Place) {
+    let db = place.open().await;
+    let [writer, reader] = pragmas(&db, PRAGMAS).await;
+    match place {
+        Place::File(_) => {
+            assert_eq!(writer, ["wal", "1", "1", "-16384", "0", "2"]);
+            assert_eq!(reader, ["wal", "1", "1", "-4096", "0", "2"]);
+        }
+        // There is one connection, without a WAL and without a file to map.
+        Place::Memory => assert_eq!([writer, reader], [["memory", "1", "1", "-16384", "", "2"]; 2]),
+    }
 }
 
 #[test]
@@ -82,22 +94,18 @@ fn as_many_readers_as_the_options_say_run_at_once() {
     });
 }
 
-#[test]
-fn without_groups_and_alone_every_write_commits_by_itself() {
-    let file = TestFile::new();
-    run(async {
-        let no_group = file.options().no_group().open().await.unwrap();
-        no_group.execute("CREATE TABLE t (a)", ()).await.unwrap();
-        let many = |db: Database| join_all((0..300).map(move |n| db.execute("INSERT INTO t VALUES (?)", (n,))));
-        assert!(many(no_group.clone()).await.iter().all(Result::is_ok));
-        assert_eq!(no_group.stats().groups, 0);
-        no_group.close().await.unwrap();
-        let db = file.open().await;
-        assert!(many(db.alone()).await.iter().all(Result::is_ok));
-        assert_eq!(db.stats().groups, 0);
-        assert!(many(db.clone()).await.iter().all(Result::is_ok));
-        assert!(db.stats().members > 100, "{:?}", db.stats());
-    });
+async fn without_groups_and_alone_every_write_commits_by_itself(place: &Place) {
+    let many = |db: Database| join_all((0..300).map(move |n| db.execute("INSERT INTO t VALUES (?)", (n,))));
+    let no_group = empty_table(place.options().no_group()).await;
+    assert!(many(no_group.clone()).await.iter().all(Result::is_ok));
+    assert_eq!(no_group.stats().groups, 0);
+    no_group.close().await.unwrap();
+    let another = place.another();
+    let db = empty_table(another.options()).await;
+    assert!(many(db.alone()).await.iter().all(Result::is_ok));
+    assert_eq!(db.stats().groups, 0);
+    assert!(many(db.clone()).await.iter().all(Result::is_ok));
+    assert!(db.stats().members > 100, "{:?}", db.stats());
 }
 
 #[test]
@@ -136,17 +144,14 @@ fn attached_databases_are_there_on_the_writer_and_on_every_reader() {
     assert_eq!(journal, "delete", "left as it is");
 }
 
-#[test]
-fn attached_databases_have_the_durability_of_the_options() {
-    let (file, other) = (TestFile::new(), TestFile::new());
-    run(async {
-        for (durability, synchronous) in [(Durability::Full, "2"), (Durability::Normal, "1")] {
-            let db = file.options().durability(durability).attach("other", other.path()).open().await.unwrap();
-            let [writer, _] = pragmas(&db, ["main.synchronous", "other.synchronous"]).await;
-            assert_eq!(writer, [synchronous, synchronous]);
-            db.close().await.unwrap();
-        }
-    });
+async fn attached_databases_have_the_durability_of_the_options(place: &Place) {
+    let other = TestFile::new();
+    for (durability, synchronous) in [(Durability::Full, "2"), (Durability::Normal, "1")] {
+        let db = place.options().durability(durability).attach("other", other.path()).open().await.unwrap();
+        let [writer, _] = pragmas(&db, ["main.synchronous", "other.synchronous"]).await;
+        assert_eq!(writer, [synchronous, synchronous]);
+        db.close().await.unwrap();
+    }
 }
 
 #[test]
@@ -195,20 +200,15 @@ fn a_database_cannot_be_attached_to_itself_under_whatever_name() {
     });
 }
 
-#[test]
-fn waits_can_be_set_to_for_ever() {
-    let file = TestFile::new();
-    run(async {
-        let forever = |options: Options| {
-            options.lock_wait(Duration::MAX).transaction_idle(Duration::MAX).close_wait(Duration::MAX)
-        };
-        let db = forever(file.options()).open().await.unwrap();
-        let patient = db.timeout(Duration::MAX);
-        patient.execute("CREATE TABLE t (a)", ()).await.unwrap();
-        let tx = patient.begin().await.unwrap();
-        tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
-        tx.commit().await.unwrap();
-        assert_eq!(patient.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
-        db.close().await.unwrap();
-    });
+async fn waits_can_be_set_to_for_ever(place: &Place) {
+    let forever =
+        |options: Options| options.lock_wait(Duration::MAX).transaction_idle(Duration::MAX).close_wait(Duration::MAX);
+    let db = forever(place.options()).open().await.unwrap();
+    let patient = db.timeout(Duration::MAX);
+    patient.execute("CREATE TABLE t (a)", ()).await.unwrap();
+    let tx = patient.begin().await.unwrap();
+    tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(patient.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
+    db.close().await.unwrap();
 }
