@@ -17,6 +17,7 @@ in_both_places!(
     calls_after_close_are_refused_at_once_while_a_transaction_delays_it,
     a_begin_that_was_queued_before_a_close_ends_with_the_close,
     temp_objects_end_with_their_transaction_whatever_their_names_and_keys_are,
+    a_group_does_not_wait_for_a_lock_on_a_file_its_members_do_not_touch,
     a_conflict_within_one_connection_is_not_to_be_tried_again,
     empty_statements_in_a_script_do_nothing,
     semicolons_and_comments_around_one_statement_do_no_harm_and_none_at_all_is_misuse,
@@ -173,37 +174,34 @@ async fn temp_objects_end_with_their_transaction_whatever_their_names_and_keys_a
     db.close().await.unwrap();
 }
 
-#[test]
-fn a_group_does_not_wait_for_a_lock_on_a_file_its_members_do_not_touch() {
-    let (file, other) = (TestFile::new(), TestFile::new());
+async fn a_group_does_not_wait_for_a_lock_on_a_file_its_members_do_not_touch(place: &Place) {
+    let other = TestFile::new();
     other.plain().execute_batch("CREATE TABLE o (a)").unwrap();
-    run(async {
-        let db = empty_table(file.options().attach("other", other.path()).lock_wait(HOUR)).await;
-        let plain = other.plain();
-        for round in 0..3 {
-            db.execute(INSERT, (0,)).await.unwrap();
-            plain.execute_batch("BEGIN IMMEDIATE; INSERT INTO o VALUES (1)").unwrap();
-            db.execute(INSERT, (0,)).await.unwrap();
-            for inserted in join_all((0..20).map(|n| db.execute(INSERT, (n,)))).await {
-                assert_eq!(inserted.unwrap().changes, 1);
-            }
-            // This one needs the file, and waits for it.
-            let mut waits = db.execute("INSERT INTO other.o VALUES (?)", (2,));
-            assert!(futures_util::poll!(&mut waits).is_pending());
-            until(|| db.stats().writes_waiting == 0).await;
-            let mut behind: Vec<_> = (0..20).map(|n| db.execute(INSERT, (n,))).collect();
-            for call in &mut behind {
-                assert!(futures_util::poll!(call).is_pending());
-            }
-            assert!(futures_util::poll!(&mut waits).is_pending());
-            plain.execute_batch("COMMIT").unwrap();
-            waits.await.unwrap();
-            assert!(join_all(behind).await.iter().all(Result::is_ok));
-            assert_eq!(count(&db).await, 42 * (round + 1));
-            assert_eq!(integer(&plain, "SELECT sum(a) FROM o"), 3 * (round + 1));
+    let db = empty_table(place.options().attach("other", other.path()).lock_wait(HOUR)).await;
+    let plain = other.plain();
+    for round in 0..3 {
+        db.execute(INSERT, (0,)).await.unwrap();
+        plain.execute_batch("BEGIN IMMEDIATE; INSERT INTO o VALUES (1)").unwrap();
+        db.execute(INSERT, (0,)).await.unwrap();
+        for inserted in join_all((0..20).map(|n| db.execute(INSERT, (n,)))).await {
+            assert_eq!(inserted.unwrap().changes, 1);
         }
-        db.close().await.unwrap();
-    });
+        // This one needs the file, and waits for it.
+        let mut waits = db.execute("INSERT INTO other.o VALUES (?)", (2,));
+        assert!(futures_util::poll!(&mut waits).is_pending());
+        until(|| db.stats().writes_waiting == 0).await;
+        let mut behind: Vec<_> = (0..20).map(|n| db.execute(INSERT, (n,))).collect();
+        for call in &mut behind {
+            assert!(futures_util::poll!(call).is_pending());
+        }
+        assert!(futures_util::poll!(&mut waits).is_pending());
+        plain.execute_batch("COMMIT").unwrap();
+        waits.await.unwrap();
+        assert!(join_all(behind).await.iter().all(Result::is_ok));
+        assert_eq!(count(&db).await, 42 * (round + 1));
+        assert_eq!(integer(&plain, "SELECT sum(a) FROM o"), 3 * (round + 1));
+    }
+    db.close().await.unwrap();
 }
 
 async fn a_conflict_within_one_connection_is_not_to_be_tried_again(place: &Place) {

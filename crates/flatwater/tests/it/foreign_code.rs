@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use flatwater::{Applied, Database, Error, Kind, Options, params};
+use flatwater::{Applied, Database, Error, Kind, params};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use rand::rngs::StdRng;
@@ -387,25 +387,23 @@ async fn restless(db: Database, caller: u64, acknowledged: Arc<Mutex<Vec<i64>>>)
 }
 
 async fn callers_that_leave_at_any_moment_lose_nothing_that_was_acknowledged(place: &Place) {
-    for options in [place.options().readers(2).queue(4), Options::new(":memory:").queue(4)] {
-        let db = empty_table(options).await;
-        let acknowledged = Arc::new(Mutex::new(Vec::new()));
-        let callers = (1..=12).map(|caller| tokio::spawn(restless(db.clone(), caller, acknowledged.clone())));
-        for caller in join_all(callers).await {
-            caller.unwrap();
-        }
-        is_served(&db).await;
-        let mut acknowledged = std::mem::take(&mut *acknowledged.lock().unwrap());
-        acknowledged.sort_unstable();
-        assert!(acknowledged.len() > 100, "{}", acknowledged.len());
-        let rows = db.query_as::<(i64,)>("SELECT a FROM t WHERE a > 0 ORDER BY a", ()).await.unwrap();
-        assert!(rows.is_sorted_by(|a, b| a < b), "a write was done twice");
-        let lost: Vec<_> = acknowledged.iter().filter(|n| rows.binary_search(&(**n,)).is_err()).collect();
-        assert!(lost.is_empty(), "{lost:?}");
-        let halves = "SELECT count(*) FROM t WHERE a < 0 AND -a NOT IN (SELECT a FROM t)";
-        assert_eq!(db.query_value::<i64>(halves, ()).await, Ok(Some(0)));
-        db.close().await.unwrap();
+    let db = empty_table(place.options().readers(2).queue(4)).await;
+    let acknowledged = Arc::new(Mutex::new(Vec::new()));
+    let callers = (1..=12).map(|caller| tokio::spawn(restless(db.clone(), caller, acknowledged.clone())));
+    for caller in join_all(callers).await {
+        caller.unwrap();
     }
+    is_served(&db).await;
+    let mut acknowledged = std::mem::take(&mut *acknowledged.lock().unwrap());
+    acknowledged.sort_unstable();
+    assert!(acknowledged.len() > 100, "{}", acknowledged.len());
+    let rows = db.query_as::<(i64,)>("SELECT a FROM t WHERE a > 0 ORDER BY a", ()).await.unwrap();
+    assert!(rows.is_sorted_by(|a, b| a < b), "a write was done twice");
+    let lost: Vec<_> = acknowledged.iter().filter(|n| rows.binary_search(&(**n,)).is_err()).collect();
+    assert!(lost.is_empty(), "{lost:?}");
+    let halves = "SELECT count(*) FROM t WHERE a < 0 AND -a NOT IN (SELECT a FROM t)";
+    assert_eq!(db.query_value::<i64>(halves, ()).await, Ok(Some(0)));
+    db.close().await.unwrap();
 }
 
 async fn a_value_that_panics_while_its_caller_waits_for_a_place_panics_in_the_callers_hands(place: &Place) {

@@ -172,7 +172,8 @@ async fn statements_submitted_together_build_on_each_other(place: &Place) {
         create.unwrap();
         assert_eq!(insert.unwrap().changes, 1);
         let read = read.unwrap();
-        assert!(read.is_empty() || read == [(7,)], "{read:?}");
+        let may_be_earlier = place.has_readers();
+        assert!(read == [(7,)] || may_be_earlier && read.is_empty(), "{read:?}");
         assert_eq!(deleted.unwrap(), [(7,)]);
         drop.unwrap();
     }

@@ -13,7 +13,9 @@ use crate::support::{TestFile, empty_table, run};
 
 in_both_places!(
     the_defaults_hold_on_every_connection,
+    every_option_reaches_its_connections,
     without_groups_and_alone_every_write_commits_by_itself,
+    attached_databases_are_there_on_the_writer_and_on_every_reader,
     attached_databases_have_the_durability_of_the_options,
     waits_can_be_set_to_for_ever,
 );
@@ -46,18 +48,19 @@ async fn the_defaults_hold_on_every_connection(place: &Place) {
     }
 }
 
-#[test]
-fn every_option_reaches_its_connections() {
-    let file = TestFile::new();
-    run(async {
-        let options = file.options().durability(Durability::Full).foreign_keys(false).mmap_bytes(1 << 20);
-        let db = options.writer_cache_bytes(3 << 20).reader_cache_bytes(1000).open().await.unwrap();
-        let [writer, reader] = pragmas(&db, PRAGMAS).await;
-        assert_eq!(writer, ["wal", "2", "0", "-3072", "1048576", "2"]);
-        assert_eq!(reader, ["wal", "2", "0", "-1", "1048576", "2"]);
-        db.execute_script("CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p)").await.unwrap();
-        db.execute("INSERT INTO c VALUES (7)", ()).await.unwrap();
-    });
+async fn every_option_reaches_its_connections(place: &Place) {
+    let options = place.options().durability(Durability::Full).foreign_keys(false).mmap_bytes(1 << 20);
+    let db = options.writer_cache_bytes(3 << 20).reader_cache_bytes(1000).open().await.unwrap();
+    let [writer, reader] = pragmas(&db, PRAGMAS).await;
+    match place {
+        Place::File(_) => {
+            assert_eq!(writer, ["wal", "2", "0", "-3072", "1048576", "2"]);
+            assert_eq!(reader, ["wal", "2", "0", "-1", "1048576", "2"]);
+        }
+        Place::Memory => assert_eq!([writer, reader], [["memory", "2", "0", "-3072", "", "2"]; 2]),
+    }
+    db.execute_script("CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p)").await.unwrap();
+    db.execute("INSERT INTO c VALUES (7)", ()).await.unwrap();
 }
 
 #[test]
@@ -108,38 +111,38 @@ async fn without_groups_and_alone_every_write_commits_by_itself(place: &Place) {
     assert!(db.stats().members > 100, "{:?}", db.stats());
 }
 
-#[test]
-fn attached_databases_are_there_on_the_writer_and_on_every_reader() {
-    let (file, other) = (TestFile::new(), TestFile::new());
+async fn attached_databases_are_there_on_the_writer_and_on_every_reader(place: &Place) {
+    let other = TestFile::new();
     other.plain().execute_batch("CREATE TABLE o (a); INSERT INTO o VALUES (1)").unwrap();
-    run(async {
-        let options = file.options().readers(2).attach("o'ther", other.path());
-        let db = options.clone().open().await.unwrap();
-        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
-        let together = Arc::new(Barrier::new(2));
-        let reads = (0..2).map(|_| {
-            let together = together.clone();
-            db.read_with(move |c| {
-                together.wait();
-                c.query_row("SELECT a FROM \"o'ther\".o", [], |row| row.get::<_, i64>(0)).map_err(Error::from)
-            })
-        });
-        assert_eq!(join_all(reads).await.into_iter().map(Result::unwrap).collect::<Vec<_>>(), [1, 1]);
-        let inserts = (2..=100).map(|n| db.execute("INSERT INTO \"o'ther\".o VALUES (?)", (n,)));
-        assert!(join_all(inserts).await.iter().all(Result::is_ok));
-        assert_eq!(db.stats().groups, 0, "a group touches one file");
-        let both = [("INSERT INTO t VALUES (?)", params![7]), ("INSERT INTO \"o'ther\".o VALUES (?)", params![101])];
-        db.batch(both).await.unwrap();
-        let tx = db.begin().await.unwrap();
-        tx.execute("DELETE FROM \"o'ther\".o", ()).await.unwrap();
-        tx.rollback().await.unwrap();
-        let sum = "SELECT (SELECT sum(a) FROM t) + (SELECT sum(a) FROM \"o'ther\".o)";
-        assert_eq!(db.query_value::<i64>(sum, ()).await.unwrap(), Some(7 + 5151));
-        db.close().await.unwrap();
+    let readers = if place.has_readers() { 2 } else { 1 };
+    let options = place.options().readers(readers).attach("o'ther", other.path());
+    let db = options.clone().open().await.unwrap();
+    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+    let together = Arc::new(Barrier::new(readers));
+    let reads = (0..readers).map(|_| {
+        let together = together.clone();
+        db.read_with(move |c| {
+            together.wait();
+            c.query_row("SELECT a FROM \"o'ther\".o", [], |row| row.get::<_, i64>(0)).map_err(Error::from)
+        })
+    });
+    assert!(join_all(reads).await.into_iter().all(|a| a == Ok(1)));
+    let inserts = (2..=100).map(|n| db.execute("INSERT INTO \"o'ther\".o VALUES (?)", (n,)));
+    assert!(join_all(inserts).await.iter().all(Result::is_ok));
+    assert_eq!(db.stats().groups, 0, "a group touches one file");
+    let both = [("INSERT INTO t VALUES (?)", params![7]), ("INSERT INTO \"o'ther\".o VALUES (?)", params![101])];
+    db.batch(both).await.unwrap();
+    let tx = db.begin().await.unwrap();
+    tx.execute("DELETE FROM \"o'ther\".o", ()).await.unwrap();
+    tx.rollback().await.unwrap();
+    let sum = "SELECT (SELECT sum(a) FROM t) + (SELECT sum(a) FROM \"o'ther\".o)";
+    assert_eq!(db.query_value::<i64>(sum, ()).await.unwrap(), Some(7 + 5151));
+    db.close().await.unwrap();
+    if place.file().is_some() {
         let db = options.read_only(true).open().await.unwrap();
         assert_eq!(db.query_value::<i64>(sum, ()).await.unwrap(), Some(7 + 5151));
         db.close().await.unwrap();
-    });
+    }
     let journal: String = other.plain().query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
     assert_eq!(journal, "delete", "left as it is");
 }
