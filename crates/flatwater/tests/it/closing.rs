@@ -149,6 +149,32 @@ async fn an_open_transaction_that_ends_in_time_keeps_what_it_did(place: &Place) 
     }
 }
 
+#[test]
+fn without_readers_reads_behind_an_open_transaction_are_served_whether_it_ends_in_time_or_not() {
+    run(async {
+        for in_time in [true, false] {
+            let wait = if in_time { Duration::from_secs(3600) } else { Duration::from_millis(50) };
+            let db = empty_table(Place::in_memory().options().close_wait(wait)).await;
+            let tx = db.begin().await.unwrap();
+            tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+            let mut read = db.query_value::<i64>("SELECT count(*) FROM t", ());
+            let mut closure = Box::pin(db.read_with(|_| Ok::<_, Error>(())));
+            assert!(futures_util::poll!(&mut read).is_pending());
+            assert!(futures_util::poll!(&mut closure).is_pending());
+            let mut close = Box::pin(db.close());
+            assert!(futures_util::poll!(&mut close).is_pending());
+            if in_time {
+                tx.commit().await.unwrap();
+                close.await.unwrap();
+            } else {
+                close.await.unwrap();
+                assert_eq!(tx.commit().await.unwrap_err().kind(), Kind::Closed);
+            }
+            assert_eq!((read.await, closure.await), (Ok(Some(i64::from(in_time))), Ok(())));
+        }
+    });
+}
+
 async fn a_long_read_is_ended_and_told_that_the_database_is_closed(place: &Place) {
     for read_only in [false, true] {
         if read_only && place.file().is_none() {

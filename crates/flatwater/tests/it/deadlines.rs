@@ -43,6 +43,11 @@ async fn what_waits_behind_a_transaction_times_out_and_never_happens(place: &Pla
     is_timeout(&hasty.blocking().execute(insert, ()).unwrap_err(), "execute");
     let closure = hasty.write_with(|tx| tx.execute(insert, []).map_err(Error::from));
     is_timeout(&closure.await.unwrap_err(), "write_with");
+    if !place.has_readers() {
+        let read = hasty.query_value::<i64>("SELECT count(*) FROM t", ());
+        is_timeout(&read.await.unwrap_err(), "query_value");
+        is_timeout(&hasty.read_with(|_| Ok::<_, Error>(())).await.unwrap_err(), "read_with");
+    }
     tx.commit().await.unwrap();
     db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
     assert_eq!(count(&db).await, 1);

@@ -129,11 +129,12 @@ async fn a_body_that_uses_the_database_instead_is_refused_at_once_and_can_go_on(
         errors.push(tx.transaction(async |_| db.execute("DELETE FROM t", ()).await).await.unwrap_err());
         // Readers see what was there before; without them a read would wait for the body too.
         let read = db.query_value::<i64>("SELECT count(*) FROM t", ()).await;
+        let blocking = db.blocking().query_value::<i64>("SELECT count(*) FROM t", ());
         let closure = db.read_with(|_| Ok::<_, Error>(())).await;
         if place.has_readers() {
-            assert_eq!((read, closure), (Ok(Some(0)), Ok(())));
+            assert_eq!((read, blocking, closure), (Ok(Some(0)), Ok(Some(0)), Ok(())));
         } else {
-            errors.extend([read.unwrap_err(), closure.unwrap_err()]);
+            errors.extend([read.unwrap_err(), blocking.unwrap_err(), closure.unwrap_err()]);
         }
         // Another database is another matter.
         other.execute("CREATE TABLE t (a)", ()).await?;
