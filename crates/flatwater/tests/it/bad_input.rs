@@ -4,13 +4,23 @@
 
 use flatwater::{Database, Error, IntoParams, Kind, Params, Result, named, params};
 
-use crate::support::{TestFile, run};
+use crate::place::{Place, in_both_places};
+
+in_both_places!(
+    sql_without_a_statement_is_refused_and_a_script_of_nothing_is_not,
+    several_statements_are_refused_with_a_pointer_to_execute_script,
+    parameters_that_do_not_fit_are_refused_before_anything_runs,
+    a_parameter_that_is_given_twice_is_refused,
+    a_list_for_one_parameter_of_in_gets_a_hint,
+    values_that_cannot_be_stored_are_refused,
+    a_nul_byte_in_sql_is_refused,
+);
 
 /// A bound value that must not appear anywhere.
 pub(crate) const SECRET: &str = "hunter2";
 
-pub(crate) async fn two_users(file: &TestFile) -> Database {
-    let db = file.open().await;
+pub(crate) async fn two_users(place: &Place) -> Database {
+    let db = place.open().await;
     let schema = "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
         CREATE VIRTUAL TABLE notes USING fts5(body); INSERT INTO users (name) VALUES ('Ada'), ('Grace')";
     db.execute_script(schema).await.unwrap();
@@ -87,136 +97,108 @@ async fn query_errors(db: &Database, sql: &str, params: impl IntoParams) -> Vec<
     errors
 }
 
-#[test]
-fn sql_without_a_statement_is_refused_and_a_script_of_nothing_is_not() {
-    let file = TestFile::new();
-    run(async {
-        let db = two_users(&file).await;
-        for sql in ["", " \n\t", ";", "-- nothing", "/* nothing */ ;", "-- SELECT 1\n"] {
-            for error in all_errors(&db, sql).await {
-                assert_eq!((error.kind(), error.sqlite_code()), (Kind::Misuse, None), "{sql:?}: {error}");
-                assert!(error.message().contains("no statement"), "{error}");
-            }
-            db.execute_script(sql).await.unwrap();
+async fn sql_without_a_statement_is_refused_and_a_script_of_nothing_is_not(place: &Place) {
+    let db = two_users(place).await;
+    for sql in ["", " \n\t", ";", "-- nothing", "/* nothing */ ;", "-- SELECT 1\n"] {
+        for error in all_errors(&db, sql).await {
+            assert_eq!((error.kind(), error.sqlite_code()), (Kind::Misuse, None), "{sql:?}: {error}");
+            assert!(error.message().contains("no statement"), "{error}");
         }
-    });
+        db.execute_script(sql).await.unwrap();
+    }
 }
 
-#[test]
-fn several_statements_are_refused_with_a_pointer_to_execute_script() {
-    let file = TestFile::new();
-    run(async {
-        let db = two_users(&file).await;
-        for sql in [
-            "DELETE FROM users; SELECT 1",
-            "SELECT 1; DELETE FROM users",
-            "SELECT 1; nonsense",
-            "INSERT INTO users (name) VALUES ('Eve') RETURNING id; -- comment\n SELECT 1",
-        ] {
-            for error in all_errors(&db, sql).await {
-                assert_eq!(error.kind(), Kind::Misuse, "{error}");
-                assert!(error.message().contains("several statements"), "{error}");
-                assert!(error.advice().unwrap().contains("execute_script"), "{error}");
-                assert_eq!(error.sql(), Some(sql));
-            }
+async fn several_statements_are_refused_with_a_pointer_to_execute_script(place: &Place) {
+    let db = two_users(place).await;
+    for sql in [
+        "DELETE FROM users; SELECT 1",
+        "SELECT 1; DELETE FROM users",
+        "SELECT 1; nonsense",
+        "INSERT INTO users (name) VALUES ('Eve') RETURNING id; -- comment\n SELECT 1",
+    ] {
+        for error in all_errors(&db, sql).await {
+            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert!(error.message().contains("several statements"), "{error}");
+            assert!(error.advice().unwrap().contains("execute_script"), "{error}");
+            assert_eq!(error.sql(), Some(sql));
         }
-        let trailing = "SELECT count(*) FROM users ; ; -- two\n /* of them */ ;";
-        assert_eq!(db.query_value::<i64>(trailing, ()).await.unwrap(), Some(2));
-    });
+    }
+    let trailing = "SELECT count(*) FROM users ; ; -- two\n /* of them */ ;";
+    assert_eq!(db.query_value::<i64>(trailing, ()).await.unwrap(), Some(2));
 }
 
-#[test]
-fn parameters_that_do_not_fit_are_refused_before_anything_runs() {
-    let file = TestFile::new();
-    run(async {
-        let db = two_users(&file).await;
-        let two = "UPDATE users SET name = ? WHERE id < ?";
-        let named = "DELETE FROM users WHERE id = :id OR name = @name";
-        let cases: [(&str, Result<Params>, &[&str]); 8] = [
-            (two, params![], &["2 parameter", "0 value"]),
-            (two, params![SECRET], &["2 parameter", "1 value"]),
-            (two, params![SECRET, 9, 9], &["2 parameter", "3 value"]),
-            ("SELECT id FROM users", params![1], &["0 parameter", "1 value"]),
-            (named, named! { ":id": 1, ":nam": SECRET }, &["\":nam\"", ":id, @name"]),
-            (named, named! { ":id": 1 }, &["no value", "@name"]),
-            (named, named! { ":id": 1, "$name": SECRET }, &["\"$name\"", "@name"]),
-            (two, named! { "name": SECRET, "id": 1 }, &["\"name\"", "no named parameters"]),
-        ];
-        for (sql, params, words) in cases {
-            for error in errors(&db, sql, params).await {
-                assert_eq!((error.kind(), error.sqlite_code()), (Kind::Misuse, None), "{error}");
-                for word in words {
-                    assert!(error.message().contains(word), "{word}: {error}");
-                }
-                assert!(error.sql().is_some() && error.operation().is_some(), "{error:?}");
-                assert!(!format!("{error}{error:?}").contains(SECRET), "{error}");
-            }
-        }
-        let rows: [Result<Params>; 3] = [params!["Eve"], params!["Mallory"], params![]];
-        db.execute_many("INSERT INTO users (name) VALUES (?)", rows).await.unwrap_err();
-        is_unharmed(&db).await;
-        let fits = db.execute(named, named! { "id": 7, "name": "nobody" }).await.unwrap();
-        assert_eq!(fits.changes, 0);
-    });
-}
-
-#[test]
-fn a_parameter_that_is_given_twice_is_refused() {
-    let file = TestFile::new();
-    run(async {
-        let db = two_users(&file).await;
-        let sql = "DELETE FROM users WHERE id = :id OR name = :name";
-        for error in errors(&db, sql, named! { ":id": 1, "id": 2, "name": SECRET }).await {
+async fn parameters_that_do_not_fit_are_refused_before_anything_runs(place: &Place) {
+    let db = two_users(place).await;
+    let two = "UPDATE users SET name = ? WHERE id < ?";
+    let named = "DELETE FROM users WHERE id = :id OR name = @name";
+    let cases: [(&str, Result<Params>, &[&str]); 8] = [
+        (two, params![], &["2 parameter", "0 value"]),
+        (two, params![SECRET], &["2 parameter", "1 value"]),
+        (two, params![SECRET, 9, 9], &["2 parameter", "3 value"]),
+        ("SELECT id FROM users", params![1], &["0 parameter", "1 value"]),
+        (named, named! { ":id": 1, ":nam": SECRET }, &["\":nam\"", ":id, @name"]),
+        (named, named! { ":id": 1 }, &["no value", "@name"]),
+        (named, named! { ":id": 1, "$name": SECRET }, &["\"$name\"", "@name"]),
+        (two, named! { "name": SECRET, "id": 1 }, &["\"name\"", "no named parameters"]),
+    ];
+    for (sql, params, words) in cases {
+        for error in errors(&db, sql, params).await {
             assert_eq!((error.kind(), error.sqlite_code()), (Kind::Misuse, None), "{error}");
-            assert!(error.message().contains("id"), "{error}");
-        }
-    });
-}
-
-#[test]
-fn a_list_for_one_parameter_of_in_gets_a_hint() {
-    let file = TestFile::new();
-    run(async {
-        let db = two_users(&file).await;
-        let error = db.query("SELECT * FROM users WHERE id IN (?)", vec![1, 2, 3]).await.unwrap_err();
-        assert!(error.advice().is_some_and(|advice| advice.contains("IN")), "{error}");
-    });
-}
-
-#[test]
-fn values_that_cannot_be_stored_are_refused() {
-    let file = TestFile::new();
-    run(async {
-        let db = two_users(&file).await;
-        for params in [params![u64::MAX, 1], params![1, f64::NAN], params![-f64::NAN, 1]] {
-            for error in errors(&db, "INSERT INTO users VALUES (?, ?)", params).await {
-                assert_eq!((error.kind(), error.sqlite_code()), (Kind::Misuse, None), "{error}");
-                assert!(error.message().contains("cannot be stored"), "{error}");
-                assert!(error.operation().is_some() && !error.to_string().contains("1844"), "{error}");
+            for word in words {
+                assert!(error.message().contains(word), "{word}: {error}");
             }
+            assert!(error.sql().is_some() && error.operation().is_some(), "{error:?}");
+            assert!(!format!("{error}{error:?}").contains(SECRET), "{error}");
         }
-        let largest = u64::try_from(i64::MAX).unwrap();
-        assert_eq!(db.query_value::<u64>("SELECT ?", (largest,)).await.unwrap(), Some(largest));
-        let infinite = db.query_value::<f64>("SELECT ?", (f64::INFINITY,)).await.unwrap();
-        assert_eq!(infinite, Some(f64::INFINITY));
-        let text = db.query_value::<String>("SELECT ?", ("a\0b",)).await.unwrap();
-        assert_eq!(text.as_deref(), Some("a\0b"));
-    });
+    }
+    let rows: [Result<Params>; 3] = [params!["Eve"], params!["Mallory"], params![]];
+    db.execute_many("INSERT INTO users (name) VALUES (?)", rows).await.unwrap_err();
+    is_unharmed(&db).await;
+    let fits = db.execute(named, named! { "id": 7, "name": "nobody" }).await.unwrap();
+    assert_eq!(fits.changes, 0);
 }
 
-#[test]
-fn a_nul_byte_in_sql_is_refused() {
-    let file = TestFile::new();
-    run(async {
-        let db = two_users(&file).await;
-        for sql in ["\0", "SELECT 1\0", "SELECT 1\0; DELETE FROM users", "DELETE FROM users WHERE name = 'a\0b'"] {
-            for error in all_errors(&db, sql).await {
-                assert_eq!(error.kind(), Kind::Misuse, "{error}");
-                assert!(error.message().contains("NUL") && error.advice().unwrap().contains("bind"), "{error}");
-            }
+async fn a_parameter_that_is_given_twice_is_refused(place: &Place) {
+    let db = two_users(place).await;
+    let sql = "DELETE FROM users WHERE id = :id OR name = :name";
+    for error in errors(&db, sql, named! { ":id": 1, "id": 2, "name": SECRET }).await {
+        assert_eq!((error.kind(), error.sqlite_code()), (Kind::Misuse, None), "{error}");
+        assert!(error.message().contains("id"), "{error}");
+    }
+}
+
+async fn a_list_for_one_parameter_of_in_gets_a_hint(place: &Place) {
+    let db = two_users(place).await;
+    let error = db.query("SELECT * FROM users WHERE id IN (?)", vec![1, 2, 3]).await.unwrap_err();
+    assert!(error.advice().is_some_and(|advice| advice.contains("IN")), "{error}");
+}
+
+async fn values_that_cannot_be_stored_are_refused(place: &Place) {
+    let db = two_users(place).await;
+    for params in [params![u64::MAX, 1], params![1, f64::NAN], params![-f64::NAN, 1]] {
+        for error in errors(&db, "INSERT INTO users VALUES (?, ?)", params).await {
+            assert_eq!((error.kind(), error.sqlite_code()), (Kind::Misuse, None), "{error}");
+            assert!(error.message().contains("cannot be stored"), "{error}");
+            assert!(error.operation().is_some() && !error.to_string().contains("1844"), "{error}");
         }
-        let error = db.execute_script("DELETE FROM users; SELECT 1\0").await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse);
-        is_unharmed(&db).await;
-    });
+    }
+    let largest = u64::try_from(i64::MAX).unwrap();
+    assert_eq!(db.query_value::<u64>("SELECT ?", (largest,)).await.unwrap(), Some(largest));
+    let infinite = db.query_value::<f64>("SELECT ?", (f64::INFINITY,)).await.unwrap();
+    assert_eq!(infinite, Some(f64::INFINITY));
+    let text = db.query_value::<String>("SELECT ?", ("a\0b",)).await.unwrap();
+    assert_eq!(text.as_deref(), Some("a\0b"));
+}
+
+async fn a_nul_byte_in_sql_is_refused(place: &Place) {
+    let db = two_users(place).await;
+    for sql in ["\0", "SELECT 1\0", "SELECT 1\0; DELETE FROM users", "DELETE FROM users WHERE name = 'a\0b'"] {
+        for error in all_errors(&db, sql).await {
+            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert!(error.message().contains("NUL") && error.advice().unwrap().contains("bind"), "{error}");
+        }
+    }
+    let error = db.execute_script("DELETE FROM users; SELECT 1\0").await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Misuse);
+    is_unharmed(&db).await;
 }

@@ -1,142 +1,129 @@
 //! Open, write, read: the operations of a database, one by one.
 
-use flatwater::{Database, named, params};
+use flatwater::{Error, Kind, named, params};
 
-use crate::support::{TestFile, run};
+use crate::place::{Place, in_both_places};
 
-#[test]
-fn what_was_written_is_read() {
-    let file = TestFile::new();
-    run(async {
-        let db = file.open().await;
-        db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, size REAL, data BLOB)", ()).await.unwrap();
-        let executed =
-            db.execute("INSERT INTO t (name, size, data) VALUES (?, ?, ?)", ("Ada", 1.5, vec![1_u8, 2])).await.unwrap();
-        assert_eq!((executed.changes, executed.last_insert_rowid), (1, Some(1)));
-        let rows = db.query("SELECT * FROM t", ()).await.unwrap();
-        assert_eq!(rows.len(), 1);
-        let row: (i64, String, f64, Vec<u8>) = rows.get(0).unwrap().read().unwrap();
-        assert_eq!(row, (1, "Ada".to_owned(), 1.5, vec![1, 2]));
-        let one = db.query_one("SELECT name FROM t WHERE id = ?", (1,)).await.unwrap().unwrap();
-        assert_eq!(one.get::<String>("name").unwrap(), "Ada");
-        assert!(db.query_one("SELECT name FROM t WHERE id = 7", ()).await.unwrap().is_none());
-        let count: Option<i64> = db.query_value("SELECT count(*) FROM t", ()).await.unwrap();
-        assert_eq!(count, Some(1));
-        db.close().await.unwrap();
-    });
+in_both_places!(
+    what_was_written_is_read,
+    named_and_mixed_parameters_are_bound,
+    many_rows_and_batches_are_all_or_nothing,
+    concurrent_writes_share_commits,
+    a_transaction_and_a_closure_see_what_was_written,
+    a_transaction_body_that_uses_the_database_is_told_so_at_once,
+);
+
+async fn what_was_written_is_read(place: &Place) {
+    let db = place.open().await;
+    db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, size REAL, data BLOB)", ()).await.unwrap();
+    let executed =
+        db.execute("INSERT INTO t (name, size, data) VALUES (?, ?, ?)", ("Ada", 1.5, vec![1_u8, 2])).await.unwrap();
+    assert_eq!((executed.changes, executed.last_insert_rowid), (1, Some(1)));
+    let rows = db.query("SELECT * FROM t", ()).await.unwrap();
+    assert_eq!(rows.len(), 1);
+    let row: (i64, String, f64, Vec<u8>) = rows.get(0).unwrap().read().unwrap();
+    assert_eq!(row, (1, "Ada".to_owned(), 1.5, vec![1, 2]));
+    let one = db.query_one("SELECT name FROM t WHERE id = ?", (1,)).await.unwrap().unwrap();
+    assert_eq!(one.get::<String>("name").unwrap(), "Ada");
+    assert!(db.query_one("SELECT name FROM t WHERE id = 7", ()).await.unwrap().is_none());
+    let count: Option<i64> = db.query_value("SELECT count(*) FROM t", ()).await.unwrap();
+    assert_eq!(count, Some(1));
+    db.close().await.unwrap();
 }
 
-#[test]
-fn named_and_mixed_parameters_are_bound() {
-    let file = TestFile::new();
-    run(async {
-        let db = file.open().await;
-        db.execute("CREATE TABLE t (a, b)", ()).await.unwrap();
-        db.execute("INSERT INTO t VALUES (:a, @b)", named! { ":a": 1, "b": "two" }).await.unwrap();
-        db.execute("INSERT INTO t VALUES (?, ?)", params![2, Some("three")]).await.unwrap();
-        let all: Vec<(i64, String)> = db.query_as("SELECT a, b FROM t ORDER BY a", ()).await.unwrap();
-        assert_eq!(all, [(1, "two".to_owned()), (2, "three".to_owned())]);
-    });
+async fn named_and_mixed_parameters_are_bound(place: &Place) {
+    let db = place.open().await;
+    db.execute("CREATE TABLE t (a, b)", ()).await.unwrap();
+    db.execute("INSERT INTO t VALUES (:a, @b)", named! { ":a": 1, "b": "two" }).await.unwrap();
+    db.execute("INSERT INTO t VALUES (?, ?)", params![2, Some("three")]).await.unwrap();
+    let all: Vec<(i64, String)> = db.query_as("SELECT a, b FROM t ORDER BY a", ()).await.unwrap();
+    assert_eq!(all, [(1, "two".to_owned()), (2, "three".to_owned())]);
 }
 
-#[test]
-fn many_rows_and_batches_are_all_or_nothing() {
-    let file = TestFile::new();
-    run(async {
-        let db = file.open().await;
-        db.execute_script("CREATE TABLE t (a UNIQUE); CREATE TABLE log (a)").await.unwrap();
-        assert_eq!(db.execute_many("INSERT INTO t VALUES (?)", (0..100).map(|n| (n,))).await.unwrap(), 100);
-        db.execute_many("INSERT INTO t VALUES (?)", [(100,), (5,)]).await.unwrap_err();
-        let results = db
-            .batch([
-                ("INSERT INTO t VALUES (?) RETURNING a", params![200]),
-                ("INSERT INTO log SELECT a FROM t WHERE a < ?", params![3]),
-            ])
-            .await
-            .unwrap();
-        assert_eq!(results[0].rows.as_ref().unwrap().get(0).unwrap().get::<i64>(0).unwrap(), 200);
-        assert_eq!(results[1].executed.changes, 3);
-        db.batch([("DELETE FROM log", params![]), ("INSERT INTO t VALUES (1)", params![])]).await.unwrap_err();
-        let counts: Option<i64> =
-            db.query_value("SELECT (SELECT count(*) FROM t) * 1000 + (SELECT count(*) FROM log)", ()).await.unwrap();
-        assert_eq!(counts, Some(101_003));
-    });
+async fn many_rows_and_batches_are_all_or_nothing(place: &Place) {
+    let db = place.open().await;
+    db.execute_script("CREATE TABLE t (a UNIQUE); CREATE TABLE log (a)").await.unwrap();
+    assert_eq!(db.execute_many("INSERT INTO t VALUES (?)", (0..100).map(|n| (n,))).await.unwrap(), 100);
+    db.execute_many("INSERT INTO t VALUES (?)", [(100,), (5,)]).await.unwrap_err();
+    let results = db
+        .batch([
+            ("INSERT INTO t VALUES (?) RETURNING a", params![200]),
+            ("INSERT INTO log SELECT a FROM t WHERE a < ?", params![3]),
+        ])
+        .await
+        .unwrap();
+    assert_eq!(results[0].rows.as_ref().unwrap().get(0).unwrap().get::<i64>(0).unwrap(), 200);
+    assert_eq!(results[1].executed.changes, 3);
+    db.batch([("DELETE FROM log", params![]), ("INSERT INTO t VALUES (1)", params![])]).await.unwrap_err();
+    let counts: Option<i64> =
+        db.query_value("SELECT (SELECT count(*) FROM t) * 1000 + (SELECT count(*) FROM log)", ()).await.unwrap();
+    assert_eq!(counts, Some(101_003));
 }
 
-#[test]
-fn concurrent_writes_share_commits() {
-    let file = TestFile::new();
-    run(async {
-        let db = file.open().await;
-        db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)", ()).await.unwrap();
-        db.execute("INSERT INTO t VALUES (?, ?)", (0, "warm")).await.unwrap();
-        let tasks: Vec<_> = (1..=2000)
-            .map(|n| {
-                let db = db.clone();
-                tokio::spawn(async move { db.execute("INSERT INTO t VALUES (?, ?)", (n, "x")).await.unwrap() })
-            })
-            .collect();
-        for (n, task) in (1..).zip(tasks) {
-            assert_eq!(task.await.unwrap().last_insert_rowid, Some(n));
-        }
-        let stats = db.stats();
-        assert!(stats.groups > 0 && stats.members > stats.groups, "{stats:?}");
-        let count: Option<i64> = db.query_value("SELECT count(*) FROM t", ()).await.unwrap();
-        assert_eq!(count, Some(2001));
-    });
+async fn concurrent_writes_share_commits(place: &Place) {
+    let db = place.open().await;
+    db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)", ()).await.unwrap();
+    db.execute("INSERT INTO t VALUES (?, ?)", (0, "warm")).await.unwrap();
+    let tasks: Vec<_> = (1..=2000)
+        .map(|n| {
+            let db = db.clone();
+            tokio::spawn(async move { db.execute("INSERT INTO t VALUES (?, ?)", (n, "x")).await.unwrap() })
+        })
+        .collect();
+    for (n, task) in (1..).zip(tasks) {
+        assert_eq!(task.await.unwrap().last_insert_rowid, Some(n));
+    }
+    let stats = db.stats();
+    assert!(stats.groups > 0 && stats.members > stats.groups, "{stats:?}");
+    let count: Option<i64> = db.query_value("SELECT count(*) FROM t", ()).await.unwrap();
+    assert_eq!(count, Some(2001));
 }
 
-#[test]
-fn a_database_in_memory_does_the_same() {
-    run(async {
-        let db = Database::open(":memory:").await.unwrap();
-        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
-        db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
-        assert_eq!(db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
-        let total: i64 = db
-            .transaction(async |tx| {
-                tx.execute("INSERT INTO t VALUES (2)", ()).await?;
-                Ok::<_, flatwater::Error>(tx.query_value("SELECT sum(a) FROM t", ()).await?.unwrap())
-            })
-            .await
-            .unwrap();
-        assert_eq!(total, 3);
-        let read: i64 = db
-            .read_with(|c| c.query_row("SELECT sum(a) FROM t", [], |row| row.get(0)).map_err(flatwater::Error::from))
-            .await
-            .unwrap();
-        assert_eq!(read, 3);
-    });
+async fn a_transaction_and_a_closure_see_what_was_written(place: &Place) {
+    let db = place.open().await;
+    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+    db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+    let total: i64 = db
+        .transaction(async |tx| {
+            tx.execute("INSERT INTO t VALUES (2)", ()).await?;
+            Ok::<_, Error>(tx.query_value("SELECT sum(a) FROM t", ()).await?.unwrap())
+        })
+        .await
+        .unwrap();
+    assert_eq!(total, 3);
+    let sum = |c: &rusqlite::Connection| c.query_row("SELECT sum(a) FROM t", [], |row| row.get::<_, i64>(0));
+    assert_eq!(db.read_with(move |c| sum(c).map_err(Error::from)).await, Ok(3));
+    assert_eq!(db.write_with(move |tx| sum(tx).map_err(Error::from)).await, Ok(3));
 }
 
 /// A write on the database from inside a transaction's body would wait for the body's own end.
-#[test]
-fn a_transaction_body_that_uses_the_database_is_told_so_at_once() {
-    let file = TestFile::new();
-    run(async {
-        let db = file.open().await;
-        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
-        let inner = db.clone();
-        let task = tokio::spawn(async move {
-            inner
-                .transaction(async |tx| {
-                    tx.execute("INSERT INTO t VALUES (1)", ()).await?;
-                    let error = inner.execute("INSERT INTO t VALUES (2)", ()).await.unwrap_err();
-                    assert_eq!(error.kind(), flatwater::Kind::Misuse);
-                    assert!(error.advice().unwrap().contains("the transaction the body was given"));
-                    assert_eq!(inner.begin().await.unwrap_err().kind(), flatwater::Kind::Misuse);
-                    let outside: Option<i64> = inner.query_value("SELECT count(*) FROM t", ()).await?;
-                    assert_eq!(outside, Some(0), "a read is served, and does not see what is not committed");
-                    let other = inner.clone();
-                    let spawned = tokio::spawn(async move { other.execute("INSERT INTO t VALUES (3)", ()).await });
-                    tx.transaction(async |nested| nested.execute("INSERT INTO t VALUES (4)", ()).await).await?;
-                    Ok::<_, flatwater::Error>(spawned)
-                })
-                .await
-        });
-        let spawned = task.await.unwrap().unwrap();
-        spawned.await.unwrap().unwrap();
-        let sum: Option<i64> = db.query_value("SELECT sum(a) FROM t", ()).await.unwrap();
-        assert_eq!(sum, Some(8), "the spawned task waited for the end and then wrote");
+async fn a_transaction_body_that_uses_the_database_is_told_so_at_once(place: &Place) {
+    let db = place.open().await;
+    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+    let (inner, has_readers) = (db.clone(), place.has_readers());
+    let task = tokio::spawn(async move {
+        inner
+            .transaction(async |tx| {
+                tx.execute("INSERT INTO t VALUES (1)", ()).await?;
+                let error = inner.execute("INSERT INTO t VALUES (2)", ()).await.unwrap_err();
+                assert_eq!(error.kind(), Kind::Misuse);
+                assert!(error.advice().unwrap().contains("the transaction the body was given"));
+                assert_eq!(inner.begin().await.unwrap_err().kind(), Kind::Misuse);
+                let outside = inner.query_value::<i64>("SELECT count(*) FROM t", ()).await;
+                if has_readers {
+                    assert_eq!(outside, Ok(Some(0)), "a reader does not see what is not committed");
+                } else {
+                    assert_eq!(outside.unwrap_err().kind(), Kind::Misuse, "a read would wait for the body's end too");
+                }
+                let other = inner.clone();
+                let spawned = tokio::spawn(async move { other.execute("INSERT INTO t VALUES (3)", ()).await });
+                tx.transaction(async |nested| nested.execute("INSERT INTO t VALUES (4)", ()).await).await?;
+                Ok::<_, Error>(spawned)
+            })
+            .await
     });
+    let spawned = task.await.unwrap().unwrap();
+    spawned.await.unwrap().unwrap();
+    let sum: Option<i64> = db.query_value("SELECT sum(a) FROM t", ()).await.unwrap();
+    assert_eq!(sum, Some(8), "the spawned task waited for the end and then wrote");
 }

@@ -10,7 +10,19 @@ use std::time::Duration;
 use flatwater::{Database, Error, Kind, Options, Rows, params};
 use futures_util::future::join_all;
 
-use crate::support::{ENDLESS, TestFile, count, empty_table, run, until};
+use crate::place::{Place, in_both_places};
+use crate::support::{ENDLESS, TestFile, count, empty_table, run, until, waiting};
+
+in_both_places!(
+    a_call_that_was_never_polled_did_nothing,
+    a_write_that_is_given_up_while_it_waits_never_happens,
+    callers_that_leave_a_full_queue_make_place_for_the_others,
+    a_read_that_is_given_up_while_it_waits_is_never_begun,
+    a_read_closure_that_is_given_up_is_interrupted,
+    a_running_write_is_finished_without_its_caller,
+    a_transaction_goes_on_after_a_call_in_it_was_given_up,
+    a_call_answers_once,
+);
 
 /// Polls each once. None is ready.
 async fn begin<F: Future + Unpin>(calls: &mut [F]) {
@@ -19,76 +31,60 @@ async fn begin<F: Future + Unpin>(calls: &mut [F]) {
     }
 }
 
-#[test]
-fn a_call_that_was_never_polled_did_nothing() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options()).await;
-        let before = db.stats();
-        drop(db.execute("INSERT INTO t VALUES (1)", ()));
-        drop(db.execute_many("INSERT INTO t VALUES (?)", [(1,)]));
-        drop(db.batch([("INSERT INTO t VALUES (1)", params![])]));
-        drop(db.execute_script("INSERT INTO t VALUES (1)"));
-        drop(db.query("INSERT INTO t VALUES (1) RETURNING a", ()));
-        drop(db.write_with(|tx| tx.execute("INSERT INTO t VALUES (1)", []).map_err(Error::from)));
-        drop(db.begin());
-        drop(db.close());
-        assert_eq!(count(&db).await, 0);
-        assert_eq!(db.stats().abandoned, before.abandoned);
-    });
+async fn a_call_that_was_never_polled_did_nothing(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let before = db.stats();
+    drop(db.execute("INSERT INTO t VALUES (1)", ()));
+    drop(db.execute_many("INSERT INTO t VALUES (?)", [(1,)]));
+    drop(db.batch([("INSERT INTO t VALUES (1)", params![])]));
+    drop(db.execute_script("INSERT INTO t VALUES (1)"));
+    drop(db.query("INSERT INTO t VALUES (1) RETURNING a", ()));
+    drop(db.write_with(|tx| tx.execute("INSERT INTO t VALUES (1)", []).map_err(Error::from)));
+    drop(db.begin());
+    drop(db.close());
+    assert_eq!(count(&db).await, 0);
+    assert_eq!(db.stats().abandoned, before.abandoned);
 }
 
-#[test]
-fn a_write_that_is_given_up_while_it_waits_never_happens() {
-    let file = TestFile::new();
-    run(async {
-        for options in [file.options(), Options::new(":memory:")] {
-            let db = empty_table(options).await;
-            let tx = db.begin().await.unwrap();
-            let mut kept = [db.execute("INSERT INTO t VALUES (1)", ()), db.execute("INSERT INTO t VALUES (2)", ())];
-            let mut executes: Vec<_> = (0..5).map(|_| db.execute("INSERT INTO t VALUES (0)", ())).collect();
-            let mut queries: Vec<_> = (0..5).map(|_| db.query("INSERT INTO t VALUES (0) RETURNING a", ())).collect();
-            let mut batch = [db.batch([("INSERT INTO t VALUES (0)", params![])])];
-            let insert = |tx: &rusqlite::Transaction<'_>| tx.execute("INSERT INTO t VALUES (0)", []);
-            let mut closure = [Box::pin(db.write_with(move |tx| insert(tx).map_err(Error::from)))];
-            begin(&mut kept[..1]).await;
-            begin(&mut executes).await;
-            begin(&mut queries).await;
-            begin(&mut batch).await;
-            begin(&mut closure).await;
-            begin(&mut kept[1..]).await;
-            assert_eq!(db.stats().writes_waiting, 14);
-            drop((executes, queries, batch, closure));
-            tx.commit().await.unwrap();
-            for kept in join_all(kept).await {
-                kept.unwrap();
-            }
-            assert_eq!(db.query_as::<(i64,)>("SELECT a FROM t", ()).await.unwrap(), [(1,), (2,)]);
-            assert_eq!(db.stats().abandoned, 12, "{:?}", db.stats());
-            db.close().await.unwrap();
-            let _ = std::fs::remove_file(file.path());
-        }
-    });
+async fn a_write_that_is_given_up_while_it_waits_never_happens(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let tx = db.begin().await.unwrap();
+    let mut kept = [db.execute("INSERT INTO t VALUES (1)", ()), db.execute("INSERT INTO t VALUES (2)", ())];
+    let mut executes: Vec<_> = (0..5).map(|_| db.execute("INSERT INTO t VALUES (0)", ())).collect();
+    let mut queries: Vec<_> = (0..5).map(|_| db.query("INSERT INTO t VALUES (0) RETURNING a", ())).collect();
+    let mut batch = [db.batch([("INSERT INTO t VALUES (0)", params![])])];
+    let insert = |tx: &rusqlite::Transaction<'_>| tx.execute("INSERT INTO t VALUES (0)", []);
+    let mut closure = [Box::pin(db.write_with(move |tx| insert(tx).map_err(Error::from)))];
+    begin(&mut kept[..1]).await;
+    begin(&mut executes).await;
+    begin(&mut queries).await;
+    begin(&mut batch).await;
+    begin(&mut closure).await;
+    begin(&mut kept[1..]).await;
+    assert_eq!(db.stats().writes_waiting, 14);
+    drop((executes, queries, batch, closure));
+    tx.commit().await.unwrap();
+    for kept in join_all(kept).await {
+        kept.unwrap();
+    }
+    assert_eq!(db.query_as::<(i64,)>("SELECT a FROM t", ()).await.unwrap(), [(1,), (2,)]);
+    assert_eq!(db.stats().abandoned, 12, "{:?}", db.stats());
 }
 
-#[test]
-fn callers_that_leave_a_full_queue_make_place_for_the_others() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options().queue(2)).await;
-        let tx = db.begin().await.unwrap();
-        let mut calls: Vec<_> = (0..40).map(|n| Box::pin(db.execute("INSERT INTO t VALUES (?)", (n,)))).collect();
-        begin(&mut calls).await;
-        assert_eq!(db.stats().writes_waiting, 2);
-        let mut number = 0..;
-        calls.retain(|_| number.next().unwrap() % 3 == 0);
-        tx.commit().await.unwrap();
-        for call in join_all(calls).await {
-            call.unwrap();
-        }
-        let numbers = db.query_as::<(i64,)>("SELECT a FROM t ORDER BY rowid", ()).await.unwrap();
-        assert_eq!(numbers, (0..40).step_by(3).map(|n| (n,)).collect::<Vec<_>>());
-    });
+async fn callers_that_leave_a_full_queue_make_place_for_the_others(place: &Place) {
+    let db = empty_table(place.options().queue(2)).await;
+    let tx = db.begin().await.unwrap();
+    let mut calls: Vec<_> = (0..40).map(|n| Box::pin(db.execute("INSERT INTO t VALUES (?)", (n,)))).collect();
+    begin(&mut calls).await;
+    assert_eq!(db.stats().writes_waiting, 2);
+    let mut number = 0..;
+    calls.retain(|_| number.next().unwrap() % 3 == 0);
+    tx.commit().await.unwrap();
+    for call in join_all(calls).await {
+        call.unwrap();
+    }
+    let numbers = db.query_as::<(i64,)>("SELECT a FROM t ORDER BY rowid", ()).await.unwrap();
+    assert_eq!(numbers, (0..40).step_by(3).map(|n| (n,)).collect::<Vec<_>>());
 }
 
 #[test]
@@ -141,91 +137,73 @@ fn a_running_read_in_memory_is_interrupted_and_the_writer_goes_on() {
     });
 }
 
-#[test]
-fn a_read_that_is_given_up_while_it_waits_is_never_begun() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options().readers(1)).await;
-        let mut endless = [db.query(ENDLESS, ())];
-        begin(&mut endless).await;
-        until(|| db.stats().reads_waiting == 0).await;
-        let mut waiting: Vec<_> = (0..10).map(|_| db.query(ENDLESS, ())).collect();
-        begin(&mut waiting).await;
-        assert_eq!(db.stats().reads_waiting, 10);
-        drop((endless, waiting));
-        assert_eq!(count(&db).await, 0);
-        assert_eq!(db.stats().abandoned, 10);
-    });
+async fn a_read_that_is_given_up_while_it_waits_is_never_begun(place: &Place) {
+    let db = empty_table(place.options().readers(1)).await;
+    let mut endless = [db.query(ENDLESS, ())];
+    begin(&mut endless).await;
+    until(|| waiting(&db) == 0).await;
+    let mut behind: Vec<_> = (0..10).map(|_| db.query(ENDLESS, ())).collect();
+    begin(&mut behind).await;
+    assert_eq!(waiting(&db), 10);
+    drop((endless, behind));
+    assert_eq!(count(&db).await, 0);
+    assert_eq!(db.stats().abandoned, 10);
 }
 
-#[test]
-fn a_read_closure_that_is_given_up_is_interrupted() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options().readers(1)).await;
-        let ran_to_its_end = Arc::new(AtomicBool::new(false));
-        let ended = ran_to_its_end.clone();
-        let mut read = [Box::pin(db.read_with(move |c| {
-            // Long, but not so long that a failure of this test would keep the machine busy.
-            let long = ENDLESS.replace("FROM n)", "FROM n LIMIT 20000000)");
-            let counted = c.query_row(&long, [], |row| row.get::<_, i64>(0));
-            ended.store(counted.is_ok(), Ordering::SeqCst);
-            counted.map_err(Error::from)
-        }))];
-        begin(&mut read).await;
-        until(|| db.stats().reads_waiting == 0).await;
-        drop(read);
-        assert_eq!(count(&db).await, 0);
-        assert!(!ran_to_its_end.load(Ordering::SeqCst), "the closure kept its reader to the end");
-    });
+async fn a_read_closure_that_is_given_up_is_interrupted(place: &Place) {
+    let db = empty_table(place.options().readers(1)).await;
+    let ran_to_its_end = Arc::new(AtomicBool::new(false));
+    let ended = ran_to_its_end.clone();
+    let mut read = [Box::pin(db.read_with(move |c| {
+        // Long, but not so long that a failure of this test would keep the machine busy.
+        let long = ENDLESS.replace("FROM n)", "FROM n LIMIT 20000000)");
+        let counted = c.query_row(&long, [], |row| row.get::<_, i64>(0));
+        ended.store(counted.is_ok(), Ordering::SeqCst);
+        counted.map_err(Error::from)
+    }))];
+    begin(&mut read).await;
+    until(|| waiting(&db) == 0).await;
+    drop(read);
+    assert_eq!(count(&db).await, 0);
+    assert!(!ran_to_its_end.load(Ordering::SeqCst), "the closure kept its connection to the end");
 }
 
-#[test]
-fn a_running_write_is_finished_without_its_caller() {
-    let file = TestFile::new();
-    run(async {
-        for options in [file.options(), Options::new(":memory:")] {
-            let db = empty_table(options).await;
-            let started = Arc::new(AtomicBool::new(false));
-            let running = started.clone();
-            let mut closure = Box::pin(db.write_with(move |tx| {
-                running.store(true, Ordering::SeqCst);
-                tx.execute("INSERT INTO t VALUES (1), (1)", []).map_err(Error::from)
-            }));
-            let _ = futures_util::poll!(closure.as_mut());
-            until(|| started.load(Ordering::SeqCst)).await;
-            drop(closure);
-            assert_eq!(db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap().last_insert_rowid, Some(3));
-            let long = "INSERT INTO t WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 200000)
-                SELECT x FROM n";
-            let mut write = db.execute(long, ());
-            let _ = futures_util::poll!(&mut write);
-            until(|| db.stats().writes_waiting == 0).await;
-            drop(write);
-            assert_eq!(db.execute("DELETE FROM t WHERE a > 1", ()).await.unwrap().changes, 199_999);
-            db.close().await.unwrap();
-        }
-    });
+async fn a_running_write_is_finished_without_its_caller(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let started = Arc::new(AtomicBool::new(false));
+    let running = started.clone();
+    let mut closure = Box::pin(db.write_with(move |tx| {
+        running.store(true, Ordering::SeqCst);
+        tx.execute("INSERT INTO t VALUES (1), (1)", []).map_err(Error::from)
+    }));
+    let _ = futures_util::poll!(closure.as_mut());
+    until(|| started.load(Ordering::SeqCst)).await;
+    drop(closure);
+    assert_eq!(db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap().last_insert_rowid, Some(3));
+    let long = "INSERT INTO t WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 200000)
+        SELECT x FROM n";
+    let mut write = db.execute(long, ());
+    let _ = futures_util::poll!(&mut write);
+    until(|| db.stats().writes_waiting == 0).await;
+    drop(write);
+    assert_eq!(db.execute("DELETE FROM t WHERE a > 1", ()).await.unwrap().changes, 199_999);
+    db.close().await.unwrap();
 }
 
-#[test]
-fn a_transaction_goes_on_after_a_call_in_it_was_given_up() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options()).await;
-        let tx = db.begin().await.unwrap();
-        drop(tx.execute("INSERT INTO t VALUES (0)", ()));
-        for pause in [0, 5, 20] {
-            let mut endless = tx.query(ENDLESS, ());
-            assert!(futures_util::poll!(&mut endless).is_pending());
-            // It may be running by then, and has to end either way.
-            tokio::time::sleep(Duration::from_millis(pause)).await;
-            drop(endless);
-            tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
-        }
-        tx.commit().await.unwrap();
-        assert_eq!(count(&db).await, 3);
-    });
+async fn a_transaction_goes_on_after_a_call_in_it_was_given_up(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let tx = db.begin().await.unwrap();
+    drop(tx.execute("INSERT INTO t VALUES (0)", ()));
+    for pause in [0, 5, 20] {
+        let mut endless = tx.query(ENDLESS, ());
+        assert!(futures_util::poll!(&mut endless).is_pending());
+        // It may be running by then, and has to end either way.
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        drop(endless);
+        tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    assert_eq!(count(&db).await, 3);
 }
 
 #[test]
@@ -245,21 +223,17 @@ fn opening_that_is_given_up_leaves_nothing_open() {
     });
 }
 
-#[test]
-fn a_call_answers_once() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options()).await;
-        let mut insert = db.execute("INSERT INTO t VALUES (1)", ());
-        (&mut insert).await.unwrap();
-        for _ in 0..3 {
-            let again = (&mut insert).await.unwrap_err();
-            assert_eq!(again.kind(), Kind::Misuse, "{again}");
-        }
-        let mut read = db.query("SELECT a FROM t", ());
-        let rows: Rows = (&mut read).await.unwrap();
-        assert_eq!(rows.len(), 1);
-        assert!((&mut read).await.is_err());
-        assert_eq!(count(&db).await, 1);
-    });
+async fn a_call_answers_once(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let mut insert = db.execute("INSERT INTO t VALUES (1)", ());
+    (&mut insert).await.unwrap();
+    for _ in 0..3 {
+        let again = (&mut insert).await.unwrap_err();
+        assert_eq!(again.kind(), Kind::Misuse, "{again}");
+    }
+    let mut read = db.query("SELECT a FROM t", ());
+    let rows: Rows = (&mut read).await.unwrap();
+    assert_eq!(rows.len(), 1);
+    assert!((&mut read).await.is_err());
+    assert_eq!(count(&db).await, 1);
 }

@@ -2,10 +2,23 @@
 
 use std::time::Duration;
 
-use flatwater::{Database, Error, Kind, Options};
+use flatwater::{Database, Error, Kind};
 use futures_util::future::join_all;
 
-use crate::support::{ENDLESS, TestFile, empty_table, integer, run, until, wait_until};
+use crate::place::{Place, in_both_places};
+use crate::support::{ENDLESS, TestFile, empty_table, integer, run, until, wait_until, waiting};
+
+in_both_places!(
+    writes_submitted_before_succeed_and_calls_after_are_refused,
+    writes_that_still_wait_for_a_place_in_the_queue_were_submitted_too,
+    reads_submitted_before_succeed,
+    an_open_transaction_is_waited_for_and_then_rolled_back,
+    an_open_transaction_that_ends_in_time_keeps_what_it_did,
+    a_long_read_is_ended_and_told_that_the_database_is_closed,
+    a_long_read_on_the_writer_is_ended_too,
+    a_long_read_closure_is_ended,
+    a_close_that_is_given_up_closes_all_the_same,
+);
 
 /// What every call answers once the database is closed.
 async fn is_closed(db: &Database) {
@@ -32,184 +45,188 @@ fn is_left_clean(file: &TestFile) {
     assert!(!file.beside("-wal").exists() && !file.beside("-shm").exists());
 }
 
+async fn writes_submitted_before_succeed_and_calls_after_are_refused(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let tx = db.begin().await.unwrap();
+    let mut before: Vec<_> = (0..100).map(|n| db.execute("INSERT INTO t VALUES (?)", (n,))).collect();
+    for call in &mut before {
+        assert!(futures_util::poll!(call).is_pending());
+    }
+    let mut close = Box::pin(db.close());
+    assert!(futures_util::poll!(&mut close).is_pending());
+    is_closed(&db).await;
+    let clone = db.clone();
+    let again = tokio::spawn(async move { clone.close().await });
+    tx.execute("INSERT INTO t VALUES (1000)", ()).await.unwrap();
+    tx.commit().await.unwrap();
+    for (rowid, call) in (2..).zip(join_all(before).await) {
+        assert_eq!(call.unwrap().last_insert_rowid, Some(rowid));
+    }
+    close.await.unwrap();
+    again.await.unwrap().unwrap();
+    db.close().await.unwrap();
+    db.blocking().close().unwrap();
+    is_closed(&db).await;
+    if let Some(file) = place.file() {
+        is_left_clean(file);
+        assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 101);
+    }
+}
+
+async fn writes_that_still_wait_for_a_place_in_the_queue_were_submitted_too(place: &Place) {
+    let db = empty_table(place.options().queue(2)).await;
+    let tx = db.begin().await.unwrap();
+    let mut before: Vec<_> = (0..10).map(|n| db.execute("INSERT INTO t VALUES (?)", (n,))).collect();
+    for call in &mut before {
+        assert!(futures_util::poll!(call).is_pending());
+    }
+    let mut close = Box::pin(db.close());
+    assert!(futures_util::poll!(&mut close).is_pending());
+    tx.commit().await.unwrap();
+    for call in join_all(before).await {
+        call.unwrap();
+    }
+    close.await.unwrap();
+    if let Some(file) = place.file() {
+        assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 10);
+    }
+}
+
+async fn reads_submitted_before_succeed(place: &Place) {
+    for _ in 0..20 {
+        let db = place.options().readers(2).open().await.unwrap();
+        let mut reads: Vec<_> = (0..50).map(|n| db.query_value::<i64>("SELECT ?", (n,))).collect();
+        let mut early = Vec::new();
+        for read in &mut reads {
+            early.push(futures_util::poll!(read));
+        }
+        let mut close = Box::pin(db.close());
+        let _ = futures_util::poll!(&mut close);
+        for (n, (early, read)) in (0..).zip(early.into_iter().zip(reads)) {
+            let answer = match early {
+                std::task::Poll::Ready(answer) => answer,
+                std::task::Poll::Pending => read.await,
+            };
+            assert_eq!(answer.unwrap(), Some(n));
+        }
+        db.close().await.unwrap();
+    }
+}
+
+async fn an_open_transaction_is_waited_for_and_then_rolled_back(place: &Place) {
+    let db = empty_table(place.options().close_wait(Duration::from_millis(50))).await;
+    let mut tx = db.begin().await.unwrap();
+    tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+    let inner = tx.begin().await.unwrap();
+    db.close().await.unwrap();
+    for error in [
+        inner.execute("INSERT INTO t VALUES (2)", ()).await.unwrap_err(),
+        inner.commit().await.unwrap_err(),
+        tx.query("SELECT 1", ()).await.unwrap_err(),
+        tx.commit().await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), Kind::Closed, "{error}");
+    }
+    if let Some(file) = place.file() {
+        is_left_clean(file);
+        assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 0);
+    }
+}
+
+async fn an_open_transaction_that_ends_in_time_keeps_what_it_did(place: &Place) {
+    let db = empty_table(place.options().close_wait(Duration::from_secs(3600))).await;
+    let tx = db.begin().await.unwrap();
+    let mut close = Box::pin(db.close());
+    assert!(futures_util::poll!(&mut close).is_pending());
+    for n in 0..20 {
+        tx.execute("INSERT INTO t VALUES (?)", (n,)).await.unwrap();
+    }
+    assert!(futures_util::poll!(&mut close).is_pending());
+    tx.commit().await.unwrap();
+    close.await.unwrap();
+    if let Some(file) = place.file() {
+        assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 20);
+    }
+}
+
 #[test]
-fn writes_submitted_before_succeed_and_calls_after_are_refused() {
-    let file = TestFile::new();
+fn without_readers_reads_behind_an_open_transaction_are_served_whether_it_ends_in_time_or_not() {
     run(async {
-        for options in [file.options(), Options::new(":memory:")] {
-            let db = empty_table(options).await;
+        for in_time in [true, false] {
+            let wait = if in_time { Duration::from_secs(3600) } else { Duration::from_millis(50) };
+            let db = empty_table(Place::in_memory().options().close_wait(wait)).await;
             let tx = db.begin().await.unwrap();
-            let mut before: Vec<_> = (0..100).map(|n| db.execute("INSERT INTO t VALUES (?)", (n,))).collect();
-            for call in &mut before {
-                assert!(futures_util::poll!(call).is_pending());
-            }
+            tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+            let mut read = db.query_value::<i64>("SELECT count(*) FROM t", ());
+            let mut closure = Box::pin(db.read_with(|_| Ok::<_, Error>(())));
+            assert!(futures_util::poll!(&mut read).is_pending());
+            assert!(futures_util::poll!(&mut closure).is_pending());
             let mut close = Box::pin(db.close());
             assert!(futures_util::poll!(&mut close).is_pending());
-            is_closed(&db).await;
-            let clone = db.clone();
-            let again = tokio::spawn(async move { clone.close().await });
-            tx.execute("INSERT INTO t VALUES (1000)", ()).await.unwrap();
-            tx.commit().await.unwrap();
-            for (rowid, call) in (2..).zip(join_all(before).await) {
-                assert_eq!(call.unwrap().last_insert_rowid, Some(rowid));
+            if in_time {
+                tx.commit().await.unwrap();
+                close.await.unwrap();
+            } else {
+                close.await.unwrap();
+                assert_eq!(tx.commit().await.unwrap_err().kind(), Kind::Closed);
             }
-            close.await.unwrap();
-            again.await.unwrap().unwrap();
-            db.close().await.unwrap();
-            db.blocking().close().unwrap();
-            is_closed(&db).await;
-        }
-    });
-    is_left_clean(&file);
-    assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 101);
-}
-
-#[test]
-fn writes_that_still_wait_for_a_place_in_the_queue_were_submitted_too() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options().queue(2)).await;
-        let tx = db.begin().await.unwrap();
-        let mut before: Vec<_> = (0..10).map(|n| db.execute("INSERT INTO t VALUES (?)", (n,))).collect();
-        for call in &mut before {
-            assert!(futures_util::poll!(call).is_pending());
-        }
-        let mut close = Box::pin(db.close());
-        assert!(futures_util::poll!(&mut close).is_pending());
-        tx.commit().await.unwrap();
-        for call in join_all(before).await {
-            call.unwrap();
-        }
-        close.await.unwrap();
-    });
-    assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 10);
-}
-
-#[test]
-fn reads_submitted_before_succeed() {
-    let file = TestFile::new();
-    run(async {
-        for _ in 0..20 {
-            let db = file.options().readers(2).open().await.unwrap();
-            let mut reads: Vec<_> = (0..50).map(|n| db.query_value::<i64>("SELECT ?", (n,))).collect();
-            let mut early = Vec::new();
-            for read in &mut reads {
-                early.push(futures_util::poll!(read));
-            }
-            let mut close = Box::pin(db.close());
-            let _ = futures_util::poll!(&mut close);
-            for (n, (early, read)) in (0..).zip(early.into_iter().zip(reads)) {
-                let answer = match early {
-                    std::task::Poll::Ready(answer) => answer,
-                    std::task::Poll::Pending => read.await,
-                };
-                assert_eq!(answer.unwrap(), Some(n));
-            }
-            db.close().await.unwrap();
+            assert_eq!((read.await, closure.await), (Ok(Some(i64::from(in_time))), Ok(())));
         }
     });
 }
 
-#[test]
-fn an_open_transaction_is_waited_for_and_then_rolled_back() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options().close_wait(Duration::from_millis(50))).await;
-        let mut tx = db.begin().await.unwrap();
-        tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
-        let inner = tx.begin().await.unwrap();
+async fn a_long_read_is_ended_and_told_that_the_database_is_closed(place: &Place) {
+    for read_only in [false, true] {
+        if read_only && place.file().is_none() {
+            // A database in memory cannot be one.
+            continue;
+        }
+        let options = place.options().read_only(read_only).readers(1).close_wait(Duration::from_millis(50));
+        let db = options.open().await.unwrap();
+        let mut running = db.query(ENDLESS, ());
+        let mut waiting = db.query(ENDLESS, ());
+        assert!(futures_util::poll!(&mut running).is_pending());
+        assert!(futures_util::poll!(&mut waiting).is_pending());
         db.close().await.unwrap();
-        for error in [
-            inner.execute("INSERT INTO t VALUES (2)", ()).await.unwrap_err(),
-            inner.commit().await.unwrap_err(),
-            tx.query("SELECT 1", ()).await.unwrap_err(),
-            tx.commit().await.unwrap_err(),
-        ] {
+        for read in [running, waiting] {
+            let error = read.await.unwrap_err();
             assert_eq!(error.kind(), Kind::Closed, "{error}");
         }
-    });
-    is_left_clean(&file);
-    assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 0);
-}
-
-#[test]
-fn an_open_transaction_that_ends_in_time_keeps_what_it_did() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options().close_wait(Duration::from_secs(3600))).await;
-        let tx = db.begin().await.unwrap();
-        let mut close = Box::pin(db.close());
-        assert!(futures_util::poll!(&mut close).is_pending());
-        for n in 0..20 {
-            tx.execute("INSERT INTO t VALUES (?)", (n,)).await.unwrap();
-        }
-        assert!(futures_util::poll!(&mut close).is_pending());
-        tx.commit().await.unwrap();
-        close.await.unwrap();
-    });
-    assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 20);
-}
-
-#[test]
-fn a_long_read_is_ended_and_told_that_the_database_is_closed() {
-    let file = TestFile::new();
-    run(async {
-        for read_only in [false, true] {
-            let options = file.options().read_only(read_only).readers(1).close_wait(Duration::from_millis(50));
-            let db = options.open().await.unwrap();
-            let mut running = db.query(ENDLESS, ());
-            let mut waiting = db.query(ENDLESS, ());
-            assert!(futures_util::poll!(&mut running).is_pending());
-            assert!(futures_util::poll!(&mut waiting).is_pending());
-            db.close().await.unwrap();
-            for read in [running, waiting] {
-                let error = read.await.unwrap_err();
-                assert_eq!(error.kind(), Kind::Closed, "{error}");
-            }
+        if let Some(file) = place.file() {
             // Who may only read cannot take the files away.
             assert!(read_only || !file.beside("-wal").exists());
         }
-    });
+    }
 }
 
-#[test]
-fn a_long_read_on_the_writer_is_ended_too() {
-    let file = TestFile::new();
-    run(async {
-        let soon = Duration::from_millis(50);
-        let in_memory = empty_table(Options::new(":memory:").close_wait(soon)).await;
-        let mut read = in_memory.query(ENDLESS, ());
-        assert!(futures_util::poll!(&mut read).is_pending());
-        in_memory.close().await.unwrap();
-        assert_eq!(read.await.unwrap_err().kind(), Kind::Closed);
-        let db = empty_table(file.options().close_wait(soon)).await;
-        let tx = db.begin().await.unwrap();
-        tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
-        let mut read = tx.query(ENDLESS, ());
-        assert!(futures_util::poll!(&mut read).is_pending());
-        db.close().await.unwrap();
-        assert_eq!(read.await.unwrap_err().kind(), Kind::Closed);
-        assert_eq!(tx.commit().await.unwrap_err().kind(), Kind::Closed);
-    });
-    is_left_clean(&file);
-    assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 0);
+async fn a_long_read_on_the_writer_is_ended_too(place: &Place) {
+    let db = empty_table(place.options().close_wait(Duration::from_millis(50))).await;
+    let tx = db.begin().await.unwrap();
+    tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+    let mut read = tx.query(ENDLESS, ());
+    assert!(futures_util::poll!(&mut read).is_pending());
+    db.close().await.unwrap();
+    assert_eq!(read.await.unwrap_err().kind(), Kind::Closed);
+    assert_eq!(tx.commit().await.unwrap_err().kind(), Kind::Closed);
+    if let Some(file) = place.file() {
+        is_left_clean(file);
+        assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 0);
+    }
 }
 
-#[test]
-fn a_long_read_closure_is_ended() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options().close_wait(Duration::from_millis(50))).await;
-        // Long, but not so long that a failure of this test would keep the machine busy.
-        let long = ENDLESS.replace("FROM n)", "FROM n LIMIT 10000000)");
-        let read = db.read_with(move |c| c.query_row(&long, [], |row| row.get::<_, i64>(0)).map_err(Error::from));
-        let mut read = Box::pin(read);
-        assert!(futures_util::poll!(&mut read).is_pending());
-        until(|| db.stats().reads_waiting == 0).await;
-        db.close().await.unwrap();
-        assert!(read.await.is_err(), "it ran to its end");
-    });
-    is_left_clean(&file);
+async fn a_long_read_closure_is_ended(place: &Place) {
+    let db = empty_table(place.options().close_wait(Duration::from_millis(50))).await;
+    // Long, but not so long that a failure of this test would keep the machine busy.
+    let long = ENDLESS.replace("FROM n)", "FROM n LIMIT 10000000)");
+    let read = db.read_with(move |c| c.query_row(&long, [], |row| row.get::<_, i64>(0)).map_err(Error::from));
+    let mut read = Box::pin(read);
+    assert!(futures_util::poll!(&mut read).is_pending());
+    until(|| waiting(&db) == 0).await;
+    db.close().await.unwrap();
+    assert!(read.await.is_err(), "it ran to its end");
+    if let Some(file) = place.file() {
+        is_left_clean(file);
+    }
 }
 
 #[test]
@@ -236,17 +253,15 @@ fn dropping_the_last_handle_closes_in_the_background() {
     assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 2);
 }
 
-#[test]
-fn a_close_that_is_given_up_closes_all_the_same() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options()).await;
-        let mut close = Box::pin(db.close());
-        let _ = futures_util::poll!(&mut close);
-        drop(close);
-        is_closed(&db).await;
+async fn a_close_that_is_given_up_closes_all_the_same(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let mut close = Box::pin(db.close());
+    let _ = futures_util::poll!(&mut close);
+    drop(close);
+    is_closed(&db).await;
+    if let Some(file) = place.file() {
         until(|| !file.beside("-wal").exists()).await;
-    });
+    }
 }
 
 #[test]

@@ -2,10 +2,21 @@
 
 use std::time::Duration;
 
-use flatwater::{Applied, Error, Kind, Options};
+use flatwater::{Applied, Error, Kind};
 use futures_util::future::join_all;
 
+use crate::place::{Place, in_both_places};
 use crate::support::{ENDLESS, TestFile, count, empty_table, integer, run, until};
+
+in_both_places!(
+    what_waits_behind_a_transaction_times_out_and_never_happens,
+    what_waits_for_a_place_in_a_full_queue_times_out,
+    a_running_read_times_out_and_so_does_one_that_waits_for_its_reader,
+    closures_time_out,
+    a_write_that_runs_alone_times_out_and_leaves_nothing,
+    a_read_that_times_out_leaves_its_transaction_open_and_a_write_takes_it_along,
+    a_timeout_says_the_truth_however_short_it_is,
+);
 
 const SOON: Duration = Duration::from_millis(30);
 
@@ -19,162 +30,124 @@ fn endless_insert() -> String {
     format!("INSERT INTO t {ENDLESS}")
 }
 
-#[test]
-fn what_waits_behind_a_transaction_times_out_and_never_happens() {
-    let file = TestFile::new();
-    run(async {
-        for options in [file.options(), Options::new(":memory:")] {
-            let db = empty_table(options).await;
-            let tx = db.begin().await.unwrap();
-            let hasty = db.timeout(SOON);
-            let insert = "INSERT INTO t VALUES (1)";
-            is_timeout(&hasty.execute(insert, ()).await.unwrap_err(), "execute");
-            is_timeout(
-                &hasty.execute_many("INSERT INTO t VALUES (?)", [(1,), (2,)]).await.unwrap_err(),
-                "execute_many",
-            );
-            is_timeout(&hasty.query("INSERT INTO t VALUES (1) RETURNING a", ()).await.unwrap_err(), "query");
-            is_timeout(&hasty.execute_script(insert).await.unwrap_err(), "execute_script");
-            is_timeout(&hasty.begin().await.unwrap_err(), "begin");
-            is_timeout(&hasty.blocking().execute(insert, ()).unwrap_err(), "execute");
-            let closure = hasty.write_with(|tx| tx.execute(insert, []).map_err(Error::from));
-            is_timeout(&closure.await.unwrap_err(), "write_with");
-            tx.commit().await.unwrap();
-            db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
-            assert_eq!(count(&db).await, 1);
-            db.close().await.unwrap();
-        }
-    });
+async fn what_waits_behind_a_transaction_times_out_and_never_happens(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let tx = db.begin().await.unwrap();
+    let hasty = db.timeout(SOON);
+    let insert = "INSERT INTO t VALUES (1)";
+    is_timeout(&hasty.execute(insert, ()).await.unwrap_err(), "execute");
+    is_timeout(&hasty.execute_many("INSERT INTO t VALUES (?)", [(1,), (2,)]).await.unwrap_err(), "execute_many");
+    is_timeout(&hasty.query("INSERT INTO t VALUES (1) RETURNING a", ()).await.unwrap_err(), "query");
+    is_timeout(&hasty.execute_script(insert).await.unwrap_err(), "execute_script");
+    is_timeout(&hasty.begin().await.unwrap_err(), "begin");
+    is_timeout(&hasty.blocking().execute(insert, ()).unwrap_err(), "execute");
+    let closure = hasty.write_with(|tx| tx.execute(insert, []).map_err(Error::from));
+    is_timeout(&closure.await.unwrap_err(), "write_with");
+    if !place.has_readers() {
+        let read = hasty.query_value::<i64>("SELECT count(*) FROM t", ());
+        is_timeout(&read.await.unwrap_err(), "query_value");
+        is_timeout(&hasty.read_with(|_| Ok::<_, Error>(())).await.unwrap_err(), "read_with");
+    }
+    tx.commit().await.unwrap();
+    db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
+    assert_eq!(count(&db).await, 1);
+    db.close().await.unwrap();
 }
 
-#[test]
-fn what_waits_for_a_place_in_a_full_queue_times_out() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options().queue(1)).await;
-        let tx = db.begin().await.unwrap();
-        let mut first = db.execute("INSERT INTO t VALUES (1)", ());
-        assert!(futures_util::poll!(&mut first).is_pending());
-        let hasty = db.timeout(SOON);
-        for error in join_all((0..20).map(|_| hasty.execute("INSERT INTO t VALUES (2)", ()))).await {
-            is_timeout(&error.unwrap_err(), "execute");
-        }
-        let mut last = db.execute("INSERT INTO t VALUES (3)", ());
-        assert!(futures_util::poll!(&mut last).is_pending());
-        tx.commit().await.unwrap();
-        assert_eq!(first.await.unwrap().last_insert_rowid, Some(1));
-        assert_eq!(last.await.unwrap().last_insert_rowid, Some(2));
-    });
+async fn what_waits_for_a_place_in_a_full_queue_times_out(place: &Place) {
+    let db = empty_table(place.options().queue(1)).await;
+    let tx = db.begin().await.unwrap();
+    let mut first = db.execute("INSERT INTO t VALUES (1)", ());
+    assert!(futures_util::poll!(&mut first).is_pending());
+    let hasty = db.timeout(SOON);
+    for error in join_all((0..20).map(|_| hasty.execute("INSERT INTO t VALUES (2)", ()))).await {
+        is_timeout(&error.unwrap_err(), "execute");
+    }
+    let mut last = db.execute("INSERT INTO t VALUES (3)", ());
+    assert!(futures_util::poll!(&mut last).is_pending());
+    tx.commit().await.unwrap();
+    assert_eq!(first.await.unwrap().last_insert_rowid, Some(1));
+    assert_eq!(last.await.unwrap().last_insert_rowid, Some(2));
 }
 
-#[test]
-fn a_running_read_times_out_and_so_does_one_that_waits_for_its_reader() {
-    let file = TestFile::new();
-    run(async {
-        for options in [file.options().readers(1), Options::new(":memory:")] {
-            let db = empty_table(options).await;
-            let hasty = db.timeout(SOON);
-            for error in join_all((0..5).map(|_| hasty.query(ENDLESS, ()))).await {
-                let error = error.unwrap_err();
-                is_timeout(&error, "query");
-            }
-            is_timeout(&hasty.blocking().query(ENDLESS, ()).unwrap_err(), "query");
-            assert_eq!(count(&db).await, 0);
-            db.close().await.unwrap();
-        }
-    });
+async fn a_running_read_times_out_and_so_does_one_that_waits_for_its_reader(place: &Place) {
+    let db = empty_table(place.options().readers(1)).await;
+    let hasty = db.timeout(SOON);
+    for error in join_all((0..5).map(|_| hasty.query(ENDLESS, ()))).await {
+        let error = error.unwrap_err();
+        is_timeout(&error, "query");
+    }
+    is_timeout(&hasty.blocking().query(ENDLESS, ()).unwrap_err(), "query");
+    assert_eq!(count(&db).await, 0);
+    db.close().await.unwrap();
 }
 
-#[test]
-fn closures_time_out() {
+async fn closures_time_out(place: &Place) {
     // Long, but not so long that a failure of this test would keep the machine busy.
     let long = || ENDLESS.replace("FROM n)", "FROM n LIMIT 10000000)");
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options().readers(1)).await;
-        let (hasty, (in_read, in_write)) = (db.timeout(SOON), (long(), long()));
-        let read = hasty.read_with(move |c| c.query_row(&in_read, [], |row| row.get::<_, i64>(0)).map_err(Error::from));
-        let read = read.await;
-        let wrote = hasty.write_with(move |tx| {
-            tx.execute("INSERT INTO t VALUES (1)", [])?;
-            tx.query_row(&in_write, [], |row| row.get::<_, i64>(0)).map_err(Error::from)
-        });
-        let wrote = wrote.await;
-        for result in [read, wrote] {
-            assert_eq!(result.unwrap_err().kind(), Kind::Timeout);
-        }
+    let db = empty_table(place.options().readers(1)).await;
+    let (hasty, (in_read, in_write)) = (db.timeout(SOON), (long(), long()));
+    let read = hasty.read_with(move |c| c.query_row(&in_read, [], |row| row.get::<_, i64>(0)).map_err(Error::from));
+    let read = read.await;
+    let wrote = hasty.write_with(move |tx| {
+        tx.execute("INSERT INTO t VALUES (1)", [])?;
+        tx.query_row(&in_write, [], |row| row.get::<_, i64>(0)).map_err(Error::from)
+    });
+    let wrote = wrote.await;
+    for result in [read, wrote] {
+        assert_eq!(result.unwrap_err().kind(), Kind::Timeout);
+    }
+    assert_eq!(count(&db).await, 0);
+}
+
+async fn a_write_that_runs_alone_times_out_and_leaves_nothing(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let hasty = db.timeout(SOON);
+    let many = "INSERT INTO t WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n";
+    for sql in [endless_insert().as_str(), many] {
+        is_timeout(&hasty.execute(sql, ()).await.unwrap_err(), "execute");
+        is_timeout(&hasty.query(&format!("{sql} RETURNING a"), ()).await.unwrap_err(), "query");
+        is_timeout(&hasty.execute_script(&format!("DELETE FROM t; {sql}")).await.unwrap_err(), "execute_script");
         assert_eq!(count(&db).await, 0);
-    });
+    }
+    db.close().await.unwrap();
 }
 
-#[test]
-fn a_write_that_runs_alone_times_out_and_leaves_nothing() {
-    let file = TestFile::new();
-    run(async {
-        for options in [file.options(), Options::new(":memory:")] {
-            let db = empty_table(options).await;
-            let hasty = db.timeout(SOON);
-            let many = "INSERT INTO t WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n";
-            for sql in [endless_insert().as_str(), many] {
-                is_timeout(&hasty.execute(sql, ()).await.unwrap_err(), "execute");
-                is_timeout(&hasty.query(&format!("{sql} RETURNING a"), ()).await.unwrap_err(), "query");
-                is_timeout(
-                    &hasty.execute_script(&format!("DELETE FROM t; {sql}")).await.unwrap_err(),
-                    "execute_script",
-                );
-                assert_eq!(count(&db).await, 0);
-            }
-            db.close().await.unwrap();
-        }
-    });
+async fn a_read_that_times_out_leaves_its_transaction_open_and_a_write_takes_it_along(place: &Place) {
+    let db = empty_table(place.options()).await;
+    // Long enough for whatever is short.
+    let tx = db.timeout(Duration::from_secs(2)).begin().await.unwrap();
+    tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+    is_timeout(&tx.query(ENDLESS, ()).await.unwrap_err(), "query");
+    tx.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
+    is_timeout(&tx.execute(&endless_insert(), ()).await.unwrap_err(), "execute");
+    let lost = tx.commit().await.unwrap_err();
+    assert!(lost.message().contains("rolled back"), "{lost}");
+    db.execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
+    assert_eq!(count(&db).await, 1);
 }
 
-#[test]
-fn a_read_that_times_out_leaves_its_transaction_open_and_a_write_takes_it_along() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options()).await;
-        // Long enough for whatever is short.
-        let tx = db.timeout(Duration::from_secs(2)).begin().await.unwrap();
-        tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
-        is_timeout(&tx.query(ENDLESS, ()).await.unwrap_err(), "query");
-        tx.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
-        is_timeout(&tx.execute(&endless_insert(), ()).await.unwrap_err(), "execute");
-        let lost = tx.commit().await.unwrap_err();
-        assert!(lost.message().contains("rolled back"), "{lost}");
-        db.execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
-        assert_eq!(count(&db).await, 1);
+async fn a_timeout_says_the_truth_however_short_it_is(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let calls = (0..1500_i64).map(|n| {
+        let db = db.timeout(Duration::from_micros(u64::try_from(n).unwrap() % 700));
+        async move { (n, db.execute("INSERT INTO t VALUES (?)", (n,)).await) }
     });
-}
-
-#[test]
-fn a_timeout_says_the_truth_however_short_it_is() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options()).await;
-        let calls = (0..1500_i64).map(|n| {
-            let db = db.timeout(Duration::from_micros(u64::try_from(n).unwrap() % 700));
-            async move { (n, db.execute("INSERT INTO t VALUES (?)", (n,)).await) }
-        });
-        let mut applied = Vec::new();
-        for (n, result) in join_all(calls).await {
-            match result {
-                Ok(_) => applied.push((n,)),
-                Err(error) => is_timeout(&error, "execute"),
-            }
+    let mut applied = Vec::new();
+    for (n, result) in join_all(calls).await {
+        match result {
+            Ok(_) => applied.push((n,)),
+            Err(error) => is_timeout(&error, "execute"),
         }
-        assert_eq!(db.query_as::<(i64,)>("SELECT a FROM t ORDER BY a", ()).await.unwrap(), applied);
-        for n in 0..300 {
-            let hasty = db.timeout(Duration::from_micros(n));
-            let wrote = hasty.blocking().execute("UPDATE t SET a = a + 1 WHERE rowid = 1", ());
-            let read = hasty.query_value::<i64>("SELECT 1", ()).await;
-            assert!(wrote.as_ref().map_or_else(|error| error.applied() == Some(Applied::No), |_| true), "{wrote:?}");
-            assert!(
-                read.as_ref().map_or_else(|error| error.kind() == Kind::Timeout, |one| *one == Some(1)),
-                "{read:?}"
-            );
-        }
-    });
+    }
+    assert_eq!(db.query_as::<(i64,)>("SELECT a FROM t ORDER BY a", ()).await.unwrap(), applied);
+    for n in 0..300 {
+        let hasty = db.timeout(Duration::from_micros(n));
+        let wrote = hasty.blocking().execute("UPDATE t SET a = a + 1 WHERE rowid = 1", ());
+        let read = hasty.query_value::<i64>("SELECT 1", ()).await;
+        assert!(wrote.as_ref().map_or_else(|error| error.applied() == Some(Applied::No), |_| true), "{wrote:?}");
+        assert!(read.as_ref().map_or_else(|error| error.kind() == Kind::Timeout, |one| *one == Some(1)), "{read:?}");
+    }
 }
 
 #[test]

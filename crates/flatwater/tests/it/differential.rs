@@ -6,11 +6,14 @@
 
 use flatwater::rusqlite::limits::Limit;
 use flatwater::rusqlite::{self, Connection, types::Value};
-use flatwater::{BatchResult, Database, Error, Executed, Options, Params, Rows};
+use flatwater::{BatchResult, Database, Error, Executed, Params, Rows};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::place::{Place, in_both_places};
 use crate::support::{TestFile, run};
+
+in_both_places!(a_member_that_fails_half_way_leaves_nothing_behind, a_group_never_spans_two_files,);
 
 const SCHEMA: &str = "
     CREATE TABLE t (a INTEGER PRIMARY KEY, b UNIQUE, c NOT NULL, d CHECK (d < 50));
@@ -223,7 +226,10 @@ fn changes(outcome: &Result<Outcome, Error>) -> Result<u64, i32> {
     }
 }
 
-fn content(connection: &Connection) -> Vec<(&'static str, Vec<Vec<Value>>)> {
+/// The rows of every table.
+type Content = Vec<(&'static str, Vec<Vec<Value>>)>;
+
+fn content(connection: &Connection) -> Content {
     let rows = |table: &str| {
         let order = if table == "word" { "k" } else { "rowid" };
         let rowid = if table == "word" { "" } else { "rowid, " };
@@ -233,6 +239,14 @@ fn content(connection: &Connection) -> Vec<(&'static str, Vec<Vec<Value>>)> {
         rows.map(Result::unwrap).collect()
     };
     TABLES.iter().map(|table| (*table, rows(table))).collect()
+}
+
+/// The content, from outside where there is an outside.
+async fn content_of(db: &Database, place: &Place) -> Content {
+    match place.file() {
+        Some(file) => content(&file.plain()),
+        None => db.read_with(|c| Ok::<_, Error>(content(c))).await.unwrap(),
+    }
 }
 
 /// Submits all steps while a transaction holds the writer, so that they are in the queue together and in order.
@@ -270,10 +284,10 @@ struct Totals {
     members: u64,
 }
 
-async fn compare(seed: u64, steps: usize, totals: &mut Totals) {
-    let (grouped_file, single_file, plain_file) = (TestFile::new(), TestFile::new(), TestFile::new());
-    let grouped = grouped_file.open().await;
-    let single = single_file.options().no_group().open().await.unwrap();
+async fn compare(place: fn() -> Place, seed: u64, steps: usize, totals: &mut Totals) {
+    let (grouped_place, single_place, plain_file) = (place(), place(), TestFile::new());
+    let grouped = grouped_place.open().await;
+    let single = single_place.options().no_group().open().await.unwrap();
     let mut plain = plain_file.plain();
     plain.pragma_update(None, "foreign_keys", true).unwrap();
     grouped.execute_script(SCHEMA).await.unwrap();
@@ -307,8 +321,8 @@ async fn compare(seed: u64, steps: usize, totals: &mut Totals) {
             }
         }
         let expected = content(&plain);
-        assert_eq!(content(&grouped_file.plain()), expected, "seed {seed}, round {round}");
-        assert_eq!(content(&single_file.plain()), expected, "seed {seed}, round {round}");
+        assert_eq!(content_of(&grouped, &grouped_place).await, expected, "seed {seed}, round {round}");
+        assert_eq!(content_of(&single, &single_place).await, expected, "seed {seed}, round {round}");
     }
     let stats = grouped.stats();
     totals.groups += stats.groups;
@@ -318,77 +332,80 @@ async fn compare(seed: u64, steps: usize, totals: &mut Totals) {
     single.close().await.unwrap();
 }
 
-#[test]
-fn grouped_writes_do_what_the_same_writes_do_one_by_one() {
+/// Each list has a runtime of its own, so that one that hangs is told apart from many.
+fn compare_lists(place: fn() -> Place) {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     if let Some(seed) = number("FLATWATER_SEED") {
-        return run(compare(seed, 60, &mut Totals::default()));
+        return run(compare(place, seed, 60, &mut Totals::default()));
     }
     let first: u64 = rand::random();
     let mut totals = Totals::default();
     for list in 0..number("FLATWATER_LISTS").unwrap_or(40) {
-        run(compare(first.wrapping_add(list), 60, &mut totals));
+        run(compare(place, first.wrapping_add(list), 60, &mut totals));
     }
     assert!(totals.groups > 20 && totals.members > 3 * totals.groups, "hardly anything was grouped: {totals:?}");
 }
 
-/// The two statements that SQLite does not undo by itself inside a transaction.
 #[test]
-fn a_member_that_fails_half_way_leaves_nothing_behind() {
-    let file = TestFile::new();
-    run(async {
-        let db = Options::new(file.path()).open().await.unwrap();
-        db.execute_script(
-            "CREATE TABLE big (a INTEGER PRIMARY KEY, b); 
-             INSERT INTO big VALUES (1, 'x'), (2, 'x'), (3, printf('%60000d', 1));
-             CREATE TABLE typed (a INT) STRICT; CREATE TABLE source (a); INSERT INTO source VALUES (1), ('x');
-             CREATE TABLE other (a)",
-        )
-        .await
-        .unwrap();
-        limit_length(&db).await;
-        let too_big = "UPDATE big SET b = b || b";
-        let wrong_type = "INSERT INTO typed SELECT a FROM source";
-        let step = |sql| Step::Execute(sql, Vec::new());
-        let fine = "INSERT INTO other VALUES (1)";
-        let steps = [step(fine), step(too_big), step(fine), step(wrong_type), step(fine)];
-        for _ in 0..3 {
-            let before = db.stats().members;
-            let outcomes = all_at_once(&db, &steps).await;
-            let codes: Vec<_> = outcomes.iter().map(|o| o.as_ref().err().and_then(Error::sqlite_code)).collect();
-            assert_eq!(codes, [None, Some(18), None, Some(3091), None]);
-            let left: Option<i64> = db
-                .query_value("SELECT count(*) FILTER (WHERE b = 'xx') + (SELECT count(*) FROM typed) FROM big", ())
-                .await
-                .unwrap();
-            assert_eq!(left, Some(0));
-            if before > 0 {
-                assert_eq!(db.stats().members - before, 5, "all five were one group");
-            }
-        }
-        assert!(db.stats().members > 0);
-    });
+fn grouped_writes_do_what_the_same_writes_do_one_by_one() {
+    compare_lists(Place::on_file);
 }
 
 #[test]
-fn a_group_never_spans_two_files() {
-    let (file, other) = (TestFile::new(), TestFile::new());
-    run(async {
-        let db = file.options().attach("other", other.path()).open().await.unwrap();
-        db.execute_script("CREATE TABLE t (a); CREATE TABLE other.o (a)").await.unwrap();
-        let steps: Vec<_> = (0..10)
-            .map(|n| if n % 2 == 0 { "INSERT INTO t VALUES (1)" } else { "INSERT INTO other.o VALUES (1)" })
-            .map(|sql| Step::Execute(sql, Vec::new()))
-            .collect();
-        for _ in 0..3 {
-            for outcome in all_at_once(&db, &steps).await {
-                outcome.unwrap();
-            }
+fn grouped_writes_in_memory_do_what_the_same_writes_do_one_by_one() {
+    compare_lists(Place::in_memory);
+}
+
+/// The two statements that SQLite does not undo by itself inside a transaction.
+async fn a_member_that_fails_half_way_leaves_nothing_behind(place: &Place) {
+    let db = place.open().await;
+    db.execute_script(
+        "CREATE TABLE big (a INTEGER PRIMARY KEY, b); 
+         INSERT INTO big VALUES (1, 'x'), (2, 'x'), (3, printf('%60000d', 1));
+         CREATE TABLE typed (a INT) STRICT; CREATE TABLE source (a); INSERT INTO source VALUES (1), ('x');
+         CREATE TABLE other (a)",
+    )
+    .await
+    .unwrap();
+    limit_length(&db).await;
+    let too_big = "UPDATE big SET b = b || b";
+    let wrong_type = "INSERT INTO typed SELECT a FROM source";
+    let step = |sql| Step::Execute(sql, Vec::new());
+    let fine = "INSERT INTO other VALUES (1)";
+    let steps = [step(fine), step(too_big), step(fine), step(wrong_type), step(fine)];
+    for _ in 0..3 {
+        let before = db.stats().members;
+        let outcomes = all_at_once(&db, &steps).await;
+        let codes: Vec<_> = outcomes.iter().map(|o| o.as_ref().err().and_then(Error::sqlite_code)).collect();
+        assert_eq!(codes, [None, Some(18), None, Some(3091), None]);
+        let left: Option<i64> = db
+            .query_value("SELECT count(*) FILTER (WHERE b = 'xx') + (SELECT count(*) FROM typed) FROM big", ())
+            .await
+            .unwrap();
+        assert_eq!(left, Some(0));
+        if before > 0 {
+            assert_eq!(db.stats().members - before, 5, "all five were one group");
         }
-        assert_eq!(db.stats().groups, 0, "each write to the other file stands between two of ours");
-        let both: Option<i64> =
-            db.query_value("SELECT (SELECT count(*) FROM t) * 100 + (SELECT count(*) FROM other.o)", ()).await.unwrap();
-        assert_eq!(both, Some(1515));
-        db.close().await.unwrap();
-    });
+    }
+    assert!(db.stats().members > 0);
+}
+
+async fn a_group_never_spans_two_files(place: &Place) {
+    let other = TestFile::new();
+    let db = place.options().attach("other", other.path()).open().await.unwrap();
+    db.execute_script("CREATE TABLE t (a); CREATE TABLE other.o (a)").await.unwrap();
+    let steps: Vec<_> = (0..10)
+        .map(|n| if n % 2 == 0 { "INSERT INTO t VALUES (1)" } else { "INSERT INTO other.o VALUES (1)" })
+        .map(|sql| Step::Execute(sql, Vec::new()))
+        .collect();
+    for _ in 0..3 {
+        for outcome in all_at_once(&db, &steps).await {
+            outcome.unwrap();
+        }
+    }
+    assert_eq!(db.stats().groups, 0, "each write to the other file stands between two of ours");
+    let both: Option<i64> =
+        db.query_value("SELECT (SELECT count(*) FROM t) * 100 + (SELECT count(*) FROM other.o)", ()).await.unwrap();
+    assert_eq!(both, Some(1515));
+    db.close().await.unwrap();
 }

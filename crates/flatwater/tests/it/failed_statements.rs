@@ -5,7 +5,17 @@
 
 use flatwater::{Database, Error, Kind, Transaction, params};
 
-use crate::support::{TestFile, integer, run};
+use crate::place::{Place, in_both_places};
+use crate::support::integer;
+
+in_both_places!(
+    a_statement_that_fails_half_way_leaves_nothing_behind_in_a_transaction,
+    a_statement_that_fails_half_way_leaves_nothing_behind_outside_of_one,
+    or_fail_keeps_what_came_before_the_failure,
+    a_transaction_that_sqlite_rolled_back_says_so_to_the_end,
+    requests_pipelined_behind_the_loss_of_their_transaction_do_nothing,
+    a_deferred_foreign_key_fails_at_the_commit_which_rolls_back,
+);
 
 const COLUMNS: usize = 250;
 
@@ -42,8 +52,8 @@ fn plain_sqlite_leaves_parts_of_these_statements_behind() {
     assert_eq!((integer(&plain, CHANGED), integer(&plain, TYPED)), (2, 2));
 }
 
-async fn open(file: &TestFile) -> Database {
-    let db = file.open().await;
+async fn open(place: &Place) -> Database {
+    let db = place.open().await;
     db.execute_script(&schema()).await.unwrap();
     db
 }
@@ -52,163 +62,139 @@ async fn count(tx: &Transaction<'_>, sql: &str) -> i64 {
     tx.query_value(sql, ()).await.unwrap().unwrap()
 }
 
-#[test]
-fn a_statement_that_fails_half_way_leaves_nothing_behind_in_a_transaction() {
-    let file = TestFile::new();
-    run(async {
-        let db = open(&file).await;
-        let (sql, value) = too_big();
-        let mut tx = db.begin().await.unwrap();
-        tx.execute("INSERT INTO u VALUES (1)", ()).await.unwrap();
-        let error = tx.execute(&sql, (value.as_str(),)).await.unwrap_err();
-        assert_eq!((error.kind(), error.sqlite_name()), (Kind::Sql, Some("SQLITE_TOOBIG")), "{}", error.message());
-        assert_eq!(count(&tx, CHANGED).await, 0);
-        let error = tx.query(&format!("{sql} RETURNING id"), (value.as_str(),)).await.unwrap_err();
-        assert_eq!(error.sqlite_name(), Some("SQLITE_TOOBIG"));
-        let typed = "INSERT INTO typed SELECT v FROM source";
-        for error in [
-            tx.execute(typed, ()).await.unwrap_err(),
-            tx.batch([("INSERT INTO u VALUES (2)", params![]), (typed, params![])]).await.unwrap_err(),
-            tx.execute_script(&format!("INSERT INTO u VALUES (2); {typed}")).await.unwrap_err(),
-            tx.execute_many("INSERT INTO u VALUES (?)", [(5,), (6,), (1,)]).await.unwrap_err(),
-        ] {
-            assert_eq!(error.kind(), Kind::Constraint, "{error}");
-        }
-        let inner = tx.begin().await.unwrap();
-        inner.execute(typed, ()).await.unwrap_err();
-        inner.execute("INSERT INTO typed VALUES (9)", ()).await.unwrap();
-        inner.commit().await.unwrap();
-        assert_eq!((count(&tx, CHANGED).await, count(&tx, TYPED).await, count(&tx, U).await), (0, 1, 1));
-        tx.commit().await.unwrap();
-        let left = "SELECT (SELECT count(*) FROM typed) || (SELECT count(*) FROM u)";
-        assert_eq!(db.query_value::<String>(left, ()).await.unwrap().as_deref(), Some("11"));
-    });
-}
-
-#[test]
-fn a_statement_that_fails_half_way_leaves_nothing_behind_outside_of_one() {
-    let file = TestFile::new();
-    run(async {
-        let db = open(&file).await;
-        let (sql, value) = too_big();
-        let typed = "INSERT INTO typed SELECT v FROM source";
-        for _ in 0..2 {
-            db.execute(&sql, (value.as_str(),)).await.unwrap_err();
-            let (a, b, c) = futures_util::join!(
-                db.execute(typed, ()),
-                db.execute("INSERT INTO u SELECT max(coalesce(a, 0)) + 1 FROM u", ()),
-                db.execute(typed, ()),
-            );
-            assert!(a.is_err() && b.is_ok() && c.is_err());
-            db.batch([(typed, params![])]).await.unwrap_err();
-        }
-        assert_eq!(db.query_value::<i64>(CHANGED, ()).await.unwrap(), Some(0));
-        assert_eq!(db.query_value::<i64>(TYPED, ()).await.unwrap(), Some(0));
-    });
-}
-
-#[test]
-fn or_fail_keeps_what_came_before_the_failure() {
-    let file = TestFile::new();
-    run(async {
-        let db = open(&file).await;
-        let sql = "INSERT OR FAIL INTO u VALUES (1), (2), (1), (3)";
-        let tx = db.begin().await.unwrap();
-        let error = tx.execute(sql, ()).await.unwrap_err();
+async fn a_statement_that_fails_half_way_leaves_nothing_behind_in_a_transaction(place: &Place) {
+    let db = open(place).await;
+    let (sql, value) = too_big();
+    let mut tx = db.begin().await.unwrap();
+    tx.execute("INSERT INTO u VALUES (1)", ()).await.unwrap();
+    let error = tx.execute(&sql, (value.as_str(),)).await.unwrap_err();
+    assert_eq!((error.kind(), error.sqlite_name()), (Kind::Sql, Some("SQLITE_TOOBIG")), "{}", error.message());
+    assert_eq!(count(&tx, CHANGED).await, 0);
+    let error = tx.query(&format!("{sql} RETURNING id"), (value.as_str(),)).await.unwrap_err();
+    assert_eq!(error.sqlite_name(), Some("SQLITE_TOOBIG"));
+    let typed = "INSERT INTO typed SELECT v FROM source";
+    for error in [
+        tx.execute(typed, ()).await.unwrap_err(),
+        tx.batch([("INSERT INTO u VALUES (2)", params![]), (typed, params![])]).await.unwrap_err(),
+        tx.execute_script(&format!("INSERT INTO u VALUES (2); {typed}")).await.unwrap_err(),
+        tx.execute_many("INSERT INTO u VALUES (?)", [(5,), (6,), (1,)]).await.unwrap_err(),
+    ] {
         assert_eq!(error.kind(), Kind::Constraint, "{error}");
-        assert_eq!(count(&tx, U).await, 2);
-        tx.commit().await.unwrap();
-        db.execute("DELETE FROM u WHERE a = 2", ()).await.unwrap();
-        let sql = "INSERT OR FAIL INTO u VALUES (2), (3), (1), (4)";
-        db.execute(sql, ()).await.unwrap_err();
-        assert_eq!(db.query_as::<(i64,)>("SELECT a FROM u ORDER BY a", ()).await.unwrap(), [(1,), (2,), (3,)]);
-        // As part of something that is all or nothing it keeps nothing.
-        let tx = db.begin().await.unwrap();
-        tx.batch([("INSERT OR FAIL INTO u VALUES (7), (1)", params![])]).await.unwrap_err();
-        tx.commit().await.unwrap();
-        assert_eq!(db.query_value::<i64>(U, ()).await.unwrap(), Some(3));
-    });
+    }
+    let inner = tx.begin().await.unwrap();
+    inner.execute(typed, ()).await.unwrap_err();
+    inner.execute("INSERT INTO typed VALUES (9)", ()).await.unwrap();
+    inner.commit().await.unwrap();
+    assert_eq!((count(&tx, CHANGED).await, count(&tx, TYPED).await, count(&tx, U).await), (0, 1, 1));
+    tx.commit().await.unwrap();
+    let left = "SELECT (SELECT count(*) FROM typed) || (SELECT count(*) FROM u)";
+    assert_eq!(db.query_value::<String>(left, ()).await.unwrap().as_deref(), Some("11"));
 }
 
-#[test]
-fn a_transaction_that_sqlite_rolled_back_says_so_to_the_end() {
-    let file = TestFile::new();
-    run(async {
-        let db = open(&file).await;
-        db.execute("INSERT INTO u VALUES (1)", ()).await.unwrap();
-        for (sql, said) in [
-            ("INSERT INTO u VALUES (-1)", "negative"),
-            ("INSERT OR ROLLBACK INTO u VALUES (1)", "UNIQUE constraint failed"),
-            ("UPDATE OR ROLLBACK u SET a = 1", "UNIQUE constraint failed"),
-        ] {
-            let mut tx = db.begin().await.unwrap();
-            tx.execute("INSERT INTO u VALUES (2)", ()).await.unwrap();
-            let inner = tx.begin().await.unwrap();
-            let error = inner.execute(sql, ()).await.unwrap_err();
-            assert_eq!(error.kind(), Kind::Constraint, "{error}");
-            assert!(error.message().contains(said), "{error}");
-            let errors = [
-                inner.execute("INSERT INTO u VALUES (3)", ()).await.unwrap_err(),
-                inner.commit().await.unwrap_err(),
-                tx.query("SELECT 1", ()).await.unwrap_err(),
-                tx.begin().await.unwrap_err(),
-                tx.commit().await.unwrap_err(),
-            ];
-            for error in errors {
-                assert_eq!(error.kind(), Kind::Misuse, "{error}");
-                assert!(error.message().contains("rolled back") && error.message().contains(said), "{error}");
-                assert!(error.advice().unwrap().contains("begin another"), "{error}");
-            }
-            assert_eq!(db.query_value::<i64>(U, ()).await.unwrap(), Some(1), "{sql}");
-            db.execute("UPDATE u SET a = a", ()).await.unwrap();
-        }
-        let body = db.transaction(async |tx| {
-            tx.execute("INSERT INTO u VALUES (-1)", ()).await.unwrap_err();
-            Ok::<_, Error>(())
-        });
-        let error = body.await.unwrap_err();
-        assert!(error.message().contains("rolled back") && error.message().contains("negative"), "{error}");
-    });
-}
-
-#[test]
-fn requests_pipelined_behind_the_loss_of_their_transaction_do_nothing() {
-    let file = TestFile::new();
-    run(async {
-        let db = open(&file).await;
-        let tx = db.begin().await.unwrap();
-        let (first, lost, after) = futures_util::join!(
-            tx.execute("INSERT INTO u VALUES (1)", ()),
-            tx.execute("INSERT INTO u VALUES (-1)", ()),
-            tx.execute("INSERT INTO u VALUES (2)", ()),
+async fn a_statement_that_fails_half_way_leaves_nothing_behind_outside_of_one(place: &Place) {
+    let db = open(place).await;
+    let (sql, value) = too_big();
+    let typed = "INSERT INTO typed SELECT v FROM source";
+    for _ in 0..2 {
+        db.execute(&sql, (value.as_str(),)).await.unwrap_err();
+        let (a, b, c) = futures_util::join!(
+            db.execute(typed, ()),
+            db.execute("INSERT INTO u SELECT max(coalesce(a, 0)) + 1 FROM u", ()),
+            db.execute(typed, ()),
         );
-        assert!(first.is_ok() && lost.is_err());
-        assert!(after.unwrap_err().message().contains("rolled back"));
-        assert_eq!(db.query_value::<i64>(U, ()).await.unwrap(), Some(0));
-    });
+        assert!(a.is_err() && b.is_ok() && c.is_err());
+        db.batch([(typed, params![])]).await.unwrap_err();
+    }
+    assert_eq!(db.query_value::<i64>(CHANGED, ()).await.unwrap(), Some(0));
+    assert_eq!(db.query_value::<i64>(TYPED, ()).await.unwrap(), Some(0));
 }
 
-#[test]
-fn a_deferred_foreign_key_fails_at_the_commit_which_rolls_back() {
-    let file = TestFile::new();
-    run(async {
-        let db = open(&file).await;
-        let schema = "CREATE TABLE p (id INTEGER PRIMARY KEY);
-            CREATE TABLE c (p REFERENCES p DEFERRABLE INITIALLY DEFERRED)";
-        db.execute_script(schema).await.unwrap();
-        let tx = db.begin().await.unwrap();
-        tx.execute("INSERT INTO u VALUES (1)", ()).await.unwrap();
-        tx.execute("INSERT INTO c VALUES (7)", ()).await.unwrap();
-        let error = tx.commit().await.unwrap_err();
-        assert_eq!((error.kind(), error.operation()), (Kind::Constraint, Some("commit")), "{error}");
-        assert_eq!(error.sqlite_name(), Some("SQLITE_CONSTRAINT_FOREIGNKEY"), "{error}");
-        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM u, c", ()).await.unwrap(), Some(0));
+async fn or_fail_keeps_what_came_before_the_failure(place: &Place) {
+    let db = open(place).await;
+    let sql = "INSERT OR FAIL INTO u VALUES (1), (2), (1), (3)";
+    let tx = db.begin().await.unwrap();
+    let error = tx.execute(sql, ()).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Constraint, "{error}");
+    assert_eq!(count(&tx, U).await, 2);
+    tx.commit().await.unwrap();
+    db.execute("DELETE FROM u WHERE a = 2", ()).await.unwrap();
+    let sql = "INSERT OR FAIL INTO u VALUES (2), (3), (1), (4)";
+    db.execute(sql, ()).await.unwrap_err();
+    assert_eq!(db.query_as::<(i64,)>("SELECT a FROM u ORDER BY a", ()).await.unwrap(), [(1,), (2,), (3,)]);
+    // As part of something that is all or nothing it keeps nothing.
+    let tx = db.begin().await.unwrap();
+    tx.batch([("INSERT OR FAIL INTO u VALUES (7), (1)", params![])]).await.unwrap_err();
+    tx.commit().await.unwrap();
+    assert_eq!(db.query_value::<i64>(U, ()).await.unwrap(), Some(3));
+}
+
+async fn a_transaction_that_sqlite_rolled_back_says_so_to_the_end(place: &Place) {
+    let db = open(place).await;
+    db.execute("INSERT INTO u VALUES (1)", ()).await.unwrap();
+    for (sql, said) in [
+        ("INSERT INTO u VALUES (-1)", "negative"),
+        ("INSERT OR ROLLBACK INTO u VALUES (1)", "UNIQUE constraint failed"),
+        ("UPDATE OR ROLLBACK u SET a = 1", "UNIQUE constraint failed"),
+    ] {
         let mut tx = db.begin().await.unwrap();
+        tx.execute("INSERT INTO u VALUES (2)", ()).await.unwrap();
         let inner = tx.begin().await.unwrap();
-        inner.execute("INSERT INTO c VALUES (7)", ()).await.unwrap();
-        inner.commit().await.unwrap();
-        tx.execute("INSERT INTO p VALUES (7)", ()).await.unwrap();
-        tx.commit().await.unwrap();
-        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM c", ()).await.unwrap(), Some(1));
+        let error = inner.execute(sql, ()).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Constraint, "{error}");
+        assert!(error.message().contains(said), "{error}");
+        let errors = [
+            inner.execute("INSERT INTO u VALUES (3)", ()).await.unwrap_err(),
+            inner.commit().await.unwrap_err(),
+            tx.query("SELECT 1", ()).await.unwrap_err(),
+            tx.begin().await.unwrap_err(),
+            tx.commit().await.unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert!(error.message().contains("rolled back") && error.message().contains(said), "{error}");
+            assert!(error.advice().unwrap().contains("begin another"), "{error}");
+        }
+        assert_eq!(db.query_value::<i64>(U, ()).await.unwrap(), Some(1), "{sql}");
+        db.execute("UPDATE u SET a = a", ()).await.unwrap();
+    }
+    let body = db.transaction(async |tx| {
+        tx.execute("INSERT INTO u VALUES (-1)", ()).await.unwrap_err();
+        Ok::<_, Error>(())
     });
+    let error = body.await.unwrap_err();
+    assert!(error.message().contains("rolled back") && error.message().contains("negative"), "{error}");
+}
+
+async fn requests_pipelined_behind_the_loss_of_their_transaction_do_nothing(place: &Place) {
+    let db = open(place).await;
+    let tx = db.begin().await.unwrap();
+    let (first, lost, after) = futures_util::join!(
+        tx.execute("INSERT INTO u VALUES (1)", ()),
+        tx.execute("INSERT INTO u VALUES (-1)", ()),
+        tx.execute("INSERT INTO u VALUES (2)", ()),
+    );
+    assert!(first.is_ok() && lost.is_err());
+    assert!(after.unwrap_err().message().contains("rolled back"));
+    assert_eq!(db.query_value::<i64>(U, ()).await.unwrap(), Some(0));
+}
+
+async fn a_deferred_foreign_key_fails_at_the_commit_which_rolls_back(place: &Place) {
+    let db = open(place).await;
+    let schema = "CREATE TABLE p (id INTEGER PRIMARY KEY);
+        CREATE TABLE c (p REFERENCES p DEFERRABLE INITIALLY DEFERRED)";
+    db.execute_script(schema).await.unwrap();
+    let tx = db.begin().await.unwrap();
+    tx.execute("INSERT INTO u VALUES (1)", ()).await.unwrap();
+    tx.execute("INSERT INTO c VALUES (7)", ()).await.unwrap();
+    let error = tx.commit().await.unwrap_err();
+    assert_eq!((error.kind(), error.operation()), (Kind::Constraint, Some("commit")), "{error}");
+    assert_eq!(error.sqlite_name(), Some("SQLITE_CONSTRAINT_FOREIGNKEY"), "{error}");
+    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM u, c", ()).await.unwrap(), Some(0));
+    let mut tx = db.begin().await.unwrap();
+    let inner = tx.begin().await.unwrap();
+    inner.execute("INSERT INTO c VALUES (7)", ()).await.unwrap();
+    inner.commit().await.unwrap();
+    tx.execute("INSERT INTO p VALUES (7)", ()).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM c", ()).await.unwrap(), Some(1));
 }

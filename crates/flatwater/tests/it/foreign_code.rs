@@ -10,13 +10,26 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use flatwater::{Applied, Database, Error, Kind, Options, params};
+use flatwater::{Applied, Database, Error, Kind, params};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::place::{Place, in_both_places};
 use crate::support::{ENDLESS, TestFile, count, empty_table, run, until};
+
+in_both_places!(
+    a_waker_that_panics_costs_nobody_else,
+    a_waker_that_panics_while_others_wait_for_a_place_or_share_its_commit_costs_none_of_them,
+    a_closure_whose_value_panics_after_it_ran_fails_and_keeps_nothing,
+    a_result_that_panics_where_it_is_dropped_costs_no_connection,
+    the_waker_of_the_last_poll_is_the_one_that_is_called,
+    a_call_that_is_polled_after_its_answer_answers_an_error,
+    ten_thousand_calls_with_deadlines_of_microseconds_on_a_full_queue_all_end,
+    callers_that_leave_at_any_moment_lose_nothing_that_was_acknowledged,
+    a_value_that_panics_while_its_caller_waits_for_a_place_panics_in_the_callers_hands,
+);
 
 const INSERT: &str = "INSERT INTO t VALUES (?)";
 
@@ -73,63 +86,53 @@ async fn with_bad_waker<F: Future + Unpin>(make: impl AsyncFn() -> F) -> F::Outp
     }
 }
 
-#[test]
-fn a_waker_that_panics_costs_nobody_else() {
-    let file = TestFile::new();
-    run(async {
-        for options in [file.options().readers(1), Options::new(":memory:")] {
-            let db = empty_table(options).await;
-            with_bad_waker(async || db.execute(INSERT, (1,))).await.unwrap();
-            is_served(&db).await;
-            with_bad_waker(async || db.query("SELECT 1", ())).await.unwrap();
-            is_served(&db).await;
-            with_bad_waker(async || Box::pin(db.begin())).await.unwrap().rollback().await.unwrap();
-            is_served(&db).await;
-            let error = with_bad_waker(async || db.execute("nonsense", ())).await.unwrap_err();
-            assert_eq!(error.kind(), Kind::Sql);
-            let closure = async || Box::pin(db.write_with(|_| Ok::<_, Error>(())));
-            with_bad_waker(closure).await.unwrap();
-            is_served(&db).await;
-            let tx = db.begin().await.unwrap();
-            with_bad_waker(async || tx.query("SELECT 1", ())).await.unwrap();
-            tx.execute(INSERT, (1,)).await.unwrap();
-            // The timer's thread wakes this one.
-            let hasty = db.timeout(Duration::from_millis(5));
-            let late = with_bad_waker(async || hasty.execute(INSERT, (1,))).await;
-            assert_eq!(late.unwrap_err().kind(), Kind::Timeout);
-            tx.commit().await.unwrap();
-            is_served(&db).await;
-            let (noted, waker) = Noted::new(true);
-            let (mut first, second) = (Box::pin(db.close()), db.close());
-            assert!(first.poll_unpin(&mut Context::from_waker(&waker)).is_pending());
-            second.await.unwrap();
-            until(|| noted.was_called()).await;
-            first.await.unwrap();
-        }
-    });
+async fn a_waker_that_panics_costs_nobody_else(place: &Place) {
+    let db = empty_table(place.options().readers(1)).await;
+    with_bad_waker(async || db.execute(INSERT, (1,))).await.unwrap();
+    is_served(&db).await;
+    with_bad_waker(async || db.query("SELECT 1", ())).await.unwrap();
+    is_served(&db).await;
+    with_bad_waker(async || Box::pin(db.begin())).await.unwrap().rollback().await.unwrap();
+    is_served(&db).await;
+    let error = with_bad_waker(async || db.execute("nonsense", ())).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Sql);
+    let closure = async || Box::pin(db.write_with(|_| Ok::<_, Error>(())));
+    with_bad_waker(closure).await.unwrap();
+    is_served(&db).await;
+    let tx = db.begin().await.unwrap();
+    with_bad_waker(async || tx.query("SELECT 1", ())).await.unwrap();
+    tx.execute(INSERT, (1,)).await.unwrap();
+    // The timer's thread wakes this one.
+    let hasty = db.timeout(Duration::from_millis(5));
+    let late = with_bad_waker(async || hasty.execute(INSERT, (1,))).await;
+    assert_eq!(late.unwrap_err().kind(), Kind::Timeout);
+    tx.commit().await.unwrap();
+    is_served(&db).await;
+    let (noted, waker) = Noted::new(true);
+    let (mut first, second) = (Box::pin(db.close()), db.close());
+    assert!(first.poll_unpin(&mut Context::from_waker(&waker)).is_pending());
+    second.await.unwrap();
+    until(|| noted.was_called()).await;
+    first.await.unwrap();
 }
 
-#[test]
-fn a_waker_that_panics_while_others_wait_for_a_place_or_share_its_commit_costs_none_of_them() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options().queue(4)).await;
-        db.execute(INSERT, (0,)).await.unwrap();
-        let tx = db.begin().await.unwrap();
-        let mut calls: Vec<_> = (1..=30).map(|n| db.execute(INSERT, (n,))).collect();
-        let wakers: Vec<_> = (1..=30).map(|n| Noted::new(n % 3 == 0)).collect();
-        for (call, (_, waker)) in calls.iter_mut().zip(&wakers) {
-            assert!(call.poll_unpin(&mut Context::from_waker(waker)).is_pending());
-        }
-        assert_eq!(db.stats().writes_waiting, 4);
-        tx.commit().await.unwrap();
-        // The first are in the queue; the others are woken to take a place in it.
-        until(|| wakers[..4].iter().all(|(noted, _)| noted.was_called())).await;
-        for (rowid, inserted) in (2..).zip(join_all(calls).await) {
-            assert_eq!(inserted.unwrap().last_insert_rowid, Some(rowid));
-        }
-        is_served(&db).await;
-    });
+async fn a_waker_that_panics_while_others_wait_for_a_place_or_share_its_commit_costs_none_of_them(place: &Place) {
+    let db = empty_table(place.options().queue(4)).await;
+    db.execute(INSERT, (0,)).await.unwrap();
+    let tx = db.begin().await.unwrap();
+    let mut calls: Vec<_> = (1..=30).map(|n| db.execute(INSERT, (n,))).collect();
+    let wakers: Vec<_> = (1..=30).map(|n| Noted::new(n % 3 == 0)).collect();
+    for (call, (_, waker)) in calls.iter_mut().zip(&wakers) {
+        assert!(call.poll_unpin(&mut Context::from_waker(waker)).is_pending());
+    }
+    assert_eq!(db.stats().writes_waiting, 4);
+    tx.commit().await.unwrap();
+    // The first are in the queue; the others are woken to take a place in it.
+    until(|| wakers[..4].iter().all(|(noted, _)| noted.was_called())).await;
+    for (rowid, inserted) in (2..).zip(join_all(calls).await) {
+        assert_eq!(inserted.unwrap().last_insert_rowid, Some(rowid));
+    }
+    is_served(&db).await;
 }
 
 /// Panics where it is dropped, silently.
@@ -193,67 +196,55 @@ fn a_waiting_closure_whose_value_panics_where_it_is_dropped_costs_no_connection(
     });
 }
 
-#[test]
-fn a_closure_whose_value_panics_after_it_ran_fails_and_keeps_nothing() {
-    let file = TestFile::new();
-    run(async {
-        for options in [file.options().readers(1), Options::new(":memory:")] {
-            let db = empty_table(options).await;
-            let (in_read, in_write) = (Bomb, Bomb);
-            let read = db.read_with(move |_| {
-                let _ = &in_read;
-                Ok::<_, Error>(())
-            });
-            let read = read.await.unwrap_err();
-            let wrote = db.write_with(move |tx| {
-                let _ = &in_write;
-                tx.execute("INSERT INTO t VALUES (1)", []).map_err(Error::from)
-            });
-            let wrote = wrote.await.unwrap_err();
-            assert_eq!([read.kind(), wrote.kind()], [Kind::Misuse; 2], "{read} {wrote}");
-            assert_eq!(count(&db).await, 0);
-            is_served(&db).await;
-            db.close().await.unwrap();
-        }
+async fn a_closure_whose_value_panics_after_it_ran_fails_and_keeps_nothing(place: &Place) {
+    let db = empty_table(place.options().readers(1)).await;
+    let (in_read, in_write) = (Bomb, Bomb);
+    let read = db.read_with(move |_| {
+        let _ = &in_read;
+        Ok::<_, Error>(())
     });
+    let read = read.await.unwrap_err();
+    let wrote = db.write_with(move |tx| {
+        let _ = &in_write;
+        tx.execute("INSERT INTO t VALUES (1)", []).map_err(Error::from)
+    });
+    let wrote = wrote.await.unwrap_err();
+    assert_eq!([read.kind(), wrote.kind()], [Kind::Misuse; 2], "{read} {wrote}");
+    assert_eq!(count(&db).await, 0);
+    is_served(&db).await;
+    db.close().await.unwrap();
 }
 
-#[test]
-fn a_result_that_panics_where_it_is_dropped_costs_no_connection() {
-    let file = TestFile::new();
-    run(async {
-        for options in [file.options().readers(1), Options::new(":memory:")] {
-            let db = empty_table(options).await;
-            for on_writer in [true, false] {
-                let (go_on, wait) = mpsc::channel::<()>();
-                let (begins, begun) = mpsc::channel::<()>();
-                let body = move || {
-                    begins.send(()).unwrap();
-                    let _ = wait.recv();
-                    Ok::<_, Error>(Bomb)
-                };
-                type Waiting = Pin<Box<dyn Future<Output = Result<Bomb, Error>> + Send>>;
-                let mut call: Waiting = if on_writer {
-                    let db = db.clone();
-                    Box::pin(async move { db.write_with(move |_| body()).await })
-                } else {
-                    let db = db.clone();
-                    Box::pin(async move { db.read_with(move |_| body()).await })
-                };
-                assert!(futures_util::poll!(call.as_mut()).is_pending());
-                let mut has_begun = false;
-                until_true(|| {
-                    has_begun |= begun.try_recv().is_ok();
-                    has_begun
-                })
-                .await;
-                drop(call);
-                go_on.send(()).unwrap();
-                is_served(&db).await;
-            }
-            db.close().await.unwrap();
-        }
-    });
+async fn a_result_that_panics_where_it_is_dropped_costs_no_connection(place: &Place) {
+    let db = empty_table(place.options().readers(1)).await;
+    for on_writer in [true, false] {
+        let (go_on, wait) = mpsc::channel::<()>();
+        let (begins, begun) = mpsc::channel::<()>();
+        let body = move || {
+            begins.send(()).unwrap();
+            let _ = wait.recv();
+            Ok::<_, Error>(Bomb)
+        };
+        type Waiting = Pin<Box<dyn Future<Output = Result<Bomb, Error>> + Send>>;
+        let mut call: Waiting = if on_writer {
+            let db = db.clone();
+            Box::pin(async move { db.write_with(move |_| body()).await })
+        } else {
+            let db = db.clone();
+            Box::pin(async move { db.read_with(move |_| body()).await })
+        };
+        assert!(futures_util::poll!(call.as_mut()).is_pending());
+        let mut has_begun = false;
+        until_true(|| {
+            has_begun |= begun.try_recv().is_ok();
+            has_begun
+        })
+        .await;
+        drop(call);
+        go_on.send(()).unwrap();
+        is_served(&db).await;
+    }
+    db.close().await.unwrap();
 }
 
 async fn until_true(mut condition: impl FnMut() -> bool) {
@@ -262,29 +253,25 @@ async fn until_true(mut condition: impl FnMut() -> bool) {
     }
 }
 
-#[test]
-fn the_waker_of_the_last_poll_is_the_one_that_is_called() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options().queue(1)).await;
-        let tx = db.begin().await.unwrap();
-        // One waits in the queue, the other for a place in it.
-        let mut calls = [db.execute(INSERT, (1,)), db.execute(INSERT, (2,))];
-        let mut last = Vec::new();
-        for _ in 0..200 {
-            last.clear();
-            for call in &mut calls {
-                let (noted, waker) = Noted::new(false);
-                assert!(call.poll_unpin(&mut Context::from_waker(&waker)).is_pending());
-                last.push(noted);
-            }
+async fn the_waker_of_the_last_poll_is_the_one_that_is_called(place: &Place) {
+    let db = empty_table(place.options().queue(1)).await;
+    let tx = db.begin().await.unwrap();
+    // One waits in the queue, the other for a place in it.
+    let mut calls = [db.execute(INSERT, (1,)), db.execute(INSERT, (2,))];
+    let mut last = Vec::new();
+    for _ in 0..200 {
+        last.clear();
+        for call in &mut calls {
+            let (noted, waker) = Noted::new(false);
+            assert!(call.poll_unpin(&mut Context::from_waker(&waker)).is_pending());
+            last.push(noted);
         }
-        tx.commit().await.unwrap();
-        until(|| last.iter().all(|noted| noted.was_called())).await;
-        for (rowid, inserted) in (1..).zip(join_all(calls).await) {
-            assert_eq!(inserted.unwrap().last_insert_rowid, Some(rowid));
-        }
-    });
+    }
+    tx.commit().await.unwrap();
+    until(|| last.iter().all(|noted| noted.was_called())).await;
+    for (rowid, inserted) in (1..).zip(join_all(calls).await) {
+        assert_eq!(inserted.unwrap().last_insert_rowid, Some(rowid));
+    }
 }
 
 /// Polls a call that was answered.
@@ -296,55 +283,47 @@ async fn is_refused_again<F: Future<Output = Result<T, Error>> + Unpin, T: std::
     }
 }
 
-#[test]
-fn a_call_that_is_polled_after_its_answer_answers_an_error() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options()).await;
-        is_refused_again(db.execute(INSERT, (1,))).await;
-        is_refused_again(db.execute("nonsense", ())).await;
-        is_refused_again(db.execute(INSERT, (f64::NAN,))).await;
-        is_refused_again(db.execute_many(INSERT, [(1,)])).await;
-        is_refused_again(db.batch([(INSERT, params![1])])).await;
-        is_refused_again(db.execute_script("SELECT 1")).await;
-        is_refused_again(db.query_one("SELECT 1", ())).await;
-        is_refused_again(db.query("INSERT INTO t VALUES (1) RETURNING a", ())).await;
-        is_refused_again(db.timeout(Duration::from_millis(5)).query(ENDLESS, ())).await;
-        let tx = db.begin().await.unwrap();
-        is_refused_again(tx.execute(INSERT, (1,))).await;
-        is_refused_again(db.timeout(Duration::from_millis(5)).execute(INSERT, (1,))).await;
-        tx.commit().await.unwrap();
-        assert_eq!(count(&db).await, 5);
-        db.close().await.unwrap();
-        is_refused_again(db.query("SELECT 1", ())).await;
-    });
+async fn a_call_that_is_polled_after_its_answer_answers_an_error(place: &Place) {
+    let db = empty_table(place.options()).await;
+    is_refused_again(db.execute(INSERT, (1,))).await;
+    is_refused_again(db.execute("nonsense", ())).await;
+    is_refused_again(db.execute(INSERT, (f64::NAN,))).await;
+    is_refused_again(db.execute_many(INSERT, [(1,)])).await;
+    is_refused_again(db.batch([(INSERT, params![1])])).await;
+    is_refused_again(db.execute_script("SELECT 1")).await;
+    is_refused_again(db.query_one("SELECT 1", ())).await;
+    is_refused_again(db.query("INSERT INTO t VALUES (1) RETURNING a", ())).await;
+    is_refused_again(db.timeout(Duration::from_millis(5)).query(ENDLESS, ())).await;
+    let tx = db.begin().await.unwrap();
+    is_refused_again(tx.execute(INSERT, (1,))).await;
+    is_refused_again(db.timeout(Duration::from_millis(5)).execute(INSERT, (1,))).await;
+    tx.commit().await.unwrap();
+    assert_eq!(count(&db).await, 5);
+    db.close().await.unwrap();
+    is_refused_again(db.query("SELECT 1", ())).await;
 }
 
-#[test]
-fn ten_thousand_calls_with_deadlines_of_microseconds_on_a_full_queue_all_end() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options().queue(1)).await;
-        let tx = db.begin().await.unwrap();
-        let mut filler = db.execute(INSERT, (1,));
-        assert!(futures_util::poll!(&mut filler).is_pending());
-        for batch in 0..10 {
-            // A deadline may pass at any moment of the first poll.
-            let calls = (0..1000).map(|n| {
-                let deadline = Duration::from_nanos((batch * 1000 + n) * 37 % 6000);
-                db.timeout(deadline).execute(INSERT, (2,))
-            });
-            for result in join_all(calls).await {
-                let error = result.unwrap_err();
-                assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
-            }
+async fn ten_thousand_calls_with_deadlines_of_microseconds_on_a_full_queue_all_end(place: &Place) {
+    let db = empty_table(place.options().queue(1)).await;
+    let tx = db.begin().await.unwrap();
+    let mut filler = db.execute(INSERT, (1,));
+    assert!(futures_util::poll!(&mut filler).is_pending());
+    for batch in 0..10 {
+        // A deadline may pass at any moment of the first poll.
+        let calls = (0..1000).map(|n| {
+            let deadline = Duration::from_nanos((batch * 1000 + n) * 37 % 6000);
+            db.timeout(deadline).execute(INSERT, (2,))
+        });
+        for result in join_all(calls).await {
+            let error = result.unwrap_err();
+            assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
         }
-        assert_eq!(db.stats().writes_waiting, 1);
-        tx.commit().await.unwrap();
-        filler.await.unwrap();
-        assert_eq!(count(&db).await, 1);
-        is_served(&db).await;
-    });
+    }
+    assert_eq!(db.stats().writes_waiting, 1);
+    tx.commit().await.unwrap();
+    filler.await.unwrap();
+    assert_eq!(count(&db).await, 1);
+    is_served(&db).await;
 }
 
 /// One random operation, which writes `n`, or `n` and `-n`, or fails on purpose. True: `n` was acknowledged.
@@ -407,52 +386,42 @@ async fn restless(db: Database, caller: u64, acknowledged: Arc<Mutex<Vec<i64>>>)
     }
 }
 
-#[test]
-fn callers_that_leave_at_any_moment_lose_nothing_that_was_acknowledged() {
-    let file = TestFile::new();
-    run(async {
-        for options in [file.options().readers(2).queue(4), Options::new(":memory:").queue(4)] {
-            let db = empty_table(options).await;
-            let acknowledged = Arc::new(Mutex::new(Vec::new()));
-            let callers = (1..=12).map(|caller| tokio::spawn(restless(db.clone(), caller, acknowledged.clone())));
-            for caller in join_all(callers).await {
-                caller.unwrap();
-            }
-            is_served(&db).await;
-            let mut acknowledged = std::mem::take(&mut *acknowledged.lock().unwrap());
-            acknowledged.sort_unstable();
-            assert!(acknowledged.len() > 100, "{}", acknowledged.len());
-            let rows = db.query_as::<(i64,)>("SELECT a FROM t WHERE a > 0 ORDER BY a", ()).await.unwrap();
-            assert!(rows.is_sorted_by(|a, b| a < b), "a write was done twice");
-            let lost: Vec<_> = acknowledged.iter().filter(|n| rows.binary_search(&(**n,)).is_err()).collect();
-            assert!(lost.is_empty(), "{lost:?}");
-            let halves = "SELECT count(*) FROM t WHERE a < 0 AND -a NOT IN (SELECT a FROM t)";
-            assert_eq!(db.query_value::<i64>(halves, ()).await, Ok(Some(0)));
-            db.close().await.unwrap();
-        }
-    });
+async fn callers_that_leave_at_any_moment_lose_nothing_that_was_acknowledged(place: &Place) {
+    let db = empty_table(place.options().readers(2).queue(4)).await;
+    let acknowledged = Arc::new(Mutex::new(Vec::new()));
+    let callers = (1..=12).map(|caller| tokio::spawn(restless(db.clone(), caller, acknowledged.clone())));
+    for caller in join_all(callers).await {
+        caller.unwrap();
+    }
+    is_served(&db).await;
+    let mut acknowledged = std::mem::take(&mut *acknowledged.lock().unwrap());
+    acknowledged.sort_unstable();
+    assert!(acknowledged.len() > 100, "{}", acknowledged.len());
+    let rows = db.query_as::<(i64,)>("SELECT a FROM t WHERE a > 0 ORDER BY a", ()).await.unwrap();
+    assert!(rows.is_sorted_by(|a, b| a < b), "a write was done twice");
+    let lost: Vec<_> = acknowledged.iter().filter(|n| rows.binary_search(&(**n,)).is_err()).collect();
+    assert!(lost.is_empty(), "{lost:?}");
+    let halves = "SELECT count(*) FROM t WHERE a < 0 AND -a NOT IN (SELECT a FROM t)";
+    assert_eq!(db.query_value::<i64>(halves, ()).await, Ok(Some(0)));
+    db.close().await.unwrap();
 }
 
-#[test]
-fn a_value_that_panics_while_its_caller_waits_for_a_place_panics_in_the_callers_hands() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options().queue(1)).await;
-        let tx = db.begin().await.unwrap();
-        let mut filler = db.execute(INSERT, (1,));
-        assert!(futures_util::poll!(&mut filler).is_pending());
-        let bomb = Bomb;
-        let mut write = Box::pin(db.write_with(move |_| {
-            let _ = &bomb;
-            Ok::<_, Error>(())
-        }));
-        assert!(futures_util::poll!(write.as_mut()).is_pending());
-        assert!(catch_unwind(AssertUnwindSafe(|| drop(write))).is_err());
-        let mut next = db.execute(INSERT, (2,));
-        assert!(futures_util::poll!(&mut next).is_pending());
-        tx.commit().await.unwrap();
-        filler.await.unwrap();
-        next.await.unwrap();
-        is_served(&db).await;
-    });
+async fn a_value_that_panics_while_its_caller_waits_for_a_place_panics_in_the_callers_hands(place: &Place) {
+    let db = empty_table(place.options().queue(1)).await;
+    let tx = db.begin().await.unwrap();
+    let mut filler = db.execute(INSERT, (1,));
+    assert!(futures_util::poll!(&mut filler).is_pending());
+    let bomb = Bomb;
+    let mut write = Box::pin(db.write_with(move |_| {
+        let _ = &bomb;
+        Ok::<_, Error>(())
+    }));
+    assert!(futures_util::poll!(write.as_mut()).is_pending());
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(write))).is_err());
+    let mut next = db.execute(INSERT, (2,));
+    assert!(futures_util::poll!(&mut next).is_pending());
+    tx.commit().await.unwrap();
+    filler.await.unwrap();
+    next.await.unwrap();
+    is_served(&db).await;
 }

@@ -6,11 +6,19 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use flatwater::rusqlite::{Connection, Transaction};
-use flatwater::{Database, Error, Kind, Options};
+use flatwater::{Database, Error, Kind};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 
-use crate::support::{TestFile, run, until};
+use crate::place::{Place, in_both_places};
+use crate::support::{TestFile, until};
+
+in_both_places!(
+    a_replaced_busy_handler_is_put_back,
+    what_is_left_open_is_ended,
+    a_statement_that_is_left_half_written_fails_the_closure_as_misuse,
+    pragmas_temp_objects_and_transaction_control_are_refused_in_closures,
+);
 
 /// What a closure does to its connection.
 type Mischief = fn(&Connection);
@@ -29,14 +37,14 @@ const SCHEMA: &str = "CREATE TABLE t (a INTEGER PRIMARY KEY); CREATE TABLE c (p 
     CREATE TRIGGER watch AFTER INSERT ON t BEGIN INSERT INTO log VALUES (new.a); END";
 
 /// A database with one reader at most: what a closure leaves there the next caller meets.
-async fn open(options: Options) -> Database {
-    let db = options.readers(1).open().await.unwrap();
+async fn open(place: &Place) -> Database {
+    let db = place.options().readers(1).open().await.unwrap();
     db.execute_script(SCHEMA).await.unwrap();
     db
 }
 
 /// Every kind of call does what it should, several times over, and nothing of the closure's is called.
-async fn is_clean(db: &Database, file: Option<&TestFile>) {
+async fn is_clean(db: &Database, place: &Place) {
     db.execute_script("DELETE FROM t; DELETE FROM log").await.unwrap();
     let inserts = join_all((0..60).map(|n| db.execute("INSERT INTO t VALUES (?)", (n,)))).await;
     for (n, inserted) in inserts.into_iter().enumerate() {
@@ -57,7 +65,7 @@ async fn is_clean(db: &Database, file: Option<&TestFile>) {
     let count =
         |c: &Connection| c.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).map_err(Error::from);
     assert_eq!(db.read_with(count).await.unwrap(), 61);
-    if let Some(file) = file {
+    if let Some(file) = place.file() {
         waits_for_locks(db, file).await;
     }
 }
@@ -76,34 +84,27 @@ async fn waits_for_locks(db: &Database, file: &TestFile) {
     write.await.unwrap().unwrap();
 }
 
-/// Each mischief on the writer and on a reader, on a file and in memory.
-fn check(mischiefs: &'static [(&str, Mischief)]) {
-    run(async {
-        let mut failed = Vec::new();
-        for (name, mischief) in mischiefs {
-            let file = TestFile::new();
-            if AssertUnwindSafe(check_one(file.options(), Some(&file), *mischief)).catch_unwind().await.is_err() {
-                failed.push(format!("{name} on a file"));
-            }
-            let memory = Options::new(":memory:");
-            if AssertUnwindSafe(check_one(memory, None, *mischief)).catch_unwind().await.is_err() {
-                failed.push(format!("{name} in memory"));
-            }
+/// Each mischief where closures write and where they read, each on a database of its own.
+async fn check(place: &Place, mischiefs: &[(&str, Mischief)]) {
+    let mut failed = Vec::new();
+    for (name, mischief) in mischiefs {
+        if AssertUnwindSafe(check_one(&place.another(), *mischief)).catch_unwind().await.is_err() {
+            failed.push(name);
         }
-        assert!(failed.is_empty(), "{failed:#?}");
-    });
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
 }
 
 /// What the closure wrote is there if and only if it was told so, and the next caller notices nothing.
-async fn check_one(options: Options, file: Option<&TestFile>, mischief: Mischief) {
-    let db = open(options).await;
+async fn check_one(place: &Place, mischief: Mischief) {
+    let db = open(place).await;
     let wrote = db.write_with(move |tx: &Transaction<'_>| {
         tx.execute("INSERT INTO done VALUES (1)", [])?;
         mischief(tx);
         Ok::<_, Error>(())
     });
     let wrote = wrote.await;
-    is_clean(&db, file).await;
+    is_clean(&db, place).await;
     let done = db.query_value::<i64>("SELECT count(*) FROM done", ()).await.unwrap();
     assert_eq!(done, Some(i64::from(wrote.is_ok())), "{wrote:?}");
     let read = db.read_with(move |c| {
@@ -112,86 +113,81 @@ async fn check_one(options: Options, file: Option<&TestFile>, mischief: Mischief
         Ok::<_, Error>(before)
     });
     assert_eq!(read.await.unwrap(), i64::from(wrote.is_ok()));
-    is_clean(&db, file).await;
+    is_clean(&db, place).await;
     db.close().await.unwrap();
 }
 
-#[test]
-fn a_replaced_busy_handler_is_put_back() {
-    check(&[
-        ("no wait", |c| c.busy_timeout(Duration::ZERO).unwrap()),
-        ("another wait", |c| c.busy_timeout(Duration::from_secs(3600)).unwrap()),
-    ]);
+async fn a_replaced_busy_handler_is_put_back(place: &Place) {
+    check(
+        place,
+        &[
+            ("no wait", |c| c.busy_timeout(Duration::ZERO).unwrap()),
+            ("another wait", |c| c.busy_timeout(Duration::from_secs(3600)).unwrap()),
+        ],
+    )
+    .await;
 }
 
-#[test]
-fn what_is_left_open_is_ended() {
-    check(&[
-        ("savepoints", |c| {
-            // Allowed to a write closure only.
-            let _ = c.execute_batch("SAVEPOINT a; SAVEPOINT b; DELETE FROM log");
-        }),
-        ("undone savepoint", |c| {
-            let _ = c.execute_batch("SAVEPOINT a; DELETE FROM done; ROLLBACK TO a");
-        }),
-        ("stepped statement", |c| forget_stepped(c, "WITH n(x) AS (VALUES (1), (2)) SELECT x FROM n")),
-        ("stepped read", |c| forget_stepped(c, "SELECT name FROM sqlite_schema")),
-        ("stepped write", |c| {
-            if c.execute("DELETE FROM log", []).is_ok() {
-                forget_stepped(c, "INSERT INTO log VALUES (1), (2) RETURNING a");
-            }
-        }),
-        ("open blob", |c| {
-            let rowid = c.last_insert_rowid();
-            if c.execute("UPDATE done SET a = zeroblob(9)", []).is_ok() {
-                std::mem::forget(c.blob_open("main", "done", "a", rowid, false).unwrap());
-            } else {
-                std::mem::forget(c.prepare("SELECT 1").unwrap());
-            }
-        }),
-        ("temp objects", |c| {
-            // Refused where only reads are allowed.
-            let _ = c.execute_batch(
-                "CREATE TEMP TABLE t (a); CREATE TEMP VIEW v AS SELECT 7 AS a;
+async fn what_is_left_open_is_ended(place: &Place) {
+    check(
+        place,
+        &[
+            ("savepoints", |c| {
+                // Allowed to a write closure only.
+                let _ = c.execute_batch("SAVEPOINT a; SAVEPOINT b; DELETE FROM log");
+            }),
+            ("undone savepoint", |c| {
+                let _ = c.execute_batch("SAVEPOINT a; DELETE FROM done; ROLLBACK TO a");
+            }),
+            ("stepped statement", |c| forget_stepped(c, "WITH n(x) AS (VALUES (1), (2)) SELECT x FROM n")),
+            ("stepped read", |c| forget_stepped(c, "SELECT name FROM sqlite_schema")),
+            ("stepped write", |c| {
+                if c.execute("DELETE FROM log", []).is_ok() {
+                    forget_stepped(c, "INSERT INTO log VALUES (1), (2) RETURNING a");
+                }
+            }),
+            ("open blob", |c| {
+                let rowid = c.last_insert_rowid();
+                if c.execute("UPDATE done SET a = zeroblob(9)", []).is_ok() {
+                    std::mem::forget(c.blob_open("main", "done", "a", rowid, false).unwrap());
+                } else {
+                    std::mem::forget(c.prepare("SELECT 1").unwrap());
+                }
+            }),
+            ("temp objects", |c| {
+                // Refused where only reads are allowed.
+                let _ = c.execute_batch(
+                    "CREATE TEMP TABLE t (a); CREATE TEMP VIEW v AS SELECT 7 AS a;
                  CREATE TEMP TRIGGER x AFTER INSERT ON main.t BEGIN DELETE FROM t; END",
-            );
-        }),
-    ]);
+                );
+            }),
+        ],
+    )
+    .await;
 }
 
-#[test]
-fn a_statement_that_is_left_half_written_fails_the_closure_as_misuse() {
-    let file = TestFile::new();
-    run(async {
-        let db = open(file.options()).await;
-        let wrote = db.write_with(|tx| {
-            forget_stepped(tx, "INSERT INTO log VALUES (1), (2) RETURNING a");
-            Ok::<_, Error>(())
-        });
-        let error = wrote.await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse, "{error}");
-        assert!(!error.is_retryable(), "{error}");
-        assert!(db.query("SELECT a FROM log", ()).await.unwrap().is_empty());
+async fn a_statement_that_is_left_half_written_fails_the_closure_as_misuse(place: &Place) {
+    let db = open(place).await;
+    let wrote = db.write_with(|tx| {
+        forget_stepped(tx, "INSERT INTO log VALUES (1), (2) RETURNING a");
+        Ok::<_, Error>(())
     });
+    let error = wrote.await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Misuse, "{error}");
+    assert!(!error.is_retryable(), "{error}");
+    assert!(db.query("SELECT a FROM log", ()).await.unwrap().is_empty());
 }
 
-#[test]
-fn pragmas_temp_objects_and_transaction_control_are_refused_in_closures() {
-    let file = TestFile::new();
-    run(async {
-        for options in [file.options(), Options::new(":memory:")] {
-            let db = open(options).await;
-            for sql in ["COMMIT", "ROLLBACK", "ATTACH ':memory:' AS x", "PRAGMA foreign_keys = OFF", "PRAGMA nonsense"]
-            {
-                let wrote = db.write_with(move |tx| tx.execute_batch(sql).map_err(Error::from)).await.unwrap_err();
-                let read = db.read_with(move |c| c.execute_batch(sql).map_err(Error::from)).await.unwrap_err();
-                assert_eq!([wrote.sqlite_name(), read.sqlite_name()], [Some("SQLITE_AUTH"); 2], "{sql}");
-            }
-            let temp = "CREATE TEMP TABLE x (a)";
-            let read = db.read_with(|c| c.execute_batch(temp).map_err(Error::from)).await.unwrap_err();
-            assert_eq!(read.sqlite_name(), Some("SQLITE_AUTH"));
-            db.write_with(|tx| tx.execute_batch(temp).map_err(Error::from)).await.unwrap();
-            db.write_with(|tx| tx.execute_batch(temp).map_err(Error::from)).await.unwrap();
-        }
-    });
+async fn pragmas_temp_objects_and_transaction_control_are_refused_in_closures(place: &Place) {
+    let db = open(place).await;
+    for sql in ["COMMIT", "ROLLBACK", "ATTACH ':memory:' AS x", "PRAGMA foreign_keys = OFF", "PRAGMA nonsense"] {
+        let wrote = db.write_with(move |tx| tx.execute_batch(sql).map_err(Error::from)).await.unwrap_err();
+        let read = db.read_with(move |c| c.execute_batch(sql).map_err(Error::from)).await.unwrap_err();
+        assert_eq!([wrote.sqlite_name(), read.sqlite_name()], [Some("SQLITE_AUTH"); 2], "{sql}");
+    }
+    let temp = "CREATE TEMP TABLE x (a)";
+    let read = db.read_with(|c| c.execute_batch(temp).map_err(Error::from)).await.unwrap_err();
+    assert_eq!(read.sqlite_name(), Some("SQLITE_AUTH"));
+    db.write_with(|tx| tx.execute_batch(temp).map_err(Error::from)).await.unwrap();
+    db.write_with(|tx| tx.execute_batch(temp).map_err(Error::from)).await.unwrap();
 }

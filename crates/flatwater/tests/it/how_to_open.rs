@@ -137,3 +137,16 @@ fn an_attached_file_can_be_read_only_by_its_uri() {
         assert_eq!(error.sqlite_name(), Some("SQLITE_READONLY"));
     });
 }
+
+#[test]
+fn a_copy_from_one_point_in_time_is_made_by_vacuum_into() {
+    let file = TestFile::new();
+    let copy = file.directory().join("copy.db");
+    run(async {
+        let db = empty_table(file.options()).await;
+        db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+        db.execute("VACUUM INTO ?", (copy.to_str().unwrap(),)).await.unwrap();
+        db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
+    });
+    assert_eq!(integer(&rusqlite::Connection::open(&copy).unwrap(), "SELECT count(*) FROM t"), 1);
+}

@@ -19,6 +19,7 @@ mod kill;
 mod leaks;
 mod limits;
 mod one_engine;
+mod place;
 mod readers;
 mod runtimes;
 mod savepoints;

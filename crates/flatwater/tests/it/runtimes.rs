@@ -10,7 +10,16 @@ use std::time::Duration;
 use flatwater::{Applied, Blocking, Call, Database, Error, Executed, Kind, Options, Rows, Transaction, params};
 use futures_util::future::join_all;
 
-use crate::support::{ENDLESS, TestFile, integer, run, wait_until};
+use crate::place::{Place, in_both_places};
+use crate::support::{ENDLESS, TestFile, count, empty_table, integer, run, wait_until};
+
+in_both_places!(
+    a_call_can_be_moved_to_another_runtime_while_it_waits,
+    polling_without_being_woken_does_no_harm,
+    a_waker_that_panics_harms_nobody_else,
+    a_call_from_one_of_the_databases_own_threads_is_refused,
+    blocking_calls_of_many_threads_do_not_disturb_each_other,
+);
 
 /// A little of everything.
 async fn scenario(options: Options) {
@@ -98,28 +107,21 @@ fn the_futures_wake_the_one_who_polled_last() {
     everywhere(park_on);
 }
 
-#[test]
-fn a_call_can_be_moved_to_another_runtime_while_it_waits() {
-    let file = TestFile::new();
-    run(async {
-        let db = file.open().await;
-        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
-        for _ in 0..20 {
-            let tx = db.begin().await.unwrap();
-            let mut write = db.execute("INSERT INTO t VALUES (1)", ());
-            assert!(futures_util::poll!(&mut write).is_pending());
-            let elsewhere = thread::spawn(move || smol::block_on(write).unwrap().changes);
-            tx.commit().await.unwrap();
-            assert_eq!(elsewhere.join().unwrap(), 1);
-        }
-    });
+async fn a_call_can_be_moved_to_another_runtime_while_it_waits(place: &Place) {
+    let db = place.open().await;
+    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+    for _ in 0..20 {
+        let tx = db.begin().await.unwrap();
+        let mut write = db.execute("INSERT INTO t VALUES (1)", ());
+        assert!(futures_util::poll!(&mut write).is_pending());
+        let elsewhere = thread::spawn(move || smol::block_on(write).unwrap().changes);
+        tx.commit().await.unwrap();
+        assert_eq!(elsewhere.join().unwrap(), 1);
+    }
 }
 
-#[test]
-fn polling_without_being_woken_does_no_harm() {
-    let file = TestFile::new();
-    let db = file.options().open_blocking().unwrap();
-    db.blocking().execute("CREATE TABLE t (a)", ()).unwrap();
+async fn polling_without_being_woken_does_no_harm(place: &Place) {
+    let db = empty_table(place.options()).await;
     for n in 1..=200 {
         let mut write = db.execute("INSERT INTO t VALUES (?)", (n,));
         let inserted = loop {
@@ -141,33 +143,29 @@ impl Wake for Panics {
     }
 }
 
-#[test]
-fn a_waker_that_panics_harms_nobody_else() {
-    let file = TestFile::new();
-    run(async {
-        let db = file.options().readers(1).open().await.unwrap();
-        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
-        for read in [false, true] {
-            let panics = Arc::new(Panics(AtomicUsize::new(0)));
-            let waker = panics.clone().into();
-            let mut context = Context::from_waker(&waker);
-            let tx = db.begin().await.unwrap();
-            let (mut write, mut slow) =
-                (db.execute("INSERT INTO t VALUES (1)", ()), db.timeout(Duration::from_millis(20)).query(ENDLESS, ()));
-            if read {
-                assert!(Pin::new(&mut slow).poll(&mut context).is_pending());
-            } else {
-                assert!(Pin::new(&mut write).poll(&mut context).is_pending());
-            }
-            tx.commit().await.unwrap();
-            crate::support::until(|| panics.0.load(Ordering::SeqCst) > 0).await;
-            for n in 0..50 {
-                db.execute("INSERT INTO t VALUES (?)", (n,)).await.unwrap();
-                assert!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap() > Some(n));
-            }
+async fn a_waker_that_panics_harms_nobody_else(place: &Place) {
+    let db = place.options().readers(1).open().await.unwrap();
+    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+    for read in [false, true] {
+        let panics = Arc::new(Panics(AtomicUsize::new(0)));
+        let waker = panics.clone().into();
+        let mut context = Context::from_waker(&waker);
+        let tx = db.begin().await.unwrap();
+        let (mut write, mut slow) =
+            (db.execute("INSERT INTO t VALUES (1)", ()), db.timeout(Duration::from_millis(20)).query(ENDLESS, ()));
+        if read {
+            assert!(Pin::new(&mut slow).poll(&mut context).is_pending());
+        } else {
+            assert!(Pin::new(&mut write).poll(&mut context).is_pending());
         }
-        db.close().await.unwrap();
-    });
+        tx.commit().await.unwrap();
+        crate::support::until(|| panics.0.load(Ordering::SeqCst) > 0).await;
+        for n in 0..50 {
+            db.execute("INSERT INTO t VALUES (?)", (n,)).await.unwrap();
+            assert!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap() > Some(n));
+        }
+    }
+    db.close().await.unwrap();
 }
 
 /// A waker that uses the database on the thread that wakes, which is one of the database's own.
@@ -180,26 +178,21 @@ impl Wake for Meddles {
     }
 }
 
-#[test]
-fn a_call_from_one_of_the_databases_own_threads_is_refused() {
-    let file = TestFile::new();
-    let db = file.options().open_blocking().unwrap();
-    db.blocking().execute("CREATE TABLE t (a)", ()).unwrap();
+async fn a_call_from_one_of_the_databases_own_threads_is_refused(place: &Place) {
+    let db = empty_table(place.options()).await;
     let (send, receive) = std::sync::mpsc::channel();
     let meddles = Arc::new(Meddles(db.blocking(), send)).into();
-    let tx = smol::block_on(db.begin()).unwrap();
+    let tx = db.begin().await.unwrap();
     let mut write = db.execute("INSERT INTO t VALUES (1)", ());
     assert!(Pin::new(&mut write).poll(&mut Context::from_waker(&meddles)).is_pending());
     drop(tx);
     assert_eq!(receive.recv_timeout(Duration::from_secs(90)).unwrap(), Some(Kind::Misuse));
-    smol::block_on(write).unwrap();
-    assert_eq!(db.blocking().query_value::<i64>("SELECT count(*) FROM t", ()).unwrap(), Some(1));
+    write.await.unwrap();
+    assert_eq!(count(&db).await, 1);
 }
 
-#[test]
-fn blocking_calls_of_many_threads_do_not_disturb_each_other() {
-    let file = TestFile::new();
-    let db = file.options().open_blocking().unwrap().blocking();
+async fn blocking_calls_of_many_threads_do_not_disturb_each_other(place: &Place) {
+    let db = place.open().await.blocking();
     db.execute_script("CREATE TABLE t (thread, n); CREATE TABLE sums (thread PRIMARY KEY, n)").unwrap();
     thread::scope(|scope| {
         for number in 0..16_i64 {
@@ -210,7 +203,9 @@ fn blocking_calls_of_many_threads_do_not_disturb_each_other() {
     assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).unwrap(), Some(16 * 101));
     assert_eq!(db.query_value::<i64>("SELECT sum(n) FROM sums", ()).unwrap(), Some(16 * 100));
     db.close().unwrap();
-    wait_until(|| !file.beside("-wal").exists());
+    if let Some(file) = place.file() {
+        wait_until(|| !file.beside("-wal").exists());
+    }
 }
 
 /// What each of the threads does. It sees its own writes.

@@ -8,26 +8,28 @@ use std::sync::{Arc, Barrier};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use flatwater::{Applied, Database, Error, Kind, Options, Result, Transaction};
+use flatwater::{Applied, Database, Error, Kind, Result, Transaction};
 use futures_util::FutureExt;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::support::{TestFile, empty_table, run, until};
+use crate::place::{Place, in_both_places};
+use crate::support::{empty_table, until};
+use crate::transactions::{content, insert};
 
-async fn insert(tx: &Transaction<'_>, n: i64) {
-    assert_eq!(tx.execute("INSERT INTO t VALUES (?)", (n,)).await.unwrap().changes, 1);
-}
+in_both_places!(
+    a_nested_rollback_that_is_given_up_undoes_all_the_same,
+    a_nested_commit_that_is_given_up_before_it_ran_keeps_nothing,
+    after_a_nested_begin_that_is_given_up_a_rollback_is_the_outer_ones,
+    a_nested_transaction_that_is_forgotten_is_undone_by_the_next_use_of_the_outer_one,
+    a_call_of_a_nested_transaction_that_is_over_is_refused_whoever_stands_there_now,
+    a_nested_transaction_whose_end_times_out_is_undone,
+    what_nested_transactions_of_any_depth_leave_is_what_their_ends_say,
+);
 
 /// What the transaction sees.
 async fn visible(tx: &Transaction<'_>) -> Vec<i64> {
     tx.query_as::<(i64,)>("SELECT a FROM t ORDER BY a", ()).await.unwrap().into_iter().map(|(a,)| a).collect()
-}
-
-/// What is committed; and that the writer is free.
-async fn content(db: &Database) -> Vec<i64> {
-    db.execute("UPDATE t SET a = a WHERE 0", ()).await.unwrap();
-    db.query_as::<(i64,)>("SELECT a FROM t ORDER BY a", ()).await.unwrap().into_iter().map(|(a,)| a).collect()
 }
 
 /// A waker that keeps whoever wakes it.
@@ -69,50 +71,42 @@ async fn given_up<F: Future>(call: F) {
     assert!(futures_util::poll!(call.as_mut()).is_pending());
 }
 
-#[test]
-fn a_nested_rollback_that_is_given_up_undoes_all_the_same() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options()).await;
-        let mut tx = db.begin().await.unwrap();
-        insert(&tx, 1).await;
-        let nested = tx.begin().await.unwrap();
-        insert(&nested, 2).await;
-        let gate = Gate::close(&nested).await;
-        given_up(nested.rollback()).await;
-        gate.open();
-        tx.commit().await.unwrap();
-        assert_eq!(content(&db).await, [1]);
-        let mut tx = db.begin().await.unwrap();
-        let nested = tx.begin().await.unwrap();
-        insert(&nested, 2).await;
-        drop(nested.rollback());
-        insert(&tx, 3).await;
-        assert_eq!(visible(&tx).await, [1, 3]);
-        tx.commit().await.unwrap();
-        assert_eq!(content(&db).await, [1, 3]);
-    });
+async fn a_nested_rollback_that_is_given_up_undoes_all_the_same(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let mut tx = db.begin().await.unwrap();
+    insert(&tx, 1).await;
+    let nested = tx.begin().await.unwrap();
+    insert(&nested, 2).await;
+    let gate = Gate::close(&nested).await;
+    given_up(nested.rollback()).await;
+    gate.open();
+    tx.commit().await.unwrap();
+    assert_eq!(content(&db).await, [1]);
+    let mut tx = db.begin().await.unwrap();
+    let nested = tx.begin().await.unwrap();
+    insert(&nested, 2).await;
+    drop(nested.rollback());
+    insert(&tx, 3).await;
+    assert_eq!(visible(&tx).await, [1, 3]);
+    tx.commit().await.unwrap();
+    assert_eq!(content(&db).await, [1, 3]);
 }
 
-#[test]
-fn a_nested_commit_that_is_given_up_before_it_ran_keeps_nothing() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options()).await;
-        let mut tx = db.begin().await.unwrap();
-        insert(&tx, 1).await;
-        let mut nested = tx.begin().await.unwrap();
-        insert(&nested, 2).await;
-        let innermost = nested.begin().await.unwrap();
-        insert(&innermost, 3).await;
-        let gate = Gate::close(&innermost).await;
-        given_up(innermost.commit()).await;
-        gate.open();
-        assert_eq!(visible(&nested).await, [1, 2]);
-        nested.commit().await.unwrap();
-        tx.commit().await.unwrap();
-        assert_eq!(content(&db).await, [1, 2]);
-    });
+async fn a_nested_commit_that_is_given_up_before_it_ran_keeps_nothing(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let mut tx = db.begin().await.unwrap();
+    insert(&tx, 1).await;
+    let mut nested = tx.begin().await.unwrap();
+    insert(&nested, 2).await;
+    let innermost = nested.begin().await.unwrap();
+    insert(&innermost, 3).await;
+    let gate = Gate::close(&innermost).await;
+    given_up(innermost.commit()).await;
+    gate.open();
+    assert_eq!(visible(&nested).await, [1, 2]);
+    nested.commit().await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(content(&db).await, [1, 2]);
 }
 
 /// Calls of one kind that were answered, or that ran and found nobody to answer.
@@ -120,57 +114,49 @@ fn ran(db: &Database, kind: &str) -> u64 {
     db.stats().calls.iter().find(|calls| calls.kind == kind).map_or(0, |calls| calls.count)
 }
 
-#[test]
-fn after_a_nested_begin_that_is_given_up_a_rollback_is_the_outer_ones() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options()).await;
-        let mut tx = db.begin().await.unwrap();
-        let mut outer = tx.begin().await.unwrap();
-        insert(&outer, 1).await;
-        let gate = Gate::close(&outer).await;
-        given_up(outer.begin()).await;
-        gate.open();
-        outer.rollback().await.unwrap();
-        assert_eq!(visible(&tx).await, []);
-        let mut outer = tx.begin().await.unwrap();
-        insert(&outer, 2).await;
-        let before = ran(&db, "begin");
-        let mut begin = Box::pin(outer.begin());
-        let _ = futures_util::poll!(begin.as_mut());
-        until(|| ran(&db, "begin") > before).await;
-        drop(begin);
-        outer.rollback().await.unwrap();
-        insert(&tx, 3).await;
-        tx.commit().await.unwrap();
-        assert_eq!(content(&db).await, [3]);
-    });
+async fn after_a_nested_begin_that_is_given_up_a_rollback_is_the_outer_ones(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let mut tx = db.begin().await.unwrap();
+    let mut outer = tx.begin().await.unwrap();
+    insert(&outer, 1).await;
+    let gate = Gate::close(&outer).await;
+    given_up(outer.begin()).await;
+    gate.open();
+    outer.rollback().await.unwrap();
+    assert_eq!(visible(&tx).await, []);
+    let mut outer = tx.begin().await.unwrap();
+    insert(&outer, 2).await;
+    let before = ran(&db, "begin");
+    let mut begin = Box::pin(outer.begin());
+    let _ = futures_util::poll!(begin.as_mut());
+    until(|| ran(&db, "begin") > before).await;
+    drop(begin);
+    outer.rollback().await.unwrap();
+    insert(&tx, 3).await;
+    tx.commit().await.unwrap();
+    assert_eq!(content(&db).await, [3]);
 }
 
-#[test]
-fn a_nested_transaction_that_is_forgotten_is_undone_by_the_next_use_of_the_outer_one() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options()).await;
-        let mut tx = db.begin().await.unwrap();
-        insert(&tx, 1).await;
-        let nested = tx.begin().await.unwrap();
-        insert(&nested, 2).await;
-        std::mem::forget(nested);
-        insert(&tx, 3).await;
-        assert_eq!(visible(&tx).await, [1, 3]);
-        let mut outer = tx.begin().await.unwrap();
-        insert(&outer, 4).await;
-        let mut inner = outer.begin().await.unwrap();
-        insert(&inner, 5).await;
-        std::mem::forget(inner.begin().await.unwrap());
-        std::mem::forget(inner);
-        outer.rollback().await.unwrap();
-        assert_eq!(visible(&tx).await, [1, 3]);
-        std::mem::forget(tx.begin().await.unwrap());
-        tx.commit().await.unwrap();
-        assert_eq!(content(&db).await, [1, 3]);
-    });
+async fn a_nested_transaction_that_is_forgotten_is_undone_by_the_next_use_of_the_outer_one(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let mut tx = db.begin().await.unwrap();
+    insert(&tx, 1).await;
+    let nested = tx.begin().await.unwrap();
+    insert(&nested, 2).await;
+    std::mem::forget(nested);
+    insert(&tx, 3).await;
+    assert_eq!(visible(&tx).await, [1, 3]);
+    let mut outer = tx.begin().await.unwrap();
+    insert(&outer, 4).await;
+    let mut inner = outer.begin().await.unwrap();
+    insert(&inner, 5).await;
+    std::mem::forget(inner.begin().await.unwrap());
+    std::mem::forget(inner);
+    outer.rollback().await.unwrap();
+    assert_eq!(visible(&tx).await, [1, 3]);
+    std::mem::forget(tx.begin().await.unwrap());
+    tx.commit().await.unwrap();
+    assert_eq!(content(&db).await, [1, 3]);
 }
 
 fn is_over(result: Result<impl std::fmt::Debug>) {
@@ -179,45 +165,41 @@ fn is_over(result: Result<impl std::fmt::Debug>) {
     assert!(error.message().contains("finished") && error.advice().is_some(), "{error}");
 }
 
-#[test]
-fn a_call_of_a_nested_transaction_that_is_over_is_refused_whoever_stands_there_now() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(file.options()).await;
-        let mut tx = db.begin().await.unwrap();
-        let mut late = Vec::new();
-        for end in 0..3 {
-            let nested = tx.begin().await.unwrap();
-            late.extend((0..3).map(|_| nested.execute("INSERT INTO t VALUES (0)", ())));
-            match end {
-                0 => nested.commit().await.unwrap(),
-                1 => nested.rollback().await.unwrap(),
-                _ => drop(nested),
-            }
-            is_over(late.swap_remove(0).await);
+async fn a_call_of_a_nested_transaction_that_is_over_is_refused_whoever_stands_there_now(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let mut tx = db.begin().await.unwrap();
+    let mut late = Vec::new();
+    for end in 0..3 {
+        let nested = tx.begin().await.unwrap();
+        late.extend((0..3).map(|_| nested.execute("INSERT INTO t VALUES (0)", ())));
+        match end {
+            0 => nested.commit().await.unwrap(),
+            1 => nested.rollback().await.unwrap(),
+            _ => drop(nested),
         }
-        let mut second = tx.begin().await.unwrap();
-        insert(&second, 1).await;
         is_over(late.swap_remove(0).await);
-        let innermost = second.begin().await.unwrap();
-        insert(&innermost, 2).await;
-        is_over(late.swap_remove(0).await);
-        innermost.commit().await.unwrap();
-        second.commit().await.unwrap();
-        assert_eq!(visible(&tx).await, [1, 2]);
-        is_over(late.swap_remove(0).await);
-        tx.commit().await.unwrap();
-        for late in late {
-            assert_eq!(late.await.unwrap_err().kind(), Kind::Misuse);
-        }
-        assert_eq!(content(&db).await, [1, 2]);
-    });
+    }
+    let mut second = tx.begin().await.unwrap();
+    insert(&second, 1).await;
+    is_over(late.swap_remove(0).await);
+    let innermost = second.begin().await.unwrap();
+    insert(&innermost, 2).await;
+    is_over(late.swap_remove(0).await);
+    innermost.commit().await.unwrap();
+    second.commit().await.unwrap();
+    assert_eq!(visible(&tx).await, [1, 2]);
+    is_over(late.swap_remove(0).await);
+    tx.commit().await.unwrap();
+    for late in late {
+        assert_eq!(late.await.unwrap_err().kind(), Kind::Misuse);
+    }
+    assert_eq!(content(&db).await, [1, 2]);
 }
 
 /// The end of a nested transaction misses its deadline, because what was asked before takes longer.
-async fn ends_too_late(file: &TestFile, commit: bool) {
+async fn ends_too_late(place: &Place, commit: bool) {
     // Long enough for whatever is short.
-    let db = empty_table(file.options()).await;
+    let db = empty_table(place.options()).await;
     let mut tx = db.timeout(Duration::from_secs(2)).begin().await.unwrap();
     insert(&tx, 1).await;
     let nested = tx.begin().await.unwrap();
@@ -231,10 +213,9 @@ async fn ends_too_late(file: &TestFile, commit: bool) {
     assert_eq!(content(&db).await, [1], "commit: {commit}");
 }
 
-#[test]
-fn a_nested_transaction_whose_end_times_out_is_undone() {
-    let files = [TestFile::new(), TestFile::new()];
-    run(async { futures_util::join!(ends_too_late(&files[0], true), ends_too_late(&files[1], false)) });
+async fn a_nested_transaction_whose_end_times_out_is_undone(place: &Place) {
+    let other = place.another();
+    futures_util::join!(ends_too_late(place, true), ends_too_late(&other, false));
 }
 
 /// What should be there, one list for each open transaction, the outermost first.
@@ -278,28 +259,22 @@ fn wander<'a>(
     })
 }
 
-#[test]
-fn what_nested_transactions_of_any_depth_leave_is_what_their_ends_say() {
-    let file = TestFile::new();
-    run(async {
-        for options in [file.options(), Options::new(":memory:")] {
-            let db = empty_table(options).await;
-            let mut committed = Vec::new();
-            for seed in 0..60 {
-                let mut random = StdRng::seed_from_u64(seed);
-                let mut model = vec![committed.clone()];
-                let mut tx = db.begin().await.unwrap();
-                wander(&mut tx, &mut random, &mut model).await.unwrap_or_else(|error: Error| panic!("{seed}: {error}"));
-                if seed % 3 == 0 {
-                    tx.rollback().await.unwrap();
-                } else {
-                    tx.commit().await.unwrap();
-                    committed = model.concat();
-                    committed.sort_unstable();
-                }
-                assert_eq!(content(&db).await, committed, "seed {seed}");
-            }
-            assert!(committed.len() > 100, "{committed:?}");
+async fn what_nested_transactions_of_any_depth_leave_is_what_their_ends_say(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let mut committed = Vec::new();
+    for seed in 0..60 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut model = vec![committed.clone()];
+        let mut tx = db.begin().await.unwrap();
+        wander(&mut tx, &mut random, &mut model).await.unwrap_or_else(|error: Error| panic!("{seed}: {error}"));
+        if seed % 3 == 0 {
+            tx.rollback().await.unwrap();
+        } else {
+            tx.commit().await.unwrap();
+            committed = model.concat();
+            committed.sort_unstable();
         }
-    });
+        assert_eq!(content(&db).await, committed, "seed {seed}");
+    }
+    assert!(committed.len() > 100, "{committed:?}");
 }

@@ -2,7 +2,13 @@
 
 use flatwater::{Database, Error, params};
 
-use crate::support::{TestFile, run};
+use crate::place::{Place, in_both_places};
+
+in_both_places!(
+    columns_that_come_and_go_are_in_the_names_and_in_the_rows,
+    what_is_learnt_under_a_schema_that_is_rolled_back_does_not_count,
+    a_schema_changed_by_another_program_or_a_closure_is_learnt_before_the_next_group,
+);
 
 /// The rows of `SELECT *` with their names, as a reader and as the writer see them.
 async fn both_sides(db: &mut Database) -> Vec<String> {
@@ -21,22 +27,26 @@ async fn both_sides(db: &mut Database) -> Vec<String> {
     vec![read, in_transaction, returned]
 }
 
-#[test]
-fn columns_that_come_and_go_are_in_the_names_and_in_the_rows() {
-    let file = TestFile::new();
-    run(async {
-        let mut db = file.options().readers(1).open().await.unwrap();
-        db.execute_script("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 2), (3, 4)").await.unwrap();
-        let two = "a,b: Integer(1),Integer(2) Integer(3),Integer(4)";
-        assert_eq!(both_sides(&mut db).await, [two; 3]);
-        db.execute("ALTER TABLE t ADD COLUMN c DEFAULT 9", ()).await.unwrap();
-        let three = "a,b,c: Integer(1),Integer(2),Integer(9) Integer(3),Integer(4),Integer(9)";
-        assert_eq!(both_sides(&mut db).await, [three; 3]);
-        file.plain().execute_batch("ALTER TABLE t DROP COLUMN b").unwrap();
-        let other = "a,c: Integer(1),Integer(9) Integer(3),Integer(9)";
-        assert_eq!(both_sides(&mut db).await, [other; 3]);
-        assert_eq!(both_sides(&mut db).await, [other; 3]);
-    });
+/// Changes the schema in another program. In memory there is none, and it is the database itself that does it.
+async fn change_elsewhere(place: &Place, db: &Database, sql: &str) {
+    match place.file() {
+        Some(file) => file.plain().execute_batch(sql).unwrap(),
+        None => db.execute_script(sql).await.unwrap(),
+    }
+}
+
+async fn columns_that_come_and_go_are_in_the_names_and_in_the_rows(place: &Place) {
+    let mut db = place.options().readers(1).open().await.unwrap();
+    db.execute_script("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 2), (3, 4)").await.unwrap();
+    let two = "a,b: Integer(1),Integer(2) Integer(3),Integer(4)";
+    assert_eq!(both_sides(&mut db).await, [two; 3]);
+    db.execute("ALTER TABLE t ADD COLUMN c DEFAULT 9", ()).await.unwrap();
+    let three = "a,b,c: Integer(1),Integer(2),Integer(9) Integer(3),Integer(4),Integer(9)";
+    assert_eq!(both_sides(&mut db).await, [three; 3]);
+    change_elsewhere(place, &db, "ALTER TABLE t DROP COLUMN b").await;
+    let other = "a,c: Integer(1),Integer(9) Integer(3),Integer(9)";
+    assert_eq!(both_sides(&mut db).await, [other; 3]);
+    assert_eq!(both_sides(&mut db).await, [other; 3]);
 }
 
 /// Four rows but one. Texts with other comments are other texts, not prepared before.
@@ -45,8 +55,8 @@ fn into_noisy(comment: &str) -> String {
 }
 
 /// `noisy` passes its rows on to `hostile`, whose trigger keeps what came before the failing row.
-async fn noisy(file: &TestFile) -> Database {
-    let db = file.open().await;
+async fn noisy(place: &Place) -> Database {
+    let db = place.open().await;
     db.execute_script(
         "CREATE TABLE noisy (a); CREATE TABLE hostile (a); CREATE TABLE other (a);
          CREATE TRIGGER pass AFTER INSERT ON noisy BEGIN INSERT INTO hostile VALUES (new.a); END;
@@ -80,47 +90,38 @@ async fn beside_another(db: &Database, text: &str) -> Vec<i64> {
 /// What FAIL leaves in autocommit.
 const KEPT: [i64; 3] = [1, 2, 3];
 
-#[test]
-fn what_is_learnt_under_a_schema_that_is_rolled_back_does_not_count() {
-    let file = TestFile::new();
-    run(async {
-        let db = noisy(&file).await;
-        assert_eq!(beside_another(&db, &into_noisy("first")).await, KEPT);
-        let text = into_noisy("in a transaction");
-        let tx = db.begin().await.unwrap();
-        tx.execute("DROP TRIGGER pass", ()).await.unwrap();
-        tx.execute(&text, (99,)).await.unwrap();
-        tx.rollback().await.unwrap();
-        db.execute(&text, (3,)).await.unwrap();
-        assert_eq!(beside_another(&db, &text).await, KEPT, "after a transaction");
-        let text = into_noisy("in a batch");
-        let failing =
-            [("DROP TRIGGER pass", params![]), (&text, params![99]), ("INSERT INTO nowhere VALUES (1)", params![])];
-        db.batch(failing).await.unwrap_err();
-        db.execute(&text, (3,)).await.unwrap();
-        assert_eq!(beside_another(&db, &text).await, KEPT, "after a batch");
-    });
+async fn what_is_learnt_under_a_schema_that_is_rolled_back_does_not_count(place: &Place) {
+    let db = noisy(place).await;
+    assert_eq!(beside_another(&db, &into_noisy("first")).await, KEPT);
+    let text = into_noisy("in a transaction");
+    let tx = db.begin().await.unwrap();
+    tx.execute("DROP TRIGGER pass", ()).await.unwrap();
+    tx.execute(&text, (99,)).await.unwrap();
+    tx.rollback().await.unwrap();
+    db.execute(&text, (3,)).await.unwrap();
+    assert_eq!(beside_another(&db, &text).await, KEPT, "after a transaction");
+    let text = into_noisy("in a batch");
+    let failing =
+        [("DROP TRIGGER pass", params![]), (&text, params![99]), ("INSERT INTO nowhere VALUES (1)", params![])];
+    db.batch(failing).await.unwrap_err();
+    db.execute(&text, (3,)).await.unwrap();
+    assert_eq!(beside_another(&db, &text).await, KEPT, "after a batch");
 }
 
-#[test]
-fn a_schema_changed_by_another_program_or_a_closure_is_learnt_before_the_next_group() {
-    let file = TestFile::new();
-    run(async {
-        let db = noisy(&file).await;
-        let text = into_noisy("always");
-        let harmless = async || {
-            db.execute("DROP TRIGGER guard", ()).await.unwrap();
-            for _ in 0..3 {
-                db.execute(&text, (99,)).await.unwrap();
-            }
-        };
-        let guard =
-            "CREATE TRIGGER guard BEFORE INSERT ON hostile WHEN new.a = 3 BEGIN SELECT RAISE(FAIL, 'three'); END";
-        harmless().await;
-        file.plain().execute_batch(guard).unwrap();
-        assert_eq!(beside_another(&db, &text).await, KEPT, "another program");
-        harmless().await;
-        db.write_with(move |tx| tx.execute_batch(guard).map_err(Error::from)).await.unwrap();
-        assert_eq!(beside_another(&db, &text).await, KEPT, "a closure");
-    });
+async fn a_schema_changed_by_another_program_or_a_closure_is_learnt_before_the_next_group(place: &Place) {
+    let db = noisy(place).await;
+    let text = into_noisy("always");
+    let harmless = async || {
+        db.execute("DROP TRIGGER guard", ()).await.unwrap();
+        for _ in 0..3 {
+            db.execute(&text, (99,)).await.unwrap();
+        }
+    };
+    let guard = "CREATE TRIGGER guard BEFORE INSERT ON hostile WHEN new.a = 3 BEGIN SELECT RAISE(FAIL, 'three'); END";
+    harmless().await;
+    change_elsewhere(place, &db, guard).await;
+    assert_eq!(beside_another(&db, &text).await, KEPT, "another program");
+    harmless().await;
+    db.write_with(move |tx| tx.execute_batch(guard).map_err(Error::from)).await.unwrap();
+    assert_eq!(beside_another(&db, &text).await, KEPT, "a closure");
 }

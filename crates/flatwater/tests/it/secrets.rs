@@ -2,9 +2,16 @@
 //!
 //! Leaves out: the other words of errors (`error_texts`).
 
-use flatwater::{Database, Error, Options, Params, params};
+use flatwater::{Database, Error, Params, params};
 
-use crate::support::{TestFile, run};
+use crate::place::{Place, in_both_places};
+
+in_both_places!(
+    no_error_has_a_bound_value_in_it,
+    named_values_and_values_among_others_are_hidden_too,
+    what_stands_in_the_sql_can_be_read_even_if_it_is_bound_too,
+    values_that_do_not_fit_what_is_read_stay_out_of_the_error,
+);
 
 /// Stands for what nobody may read in a log.
 const SECRET: &str = "hunter2secret";
@@ -57,8 +64,8 @@ const FAILING: &[(&str, &str)] = &[
     ("SELECT 1 LIMIT ?", "hunter2secret"),
 ];
 
-async fn open() -> Database {
-    let db = Options::new(":memory:").open().await.unwrap();
+async fn open(place: &Place) -> Database {
+    let db = place.open().await;
     db.execute_script(SCHEMA).await.unwrap();
     db
 }
@@ -87,79 +94,63 @@ fn text(error: &Error) -> String {
     format!("{error} {error:?} {} {:?}", error.message(), error.advice())
 }
 
-#[test]
-fn no_error_has_a_bound_value_in_it() {
-    let file = TestFile::new();
-    run(async {
-        let on_file = file.open().await;
-        on_file.execute_script(SCHEMA).await.unwrap();
-        for db in [on_file, open().await] {
-            let mut leaks = Vec::new();
-            for (sql, value) in FAILING {
-                assert!(value.contains(SECRET));
-                let errors = errors(&db, sql, &params![*value].unwrap()).await;
-                leaks.extend(errors.iter().map(text).find(|text| text.contains(SECRET)));
-            }
-            assert!(leaks.is_empty(), "{leaks:#?}");
-        }
-    });
+async fn no_error_has_a_bound_value_in_it(place: &Place) {
+    let db = open(place).await;
+    let mut leaks = Vec::new();
+    for (sql, value) in FAILING {
+        assert!(value.contains(SECRET));
+        let errors = errors(&db, sql, &params![*value].unwrap()).await;
+        leaks.extend(errors.iter().map(text).find(|text| text.contains(SECRET)));
+    }
+    assert!(leaks.is_empty(), "{leaks:#?}");
 }
 
-#[test]
-fn named_values_and_values_among_others_are_hidden_too() {
-    run(async {
-        let db = open().await;
-        let named = flatwater::named! { ":path": SECRET, ":other": "{}" }.unwrap();
-        let among = params!["{}", 7, None::<i64>, SECRET, vec![1_u8]].unwrap();
-        for (sql, params) in
-            [("SELECT json_extract(:other, :path)", named), ("SELECT json_extract(?, ?4), ?2, ?3, ?5", among)]
-        {
-            for error in errors(&db, sql, &params).await {
-                assert!(error.message().contains("(a bound value)"), "{error}");
-                assert!(!text(&error).contains(SECRET), "{error}");
-            }
-        }
-    });
-}
-
-#[test]
-fn what_stands_in_the_sql_can_be_read_even_if_it_is_bound_too() {
-    run(async {
-        let db = open().await;
-        for (sql, params, part) in [
-            ("SELECT json_extract('{}', 'plain')", params![], "plain"),
-            ("SELECT json_extract('{}', 'hunter2secret'), ?", params![SECRET], SECRET),
-            ("SELECT * FROM five('AND plain')", params![], "AND"),
-            ("SELECT plain FROM t", params![], "no such column: plain"),
-            ("INSERT INTO t VALUES ('plain')", params![], "bad value plain"),
-            ("INSERT INTO key (a) VALUES (?1), (?1)", params!["key.a"], "UNIQUE constraint failed: key.a"),
-            ("INSERT INTO typed (a) VALUES (?)", params!["typed"], "cannot store TEXT value in INTEGER column typed.a"),
-            ("SELECT abs(?) FROM plain", params!["plain"], "no such table: plain"),
-        ] {
-            let errors = errors(&db, sql, &params.unwrap()).await;
-            for error in errors {
-                assert!(error.message().contains(part), "{sql}: {error}");
-                assert_eq!(error.sql(), Some(sql), "{error:?}");
-            }
-        }
-    });
-}
-
-#[test]
-fn values_that_do_not_fit_what_is_read_stay_out_of_the_error() {
-    run(async {
-        let db = open().await;
-        let errors = [
-            db.query_value::<i64>("SELECT ?", (SECRET,)).await.unwrap_err(),
-            db.query_as::<(i64, i64)>("SELECT 1, ?", (SECRET,)).await.unwrap_err(),
-            db.query_one("SELECT ? AS a", (SECRET,)).await.unwrap().unwrap().get::<i64>("a").unwrap_err(),
-            db.query("SELECT ? AS a", (SECRET,)).await.unwrap().get(0).unwrap().get::<f64>(0).unwrap_err(),
-            db.execute("SELECT 1", (SECRET,)).await.unwrap_err(),
-            db.execute("INSERT INTO key VALUES (?)", (SECRET, SECRET)).await.unwrap_err(),
-        ];
-        for error in errors {
+async fn named_values_and_values_among_others_are_hidden_too(place: &Place) {
+    let db = open(place).await;
+    let named = flatwater::named! { ":path": SECRET, ":other": "{}" }.unwrap();
+    let among = params!["{}", 7, None::<i64>, SECRET, vec![1_u8]].unwrap();
+    for (sql, params) in
+        [("SELECT json_extract(:other, :path)", named), ("SELECT json_extract(?, ?4), ?2, ?3, ?5", among)]
+    {
+        for error in errors(&db, sql, &params).await {
+            assert!(error.message().contains("(a bound value)"), "{error}");
             assert!(!text(&error).contains(SECRET), "{error}");
         }
-        assert!(!format!("{:?}", params![SECRET].unwrap()).contains(SECRET));
-    });
+    }
+}
+
+async fn what_stands_in_the_sql_can_be_read_even_if_it_is_bound_too(place: &Place) {
+    let db = open(place).await;
+    for (sql, params, part) in [
+        ("SELECT json_extract('{}', 'plain')", params![], "plain"),
+        ("SELECT json_extract('{}', 'hunter2secret'), ?", params![SECRET], SECRET),
+        ("SELECT * FROM five('AND plain')", params![], "AND"),
+        ("SELECT plain FROM t", params![], "no such column: plain"),
+        ("INSERT INTO t VALUES ('plain')", params![], "bad value plain"),
+        ("INSERT INTO key (a) VALUES (?1), (?1)", params!["key.a"], "UNIQUE constraint failed: key.a"),
+        ("INSERT INTO typed (a) VALUES (?)", params!["typed"], "cannot store TEXT value in INTEGER column typed.a"),
+        ("SELECT abs(?) FROM plain", params!["plain"], "no such table: plain"),
+    ] {
+        let errors = errors(&db, sql, &params.unwrap()).await;
+        for error in errors {
+            assert!(error.message().contains(part), "{sql}: {error}");
+            assert_eq!(error.sql(), Some(sql), "{error:?}");
+        }
+    }
+}
+
+async fn values_that_do_not_fit_what_is_read_stay_out_of_the_error(place: &Place) {
+    let db = open(place).await;
+    let errors = [
+        db.query_value::<i64>("SELECT ?", (SECRET,)).await.unwrap_err(),
+        db.query_as::<(i64, i64)>("SELECT 1, ?", (SECRET,)).await.unwrap_err(),
+        db.query_one("SELECT ? AS a", (SECRET,)).await.unwrap().unwrap().get::<i64>("a").unwrap_err(),
+        db.query("SELECT ? AS a", (SECRET,)).await.unwrap().get(0).unwrap().get::<f64>(0).unwrap_err(),
+        db.execute("SELECT 1", (SECRET,)).await.unwrap_err(),
+        db.execute("INSERT INTO key VALUES (?)", (SECRET, SECRET)).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert!(!text(&error).contains(SECRET), "{error}");
+    }
+    assert!(!format!("{:?}", params![SECRET].unwrap()).contains(SECRET));
 }

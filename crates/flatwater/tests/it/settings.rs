@@ -4,17 +4,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use flatwater::rusqlite::OptionalExtension;
 use flatwater::{Database, Durability, Error, Kind, Options, Value, params};
 use futures_util::future::join_all;
 
-use crate::support::{TestFile, run};
+use crate::place::{Place, in_both_places};
+use crate::support::{TestFile, empty_table, run};
 
-/// What the PRAGMAs answer on the writer, and on a reader.
+in_both_places!(
+    the_defaults_hold_on_every_connection,
+    every_option_reaches_its_connections,
+    without_groups_and_alone_every_write_commits_by_itself,
+    attached_databases_are_there_on_the_writer_and_on_every_reader,
+    attached_databases_have_the_durability_of_the_options,
+    waits_can_be_set_to_for_ever,
+);
+
+/// What the PRAGMAs answer on the writer, and on a reader; nothing is an empty text.
 async fn pragmas<const N: usize>(db: &Database, names: [&'static str; N]) -> [[String; N]; 2] {
     let read = move |c: &rusqlite::Connection| -> Result<[String; N], Error> {
-        Ok(names.map(|name| match c.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)).unwrap() {
-            Value::Text(text) => text,
-            Value::Integer(number) => number.to_string(),
+        Ok(names.map(|name| match c.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)).optional().unwrap() {
+            Some(Value::Text(text)) => text,
+            Some(Value::Integer(number)) => number.to_string(),
+            None => String::new(),
             other => panic!("{other:?}"),
         }))
     };
@@ -23,29 +35,32 @@ async fn pragmas<const N: usize>(db: &Database, names: [&'static str; N]) -> [[S
 
 const PRAGMAS: [&str; 6] = ["journal_mode", "synchronous", "foreign_keys", "cache_size", "mmap_size", "temp_store"];
 
-#[test]
-fn the_defaults_hold_on_every_connection() {
-    let file = TestFile::new();
-    run(async {
-        let db = file.open().await;
-        let [writer, reader] = pragmas(&db, PRAGMAS).await;
-        assert_eq!(writer, ["wal", "1", "1", "-16384", "0", "2"]);
-        assert_eq!(reader, ["wal", "1", "1", "-4096", "0", "2"]);
-    });
+async fn the_defaults_hold_on_every_connection(place: &Place) {
+    let db = place.open().await;
+    let [writer, reader] = pragmas(&db, PRAGMAS).await;
+    match place {
+        Place::File(_) => {
+            assert_eq!(writer, ["wal", "1", "1", "-16384", "0", "2"]);
+            assert_eq!(reader, ["wal", "1", "1", "-4096", "0", "2"]);
+        }
+        // There is one connection, without a WAL and without a file to map.
+        Place::Memory => assert_eq!([writer, reader], [["memory", "1", "1", "-16384", "", "2"]; 2]),
+    }
 }
 
-#[test]
-fn every_option_reaches_its_connections() {
-    let file = TestFile::new();
-    run(async {
-        let options = file.options().durability(Durability::Full).foreign_keys(false).mmap_bytes(1 << 20);
-        let db = options.writer_cache_bytes(3 << 20).reader_cache_bytes(1000).open().await.unwrap();
-        let [writer, reader] = pragmas(&db, PRAGMAS).await;
-        assert_eq!(writer, ["wal", "2", "0", "-3072", "1048576", "2"]);
-        assert_eq!(reader, ["wal", "2", "0", "-1", "1048576", "2"]);
-        db.execute_script("CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p)").await.unwrap();
-        db.execute("INSERT INTO c VALUES (7)", ()).await.unwrap();
-    });
+async fn every_option_reaches_its_connections(place: &Place) {
+    let options = place.options().durability(Durability::Full).foreign_keys(false).mmap_bytes(1 << 20);
+    let db = options.writer_cache_bytes(3 << 20).reader_cache_bytes(1000).open().await.unwrap();
+    let [writer, reader] = pragmas(&db, PRAGMAS).await;
+    match place {
+        Place::File(_) => {
+            assert_eq!(writer, ["wal", "2", "0", "-3072", "1048576", "2"]);
+            assert_eq!(reader, ["wal", "2", "0", "-1", "1048576", "2"]);
+        }
+        Place::Memory => assert_eq!([writer, reader], [["memory", "2", "0", "-3072", "", "2"]; 2]),
+    }
+    db.execute_script("CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p)").await.unwrap();
+    db.execute("INSERT INTO c VALUES (7)", ()).await.unwrap();
 }
 
 #[test]
@@ -82,71 +97,64 @@ fn as_many_readers_as_the_options_say_run_at_once() {
     });
 }
 
-#[test]
-fn without_groups_and_alone_every_write_commits_by_itself() {
-    let file = TestFile::new();
-    run(async {
-        let no_group = file.options().no_group().open().await.unwrap();
-        no_group.execute("CREATE TABLE t (a)", ()).await.unwrap();
-        let many = |db: Database| join_all((0..300).map(move |n| db.execute("INSERT INTO t VALUES (?)", (n,))));
-        assert!(many(no_group.clone()).await.iter().all(Result::is_ok));
-        assert_eq!(no_group.stats().groups, 0);
-        no_group.close().await.unwrap();
-        let db = file.open().await;
-        assert!(many(db.alone()).await.iter().all(Result::is_ok));
-        assert_eq!(db.stats().groups, 0);
-        assert!(many(db.clone()).await.iter().all(Result::is_ok));
-        assert!(db.stats().members > 100, "{:?}", db.stats());
-    });
+async fn without_groups_and_alone_every_write_commits_by_itself(place: &Place) {
+    let many = |db: Database| join_all((0..300).map(move |n| db.execute("INSERT INTO t VALUES (?)", (n,))));
+    let no_group = empty_table(place.options().no_group()).await;
+    assert!(many(no_group.clone()).await.iter().all(Result::is_ok));
+    assert_eq!(no_group.stats().groups, 0);
+    no_group.close().await.unwrap();
+    let another = place.another();
+    let db = empty_table(another.options()).await;
+    assert!(many(db.alone()).await.iter().all(Result::is_ok));
+    assert_eq!(db.stats().groups, 0);
+    assert!(many(db.clone()).await.iter().all(Result::is_ok));
+    assert!(db.stats().members > 100, "{:?}", db.stats());
 }
 
-#[test]
-fn attached_databases_are_there_on_the_writer_and_on_every_reader() {
-    let (file, other) = (TestFile::new(), TestFile::new());
+async fn attached_databases_are_there_on_the_writer_and_on_every_reader(place: &Place) {
+    let other = TestFile::new();
     other.plain().execute_batch("CREATE TABLE o (a); INSERT INTO o VALUES (1)").unwrap();
-    run(async {
-        let options = file.options().readers(2).attach("o'ther", other.path());
-        let db = options.clone().open().await.unwrap();
-        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
-        let together = Arc::new(Barrier::new(2));
-        let reads = (0..2).map(|_| {
-            let together = together.clone();
-            db.read_with(move |c| {
-                together.wait();
-                c.query_row("SELECT a FROM \"o'ther\".o", [], |row| row.get::<_, i64>(0)).map_err(Error::from)
-            })
-        });
-        assert_eq!(join_all(reads).await.into_iter().map(Result::unwrap).collect::<Vec<_>>(), [1, 1]);
-        let inserts = (2..=100).map(|n| db.execute("INSERT INTO \"o'ther\".o VALUES (?)", (n,)));
-        assert!(join_all(inserts).await.iter().all(Result::is_ok));
-        assert_eq!(db.stats().groups, 0, "a group touches one file");
-        let both = [("INSERT INTO t VALUES (?)", params![7]), ("INSERT INTO \"o'ther\".o VALUES (?)", params![101])];
-        db.batch(both).await.unwrap();
-        let tx = db.begin().await.unwrap();
-        tx.execute("DELETE FROM \"o'ther\".o", ()).await.unwrap();
-        tx.rollback().await.unwrap();
-        let sum = "SELECT (SELECT sum(a) FROM t) + (SELECT sum(a) FROM \"o'ther\".o)";
-        assert_eq!(db.query_value::<i64>(sum, ()).await.unwrap(), Some(7 + 5151));
-        db.close().await.unwrap();
+    let readers = if place.has_readers() { 2 } else { 1 };
+    let options = place.options().readers(readers).attach("o'ther", other.path());
+    let db = options.clone().open().await.unwrap();
+    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+    let together = Arc::new(Barrier::new(readers));
+    let reads = (0..readers).map(|_| {
+        let together = together.clone();
+        db.read_with(move |c| {
+            together.wait();
+            c.query_row("SELECT a FROM \"o'ther\".o", [], |row| row.get::<_, i64>(0)).map_err(Error::from)
+        })
+    });
+    assert!(join_all(reads).await.into_iter().all(|a| a == Ok(1)));
+    let inserts = (2..=100).map(|n| db.execute("INSERT INTO \"o'ther\".o VALUES (?)", (n,)));
+    assert!(join_all(inserts).await.iter().all(Result::is_ok));
+    assert_eq!(db.stats().groups, 0, "a group touches one file");
+    let both = [("INSERT INTO t VALUES (?)", params![7]), ("INSERT INTO \"o'ther\".o VALUES (?)", params![101])];
+    db.batch(both).await.unwrap();
+    let tx = db.begin().await.unwrap();
+    tx.execute("DELETE FROM \"o'ther\".o", ()).await.unwrap();
+    tx.rollback().await.unwrap();
+    let sum = "SELECT (SELECT sum(a) FROM t) + (SELECT sum(a) FROM \"o'ther\".o)";
+    assert_eq!(db.query_value::<i64>(sum, ()).await.unwrap(), Some(7 + 5151));
+    db.close().await.unwrap();
+    if place.file().is_some() {
         let db = options.read_only(true).open().await.unwrap();
         assert_eq!(db.query_value::<i64>(sum, ()).await.unwrap(), Some(7 + 5151));
         db.close().await.unwrap();
-    });
+    }
     let journal: String = other.plain().query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
     assert_eq!(journal, "delete", "left as it is");
 }
 
-#[test]
-fn attached_databases_have_the_durability_of_the_options() {
-    let (file, other) = (TestFile::new(), TestFile::new());
-    run(async {
-        for (durability, synchronous) in [(Durability::Full, "2"), (Durability::Normal, "1")] {
-            let db = file.options().durability(durability).attach("other", other.path()).open().await.unwrap();
-            let [writer, _] = pragmas(&db, ["main.synchronous", "other.synchronous"]).await;
-            assert_eq!(writer, [synchronous, synchronous]);
-            db.close().await.unwrap();
-        }
-    });
+async fn attached_databases_have_the_durability_of_the_options(place: &Place) {
+    let other = TestFile::new();
+    for (durability, synchronous) in [(Durability::Full, "2"), (Durability::Normal, "1")] {
+        let db = place.options().durability(durability).attach("other", other.path()).open().await.unwrap();
+        let [writer, _] = pragmas(&db, ["main.synchronous", "other.synchronous"]).await;
+        assert_eq!(writer, [synchronous, synchronous]);
+        db.close().await.unwrap();
+    }
 }
 
 #[test]
@@ -195,20 +203,15 @@ fn a_database_cannot_be_attached_to_itself_under_whatever_name() {
     });
 }
 
-#[test]
-fn waits_can_be_set_to_for_ever() {
-    let file = TestFile::new();
-    run(async {
-        let forever = |options: Options| {
-            options.lock_wait(Duration::MAX).transaction_idle(Duration::MAX).close_wait(Duration::MAX)
-        };
-        let db = forever(file.options()).open().await.unwrap();
-        let patient = db.timeout(Duration::MAX);
-        patient.execute("CREATE TABLE t (a)", ()).await.unwrap();
-        let tx = patient.begin().await.unwrap();
-        tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
-        tx.commit().await.unwrap();
-        assert_eq!(patient.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
-        db.close().await.unwrap();
-    });
+async fn waits_can_be_set_to_for_ever(place: &Place) {
+    let forever =
+        |options: Options| options.lock_wait(Duration::MAX).transaction_idle(Duration::MAX).close_wait(Duration::MAX);
+    let db = forever(place.options()).open().await.unwrap();
+    let patient = db.timeout(Duration::MAX);
+    patient.execute("CREATE TABLE t (a)", ()).await.unwrap();
+    let tx = patient.begin().await.unwrap();
+    tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(patient.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
+    db.close().await.unwrap();
 }

@@ -3,9 +3,22 @@
 //!
 //! Leaves out: what the options set (`settings`).
 
+use flatwater::rusqlite::OptionalExtension;
+use flatwater::rusqlite::types::Value;
 use flatwater::{Database, Error, Kind, params};
 
-use crate::support::{TestFile, run};
+use crate::place::{Place, in_both_places};
+
+in_both_places!(
+    transaction_control_and_attach_as_text_are_refused_with_the_call_that_does_it,
+    pragmas_that_change_a_connection_are_refused_and_change_nothing,
+    pragmas_that_only_answer_are_answered,
+    pragmas_that_change_the_database_are_the_writers_and_persist,
+    an_unknown_pragma_is_refused,
+    temp_objects_are_refused_outside_of_a_transaction_also_after_one_made_them,
+    temp_objects_live_until_their_transaction_ends_whichever_way,
+    temp_objects_of_any_name_end_with_their_transaction,
+);
 
 /// What every call answers to a text that is refused wherever it stands, outside of a transaction and inside.
 async fn refused_everywhere(db: &Database, sql: &str) -> Vec<Error> {
@@ -31,38 +44,34 @@ async fn refused_everywhere(db: &Database, sql: &str) -> Vec<Error> {
     errors
 }
 
-async fn one_row(file: &TestFile) -> Database {
-    let db = file.open().await;
+async fn one_row(place: &Place) -> Database {
+    let db = place.open().await;
     db.execute_script("CREATE TABLE t (a); INSERT INTO t VALUES (1)").await.unwrap();
     db
 }
 
-#[test]
-fn transaction_control_and_attach_as_text_are_refused_with_the_call_that_does_it() {
-    let file = TestFile::new();
-    run(async {
-        let db = one_row(&file).await;
-        for (sql, call) in [
-            ("BEGIN", "transaction("),
-            ("begin immediate transaction", "begin()"),
-            ("/* x */ BEGIN EXCLUSIVE", "transaction("),
-            ("COMMIT", "tx.commit()"),
-            ("END TRANSACTION", "tx.commit()"),
-            ("ROLLBACK", "tx.rollback()"),
-            ("SAVEPOINT a", "tx.begin()"),
-            ("RELEASE flatwater_savepoint", "tx.begin()"),
-            ("ROLLBACK TO flatwater_savepoint", "tx.begin()"),
-            ("ATTACH ':memory:' AS other", "Options::attach"),
-            ("ATTACH 'a' || '.db' AS other", "Options::attach"),
-            ("DETACH main", "Options::attach"),
-        ] {
-            for error in refused_everywhere(&db, sql).await {
-                assert_eq!(error.kind(), Kind::Misuse, "{error}");
-                assert!(error.advice().unwrap().contains(call), "{error}");
-                assert!(error.sql().unwrap().contains(sql), "{error}");
-            }
+async fn transaction_control_and_attach_as_text_are_refused_with_the_call_that_does_it(place: &Place) {
+    let db = one_row(place).await;
+    for (sql, call) in [
+        ("BEGIN", "transaction("),
+        ("begin immediate transaction", "begin()"),
+        ("/* x */ BEGIN EXCLUSIVE", "transaction("),
+        ("COMMIT", "tx.commit()"),
+        ("END TRANSACTION", "tx.commit()"),
+        ("ROLLBACK", "tx.rollback()"),
+        ("SAVEPOINT a", "tx.begin()"),
+        ("RELEASE flatwater_savepoint", "tx.begin()"),
+        ("ROLLBACK TO flatwater_savepoint", "tx.begin()"),
+        ("ATTACH ':memory:' AS other", "Options::attach"),
+        ("ATTACH 'a' || '.db' AS other", "Options::attach"),
+        ("DETACH main", "Options::attach"),
+    ] {
+        for error in refused_everywhere(&db, sql).await {
+            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert!(error.advice().unwrap().contains(call), "{error}");
+            assert!(error.sql().unwrap().contains(sql), "{error}");
         }
-    });
+    }
 }
 
 const CONNECTION_STATE: &[(&str, &str, &str)] = &[
@@ -82,96 +91,89 @@ const CONNECTION_STATE: &[(&str, &str, &str)] = &[
     ("PRAGMA temp_store = FILE", "temp_store", "temporary data"),
 ];
 
-/// The PRAGMA's value on the writer and on a reader.
-async fn on_both(db: &Database, pragma: &'static str) -> [String; 2] {
+/// The PRAGMA's value, if it has one here, where closures write and where they read.
+async fn on_each_connection(db: &Database, pragma: &'static str) -> [String; 2] {
     let value = move |c: &rusqlite::Connection| {
-        let value: rusqlite::types::Value = c.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))?;
+        let value = c.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, Value>(0)).optional()?;
         Ok::<_, Error>(format!("{value:?}"))
     };
     [db.write_with(move |tx| value(tx)).await.unwrap(), db.read_with(value).await.unwrap()]
 }
 
-#[test]
-fn pragmas_that_change_a_connection_are_refused_and_change_nothing() {
-    let file = TestFile::new();
-    run(async {
-        let db = one_row(&file).await;
-        for (sql, name, advice) in CONNECTION_STATE {
-            let before = on_both(&db, name).await;
-            for error in refused_everywhere(&db, sql).await {
-                assert_eq!(error.kind(), Kind::Misuse, "{error}");
-                assert!(error.advice().unwrap().contains(advice), "{error}");
-            }
-            let sql = *sql;
-            let closures = [
-                db.write_with(move |tx| tx.execute_batch(sql).map_err(Error::from)).await.unwrap_err(),
-                db.read_with(move |c| c.execute_batch(sql).map_err(Error::from)).await.unwrap_err(),
-            ];
-            for error in closures {
-                assert_eq!(error.sqlite_name(), Some("SQLITE_AUTH"), "{error}");
-            }
-            assert_eq!(on_both(&db, name).await, before, "{sql}");
+async fn pragmas_that_change_a_connection_are_refused_and_change_nothing(place: &Place) {
+    let db = one_row(place).await;
+    for (sql, name, advice) in CONNECTION_STATE {
+        let before = on_each_connection(&db, name).await;
+        for error in refused_everywhere(&db, sql).await {
+            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert!(error.advice().unwrap().contains(advice), "{error}");
         }
-        db.execute_script("CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p)").await.unwrap();
-        let error = db.execute("INSERT INTO c VALUES (7)", ()).await.unwrap_err();
-        assert_eq!(error.sqlite_name(), Some("SQLITE_CONSTRAINT_FOREIGNKEY"), "{error}");
-    });
+        let sql = *sql;
+        let closures = [
+            db.write_with(move |tx| tx.execute_batch(sql).map_err(Error::from)).await.unwrap_err(),
+            db.read_with(move |c| c.execute_batch(sql).map_err(Error::from)).await.unwrap_err(),
+        ];
+        for error in closures {
+            assert_eq!(error.sqlite_name(), Some("SQLITE_AUTH"), "{error}");
+        }
+        assert_eq!(on_each_connection(&db, name).await, before, "{sql}");
+    }
+    db.execute_script("CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p)").await.unwrap();
+    let error = db.execute("INSERT INTO c VALUES (7)", ()).await.unwrap_err();
+    assert_eq!(error.sqlite_name(), Some("SQLITE_CONSTRAINT_FOREIGNKEY"), "{error}");
 }
 
-#[test]
-fn pragmas_that_only_answer_are_answered() {
-    let file = TestFile::new();
-    run(async {
-        let db = one_row(&file).await;
-        for sql in ["PRAGMA foreign_keys", "PRAGMA main.page_count", "PRAGMA table_info(t)", "pragma integrity_check"] {
-            assert_eq!(db.query(sql, ()).await.unwrap().len(), 1, "{sql}");
-            let tx = db.begin().await.unwrap();
-            assert_eq!(tx.query(sql, ()).await.unwrap().len(), 1, "{sql}");
-        }
-        let named = db.query_value::<String>("SELECT name FROM pragma_table_info(?)", ("t",)).await.unwrap();
-        assert_eq!(named.as_deref(), Some("a"));
-        let error = db.execute("PRAGMA user_version", ()).await.unwrap_err();
-        assert!(error.kind() == Kind::Misuse && error.advice().unwrap().contains("query"), "{error}");
-    });
+async fn pragmas_that_only_answer_are_answered(place: &Place) {
+    let db = one_row(place).await;
+    for sql in ["PRAGMA foreign_keys", "PRAGMA main.page_count", "PRAGMA table_info(t)", "pragma integrity_check"] {
+        assert_eq!(db.query(sql, ()).await.unwrap().len(), 1, "{sql}");
+        let tx = db.begin().await.unwrap();
+        assert_eq!(tx.query(sql, ()).await.unwrap().len(), 1, "{sql}");
+    }
+    let named = db.query_value::<String>("SELECT name FROM pragma_table_info(?)", ("t",)).await.unwrap();
+    assert_eq!(named.as_deref(), Some("a"));
+    let error = db.execute("PRAGMA user_version", ()).await.unwrap_err();
+    assert!(error.kind() == Kind::Misuse && error.advice().unwrap().contains("query"), "{error}");
 }
 
-#[test]
-fn pragmas_that_change_the_database_are_the_writers_and_persist() {
-    let file = TestFile::new();
-    run(async {
-        let db = one_row(&file).await;
-        db.execute("PRAGMA user_version = 41", ()).await.unwrap();
-        assert_eq!(db.query_value::<i64>("PRAGMA user_version", ()).await.unwrap(), Some(41));
-        let rolled_back = db.begin().await.unwrap();
-        rolled_back.execute("PRAGMA user_version = 99", ()).await.unwrap();
-        rolled_back.rollback().await.unwrap();
-        db.execute_script("PRAGMA user_version = 42; PRAGMA application_id = 7").await.unwrap();
-        db.write_with(|tx| tx.pragma_update(None, "user_version", 43).map_err(Error::from)).await.unwrap();
-        let checkpointed = db.query_one("PRAGMA wal_checkpoint(TRUNCATE)", ()).await.unwrap().unwrap();
-        assert_eq!(checkpointed.read::<(i64, i64, i64)>().unwrap(), (0, 0, 0));
-        assert_eq!(std::fs::metadata(file.beside("-wal")).unwrap().len(), 0);
-        db.close().await.unwrap();
-        let db = file.open().await;
-        let versions: Vec<(i64, i64)> = db
-            .query_as("SELECT user_version, application_id FROM pragma_user_version, pragma_application_id", ())
-            .await
-            .unwrap();
-        assert_eq!(versions, [(43, 7)]);
-    });
+async fn pragmas_that_change_the_database_are_the_writers_and_persist(place: &Place) {
+    let db = one_row(place).await;
+    db.execute("PRAGMA user_version = 41", ()).await.unwrap();
+    assert_eq!(db.query_value::<i64>("PRAGMA user_version", ()).await.unwrap(), Some(41));
+    let rolled_back = db.begin().await.unwrap();
+    rolled_back.execute("PRAGMA user_version = 99", ()).await.unwrap();
+    rolled_back.rollback().await.unwrap();
+    db.execute_script("PRAGMA user_version = 42; PRAGMA application_id = 7").await.unwrap();
+    db.write_with(|tx| tx.pragma_update(None, "user_version", 43).map_err(Error::from)).await.unwrap();
+    let checkpointed = db.query_one("PRAGMA wal_checkpoint(TRUNCATE)", ()).await.unwrap().unwrap();
+    let checkpointed = checkpointed.read::<(i64, i64, i64)>().unwrap();
+    let db = match place.file() {
+        Some(file) => {
+            assert_eq!(checkpointed, (0, 0, 0));
+            assert_eq!(std::fs::metadata(file.beside("-wal")).unwrap().len(), 0);
+            db.close().await.unwrap();
+            file.open().await
+        }
+        None => {
+            assert_eq!(checkpointed, (0, -1, -1), "there is no WAL");
+            db
+        }
+    };
+    let versions: Vec<(i64, i64)> = db
+        .query_as("SELECT user_version, application_id FROM pragma_user_version, pragma_application_id", ())
+        .await
+        .unwrap();
+    assert_eq!(versions, [(43, 7)]);
 }
 
-#[test]
-fn an_unknown_pragma_is_refused() {
-    let file = TestFile::new();
-    run(async {
-        let db = one_row(&file).await;
-        for sql in ["PRAGMA foregin_keys = ON", "PRAGMA no_such_thing", "PRAGMA main.nonsense(1)"] {
-            for error in refused_everywhere(&db, sql).await {
-                assert_eq!(error.kind(), Kind::Misuse, "{error}");
-                assert!(error.message().contains("no PRAGMA") && error.advice().is_some(), "{error}");
-            }
+async fn an_unknown_pragma_is_refused(place: &Place) {
+    let db = one_row(place).await;
+    for sql in ["PRAGMA foregin_keys = ON", "PRAGMA no_such_thing", "PRAGMA main.nonsense(1)"] {
+        for error in refused_everywhere(&db, sql).await {
+            assert_eq!(error.kind(), Kind::Misuse, "{error}");
+            assert!(error.message().contains("no PRAGMA") && error.advice().is_some(), "{error}");
         }
-    });
+    }
 }
 
 const TEMP: &[&str] = &[
@@ -185,7 +187,7 @@ const TEMP: &[&str] = &[
     "CREATE VIRTUAL TABLE temp.x USING fts5(a)",
 ];
 
-/// Names of TEMP objects on the writer, and on a reader.
+/// TEMP objects, counted where closures write and where they read.
 async fn temp_objects(db: &Database) -> [i64; 2] {
     let count = |c: &rusqlite::Connection| {
         let sql = "SELECT count(*) FROM temp.sqlite_schema WHERE name <> 'sqlite_sequence'";
@@ -194,83 +196,71 @@ async fn temp_objects(db: &Database) -> [i64; 2] {
     [db.write_with(move |tx| count(tx)).await.unwrap(), db.read_with(count).await.unwrap()]
 }
 
-#[test]
-fn temp_objects_are_refused_outside_of_a_transaction_also_after_one_made_them() {
-    let file = TestFile::new();
-    run(async {
-        let db = one_row(&file).await;
+async fn temp_objects_are_refused_outside_of_a_transaction_also_after_one_made_them(place: &Place) {
+    let db = one_row(place).await;
+    for sql in TEMP {
+        for round in ["first", "again"] {
+            for error in [
+                db.execute(sql, ()).await.unwrap_err(),
+                db.blocking().execute(sql, ()).unwrap_err(),
+                db.batch([(*sql, params![])]).await.unwrap_err(),
+                db.execute_script(sql).await.unwrap_err(),
+            ] {
+                assert_eq!(error.kind(), Kind::Misuse, "{round}: {error}");
+                assert!(error.advice().unwrap().contains("inside a transaction"), "{error}");
+            }
+            assert_eq!(db.query(sql, ()).await.unwrap_err().kind(), Kind::Misuse);
+            // Refused too, or undone with the closure's transaction.
+            let _ = db.read_with(|c| c.execute_batch(sql).map_err(Error::from)).await;
+            assert_eq!(temp_objects(&db).await, [0, 0], "{sql}");
+            let tx = db.begin().await.unwrap();
+            tx.execute(sql, ()).await.unwrap();
+            tx.commit().await.unwrap();
+        }
+    }
+}
+
+async fn temp_objects_live_until_their_transaction_ends_whichever_way(place: &Place) {
+    let db = one_row(place).await;
+    for how in ["commit", "rollback", "drop"] {
         for sql in TEMP {
-            for round in ["first", "again"] {
-                for error in [
-                    db.execute(sql, ()).await.unwrap_err(),
-                    db.blocking().execute(sql, ()).unwrap_err(),
-                    db.batch([(*sql, params![])]).await.unwrap_err(),
-                    db.execute_script(sql).await.unwrap_err(),
-                ] {
-                    assert_eq!(error.kind(), Kind::Misuse, "{round}: {error}");
-                    assert!(error.advice().unwrap().contains("inside a transaction"), "{error}");
-                }
-                assert_eq!(db.query(sql, ()).await.unwrap_err().kind(), Kind::Misuse);
-                // Refused too, or undone with the closure's transaction.
-                let _ = db.read_with(|c| c.execute_batch(sql).map_err(Error::from)).await;
-                assert_eq!(temp_objects(&db).await, [0, 0], "{sql}");
-                let tx = db.begin().await.unwrap();
-                tx.execute(sql, ()).await.unwrap();
-                tx.commit().await.unwrap();
-            }
-        }
-    });
-}
-
-#[test]
-fn temp_objects_live_until_their_transaction_ends_whichever_way() {
-    let file = TestFile::new();
-    run(async {
-        let db = one_row(&file).await;
-        for how in ["commit", "rollback", "drop"] {
-            for sql in TEMP {
-                let tx = db.begin().await.unwrap();
-                tx.execute(sql, ()).await.unwrap();
-                let count = "SELECT count(*) FROM temp.sqlite_schema WHERE tbl_name IN ('x', 't')";
-                assert!(tx.query_value::<i64>(count, ()).await.unwrap() > Some(0), "{sql}");
-                match how {
-                    "commit" => tx.commit().await.unwrap(),
-                    "rollback" => tx.rollback().await.unwrap(),
-                    _ => drop(tx),
-                }
-                assert_eq!(temp_objects(&db).await, [0, 0], "{sql}");
-            }
-            let tables = "CREATE TEMP TABLE t AS SELECT 2 AS a; INSERT INTO t VALUES (3)";
             let tx = db.begin().await.unwrap();
-            tx.execute_script(tables).await.unwrap();
-            assert_eq!(tx.query_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(5), "it hides main.t");
-            tx.execute("INSERT INTO t VALUES (4)", ()).await.unwrap();
-            tx.commit().await.unwrap();
-            db.execute("INSERT INTO t VALUES (4)", ()).await.unwrap();
-            assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(5), "1 and 4 of main.t");
-            db.execute("DELETE FROM t WHERE a = 4", ()).await.unwrap();
-        }
-    });
-}
-
-#[test]
-fn temp_objects_of_any_name_end_with_their_transaction() {
-    let file = TestFile::new();
-    run(async {
-        let db = one_row(&file).await;
-        for sql in [
-            "CREATE TEMP TABLE \"wei\"\"rd; --\" (a INTEGER PRIMARY KEY AUTOINCREMENT)",
-            "CREATE TEMP VIEW broken AS SELECT * FROM nowhere",
-            "CREATE TEMP TABLE x (a REFERENCES no); CREATE TEMP TRIGGER \"1\" AFTER INSERT ON x BEGIN SELECT 1; END",
-            "CREATE TEMP TABLE sqlite2odd (a)",
-            "CREATE TEMP TABLE SQLiteX (a)",
-        ] {
-            let tx = db.begin().await.unwrap();
-            tx.execute_script(sql).await.unwrap();
-            tx.commit().await.unwrap();
-            assert_eq!(temp_objects(&db).await, [0, 0], "{sql}");
-            db.write_with(move |tx| tx.execute_batch(sql).map_err(Error::from)).await.unwrap();
+            tx.execute(sql, ()).await.unwrap();
+            let count = "SELECT count(*) FROM temp.sqlite_schema WHERE tbl_name IN ('x', 't')";
+            assert!(tx.query_value::<i64>(count, ()).await.unwrap() > Some(0), "{sql}");
+            match how {
+                "commit" => tx.commit().await.unwrap(),
+                "rollback" => tx.rollback().await.unwrap(),
+                _ => drop(tx),
+            }
             assert_eq!(temp_objects(&db).await, [0, 0], "{sql}");
         }
-    });
+        let tables = "CREATE TEMP TABLE t AS SELECT 2 AS a; INSERT INTO t VALUES (3)";
+        let tx = db.begin().await.unwrap();
+        tx.execute_script(tables).await.unwrap();
+        assert_eq!(tx.query_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(5), "it hides main.t");
+        tx.execute("INSERT INTO t VALUES (4)", ()).await.unwrap();
+        tx.commit().await.unwrap();
+        db.execute("INSERT INTO t VALUES (4)", ()).await.unwrap();
+        assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(5), "1 and 4 of main.t");
+        db.execute("DELETE FROM t WHERE a = 4", ()).await.unwrap();
+    }
+}
+
+async fn temp_objects_of_any_name_end_with_their_transaction(place: &Place) {
+    let db = one_row(place).await;
+    for sql in [
+        "CREATE TEMP TABLE \"wei\"\"rd; --\" (a INTEGER PRIMARY KEY AUTOINCREMENT)",
+        "CREATE TEMP VIEW broken AS SELECT * FROM nowhere",
+        "CREATE TEMP TABLE x (a REFERENCES no); CREATE TEMP TRIGGER \"1\" AFTER INSERT ON x BEGIN SELECT 1; END",
+        "CREATE TEMP TABLE sqlite2odd (a)",
+        "CREATE TEMP TABLE SQLiteX (a)",
+    ] {
+        let tx = db.begin().await.unwrap();
+        tx.execute_script(sql).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(temp_objects(&db).await, [0, 0], "{sql}");
+        db.write_with(move |tx| tx.execute_batch(sql).map_err(Error::from)).await.unwrap();
+        assert_eq!(temp_objects(&db).await, [0, 0], "{sql}");
+    }
 }

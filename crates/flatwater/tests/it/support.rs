@@ -130,6 +130,12 @@ pub(crate) async fn empty_table(options: Options) -> Database {
     db
 }
 
+/// Calls that wait to be served.
+pub(crate) fn waiting(db: &Database) -> usize {
+    let stats = db.stats();
+    stats.writes_waiting + stats.reads_waiting
+}
+
 /// The rows of `t`.
 pub(crate) async fn count(db: &Database) -> i64 {
     db.query_value("SELECT count(*) FROM t", ()).await.unwrap().unwrap()

@@ -5,8 +5,18 @@ use std::panic::AssertUnwindSafe;
 use flatwater::{Database, Error, Kind, Transaction};
 use futures_util::FutureExt;
 
-use crate::support::{TestFile, run};
-use crate::transactions::{content, empty_table, insert};
+use crate::place::{Place, in_both_places};
+use crate::support::empty_table;
+use crate::transactions::{content, insert};
+
+in_both_places!(
+    an_error_of_the_callers_own_type_rolls_back_and_comes_back,
+    a_panic_in_the_body_rolls_back,
+    transactions_and_nested_ones_run_in_spawned_tasks,
+    a_body_that_uses_the_database_instead_is_refused_at_once_and_can_go_on,
+    a_task_that_a_body_spawned_merely_waits,
+    a_body_that_is_given_up_half_way_is_rolled_back,
+);
 
 #[derive(Debug, PartialEq)]
 enum Mine {
@@ -20,177 +30,160 @@ impl From<Error> for Mine {
     }
 }
 
-#[test]
-fn an_error_of_the_callers_own_type_rolls_back_and_comes_back() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(&file).await;
-        let refused = db.transaction(async |tx| {
-            insert(tx, 1).await;
-            Err::<(), _>(Mine::Refused(7))
-        });
-        assert_eq!(refused.await, Err(Mine::Refused(7)));
-        let failed = db.transaction(async |tx| {
-            insert(tx, 1).await;
-            tx.execute("nonsense", ()).await?;
-            Ok::<_, Mine>(())
-        });
-        assert_eq!(failed.await, Err(Mine::Flatwater(Kind::Sql)));
-        assert_eq!(content(&db).await, []);
+async fn an_error_of_the_callers_own_type_rolls_back_and_comes_back(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let refused = db.transaction(async |tx| {
+        insert(tx, 1).await;
+        Err::<(), _>(Mine::Refused(7))
     });
+    assert_eq!(refused.await, Err(Mine::Refused(7)));
+    let failed = db.transaction(async |tx| {
+        insert(tx, 1).await;
+        tx.execute("nonsense", ()).await?;
+        Ok::<_, Mine>(())
+    });
+    assert_eq!(failed.await, Err(Mine::Flatwater(Kind::Sql)));
+    assert_eq!(content(&db).await, []);
 }
 
-#[test]
-fn a_panic_in_the_body_rolls_back() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(&file).await;
-        for nested in [false, true] {
-            let body = db.transaction(async |tx| {
-                insert(tx, 1).await;
-                if nested {
-                    tx.transaction(async |inner| {
-                        insert(inner, 2).await;
-                        panic!("expected")
-                    })
-                    .await
-                } else {
+async fn a_panic_in_the_body_rolls_back(place: &Place) {
+    let db = empty_table(place.options()).await;
+    for nested in [false, true] {
+        let body = db.transaction(async |tx| {
+            insert(tx, 1).await;
+            if nested {
+                tx.transaction(async |inner| {
+                    insert(inner, 2).await;
                     panic!("expected")
-                }
-            });
-            let ended: Result<Result<(), Error>, _> = AssertUnwindSafe(body).catch_unwind().await;
-            assert!(ended.is_err());
-            assert_eq!(content(&db).await, []);
-        }
-        let (spawned, watched) = (db.clone(), db.clone());
-        let task = tokio::spawn(async move {
-            let tx = spawned.begin().await.unwrap();
-            insert(&tx, 3).await;
-            panic!("expected");
+                })
+                .await
+            } else {
+                panic!("expected")
+            }
         });
-        assert!(task.await.unwrap_err().is_panic());
-        assert_eq!(content(&watched).await, []);
+        let ended: Result<Result<(), Error>, _> = AssertUnwindSafe(body).catch_unwind().await;
+        assert!(ended.is_err());
+        assert_eq!(content(&db).await, []);
+    }
+    let (spawned, watched) = (db.clone(), db.clone());
+    let task = tokio::spawn(async move {
+        let tx = spawned.begin().await.unwrap();
+        insert(&tx, 3).await;
+        panic!("expected");
     });
+    assert!(task.await.unwrap_err().is_panic());
+    assert_eq!(content(&watched).await, []);
 }
 
-#[test]
-fn transactions_and_nested_ones_run_in_spawned_tasks() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(&file).await;
-        let tasks: Vec<_> = (0..20)
-            .map(|n| {
-                let db = db.clone();
-                tokio::spawn(async move {
-                    db.transaction(async |tx| {
-                        insert(tx, n).await;
-                        tx.transaction(async |inner| {
-                            tokio::task::yield_now().await;
-                            insert(inner, n + 100).await;
-                            let undone = inner.transaction(async |innermost| {
-                                innermost.execute("DELETE FROM t", ()).await?;
-                                Err::<(), _>(Mine::Refused(1))
-                            });
-                            assert_eq!(undone.await, Err(Mine::Refused(1)));
-                            Ok::<_, Error>(())
-                        })
-                        .await
+async fn transactions_and_nested_ones_run_in_spawned_tasks(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let tasks: Vec<_> = (0..20)
+        .map(|n| {
+            let db = db.clone();
+            tokio::spawn(async move {
+                db.transaction(async |tx| {
+                    insert(tx, n).await;
+                    tx.transaction(async |inner| {
+                        tokio::task::yield_now().await;
+                        insert(inner, n + 100).await;
+                        let undone = inner.transaction(async |innermost| {
+                            innermost.execute("DELETE FROM t", ()).await?;
+                            Err::<(), _>(Mine::Refused(1))
+                        });
+                        assert_eq!(undone.await, Err(Mine::Refused(1)));
+                        Ok::<_, Error>(())
                     })
                     .await
                 })
+                .await
             })
-            .collect();
-        for task in tasks {
-            task.await.unwrap().unwrap();
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(content(&db).await, (0..20).chain(100..120).collect::<Vec<_>>());
+    // An open transaction can be handed from task to task.
+    let tx: Transaction<'static> = db.begin().await.unwrap();
+    let tx = tokio::spawn(async move {
+        insert(&tx, 999).await;
+        tx
+    });
+    tx.await.unwrap().commit().await.unwrap();
+    assert_eq!(content(&db).await.last(), Some(&999));
+}
+
+async fn a_body_that_uses_the_database_instead_is_refused_at_once_and_can_go_on(place: &Place) {
+    let (db, other) = (empty_table(place.options()).await, Database::open(":memory:").await.unwrap());
+    let errors = db.transaction(async |tx| {
+        insert(tx, 1).await;
+        let mut errors = vec![
+            db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap_err(),
+            db.clone().alone().execute_script("DELETE FROM t").await.unwrap_err(),
+            db.query("DELETE FROM t RETURNING a", ()).await.unwrap_err(),
+            db.begin().await.unwrap_err(),
+            db.transaction(async |_| Ok::<_, Error>(())).await.unwrap_err(),
+            db.write_with(|_| Ok::<_, Error>(())).await.unwrap_err(),
+            db.blocking().execute("DELETE FROM t", ()).unwrap_err(),
+        ];
+        errors.push(tx.transaction(async |_| db.execute("DELETE FROM t", ()).await).await.unwrap_err());
+        // Readers see what was there before; without them a read would wait for the body too.
+        let read = db.query_value::<i64>("SELECT count(*) FROM t", ()).await;
+        let blocking = db.blocking().query_value::<i64>("SELECT count(*) FROM t", ());
+        let closure = db.read_with(|_| Ok::<_, Error>(())).await;
+        if place.has_readers() {
+            assert_eq!((read, blocking, closure), (Ok(Some(0)), Ok(Some(0)), Ok(())));
+        } else {
+            errors.extend([read.unwrap_err(), blocking.unwrap_err(), closure.unwrap_err()]);
         }
-        assert_eq!(content(&db).await, (0..20).chain(100..120).collect::<Vec<_>>());
-        // An open transaction can be handed from task to task.
-        let tx: Transaction<'static> = db.begin().await.unwrap();
-        let tx = tokio::spawn(async move {
-            insert(&tx, 999).await;
-            tx
-        });
-        tx.await.unwrap().commit().await.unwrap();
-        assert_eq!(content(&db).await.last(), Some(&999));
+        // Another database is another matter.
+        other.execute("CREATE TABLE t (a)", ()).await?;
+        other.transaction(async |tx| tx.execute("INSERT INTO t VALUES (1)", ()).await).await?;
+        insert(tx, 3).await;
+        Ok::<_, Error>(errors)
     });
+    let errors = errors.await.unwrap();
+    for error in errors {
+        assert_eq!(error.kind(), Kind::Misuse, "{error}");
+        assert!(error.advice().unwrap().contains("the transaction the body was given"), "{error}");
+    }
+    assert_eq!(content(&db).await, [1, 3]);
 }
 
-#[test]
-fn a_body_that_uses_the_database_instead_is_refused_at_once_and_can_go_on() {
-    let file = TestFile::new();
-    run(async {
-        let (db, other) = (empty_table(&file).await, Database::open(":memory:").await.unwrap());
-        let errors = db.transaction(async |tx| {
+async fn a_task_that_a_body_spawned_merely_waits(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let spawned = db.transaction(async |tx| {
+        let db = db.clone();
+        let spawned = tokio::spawn(async move { db.execute("INSERT INTO t VALUES (2)", ()).await });
+        insert(tx, 1).await;
+        Ok::<_, Error>(spawned)
+    });
+    assert_eq!(spawned.await.unwrap().await.unwrap().unwrap().last_insert_rowid, Some(2));
+    assert_eq!(content(&db).await, [1, 2]);
+}
+
+async fn a_body_that_is_given_up_half_way_is_rolled_back(place: &Place) {
+    let db = empty_table(place.options()).await;
+    for nested in [false, true] {
+        let (reached, halfway) = tokio::sync::oneshot::channel();
+        let mut body = Box::pin(db.transaction(async |tx| {
             insert(tx, 1).await;
-            let mut errors = vec![
-                db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap_err(),
-                db.clone().alone().execute_script("DELETE FROM t").await.unwrap_err(),
-                db.query("DELETE FROM t RETURNING a", ()).await.unwrap_err(),
-                db.begin().await.unwrap_err(),
-                db.transaction(async |_| Ok::<_, Error>(())).await.unwrap_err(),
-                db.write_with(|_| Ok::<_, Error>(())).await.unwrap_err(),
-                db.blocking().execute("DELETE FROM t", ()).unwrap_err(),
-            ];
-            errors.extend(tx.transaction(async |_| db.execute("DELETE FROM t", ()).await).await.err());
-            // Reads see what was there before, and another database is another matter.
-            assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await?, Some(0));
-            other.execute("CREATE TABLE t (a)", ()).await?;
-            other.transaction(async |tx| tx.execute("INSERT INTO t VALUES (1)", ()).await).await?;
-            insert(tx, 3).await;
-            Ok::<_, Error>(errors)
-        });
-        let errors = errors.await.unwrap();
-        assert_eq!(errors.len(), 8);
-        for error in errors {
-            assert_eq!(error.kind(), Kind::Misuse, "{error}");
-            assert!(error.advice().unwrap().contains("the transaction the body was given"), "{error}");
-        }
-        assert_eq!(content(&db).await, [1, 3]);
-    });
-}
-
-#[test]
-fn a_task_that_a_body_spawned_merely_waits() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(&file).await;
-        let spawned = db.transaction(async |tx| {
-            let db = db.clone();
-            let spawned = tokio::spawn(async move { db.execute("INSERT INTO t VALUES (2)", ()).await });
-            insert(tx, 1).await;
-            Ok::<_, Error>(spawned)
-        });
-        assert_eq!(spawned.await.unwrap().await.unwrap().unwrap().last_insert_rowid, Some(2));
-        assert_eq!(content(&db).await, [1, 2]);
-    });
-}
-
-#[test]
-fn a_body_that_is_given_up_half_way_is_rolled_back() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(&file).await;
-        for nested in [false, true] {
-            let (reached, halfway) = tokio::sync::oneshot::channel();
-            let mut body = Box::pin(db.transaction(async |tx| {
-                insert(tx, 1).await;
-                if nested {
-                    let inner = tx.begin().await?;
-                    insert(&inner, 2).await;
-                    reached.send(()).unwrap();
-                    std::future::pending::<()>().await;
-                } else {
-                    reached.send(()).unwrap();
-                    std::future::pending::<()>().await;
-                }
-                Ok::<_, Error>(())
-            }));
-            tokio::select! {
-                _ = &mut body => unreachable!("the body never ends"),
-                arrived = halfway => arrived.unwrap(),
+            if nested {
+                let inner = tx.begin().await?;
+                insert(&inner, 2).await;
+                reached.send(()).unwrap();
+                std::future::pending::<()>().await;
+            } else {
+                reached.send(()).unwrap();
+                std::future::pending::<()>().await;
             }
-            drop(body);
-            assert_eq!(content(&db).await, []);
+            Ok::<_, Error>(())
+        }));
+        tokio::select! {
+            _ = &mut body => unreachable!("the body never ends"),
+            arrived = halfway => arrived.unwrap(),
         }
-    });
+        drop(body);
+        assert_eq!(content(&db).await, []);
+    }
 }

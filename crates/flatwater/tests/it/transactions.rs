@@ -7,12 +7,23 @@ use std::time::Duration;
 use flatwater::{Applied, Database, Error, Kind, Transaction};
 use futures_util::future::join_all;
 
-use crate::support::{TestFile, run, until};
+use crate::place::{Place, in_both_places};
+use crate::support::{count, empty_table, run, until};
 
-pub(crate) async fn empty_table(file: &TestFile) -> Database {
-    let db = file.open().await;
-    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
-    db
+in_both_places!(
+    a_transaction_is_kept_by_commit_and_by_nothing_else,
+    nested_transactions_are_kept_or_undone_one_by_one,
+    what_an_outer_rollback_undoes_includes_what_inner_ones_kept,
+    reads_inside_see_its_writes_and_readers_outside_do_not,
+    other_writers_wait_for_its_end_and_then_go_on_in_order,
+    an_idle_transaction_is_rolled_back_and_says_so_and_lets_others_write,
+    a_begin_that_is_given_up_leaves_no_transaction_open,
+);
+
+const COUNT: &str = "SELECT count(*) FROM t";
+
+fn counted(connection: &rusqlite::Connection) -> Result<i64, Error> {
+    Ok(connection.query_row(COUNT, [], |row| row.get(0))?)
 }
 
 pub(crate) async fn insert(tx: &Transaction<'_>, n: i64) {
@@ -31,169 +42,156 @@ pub(crate) async fn content(db: &Database) -> Vec<i64> {
     db.query_as::<(i64,)>("SELECT a FROM t ORDER BY a", ()).await.unwrap().into_iter().map(|(a,)| a).collect()
 }
 
+async fn a_transaction_is_kept_by_commit_and_by_nothing_else(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let tx = db.begin().await.unwrap();
+    insert(&tx, 1).await;
+    tx.commit().await.unwrap();
+    assert_eq!(content(&db).await, [1]);
+    let tx = db.begin().await.unwrap();
+    insert(&tx, 2).await;
+    tx.rollback().await.unwrap();
+    assert_eq!(content(&db).await, [1]);
+    let tx = db.begin().await.unwrap();
+    insert(&tx, 3).await;
+    drop(tx);
+    assert_eq!(content(&db).await, [1]);
+    let count = db.transaction(async |tx| {
+        insert(tx, 4).await;
+        Ok::<_, Error>(tx.query_value::<i64>("SELECT count(*) FROM t", ()).await?.unwrap())
+    });
+    assert_eq!(count.await.unwrap(), 2);
+    assert_eq!(content(&db).await, [1, 4]);
+}
+
+async fn nested_transactions_are_kept_or_undone_one_by_one(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let mut tx = db.begin().await.unwrap();
+    insert(&tx, 1).await;
+    let inner = tx.begin().await.unwrap();
+    insert(&inner, 2).await;
+    inner.rollback().await.unwrap();
+    let mut inner = tx.begin().await.unwrap();
+    insert(&inner, 3).await;
+    let innermost = inner.begin().await.unwrap();
+    insert(&innermost, 4).await;
+    drop(innermost);
+    insert(&inner, 5).await;
+    inner.commit().await.unwrap();
+    drop(tx.begin().await.unwrap());
+    let undone = tx.transaction(async |inner| {
+        insert(inner, 6).await;
+        inner.transaction(async |innermost| inserted(innermost, 7).await).await?;
+        inner.execute("nonsense", ()).await.map(drop)
+    });
+    assert_eq!(undone.await.unwrap_err().kind(), Kind::Sql);
+    tx.transaction(async |inner| inserted(inner, 8).await).await.unwrap();
+    assert_eq!(tx.query_as::<(i64,)>("SELECT a FROM t ORDER BY a", ()).await.unwrap(), [(1,), (3,), (5,), (8,)]);
+    tx.commit().await.unwrap();
+    assert_eq!(content(&db).await, [1, 3, 5, 8]);
+}
+
+async fn what_an_outer_rollback_undoes_includes_what_inner_ones_kept(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let mut tx = db.begin().await.unwrap();
+    let inner = tx.begin().await.unwrap();
+    insert(&inner, 1).await;
+    inner.commit().await.unwrap();
+    tx.rollback().await.unwrap();
+    assert_eq!(content(&db).await, []);
+}
+
+async fn reads_inside_see_its_writes_and_readers_outside_do_not(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let tx = db.begin().await.unwrap();
+    for n in 1..=20 {
+        insert(&tx, n).await;
+        assert_eq!(tx.query_value::<i64>(COUNT, ()).await.unwrap(), Some(n));
+        if place.has_readers() {
+            assert_eq!(count(&db).await, 0);
+            assert_eq!(db.read_with(counted).await, Ok(0));
+        }
+    }
+    tx.commit().await.unwrap();
+    assert_eq!(count(&db).await, 20);
+}
+
 #[test]
-fn a_transaction_is_kept_by_commit_and_by_nothing_else() {
-    let file = TestFile::new();
+fn without_readers_reads_outside_wait_for_its_end() {
     run(async {
-        let db = empty_table(&file).await;
+        let db = empty_table(Place::in_memory().options()).await;
         let tx = db.begin().await.unwrap();
+        let (mut read, mut closure) = (db.query_value::<i64>(COUNT, ()), Box::pin(db.read_with(counted)));
+        assert!(futures_util::poll!(&mut read).is_pending());
+        assert!(futures_util::poll!(&mut closure).is_pending());
+        assert_eq!(db.stats().writes_waiting, 2, "they stand in the line of the writes");
         insert(&tx, 1).await;
+        assert_eq!(tx.query_value::<i64>(COUNT, ()).await.unwrap(), Some(1));
         tx.commit().await.unwrap();
-        assert_eq!(content(&db).await, [1]);
-        let tx = db.begin().await.unwrap();
-        insert(&tx, 2).await;
-        tx.rollback().await.unwrap();
-        assert_eq!(content(&db).await, [1]);
-        let tx = db.begin().await.unwrap();
-        insert(&tx, 3).await;
-        drop(tx);
-        assert_eq!(content(&db).await, [1]);
-        let count = db.transaction(async |tx| {
-            insert(tx, 4).await;
-            Ok::<_, Error>(tx.query_value::<i64>("SELECT count(*) FROM t", ()).await?.unwrap())
-        });
-        assert_eq!(count.await.unwrap(), 2);
-        assert_eq!(content(&db).await, [1, 4]);
+        assert_eq!((read.await, closure.await), (Ok(Some(1)), Ok(1)));
     });
 }
 
-#[test]
-fn nested_transactions_are_kept_or_undone_one_by_one() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(&file).await;
-        let mut tx = db.begin().await.unwrap();
-        insert(&tx, 1).await;
-        let inner = tx.begin().await.unwrap();
-        insert(&inner, 2).await;
-        inner.rollback().await.unwrap();
-        let mut inner = tx.begin().await.unwrap();
-        insert(&inner, 3).await;
-        let innermost = inner.begin().await.unwrap();
-        insert(&innermost, 4).await;
-        drop(innermost);
-        insert(&inner, 5).await;
-        inner.commit().await.unwrap();
-        drop(tx.begin().await.unwrap());
-        let undone = tx.transaction(async |inner| {
-            insert(inner, 6).await;
-            inner.transaction(async |innermost| inserted(innermost, 7).await).await?;
-            inner.execute("nonsense", ()).await.map(drop)
-        });
-        assert_eq!(undone.await.unwrap_err().kind(), Kind::Sql);
-        tx.transaction(async |inner| inserted(inner, 8).await).await.unwrap();
-        assert_eq!(tx.query_as::<(i64,)>("SELECT a FROM t ORDER BY a", ()).await.unwrap(), [(1,), (3,), (5,), (8,)]);
-        tx.commit().await.unwrap();
-        assert_eq!(content(&db).await, [1, 3, 5, 8]);
-    });
+async fn other_writers_wait_for_its_end_and_then_go_on_in_order(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let tx = db.begin().await.unwrap();
+    insert(&tx, 0).await;
+    let mut writes: Vec<_> = (1..=50).map(|n| db.execute("INSERT INTO t VALUES (?)", (n,))).collect();
+    for write in &mut writes {
+        assert!(futures_util::poll!(&mut *write).is_pending());
+    }
+    let mut second = Box::pin(db.begin());
+    assert!(futures_util::poll!(&mut second).is_pending());
+    let last = tokio::spawn(db.execute("INSERT INTO t VALUES (51)", ()));
+    until(|| db.stats().writes_waiting == 52).await;
+    insert(&tx, 0).await;
+    tx.commit().await.unwrap();
+    for (rowid, write) in (3..).zip(join_all(writes).await) {
+        assert_eq!(write.unwrap().last_insert_rowid, Some(rowid));
+    }
+    let second = second.await.unwrap();
+    assert_eq!(second.query_value::<i64>("SELECT max(a) FROM t", ()).await.unwrap(), Some(50));
+    second.commit().await.unwrap();
+    assert_eq!(last.await.unwrap().unwrap().last_insert_rowid, Some(53));
 }
 
-#[test]
-fn what_an_outer_rollback_undoes_includes_what_inner_ones_kept() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(&file).await;
-        let mut tx = db.begin().await.unwrap();
-        let inner = tx.begin().await.unwrap();
-        insert(&inner, 1).await;
-        inner.commit().await.unwrap();
-        tx.rollback().await.unwrap();
-        assert_eq!(content(&db).await, []);
-    });
+async fn an_idle_transaction_is_rolled_back_and_says_so_and_lets_others_write(place: &Place) {
+    let db = empty_table(place.options().transaction_idle(Duration::from_millis(50))).await;
+    let mut tx = db.begin().await.unwrap();
+    insert(&tx, 1).await;
+    let inner = tx.begin().await.unwrap();
+    insert(&inner, 2).await;
+    // This write waits until the limit is over.
+    db.execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
+    let uses = [inner.execute("DELETE FROM t", ()).await.unwrap_err(), inner.commit().await.unwrap_err()];
+    let later = [tx.query("SELECT * FROM t", ()).await.unwrap_err(), tx.commit().await.unwrap_err()];
+    for error in uses.into_iter().chain(later) {
+        assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
+        assert!(error.message().contains("not used for 50ms"), "{error}");
+        assert!(error.advice().unwrap().contains("Options::transaction_idle"), "{error}");
+    }
+    assert_eq!(content(&db).await, [3]);
 }
 
-#[test]
-fn reads_inside_see_its_writes_and_readers_outside_do_not() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(&file).await;
-        let count = "SELECT count(*) FROM t";
-        let tx = db.begin().await.unwrap();
-        for n in 1..=20 {
-            insert(&tx, n).await;
-            assert_eq!(tx.query_value::<i64>(count, ()).await.unwrap(), Some(n));
-            assert_eq!(db.query_value::<i64>(count, ()).await.unwrap(), Some(0));
-            let outside = db.read_with(|c| c.query_row(count, [], |row| row.get::<_, i64>(0)).map_err(Error::from));
-            assert_eq!(outside.await.unwrap(), 0);
+async fn a_begin_that_is_given_up_leaves_no_transaction_open(place: &Place) {
+    let db = empty_table(place.options()).await;
+    drop(db.begin());
+    for n in 0..200 {
+        let mut begin = Box::pin(db.begin());
+        // Given up before, while or after it is served, as it happens.
+        let _ = futures_util::poll!(&mut begin);
+        for _ in 0..n % 7 {
+            tokio::task::yield_now().await;
         }
-        tx.commit().await.unwrap();
-        assert_eq!(db.query_value::<i64>(count, ()).await.unwrap(), Some(20));
-    });
-}
-
-#[test]
-fn other_writers_wait_for_its_end_and_then_go_on_in_order() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(&file).await;
-        let tx = db.begin().await.unwrap();
-        insert(&tx, 0).await;
-        let mut writes: Vec<_> = (1..=50).map(|n| db.execute("INSERT INTO t VALUES (?)", (n,))).collect();
-        for write in &mut writes {
-            assert!(futures_util::poll!(&mut *write).is_pending());
-        }
-        let mut second = Box::pin(db.begin());
-        assert!(futures_util::poll!(&mut second).is_pending());
-        let last = tokio::spawn(db.execute("INSERT INTO t VALUES (51)", ()));
-        until(|| db.stats().writes_waiting == 52).await;
-        insert(&tx, 0).await;
-        tx.commit().await.unwrap();
-        for (rowid, write) in (3..).zip(join_all(writes).await) {
-            assert_eq!(write.unwrap().last_insert_rowid, Some(rowid));
-        }
-        let second = second.await.unwrap();
-        assert_eq!(second.query_value::<i64>("SELECT max(a) FROM t", ()).await.unwrap(), Some(50));
-        second.commit().await.unwrap();
-        assert_eq!(last.await.unwrap().unwrap().last_insert_rowid, Some(53));
-    });
-}
-
-#[test]
-fn an_idle_transaction_is_rolled_back_and_says_so_and_lets_others_write() {
-    let file = TestFile::new();
-    run(async {
-        let db = file.options().transaction_idle(Duration::from_millis(50)).open().await.unwrap();
-        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
-        let mut tx = db.begin().await.unwrap();
-        insert(&tx, 1).await;
-        let inner = tx.begin().await.unwrap();
-        insert(&inner, 2).await;
-        // This write waits until the limit is over.
-        db.execute("INSERT INTO t VALUES (3)", ()).await.unwrap();
-        let uses = [inner.execute("DELETE FROM t", ()).await.unwrap_err(), inner.commit().await.unwrap_err()];
-        let later = [tx.query("SELECT * FROM t", ()).await.unwrap_err(), tx.commit().await.unwrap_err()];
-        for error in uses.into_iter().chain(later) {
-            assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
-            assert!(error.message().contains("not used for 50ms"), "{error}");
-            assert!(error.advice().unwrap().contains("Options::transaction_idle"), "{error}");
-        }
-        assert_eq!(content(&db).await, [3]);
-    });
-}
-
-#[test]
-fn a_begin_that_is_given_up_leaves_no_transaction_open() {
-    let file = TestFile::new();
-    run(async {
-        let db = empty_table(&file).await;
-        drop(db.begin());
-        for n in 0..200 {
-            let mut begin = Box::pin(db.begin());
-            // Given up before, while or after it is served, as it happens.
-            let _ = futures_util::poll!(&mut begin);
-            for _ in 0..n % 7 {
-                tokio::task::yield_now().await;
-            }
-            drop(begin);
-            db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
-        }
-        let tx = db.begin().await.unwrap();
-        let mut waiting = Box::pin(db.begin());
-        assert!(futures_util::poll!(&mut waiting).is_pending());
-        let mut body = Box::pin(db.transaction(async |tx| inserted(tx, 2).await));
-        assert!(futures_util::poll!(&mut body).is_pending());
-        drop((waiting, body));
-        tx.commit().await.unwrap();
-        assert_eq!(content(&db).await, [1; 200]);
-    });
+        drop(begin);
+        db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+    }
+    let tx = db.begin().await.unwrap();
+    let mut waiting = Box::pin(db.begin());
+    assert!(futures_util::poll!(&mut waiting).is_pending());
+    let mut body = Box::pin(db.transaction(async |tx| inserted(tx, 2).await));
+    assert!(futures_util::poll!(&mut body).is_pending());
+    drop((waiting, body));
+    tx.commit().await.unwrap();
+    assert_eq!(content(&db).await, [1; 200]);
 }

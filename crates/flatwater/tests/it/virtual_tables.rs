@@ -5,7 +5,14 @@ use std::time::Duration;
 use flatwater::{Database, Kind, Options};
 use futures_util::future::join_all;
 
+use crate::place::{Place, in_both_places};
 use crate::support::{TestFile, run};
+
+in_both_places!(
+    they_are_read_outside_of_a_transaction_and_inside,
+    an_insert_tells_its_rowid_wherever_it_runs,
+    inserts_into_them_share_commits_and_keep_their_own_results,
+);
 
 struct Table {
     module: &'static str,
@@ -127,57 +134,70 @@ fn they_are_read_in_a_database_that_is_only_read() {
     });
 }
 
-#[test]
-fn an_insert_tells_its_rowid_wherever_it_runs() {
-    run(async {
-        for table in tables().await {
-            let file = TestFile::new();
-            for options in [file.options(), Options::new(":memory:")] {
-                let db = with_one_row(options, table).await;
-                db.execute("CREATE TABLE t (a)", ()).await.unwrap();
-                assert_eq!(db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap().last_insert_rowid, Some(1));
-                let alone = db.alone().execute(table.insert, (2,)).await.unwrap();
-                assert_eq!((alone.changes, alone.last_insert_rowid), (1, Some(2)), "{}", table.module);
-                let tx = db.begin().await.unwrap();
-                assert_eq!(tx.execute(table.insert, (3,)).await.unwrap().last_insert_rowid, Some(3));
-                tx.commit().await.unwrap();
-                let updated = db.execute("UPDATE t SET a = 2", ()).await.unwrap();
-                assert_eq!((updated.changes, updated.last_insert_rowid), (1, None));
-                let deleted = db.execute("DELETE FROM v WHERE rowid = 2", ()).await.unwrap();
-                assert_eq!((deleted.changes, deleted.last_insert_rowid), (1, None), "{}", table.module);
-                let blocking = db.blocking();
-                let sql = table.insert;
-                let inserted = tokio::task::spawn_blocking(move || blocking.execute(sql, (4,))).await.unwrap().unwrap();
-                assert_eq!(inserted.last_insert_rowid, Some(4), "{}", table.module);
-            }
+async fn they_are_read_outside_of_a_transaction_and_inside(place: &Place) {
+    for table in tables().await {
+        let place = place.another();
+        let db = with_one_row(place.options(), table).await;
+        for sql in table.reads {
+            answers(&db, sql).await;
         }
-    });
+        let tx = db.begin().await.unwrap();
+        for sql in table.reads {
+            assert_eq!(tx.query_value::<i64>(sql, ()).await, Ok(Some(1)), "{sql}");
+        }
+        tx.execute(table.insert, (2,)).await.unwrap();
+        assert_eq!(tx.query_value::<i64>(table.reads[0], ()).await, Ok(Some(2)), "{}", table.module);
+        tx.rollback().await.unwrap();
+        answers(&db, table.reads[0]).await;
+        db.close().await.unwrap();
+    }
 }
 
-#[test]
-fn inserts_into_them_share_commits_and_keep_their_own_results() {
-    run(async {
-        for table in tables().await {
-            let file = TestFile::new();
-            let db = with_one_row(file.options(), table).await;
-            let mut last = 1;
-            // A text is a member once it is known to be short.
-            while db.stats().groups == 0 {
-                let blocker = db.begin().await.unwrap();
-                let mut calls: Vec<_> = (0..20).map(|n| db.execute(table.insert, (n,))).collect();
-                for call in &mut calls {
-                    assert!(futures_util::poll!(call).is_pending());
-                }
-                let mut taken = db.execute(table.taken, ());
-                assert!(futures_util::poll!(&mut taken).is_pending());
-                blocker.rollback().await.unwrap();
-                for inserted in join_all(calls).await {
-                    last += 1;
-                    assert_eq!(inserted.unwrap().last_insert_rowid, Some(last), "{}", table.module);
-                }
-                assert_eq!(taken.await.unwrap_err().kind(), Kind::Constraint, "{}", table.module);
+async fn an_insert_tells_its_rowid_wherever_it_runs(place: &Place) {
+    for table in tables().await {
+        let place = place.another();
+        let db = with_one_row(place.options(), table).await;
+        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        assert_eq!(db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap().last_insert_rowid, Some(1));
+        let alone = db.alone().execute(table.insert, (2,)).await.unwrap();
+        assert_eq!((alone.changes, alone.last_insert_rowid), (1, Some(2)), "{}", table.module);
+        let tx = db.begin().await.unwrap();
+        assert_eq!(tx.execute(table.insert, (3,)).await.unwrap().last_insert_rowid, Some(3));
+        tx.commit().await.unwrap();
+        let updated = db.execute("UPDATE t SET a = 2", ()).await.unwrap();
+        assert_eq!((updated.changes, updated.last_insert_rowid), (1, None));
+        let deleted = db.execute("DELETE FROM v WHERE rowid = 2", ()).await.unwrap();
+        assert_eq!((deleted.changes, deleted.last_insert_rowid), (1, None), "{}", table.module);
+        let blocking = db.blocking();
+        let sql = table.insert;
+        let inserted = tokio::task::spawn_blocking(move || blocking.execute(sql, (4,))).await.unwrap().unwrap();
+        assert_eq!(inserted.last_insert_rowid, Some(4), "{}", table.module);
+        db.close().await.unwrap();
+    }
+}
+
+async fn inserts_into_them_share_commits_and_keep_their_own_results(place: &Place) {
+    for table in tables().await {
+        let place = place.another();
+        let db = with_one_row(place.options(), table).await;
+        let mut last = 1;
+        // A text is a member once it is known to be short.
+        while db.stats().groups == 0 {
+            let blocker = db.begin().await.unwrap();
+            let mut calls: Vec<_> = (0..20).map(|n| db.execute(table.insert, (n,))).collect();
+            for call in &mut calls {
+                assert!(futures_util::poll!(call).is_pending());
             }
-            assert_eq!(db.query_value::<i64>("SELECT count(*) FROM v", ()).await.unwrap(), Some(last));
+            let mut taken = db.execute(table.taken, ());
+            assert!(futures_util::poll!(&mut taken).is_pending());
+            blocker.rollback().await.unwrap();
+            for inserted in join_all(calls).await {
+                last += 1;
+                assert_eq!(inserted.unwrap().last_insert_rowid, Some(last), "{}", table.module);
+            }
+            assert_eq!(taken.await.unwrap_err().kind(), Kind::Constraint, "{}", table.module);
         }
-    });
+        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM v", ()).await.unwrap(), Some(last));
+        db.close().await.unwrap();
+    }
 }
