@@ -159,6 +159,8 @@ fn closing_takes_nothing_away_from_a_second_library() {
         }
         drop(second);
         assert_eq!(file.visit(), expected, "{what:?}");
+        file.open().close().unwrap();
+        assert!(!file.has_wal(), "{what:?}: nobody holds it any more");
     }
 }
 
