@@ -19,6 +19,7 @@ mod kill;
 mod killed_steps;
 mod leaks;
 mod limits;
+mod many_databases;
 mod one_engine;
 mod opening_together;
 mod readers;
