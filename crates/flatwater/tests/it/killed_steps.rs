@@ -162,7 +162,9 @@ fn a_file_with_a_rollback_journal_survives_a_kill_between_any_two_steps() {
     plain.execute_batch(ROWS).unwrap();
     // With a cache this small the transaction has changed the file before it ends.
     plain
-        .execute_batch("PRAGMA cache_size = 2; BEGIN; UPDATE t SET a = 7; CREATE TABLE u AS SELECT a, randomblob(900) FROM t")
+        .execute_batch(
+            "PRAGMA cache_size = 2; BEGIN; UPDATE t SET a = 7; CREATE TABLE u AS SELECT a, randomblob(900) FROM t",
+        )
         .unwrap();
     for suffix in ["", "-journal"] {
         std::fs::copy(file.beside(suffix), start.path().join(format!("test.db{suffix}"))).unwrap();

@@ -22,6 +22,7 @@ mod limits;
 mod many_databases;
 mod one_engine;
 mod opening_together;
+mod read_only_directory;
 mod readers;
 mod runtimes;
 mod savepoints;
