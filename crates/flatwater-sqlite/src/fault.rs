@@ -114,11 +114,13 @@ type Call = unsafe extern "C" fn();
 type Name = &'static CStr;
 
 // SAFETY: for all of these: SQLite calls what it gets for a name with the arguments of the C library's function.
-const PWRITE: Call =
-    unsafe { std::mem::transmute::<unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize, Call>(pwrite_or_fail) };
+const PWRITE: Call = unsafe {
+    std::mem::transmute::<unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize, Call>(pwrite_or_fail)
+};
 // SAFETY: as above.
-const PREAD: Call =
-    unsafe { std::mem::transmute::<unsafe extern "C" fn(c_int, *mut c_void, usize, i64) -> isize, Call>(pread_or_fail) };
+const PREAD: Call = unsafe {
+    std::mem::transmute::<unsafe extern "C" fn(c_int, *mut c_void, usize, i64) -> isize, Call>(pread_or_fail)
+};
 
 /// Sets system calls of the default VFS. Names that this build of SQLite does not use answer SQLITE_NOTFOUND and change
 /// nothing.
@@ -218,11 +220,7 @@ const KILLING: &[(Name, Call)] = {
         call!(c"ftruncate", unsafe extern "C" fn(c_int, i64) -> c_int, counted_ftruncate),
         call!(c"fcntl", unsafe extern "C" fn(c_int, c_int, *mut c_void) -> c_int, counted_fcntl),
         call!(c"unlink", unsafe extern "C" fn(*const c_char) -> c_int, counted_unlink),
-        call!(
-            c"mmap",
-            unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, i64) -> *mut c_void,
-            counted_mmap
-        ),
+        call!(c"mmap", unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, i64) -> *mut c_void, counted_mmap),
         call!(c"munmap", unsafe extern "C" fn(*mut c_void, usize) -> c_int, counted_munmap),
     ]
 };

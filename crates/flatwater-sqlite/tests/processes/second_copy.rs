@@ -103,8 +103,9 @@ fn a_second_library_that_was_there_before_is_refused_counted_or_ignored() {
 
 #[test]
 fn a_second_library_that_comes_later_ends_writing_until_the_file_is_opened_again() {
-    if !is_alone_in_process("second_copy::a_second_library_that_comes_later_ends_writing_until_the_file_is_opened_again")
-    {
+    if !is_alone_in_process(
+        "second_copy::a_second_library_that_comes_later_ends_writing_until_the_file_is_opened_again",
+    ) {
         return;
     }
     let file = TestFile::new();

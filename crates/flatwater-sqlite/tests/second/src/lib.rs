@@ -12,13 +12,17 @@ pub const LIBRARY: &str = env!("SECOND_SQLITE");
 
 type Db = *mut c_void;
 type Row = unsafe extern "C" fn(*mut c_void, c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
+type Open = unsafe extern "C" fn(*const c_char, *mut Db) -> c_int;
+type Exec = unsafe extern "C" fn(Db, *const c_char, Option<Row>, *mut c_void, *mut *mut c_char) -> c_int;
+type Close = unsafe extern "C" fn(Db) -> c_int;
+type Message = unsafe extern "C" fn(Db) -> *const c_char;
 
 #[derive(Clone, Copy)]
 struct Library {
-    open: unsafe extern "C" fn(*const c_char, *mut Db) -> c_int,
-    exec: unsafe extern "C" fn(Db, *const c_char, Option<Row>, *mut c_void, *mut *mut c_char) -> c_int,
-    close: unsafe extern "C" fn(Db) -> c_int,
-    message: unsafe extern "C" fn(Db) -> *const c_char,
+    open: Open,
+    exec: Exec,
+    close: Close,
+    message: Message,
 }
 
 impl Library {
@@ -36,10 +40,10 @@ impl Library {
         // SAFETY: these are the types of the functions of these names (https://sqlite.org/c3ref/funclist.html).
         unsafe {
             Self {
-                open: std::mem::transmute::<*mut c_void, _>(symbol(c"sqlite3_open")),
-                exec: std::mem::transmute::<*mut c_void, _>(symbol(c"sqlite3_exec")),
-                close: std::mem::transmute::<*mut c_void, _>(symbol(c"sqlite3_close")),
-                message: std::mem::transmute::<*mut c_void, _>(symbol(c"sqlite3_errmsg")),
+                open: std::mem::transmute::<*mut c_void, Open>(symbol(c"sqlite3_open")),
+                exec: std::mem::transmute::<*mut c_void, Exec>(symbol(c"sqlite3_exec")),
+                close: std::mem::transmute::<*mut c_void, Close>(symbol(c"sqlite3_close")),
+                message: std::mem::transmute::<*mut c_void, Message>(symbol(c"sqlite3_errmsg")),
             }
         }
     }
