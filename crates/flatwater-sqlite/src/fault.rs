@@ -4,7 +4,7 @@
 //! every database of the process is affected, so tests that use one run one at a time (each guard holds a lock). Leaves
 //! out: fsync, which is not in SQLite's table and needs a test program of its own.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +15,8 @@ const COMMIT_FAULT: c_int = 400;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 static FAILING_COMMITS: AtomicI64 = AtomicI64::new(0);
+/// Calls until the end; not positive while no end is asked for.
+static UNTIL_KILLED: AtomicI64 = AtomicI64::new(0);
 static WRITES: Calls = Calls::new();
 static READS: Calls = Calls::new();
 
@@ -87,37 +89,59 @@ unsafe extern "C" fn on_fault(number: c_int) -> c_int {
 pub fn fail_writes(passing: i64, failing: i64, errno: i32) -> Fault {
     let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     WRITES.set(passing, failing, errno);
-    set_calls([c"pwrite", c"pwrite64"], Some(PWRITE));
-    Fault { off: || set_calls([c"pwrite", c"pwrite64"], None), _alone: alone }
+    set_calls(&[(c"pwrite", PWRITE), (c"pwrite64", PWRITE)]);
+    Fault { off: reset_calls, _alone: alone }
 }
 
 /// After `passing` more reads of files, `failing` ones end with `errno`.
 pub fn fail_reads(passing: i64, failing: i64, errno: i32) -> Fault {
     let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     READS.set(passing, failing, errno);
-    set_calls([c"pread", c"pread64"], Some(PREAD));
-    Fault { off: || set_calls([c"pread", c"pread64"], None), _alone: alone }
+    set_calls(&[(c"pread", PREAD), (c"pread64", PREAD)]);
+    Fault { off: reset_calls, _alone: alone }
 }
 
-type PWrite = unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize;
-type PRead = unsafe extern "C" fn(c_int, *mut c_void, usize, i64) -> isize;
+/// SIGKILL ends this process instead of the `call`-th call (from 1 on) of SQLite that opens, closes, writes, cuts, locks,
+/// maps or removes a file.
+pub fn kill_at_call(call: i64) -> Fault {
+    let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    UNTIL_KILLED.store(call, Ordering::SeqCst);
+    set_calls(KILLING);
+    Fault { off: reset_calls, _alone: alone }
+}
+
 type Call = unsafe extern "C" fn();
+type Name = &'static CStr;
 
-// SAFETY: SQLite calls what it gets for these names with the arguments of the C library's functions.
-const PWRITE: Call = unsafe { std::mem::transmute::<PWrite, Call>(pwrite_or_fail) };
+// SAFETY: for all of these: SQLite calls what it gets for a name with the arguments of the C library's function.
+const PWRITE: Call = unsafe {
+    std::mem::transmute::<unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize, Call>(pwrite_or_fail)
+};
 // SAFETY: as above.
-const PREAD: Call = unsafe { std::mem::transmute::<PRead, Call>(pread_or_fail) };
+const PREAD: Call = unsafe {
+    std::mem::transmute::<unsafe extern "C" fn(c_int, *mut c_void, usize, i64) -> isize, Call>(pread_or_fail)
+};
 
-/// Sets system calls of the default VFS; `None` is the one SQLite started with. Names that this build of SQLite does
-/// not use answer SQLITE_NOTFOUND and change nothing.
-fn set_calls(names: [&std::ffi::CStr; 2], call: Option<Call>) {
-    // SAFETY: the default VFS lives as long as the process; `xSetSystemCall` takes a NUL-terminated name and a function
-    // of the type the call has.
+/// Sets system calls of the default VFS. Names that this build of SQLite does not use answer SQLITE_NOTFOUND and change
+/// nothing.
+fn set_calls(calls: &[(Name, Call)]) {
+    for (name, call) in calls {
+        set_call(name.as_ptr(), Some(*call));
+    }
+}
+
+/// Back to the calls SQLite started with.
+fn reset_calls() {
+    set_call(std::ptr::null(), None);
+}
+
+fn set_call(name: *const c_char, call: Option<Call>) {
+    // SAFETY: the default VFS lives as long as the process; `xSetSystemCall` takes a NUL-terminated name, or null for
+    // all of them, and a function of the type the call has.
     unsafe {
         let vfs = ffi::sqlite3_vfs_find(std::ptr::null());
-        let Some(set) = vfs.as_ref().and_then(|vfs| vfs.xSetSystemCall) else { return };
-        for name in names {
-            set(vfs, name.as_ptr().cast::<c_char>(), call);
+        if let Some(set) = vfs.as_ref().and_then(|vfs| vfs.xSetSystemCall) {
+            set(vfs, name, call);
         }
     }
 }
@@ -145,3 +169,58 @@ unsafe extern "C" fn pread_or_fail(fd: c_int, data: *mut c_void, bytes: usize, o
     // SAFETY: the arguments are the caller's, unchanged.
     unsafe { real_pread(fd, data, bytes, offset) }
 }
+
+/// Counts a call down to the end of the process.
+fn kill_if_it_is_time() {
+    if UNTIL_KILLED.fetch_sub(1, Ordering::SeqCst) == 1 {
+        // SAFETY: ends this process.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// A system call that is counted before it is made.
+macro_rules! killing {
+    ($($name:ident ($($arg:ident: $type:ty),*) -> $answer:ty = $real:path;)*) => {
+        $(unsafe extern "C" fn $name($($arg: $type),*) -> $answer {
+            kill_if_it_is_time();
+            // SAFETY: the arguments are the caller's, unchanged.
+            unsafe { $real($($arg),*) }
+        })*
+    };
+}
+
+// `fcntl` gets its third argument as any function does, on the machines Linux runs on.
+killing! {
+    counted_open(path: *const c_char, flags: c_int, mode: c_int) -> c_int = libc::open;
+    counted_close(fd: c_int) -> c_int = libc::close;
+    counted_pwrite(fd: c_int, data: *const c_void, bytes: usize, offset: i64) -> isize = real_pwrite;
+    counted_ftruncate(fd: c_int, bytes: i64) -> c_int = libc::ftruncate;
+    counted_fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int = libc::fcntl;
+    counted_unlink(path: *const c_char) -> c_int = libc::unlink;
+    counted_mmap(at: *mut c_void, bytes: usize, rights: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void
+        = libc::mmap;
+    counted_munmap(at: *mut c_void, bytes: usize) -> c_int = libc::munmap;
+}
+
+const KILLING: &[(Name, Call)] = {
+    macro_rules! call {
+        ($name:literal, $type:ty, $function:ident) => {
+            // SAFETY: as for `PWRITE`.
+            ($name, unsafe { std::mem::transmute::<$type, Call>($function) })
+        };
+    }
+    &[
+        call!(c"open", unsafe extern "C" fn(*const c_char, c_int, c_int) -> c_int, counted_open),
+        call!(c"close", unsafe extern "C" fn(c_int) -> c_int, counted_close),
+        call!(c"pwrite", unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize, counted_pwrite),
+        call!(c"pwrite64", unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize, counted_pwrite),
+        call!(c"ftruncate", unsafe extern "C" fn(c_int, i64) -> c_int, counted_ftruncate),
+        call!(c"fcntl", unsafe extern "C" fn(c_int, c_int, *mut c_void) -> c_int, counted_fcntl),
+        call!(c"unlink", unsafe extern "C" fn(*const c_char) -> c_int, counted_unlink),
+        call!(c"mmap", unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, i64) -> *mut c_void, counted_mmap),
+        call!(c"munmap", unsafe extern "C" fn(*mut c_void, usize) -> c_int, counted_munmap),
+    ]
+};

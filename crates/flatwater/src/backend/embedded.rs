@@ -91,8 +91,12 @@ impl Engine {
             Some(watch) if journal == "wal" && !options.immutable => hold(watch)?,
             _ => None,
         };
-        if let Some(watch) = &watch {
-            watch.look(&mappings()).map_err(|error| error.in_operation("open"))?;
+        if let Some(Err(error)) = watch.as_ref().map(|watch| watch.look(&mappings())) {
+            // Before the connections close: a second library must not lose its WAL to an open that is refused.
+            guard.into_iter().for_each(Guard::keep);
+            drop((writer, readers));
+            guard::close_kept();
+            return Err(error.in_operation("open"));
         }
         let hold = Mutex::new(Hold { guard, in_use });
         let closing = Mutex::new(Closing::Open);
@@ -242,7 +246,7 @@ impl Engine {
     /// Everything is closed.
     fn closed(&self, claim: Claim) {
         let Hold { guard, in_use } = std::mem::replace(&mut *self.hold(), Hold { guard: None, in_use: None });
-        drop(guard);
+        guard.into_iter().for_each(Guard::keep);
         guard::close_kept();
         drop(claim);
         drop(in_use);

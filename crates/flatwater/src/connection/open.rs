@@ -13,6 +13,7 @@ use rusqlite::{OpenFlags, ffi};
 use super::judge;
 use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
+use crate::file::identity::beside;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::uri;
@@ -203,9 +204,16 @@ fn cannot_open(error: Error, options: &Options) -> Error {
             .with_kind(Kind::Open)
             .with_message(format!("{} is not a SQLite database", options.path.display()))
             .hint("check the path; an encrypted database looks like this too"),
-        ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM => error
-            .with_kind(Kind::Open)
-            .hint("the directory must be writable too: the -wal and -shm files lie beside the database"),
+        ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM => {
+            // A WAL that is there holds rows that an immutable file would be without.
+            let is_whole = options.read_only && !beside(&options.path, "-wal").exists();
+            error.with_kind(Kind::Open).hint(if is_whole {
+                "the directory must be writable too: the -wal and -shm files lie beside the database; a file that \
+                 nobody changes can be read without them, with `Options::immutable`"
+            } else {
+                "the directory must be writable too: the -wal and -shm files lie beside the database"
+            })
+        }
         ffi::SQLITE_BUSY => error.hint("another process kept the file locked for longer than `Options::lock_wait`"),
         _ if error.kind() == Kind::Misuse => error.with_kind(Kind::Open),
         _ => error,

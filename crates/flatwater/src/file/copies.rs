@@ -57,11 +57,19 @@ fn parse(line: &str) -> Option<Mapping<'_>> {
     })
 }
 
+fn is_index(mapping: &Mapping<'_>) -> bool {
+    mapping.inode != 0 && mapping.path.trim_end_matches(DELETED).ends_with("-shm")
+}
+
+/// Whether any library of this process has the wal-index with this number mapped. The number is not the device's, so
+/// another wal-index may be meant.
+pub(crate) fn is_mapped(mappings: &str, inode: u64) -> bool {
+    mappings.lines().filter_map(parse).any(|mapping| mapping.inode == inode && is_index(&mapping))
+}
+
 /// What `mappings` say of the wal-index that our SQLite has mapped at `address`.
 pub(crate) fn mapped(mappings: &str, address: usize) -> Mapped {
     let all = || mappings.lines().filter_map(parse);
-    let is_index =
-        |mapping: &Mapping<'_>| mapping.inode != 0 && mapping.path.trim_end_matches(DELETED).ends_with("-shm");
     let Some(ours) = all().find(|mapping| (mapping.start..mapping.end).contains(&address)).filter(is_index) else {
         return Mapped::Unknown;
     };
@@ -104,6 +112,7 @@ mod tests {
         assert_eq!(mapped(OURS, 0x7f00_0001_0000), Mapped::Once);
         let parts = format!("{OURS}\n7f0000050000-7f0000058000 rw-s 00008000 fe:00 77 /d/a.db-shm");
         assert_eq!(mapped(&parts, 0x7f00_0000_0000), Mapped::Once, "the next part of the same file");
+        assert!(is_mapped(OURS, 77) && !is_mapped(OURS, 99) && !is_mapped(OURS, 0), "a library is no wal-index");
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //! Owns: the descriptors of ours on the database and on its wal-index, and the locks on them, which belong to a
 //! descriptor and so survive when that library closes the file. Used while a database is opened and closed.
 //! Invariants: one descriptor per file; a guard is held from before the first write to the moment before SQLite closes
-//! the file; a descriptor is closed only while nobody in any process holds a lock on its file, otherwise it is kept,
-//! released, and tried again later. Leaves out: the bytes (floor 0), and seeing the other library (`copies`).
+//! the file, or until a second library that has the file too is gone; a descriptor is closed only while nobody in any
+//! process holds a lock on its file, otherwise it is kept, released, and tried again later. Leaves out: the bytes
+//! (floor 0), and seeing the other library (`copies`).
 
 use std::io;
 use std::path::Path;
@@ -13,24 +14,27 @@ use std::time::Duration;
 
 use flatwater_sqlite::{LockFile, LockedFile, generation, is_stranded};
 
+use super::copies::{is_mapped, mappings};
 use super::identity::{FileId, beside};
 
 /// Tries to hold a file that somebody has alone just now, a millisecond apart.
 const TRIES: u32 = 1000;
 
-/// Descriptors that are released and could not be closed.
 struct Kept {
     /// A forked child shares its parent's locks through them, so they are not its own to use.
     generation: u32,
+    /// Descriptors that are released and could not be closed.
     files: Vec<(FileId, LockFile)>,
+    /// Guards that are still held, for second libraries.
+    guards: Vec<Guard>,
 }
 
-static KEPT: Mutex<Kept> = Mutex::new(Kept { generation: 0, files: Vec::new() });
+static KEPT: Mutex<Kept> = Mutex::new(Kept { generation: 0, files: Vec::new(), guards: Vec::new() });
 
 fn kept() -> MutexGuard<'static, Kept> {
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     if kept.generation != generation() {
-        std::mem::forget(std::mem::take(&mut kept.files));
+        std::mem::forget((std::mem::take(&mut kept.files), std::mem::take(&mut kept.guards)));
         kept.generation = generation();
     }
     kept
@@ -50,6 +54,9 @@ impl Guard {
         if !index.exists() {
             return Ok(None);
         }
+        if let Some(guard) = take_held(&[FileId::of(path), FileId::of(&index)]) {
+            return Ok(Some(guard));
+        }
         let mut guard = Self { files: Vec::new() };
         for (path, which) in [(path, LockedFile::Database), (&*index, LockedFile::WalIndex)] {
             let (id, file) = match open(path, which) {
@@ -62,6 +69,24 @@ impl Guard {
         }
         Ok(Some(guard))
     }
+
+    /// Holds on while a second library has the file, which lost its own locks when ours were closed. To be called before
+    /// [`close_kept`], which looks.
+    pub(crate) fn keep(self) {
+        kept().guards.push(self);
+    }
+
+    fn is_needed(&self, mappings: &str) -> bool {
+        let inodes = self.files.iter().filter_map(|(id, _)| id.inode());
+        inodes.into_iter().any(|inode| is_mapped(mappings, inode))
+    }
+}
+
+/// The guard of these files that is held for a second library.
+fn take_held(ids: &[FileId]) -> Option<Guard> {
+    let guards = &mut kept().guards;
+    let at = guards.iter().position(|guard| guard.files.iter().map(|(id, _)| id).eq(ids))?;
+    Some(guards.swap_remove(at))
 }
 
 fn open(path: &Path, which: LockedFile) -> io::Result<(FileId, LockFile)> {
@@ -100,8 +125,14 @@ impl Drop for Guard {
     }
 }
 
-/// Closes the descriptors that nobody needs any more.
+/// Releases the guards and closes the descriptors that nobody needs any more. Blocks while a second library is here.
 pub(crate) fn close_kept() {
+    let unneeded: Vec<Guard> = {
+        let guards = &mut kept().guards;
+        let mappings = if guards.is_empty() { String::new() } else { mappings() };
+        guards.extract_if(.., |guard| !guard.is_needed(&mappings)).collect()
+    };
+    drop(unneeded);
     let mut kept = kept();
     let files = std::mem::take(&mut kept.files);
     kept.files = files.into_iter().filter_map(|(id, file)| Some((id, file.close().err()?))).collect();

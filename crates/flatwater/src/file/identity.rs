@@ -29,6 +29,15 @@ impl FileId {
         Self::Inode { device: metadata.dev(), inode: metadata.ino() }
     }
 
+    /// The file's number on its device, if it has one.
+    pub(crate) fn inode(&self) -> Option<u64> {
+        match self {
+            #[cfg(unix)]
+            Self::Inode { inode, .. } => Some(*inode),
+            Self::Path(_) => None,
+        }
+    }
+
     #[cfg(not(unix))]
     pub(crate) fn of_metadata(_: &Metadata, path: &Path) -> Self {
         Self::Path(path.to_owned())

@@ -7,16 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flatwater::{Database, Error, Kind, Options};
 
-use crate::support::{TestFile, run};
-
-/// Every file below the directory with its content.
-fn files(directory: &Path) -> Vec<(OsString, Vec<u8>)> {
-    let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
-    let mut files: Vec<_> =
-        entries.map(|entry| (entry.file_name(), std::fs::read(entry.path()).unwrap_or_default())).collect();
-    files.sort();
-    files
-}
+use crate::support::{TestFile, files, run};
 
 /// The error of opening with these options. Nothing in the directory is touched.
 async fn refused(file: &TestFile, options: Options) -> Error {

@@ -1,6 +1,7 @@
 //! What the tests share: a database in a directory of its own that is checked at the end, waiting for conditions, and
 //! running a test in a process of its own.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -92,6 +93,15 @@ pub(crate) fn wait_until(condition: impl Fn() -> bool) {
 /// The one integer that `sql` answers on a plain connection.
 pub(crate) fn integer(connection: &rusqlite::Connection, sql: &str) -> i64 {
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+/// Every file in the directory with its content.
+pub(crate) fn files(directory: &Path) -> Vec<(OsString, Vec<u8>)> {
+    let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
+    let mut files: Vec<_> =
+        entries.map(|entry| (entry.file_name(), std::fs::read(entry.path()).unwrap_or_default())).collect();
+    files.sort();
+    files
 }
 
 /// True in a process in which this test runs alone, as user `uid` if one is given: then the test goes on. Otherwise

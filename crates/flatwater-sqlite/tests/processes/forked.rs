@@ -1,0 +1,229 @@
+//! Fork without exec: a child of an open database can do nothing with it and nothing to it, however it ends; a child of
+//! a process in which none is open can use databases of its own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use flatwater::{Blocking, Call, Database, Error, Executed, Kind, Options, Transaction, params};
+
+use crate::support::{COUNT, INSERT, TestFile, count, is_alone_in_process, rows, wait_until, while_writing};
+
+/// A child that takes longer hangs, and is ended by the kernel.
+const WATCHDOG_SECONDS: u32 = 30;
+const FORKS: usize = 10;
+
+/// What is open in the parent at the fork, and what the child's copy of it is.
+struct Handles {
+    db: Database,
+    blocking: Blocking,
+    transaction: Transaction<'static>,
+    /// Waits for the transaction's end.
+    waiting: Pin<Box<Call<Executed>>>,
+    new: Call<Executed>,
+}
+
+/// Forks. The parent gets its handles back and the child's number; the child gets them too, and ends after `child`.
+fn fork<H>(handles: H, child: impl FnOnce(H)) -> (H, libc::pid_t) {
+    // SAFETY: the child of a process with several threads may only do what no lock of another thread is in the way of.
+    // The C library's allocator is made ready by `fork` itself, what the engine does is what is tested here, and a child
+    // that meets such a lock is ended by the alarm, which fails the test.
+    match unsafe { libc::fork() } {
+        0 => {
+            // SAFETY: plain system calls; the child ends here and never returns to the test program.
+            unsafe {
+                libc::alarm(WATCHDOG_SECONDS);
+                let ended = catch_unwind(AssertUnwindSafe(|| child(handles)));
+                libc::_exit(i32::from(ended.is_err()))
+            }
+        }
+        -1 => panic!("no child: {}", std::io::Error::last_os_error()),
+        child => (handles, child),
+    }
+}
+
+/// Waits for the child, which must have ended by itself and found all as it should be.
+fn join(child: libc::pid_t) {
+    let mut status = 0;
+    // SAFETY: a child of this process that nobody else waits for, and room for its status.
+    let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!((ended, libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (child, true, 0), "status {status:#x}");
+}
+
+/// What the future answers at its first poll.
+fn at_once<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => panic!("it waits"),
+    }
+}
+
+fn finish<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut answer = None;
+    wait_until(|| {
+        if let Poll::Ready(ready) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            answer = Some(ready);
+        }
+        answer.is_some()
+    });
+    answer.unwrap()
+}
+
+#[track_caller]
+fn refused<T>(answer: Result<T, Error>) {
+    let Err(error) = answer else { panic!("it was served") };
+    assert_eq!(error.kind(), Kind::Misuse, "{error}");
+    assert!(error.message().contains("forked"), "{error}");
+}
+
+fn everything_is_refused(handles: &mut Handles, file: &TestFile) {
+    let Handles { db, blocking, transaction, waiting, .. } = handles;
+    let one = || [(INSERT, params![])];
+    refused(at_once(waiting));
+    refused(at_once(db.execute(INSERT, ())));
+    refused(at_once(db.execute_many(INSERT, [()])));
+    refused(at_once(db.batch(one())));
+    refused(at_once(db.execute_script(INSERT)));
+    refused(at_once(db.query(COUNT, ())));
+    refused(at_once(db.query_one(COUNT, ())));
+    refused(at_once(db.query_value::<i64>(COUNT, ())));
+    refused(at_once(db.query_as::<(i64,)>(COUNT, ())));
+    refused(at_once(db.begin()));
+    refused(at_once(db.transaction(async |_| Ok::<_, Error>(()))));
+    refused(at_once(db.read_with(|_| Ok::<_, Error>(()))));
+    refused(at_once(db.write_with(|_| Ok::<_, Error>(()))));
+    refused(at_once(db.alone().timeout(std::time::Duration::from_secs(1)).execute(INSERT, ())));
+    refused(at_once(db.close()));
+    assert_eq!(db.stats().writes_waiting, 0);
+    refused(blocking.execute(INSERT, ()));
+    refused(blocking.execute_many(INSERT, [()]));
+    refused(blocking.batch(one()));
+    refused(blocking.execute_script(INSERT));
+    refused(blocking.query(COUNT, ()));
+    refused(blocking.query_one(COUNT, ()));
+    refused(blocking.query_value::<i64>(COUNT, ()));
+    refused(blocking.query_as::<(i64,)>(COUNT, ()));
+    refused(blocking.read_with(|_| Ok::<_, Error>(())));
+    refused(blocking.write_with(|_| Ok::<_, Error>(())));
+    refused(blocking.close());
+    refused(at_once(transaction.execute(INSERT, ())));
+    refused(at_once(transaction.query(COUNT, ())));
+    refused(at_once(transaction.begin()));
+    let other = file.path().with_file_name("other.db");
+    for options in [file.options(), Options::new(&other), Options::new(":memory:")] {
+        refused(at_once(options.clone().open()));
+        refused(options.open_blocking());
+    }
+    assert!(!other.exists());
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Ending {
+    Return,
+    Exit,
+    Kill,
+    Panic,
+    Commit,
+}
+
+fn end(handles: Handles, ending: Ending) {
+    match ending {
+        Ending::Return => {
+            let Handles { db, blocking, transaction, waiting, new } = handles;
+            drop((db.clone(), db, blocking, waiting, new, transaction));
+        }
+        Ending::Exit => {
+            drop(handles);
+            std::process::exit(0);
+        }
+        // SAFETY: ends the process.
+        Ending::Kill => unsafe { libc::_exit(0) },
+        Ending::Panic => {
+            let unwound = catch_unwind(AssertUnwindSafe(|| {
+                let _handles = handles;
+                std::panic::resume_unwind(Box::new("through the handles"));
+            }));
+            assert!(unwound.is_err());
+        }
+        Ending::Commit => {
+            let Handles { db, transaction, new, .. } = handles;
+            refused(at_once(transaction.commit()));
+            refused(new.wait());
+            drop(db);
+        }
+    }
+}
+
+#[test]
+fn a_child_of_an_open_database_can_do_nothing_with_it_and_nothing_to_it() {
+    if !is_alone_in_process("forked::a_child_of_an_open_database_can_do_nothing_with_it_and_nothing_to_it") {
+        return;
+    }
+    let (file, other) = (TestFile::new(), TestFile::new());
+    let db = file.open();
+    let mut written = 0;
+    let acknowledged = while_writing(&db, |another_round| {
+        for ending in [Ending::Return, Ending::Exit, Ending::Kill, Ending::Panic, Ending::Commit] {
+            for _ in 0..FORKS {
+                let held = other.options().open_blocking().unwrap();
+                let transaction = finish(held.begin()).unwrap();
+                finish(transaction.execute(INSERT, ())).unwrap();
+                let mut waiting = Box::pin(held.execute(INSERT, ()));
+                let pending = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                assert!(pending.is_pending(), "it waits for the transaction");
+                let new = held.execute(INSERT, ());
+                let handles = Handles { blocking: held.blocking(), db: held, transaction, waiting, new };
+                let (handles, child) = fork(handles, |mut handles| {
+                    everything_is_refused(&mut handles, &other);
+                    end(handles, ending);
+                });
+                another_round();
+                join(child);
+                written += 3;
+                parent_goes_on(handles, &other, written);
+            }
+            another_round();
+            assert!(file.visit() > 0 && file.has_wal(), "{ending:?}");
+        }
+    });
+    assert_eq!((file.visit(), count(&db)), (acknowledged, acknowledged));
+    db.close().unwrap();
+    assert!(!file.has_wal());
+    assert_eq!(rows(&file.plain()), acknowledged);
+}
+
+fn parent_goes_on(handles: Handles, file: &TestFile, expected: i64) {
+    let Handles { db, blocking, transaction, waiting, new } = handles;
+    assert_eq!(finish(transaction.query_value::<i64>(COUNT, ())).unwrap(), Some(expected - 2));
+    finish(transaction.commit()).unwrap();
+    finish(waiting).unwrap();
+    new.wait().unwrap();
+    assert_eq!(file.visit(), expected);
+    assert!(file.has_wal(), "the parent still has its locks");
+    drop(db);
+    blocking.close().unwrap();
+    assert!(!file.has_wal());
+}
+
+#[test]
+fn a_child_of_a_process_without_an_open_database_uses_its_own() {
+    if !is_alone_in_process("forked::a_child_of_a_process_without_an_open_database_uses_its_own") {
+        return;
+    }
+    let file = TestFile::new();
+    for round in 0..30 {
+        let use_it = || {
+            let db = file.open();
+            db.execute(INSERT, ()).unwrap();
+            db.write_with(|tx| tx.execute(INSERT, []).map_err(Error::from)).unwrap();
+            assert!(count(&db) > round * 6);
+            db.close().unwrap();
+        };
+        use_it();
+        let ((), child) = fork((), |()| use_it());
+        use_it();
+        join(child);
+        assert_eq!(file.visit(), (round + 1) * 6);
+    }
+}

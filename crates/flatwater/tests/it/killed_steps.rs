@@ -1,0 +1,176 @@
+//! kill -9 between any two system calls of SQLite, from the open of a file to the end of its close: whatever was
+//! acknowledged is there, and the file opens at once, with plain SQLite and with us.
+//!
+//! The child is this program again, running the ignored test below.
+#![cfg(target_os = "linux")]
+
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use flatwater::{Error, Options, params};
+use flatwater_sqlite::fault::kill_at_call;
+
+use crate::support::{TestFile, integer, integrity};
+
+const PATH: &str = "FLATWATER_STEPS_PATH";
+const CALL: &str = "FLATWATER_STEPS_CALL";
+const INSERT: &str = "INSERT INTO t VALUES (?)";
+/// Rows that were there before the child.
+const BEFORE: i64 = 100;
+/// Rows that the child writes.
+const WRITTEN: i64 = 6;
+
+fn acknowledge(row: i64) {
+    let mut out = std::io::stdout();
+    writeln!(out, "ack {row}").unwrap();
+    out.flush().unwrap();
+}
+
+#[test]
+#[ignore = "runs as the child of the tests below"]
+fn child() {
+    let path = std::env::var_os(PATH).expect("the parent says where");
+    let _fault = kill_at_call(std::env::var(CALL).unwrap().parse().unwrap());
+    let db = Options::new(path).open_blocking().unwrap().blocking();
+    acknowledge(0);
+    db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).unwrap();
+    db.execute(INSERT, (1,)).unwrap();
+    acknowledge(1);
+    db.batch([(INSERT, params![2]), (INSERT, params![3])]).unwrap();
+    acknowledge(3);
+    db.query("SELECT * FROM t", ()).unwrap();
+    db.write_with(|tx| {
+        tx.execute(INSERT, [4])?;
+        tx.execute(INSERT, [5]).map_err(Error::from)
+    })
+    .unwrap();
+    acknowledge(5);
+    db.execute(INSERT, (WRITTEN,)).unwrap();
+    acknowledge(WRITTEN);
+    db.close().unwrap();
+}
+
+/// Runs the child on a copy of `start`, killed instead of its `call`-th call. False if it survived.
+fn is_killed(start: &Path, call: i64) -> bool {
+    let file = TestFile::new();
+    for suffix in ["", "-wal", "-journal"] {
+        let from = start.join(format!("test.db{suffix}"));
+        if from.exists() {
+            std::fs::copy(from, file.beside(suffix)).unwrap();
+        }
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["killed_steps::child", "--exact", "--ignored", "--nocapture"])
+        .env(PATH, file.path())
+        .env(CALL, call.to_string())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let killed = output.status.signal() == Some(9);
+    assert!(killed || output.status.success(), "call {call}: {said}{}", String::from_utf8_lossy(&output.stderr));
+    let acknowledged = said.lines().filter_map(|line| line.split_once("ack ")?.1.parse::<i64>().ok()).max();
+    let before = if start.join("test.db").exists() { BEFORE } else { 0 };
+    // Who opens it first after the kill finds what there is to repair.
+    if call % 2 == 0 {
+        check_with_us(&file, before, acknowledged, call);
+        check_plain(&file, before, acknowledged, call);
+    } else {
+        check_plain(&file, before, acknowledged, call);
+        check_with_us(&file, before, acknowledged, call);
+    }
+    killed
+}
+
+fn check_plain(file: &TestFile, before: i64, acknowledged: Option<i64>, call: i64) {
+    let plain = file.plain();
+    assert_eq!(integrity(&plain), "ok", "call {call}");
+    if integer(&plain, "SELECT count(*) FROM sqlite_schema") > 0 {
+        let rows = integer(&plain, "SELECT count(*) FROM t");
+        let newest = integer(&plain, "SELECT ifnull(max(a), 0) FROM t WHERE a > 0");
+        assert_eq!(integer(&plain, "SELECT count(*) FROM t WHERE a < 0"), before, "call {call}: as they were");
+        assert_eq!(rows, before + newest, "call {call}: in order, without a hole");
+        assert!([0, 1, 3, 5, WRITTEN].contains(&newest), "call {call}: half of a write is there: {newest}");
+        assert!(acknowledged.is_none_or(|row| row <= newest), "call {call}: {acknowledged:?}, found {newest}");
+    } else {
+        assert!(before == 0 && acknowledged.is_none_or(|row| row == 0), "call {call}: the table is gone");
+    }
+}
+
+fn check_with_us(file: &TestFile, before: i64, acknowledged: Option<i64>, call: i64) {
+    let db = file.options().open_blocking().unwrap().blocking();
+    db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).unwrap();
+    let rows: Option<i64> = db.query_value("SELECT count(*) FROM t", ()).unwrap();
+    assert!(rows >= acknowledged.map(|row| before + row), "call {call}: {rows:?}");
+    db.close().unwrap();
+    for suffix in ["-wal", "-shm", "-journal"] {
+        assert!(!file.beside(suffix).exists(), "call {call}: {suffix} is left behind");
+    }
+}
+
+/// Kills the child at its first call, at its second, and so on until it survives. Answers at how many it was killed.
+fn kill_everywhere(start: &Path) -> i64 {
+    let (next, survived) = (AtomicI64::new(1), AtomicI64::new(i64::MAX));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let call = next.fetch_add(1, Ordering::SeqCst);
+                    if call > survived.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    if !is_killed(start, call) {
+                        survived.fetch_min(call, Ordering::SeqCst);
+                    }
+                }
+            });
+        }
+    });
+    survived.into_inner() - 1
+}
+
+const ROWS: &str = "CREATE TABLE t (a);
+    WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100) INSERT INTO t SELECT -x FROM n";
+
+#[test]
+fn a_new_file_survives_a_kill_between_any_two_steps() {
+    let nothing = tempfile::tempdir().unwrap();
+    let steps = kill_everywhere(nothing.path());
+    assert!(steps > 80, "{steps} steps are not all of them");
+}
+
+/// Its WAL was left behind by a process that was killed.
+#[test]
+fn a_wal_file_survives_a_kill_between_any_two_steps() {
+    let (file, start) = (TestFile::new(), tempfile::tempdir().unwrap());
+    let plain = file.plain();
+    plain.execute_batch(&format!("PRAGMA journal_mode = wal; {ROWS}")).unwrap();
+    for suffix in ["", "-wal"] {
+        std::fs::copy(file.beside(suffix), start.path().join(format!("test.db{suffix}"))).unwrap();
+    }
+    let steps = kill_everywhere(start.path());
+    assert!(steps > 80, "{steps} steps are not all of them");
+}
+
+/// Its journal, too, was left behind: opening it rolls back a transaction, and then switches it to WAL.
+#[test]
+fn a_file_with_a_rollback_journal_survives_a_kill_between_any_two_steps() {
+    let (file, start) = (TestFile::new(), tempfile::tempdir().unwrap());
+    let plain = file.plain();
+    plain.execute_batch(ROWS).unwrap();
+    // With a cache this small the transaction has changed the file before it ends.
+    plain
+        .execute_batch(
+            "PRAGMA cache_size = 2; BEGIN; UPDATE t SET a = 7; CREATE TABLE u AS SELECT a, randomblob(900) FROM t",
+        )
+        .unwrap();
+    for suffix in ["", "-journal"] {
+        std::fs::copy(file.beside(suffix), start.path().join(format!("test.db{suffix}"))).unwrap();
+    }
+    let journal = std::fs::read(start.path().join("test.db-journal")).unwrap();
+    assert_ne!(journal[8..12], [0; 4], "it has pages to roll back");
+    let steps = kill_everywhere(start.path());
+    assert!(steps > 80, "{steps} steps are not all of them");
+}

@@ -1,0 +1,96 @@
+//! Many processes open one new file at the same moment: all of them get in, whoever makes the file and whoever closes it.
+//!
+//! The children are this program again, running the ignored test below. A lock that the parent gives up lets them go.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use flatwater::Options;
+
+use crate::support::{integer, integrity};
+
+const GATE: &str = "FLATWATER_GATE";
+const PROCESSES: usize = 16;
+const ROUNDS: usize = 50;
+
+/// For each path it is told: waits at the gate, opens the file, writes a row. It closes the file at once, or when it is
+/// told the next path if this one ends with `stay.db`.
+#[test]
+#[ignore = "runs as the child of the test below"]
+fn child() {
+    let gate = File::open(std::env::var_os(GATE).expect("the parent says where")).unwrap();
+    let mut stays = None;
+    for path in std::io::stdin().lines().map(Result::unwrap) {
+        drop(stays.take());
+        println!("ready");
+        gate.lock_shared().unwrap();
+        let db = Options::new(&path).open_blocking().unwrap().blocking();
+        db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).unwrap();
+        db.execute("INSERT INTO t VALUES (?)", (i64::from(std::process::id()),)).unwrap();
+        if path.ends_with("stay.db") {
+            stays = Some(db);
+        } else {
+            db.close().unwrap();
+        }
+        gate.unlock().unwrap();
+        println!("wrote");
+    }
+}
+
+struct Opener {
+    child: Child,
+    says: Lines<BufReader<ChildStdout>>,
+}
+
+impl Opener {
+    fn start(gate: &std::path::Path) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["opening_together::child", "--exact", "--ignored", "--nocapture"])
+            .env(GATE, gate)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let says = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, says }
+    }
+
+    fn tell(&mut self, path: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{path}").unwrap();
+    }
+
+    /// Waits until it says `word`; the harness says more.
+    fn hear(&mut self, word: &str) {
+        let said = self.says.by_ref().map(Result::unwrap).find(|line| line.ends_with(word));
+        assert!(said.is_some(), "a process failed to open the file or to write");
+    }
+}
+
+impl Drop for Opener {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let ended = self.child.wait().unwrap();
+        assert!(ended.success() || std::thread::panicking(), "{ended}");
+    }
+}
+
+#[test]
+fn many_processes_that_open_a_new_file_at_once_all_get_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let gate = directory.path().join("gate");
+    let lock = File::create(&gate).unwrap();
+    let mut openers: Vec<Opener> = (0..PROCESSES).map(|_| Opener::start(&gate)).collect();
+    for round in 0..ROUNDS {
+        let path = directory.path().join(format!("{round}-{}.db", if round % 2 == 0 { "close" } else { "stay" }));
+        lock.lock().unwrap();
+        openers.iter_mut().for_each(|opener| opener.tell(path.to_str().unwrap()));
+        openers.iter_mut().for_each(|opener| opener.hear("ready"));
+        lock.unlock().unwrap();
+        openers.iter_mut().for_each(|opener| opener.hear("wrote"));
+        let plain = rusqlite::Connection::open(&path).unwrap();
+        assert_eq!(integrity(&plain), "ok");
+        let rows = integer(&plain, "SELECT count(DISTINCT a) FROM t");
+        assert_eq!(usize::try_from(rows), Ok(PROCESSES), "round {round}");
+    }
+}

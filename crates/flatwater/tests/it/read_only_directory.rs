@@ -1,0 +1,143 @@
+//! Files in a directory that nobody may write, such as a mounted image: what can be read there, and that nothing in it
+//! changes. Root may write everything, so each test runs in a process of its own, as somebody else.
+#![cfg(target_os = "linux")]
+
+use std::fs::{Permissions, set_permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use flatwater::{Blocking, Kind, Options};
+
+use crate::support::{TestFile, files, is_alone_in_process, nobody};
+
+const PATH: &str = "FLATWATER_READER_PATH";
+
+fn sum(options: Options) -> Option<i64> {
+    let db: Blocking = options.open_blocking().unwrap().blocking();
+    let sum = db.query_value("SELECT sum(a) FROM t", ()).unwrap();
+    assert_eq!(db.execute("INSERT INTO t VALUES (3)", ()).unwrap_err().kind(), Kind::Misuse);
+    db.close().unwrap();
+    sum
+}
+
+/// Runs `body` while neither the directory nor a file in it can be written; nothing in it changes.
+fn while_frozen(file: &TestFile, body: impl FnOnce()) {
+    let set_modes = |of_files: u32, of_directory: u32| {
+        for (name, _) in files(file.directory()) {
+            set_permissions(file.directory().join(name), Permissions::from_mode(of_files)).unwrap();
+        }
+        set_permissions(file.directory(), Permissions::from_mode(of_directory)).unwrap();
+    };
+    set_modes(0o444, 0o555);
+    std::fs::write(file.directory().join("x"), b"").expect_err("this test must not run as root");
+    let before = files(file.directory());
+    body();
+    assert!(files(file.directory()) == before, "something in the directory changed");
+    // The directory first, or its files cannot be reached.
+    set_modes(0o644, 0o755);
+}
+
+/// A file in this journal mode with the rows 1 and 2, and the connection that wrote them.
+fn written(journal: &str) -> (TestFile, rusqlite::Connection) {
+    let file = TestFile::new();
+    let plain = file.plain();
+    plain
+        .execute_batch(&format!(
+            "PRAGMA journal_mode = {journal}; CREATE TABLE t (a); INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)"
+        ))
+        .unwrap();
+    (file, plain)
+}
+
+/// As after a crash, or in a copy of a live file.
+#[test]
+fn a_wal_file_with_the_files_beside_it_is_read() {
+    if !is_alone_in_process("read_only_directory::a_wal_file_with_the_files_beside_it_is_read", nobody()) {
+        return;
+    }
+    let (original, _writer) = written("wal");
+    let file = copy(&original, &["", "-wal", "-shm"]);
+    while_frozen(&file, || {
+        for _ in 0..3 {
+            assert_eq!(sum(file.options().read_only(true)), Some(3));
+        }
+    });
+}
+
+#[test]
+fn a_wal_without_its_index_is_never_passed_over() {
+    if !is_alone_in_process("read_only_directory::a_wal_without_its_index_is_never_passed_over", nobody()) {
+        return;
+    }
+    let (original, _writer) = written("wal");
+    let file = copy(&original, &["", "-wal"]);
+    while_frozen(&file, || {
+        let error = file.options().read_only(true).open_blocking().unwrap_err();
+        assert_eq!(error.kind(), Kind::Open, "{error}");
+        assert!(!error.advice().unwrap().contains("immutable"), "the rows in the WAL would be lost: {error}");
+    });
+    assert_eq!(sum(file.options().read_only(true)), Some(3));
+}
+
+fn copy(original: &TestFile, suffixes: &[&str]) -> TestFile {
+    let file = TestFile::new();
+    for suffix in suffixes {
+        std::fs::copy(original.beside(suffix), file.beside(suffix)).unwrap();
+    }
+    file
+}
+
+#[test]
+fn a_wal_file_that_is_being_written_is_read() {
+    if !is_alone_in_process("read_only_directory::a_wal_file_that_is_being_written_is_read", nobody()) {
+        return;
+    }
+    let (file, _writer) = written("wal");
+    while_frozen(&file, || {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["read_only_directory::reader", "--exact", "--ignored", "--nocapture"])
+            .env(PATH, file.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    });
+}
+
+#[test]
+#[ignore = "runs as the child of the test above"]
+fn reader() {
+    let path = std::env::var_os(PATH).expect("the parent says where");
+    assert_eq!(sum(Options::new(path).read_only(true)), Some(3));
+}
+
+#[test]
+fn a_wal_file_alone_names_what_opens_it() {
+    if !is_alone_in_process("read_only_directory::a_wal_file_alone_names_what_opens_it", nobody()) {
+        return;
+    }
+    let (file, writer) = written("wal");
+    writer.close().unwrap();
+    while_frozen(&file, || {
+        let error = file.options().read_only(true).open_blocking().unwrap_err();
+        assert_eq!(error.kind(), Kind::Open, "{error}");
+        assert!(error.advice().unwrap().contains("`Options::immutable`"), "{error}");
+        assert_eq!(sum(file.options().immutable(true)), Some(3));
+        assert_eq!(sum(Options::new(format!("file:{}?immutable=1", file.path().display()))), Some(3));
+    });
+}
+
+#[test]
+fn a_file_with_a_rollback_journal_is_read() {
+    if !is_alone_in_process("read_only_directory::a_file_with_a_rollback_journal_is_read", nobody()) {
+        return;
+    }
+    let (file, writer) = written("delete");
+    writer.close().unwrap();
+    while_frozen(&file, || {
+        assert_eq!(sum(file.options().read_only(true)), Some(3));
+        assert_eq!(sum(file.options().immutable(true)), Some(3));
+        let error = file.options().open_blocking().unwrap_err();
+        assert_eq!(error.kind(), Kind::Open, "{error}");
+        assert!(error.advice().unwrap().contains("`Options::read_only`"), "{error}");
+    });
+}
