@@ -11,7 +11,7 @@
 //! - `wal`: the wal-index header, checkpoints
 //! - `locks`: locks that belong to a descriptor: the one place that opens a database file outside of SQLite
 //! - `filesystem`: what a path lies on
-//! - `process`: whether this process was forked
+//! - `process`: whether this process was forked, and state that each process has for itself
 //! - `fault` (feature): failures on demand, for tests
 
 mod connection;
@@ -34,7 +34,7 @@ pub use error::{Error, Result, SqliteError};
 pub use filesystem::filesystem_magic;
 pub use hooks::{AuthEvent, Busy, Interrupt, Judge, Verdict};
 pub use locks::{LockFile, LockedFile};
-pub use process::{InUse, generation, is_stranded};
+pub use process::{InUse, PerProcess, Slot, is_stranded};
 pub use rusqlite;
 pub use sink::{Discard, Flow, Sink};
 pub use slots::StatementId;

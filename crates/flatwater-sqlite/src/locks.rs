@@ -10,6 +10,8 @@
 use std::io;
 use std::path::Path;
 
+use crate::process::{forks, without_forks};
+
 /// Which of the two files, and so which bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockedFile {
@@ -52,11 +54,12 @@ impl LockedFile {
 pub struct LockFile {
     file: std::mem::ManuallyDrop<std::fs::File>,
     which: LockedFile,
-    can_write: bool,
+    /// A child forked after this has the descriptor too.
+    forks: u32,
 }
 
 impl LockFile {
-    /// Opens `path`, which must exist, for writing if that is allowed.
+    /// Opens `path`, which must exist and be writable: a descriptor that cannot lock alone could never be closed.
     ///
     /// # Errors
     /// What the operating system answers; `Unsupported` where there are no locks that belong to a descriptor.
@@ -64,14 +67,9 @@ impl LockFile {
         if !cfg!(target_os = "linux") {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let mut options = std::fs::OpenOptions::new();
-        options.read(true);
-        let writable = options.clone().write(true).open(path);
-        let (file, can_write) = match writable {
-            Ok(file) => (file, true),
-            Err(_) => (options.open(path)?, false),
-        };
-        Ok(Self { file: std::mem::ManuallyDrop::new(file), which, can_write })
+        let forks = forks();
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(Self { file: std::mem::ManuallyDrop::new(file), which, forks })
     }
 
     /// What the open file is, whatever became of its name.
@@ -106,18 +104,24 @@ impl LockFile {
     /// holds one, not even this process by POSIX locks
     ///                                                  asks for one: refused
     /// close(2): drops the process' POSIX locks,
-    /// of which there are none; then the byte range
+    /// of which there are none; then the lock alone,
+    /// which goes with the descriptor
     ///                                                  asks again: granted
     /// ```
+    ///
+    /// The lock goes with the descriptor only if no child has it too. So it is kept once this process was forked, and
+    /// meanwhile no thread can fork.
     ///
     /// # Errors
     /// The file itself, still open.
     pub fn close(self) -> Result<(), Self> {
-        if self.can_write && matches!(set(&self.file, Kind::Alone, self.which.all()), Ok(true)) {
-            drop(std::mem::ManuallyDrop::into_inner(self.file));
-            return Ok(());
-        }
-        Err(self)
+        without_forks(|| {
+            if self.forks == forks() && matches!(set(&self.file, Kind::Alone, self.which.all()), Ok(true)) {
+                drop(std::mem::ManuallyDrop::into_inner(self.file));
+                return Ok(());
+            }
+            Err(self)
+        })
     }
 }
 

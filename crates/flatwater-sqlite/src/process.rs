@@ -1,16 +1,22 @@
 //! Knowing that this process was made by fork.
 //!
-//! Owns: two facts that the forked child sees at once: a number that changes with each fork, and whether a database was
-//! open at the fork. SQLite must not be used after that (<https://sqlite.org/howtocorrupt.html#_carrying_an_open_database_connection_across_a_fork_>),
-//! and locks may have been held by threads that the child does not have. Invariant: asking takes no lock and makes no
-//! system call, since any lock may be one that is never given back. Leaves out: who asks. A child made without the C
-//! library's `fork`, such as by a bare `clone`, is not noticed.
+//! Owns: what a forked child sees at once: a number that changes with each fork, and whether a database was open at the
+//! fork; and state that each process has for itself. SQLite must not be used after a fork
+//! (<https://sqlite.org/howtocorrupt.html#_carrying_an_open_database_connection_across_a_fork_>), and locks may have been held by threads
+//! that the child does not have. Invariant: asking takes no lock and makes no system call, since any lock may be one
+//! that is never given back. Leaves out: who asks. A child made without the C library's `fork`, such as by a bare
+//! `clone`, is not noticed.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
+static FORKS: AtomicU32 = AtomicU32::new(0);
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 static STRANDED: AtomicBool = AtomicBool::new(false);
+/// Held while a fork would do harm, and during each fork.
+static FORKING: AtomicBool = AtomicBool::new(false);
 
 /// A database is open, being opened or being closed. Dropping it says that it is not any more.
 #[derive(Debug)]
@@ -45,29 +51,126 @@ pub fn is_stranded() -> bool {
     STRANDED.load(Ordering::Relaxed)
 }
 
-/// Changes with every fork, in the child. What was learnt under another number, such as that a thread runs, is void.
-#[must_use]
-pub fn generation() -> u32 {
+/// Changes with every fork, in the child.
+fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
+}
+
+/// How often this process or one before it was forked, as far as that is noticed.
+pub(crate) fn forks() -> u32 {
+    notice_forks();
+    FORKS.load(Ordering::SeqCst)
+}
+
+/// Runs `f`, which is short, while no thread of this process can fork.
+pub(crate) fn without_forks<T>(f: impl FnOnce() -> T) -> T {
+    struct Allow;
+    impl Drop for Allow {
+        fn drop(&mut self) {
+            FORKING.store(false, Ordering::Release);
+        }
+    }
+    hold_forks();
+    let _allow = Allow;
+    f()
+}
+
+fn hold_forks() {
+    while FORKING.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        std::thread::yield_now();
+    }
 }
 
 #[cfg(unix)]
 fn notice_forks() {
+    extern "C" fn before() {
+        hold_forks();
+    }
+    extern "C" fn in_parent() {
+        FORKS.fetch_add(1, Ordering::SeqCst);
+        FORKING.store(false, Ordering::Release);
+    }
     extern "C" fn in_child() {
+        FORKS.fetch_add(1, Ordering::SeqCst);
         GENERATION.fetch_add(1, Ordering::SeqCst);
         if OPEN.load(Ordering::SeqCst) > 0 {
             STRANDED.store(true, Ordering::SeqCst);
         }
+        FORKING.store(false, Ordering::Release);
     }
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handler lives as long as the process and only stores to atomics, which is allowed in the child of
-        // a process with several threads (POSIX, pthread_atfork). A failure, for lack of memory, leaves forks unnoticed.
+        // SAFETY: the handlers live as long as the process and only use atomics, which is allowed in the child of a
+        // process with several threads (POSIX, pthread_atfork). A failure, for lack of memory, leaves forks unnoticed.
         unsafe {
-            libc::pthread_atfork(None, None, Some(in_child));
+            libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
         }
     });
 }
 
 #[cfg(not(unix))]
 fn notice_forks() {}
+
+/// Processes in a row that have a lock of their own.
+const SLOTS: usize = 8;
+
+/// State that a forked child begins anew, behind a lock of its own: the parent's may never be given back in the child,
+/// and what it guards is the parent's.
+pub struct PerProcess<T> {
+    slots: [Mutex<Slot<T>>; SLOTS],
+    make: fn() -> T,
+}
+
+/// What is behind the lock.
+pub struct Slot<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+impl<T> PerProcess<T> {
+    /// State that `make` makes, once in each process.
+    #[must_use]
+    pub const fn new(make: fn() -> T) -> Self {
+        Self { slots: [const { Mutex::new(Slot { generation: 0, value: None }) }; SLOTS], make }
+    }
+
+    /// Locks the state of this process.
+    pub fn lock(&self) -> MutexGuard<'_, Slot<T>> {
+        let generation = generation();
+        let mut slot = self.slots[generation as usize % SLOTS].lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.value.is_none() || slot.generation != generation {
+            // What an ancestor left is not for us to drop.
+            std::mem::forget(slot.value.replace((self.make)()));
+            slot.generation = generation;
+        }
+        slot
+    }
+}
+
+impl<T> Deref for Slot<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value.as_ref().expect("it is made when it is locked")
+    }
+}
+
+impl<T> DerefMut for Slot<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.value.as_mut().expect("it is made when it is locked")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_is_made_once_and_anew_in_another_generation() {
+        static STATE: PerProcess<Vec<u32>> = PerProcess::new(Vec::new);
+        STATE.lock().push(1);
+        assert_eq!(STATE.lock().len(), 1);
+        STATE.slots[0].lock().unwrap().generation = u32::MAX;
+        assert!(STATE.lock().is_empty(), "it was another process'");
+    }
+}

@@ -216,9 +216,9 @@ impl<T> Call<T> {
 
     /// A reader found that the work is not its own. Its own failure stands if no write can change it any more.
     fn ask_the_writer(&mut self, work: Work, error: Option<Error>) -> Result<()> {
+        let is_settled = || !self.had_active_writes && !self.engine().has_active_writes();
         if let Some(error) = error
-            && !self.had_active_writes
-            && !self.engine().has_active_writes()
+            && (self.handle.is_read_only() || is_settled())
         {
             return Err(error.in_operation(self.operation));
         }

@@ -269,7 +269,10 @@ impl Database {
         }
         let (promise, ended): (_, Reply<Result<Answer>>) = reply();
         self.operations.handle.close(Some(promise));
-        ended.await.map_or(Ok(()), |answer| answer.map(drop))
+        match ended.await {
+            Some(answer) => answer.map(drop),
+            None => refuse_forked().map_err(|error| error.in_operation("close")),
+        }
     }
 }
 
@@ -303,7 +306,10 @@ impl Options {
             .map_err(|error| {
                 Error::new(crate::Kind::Io, format!("a thread cannot be started: {error}")).in_operation("open")
             })?;
-        opened.await.unwrap_or_else(|| Err(Error::misuse("opening the database panicked").in_operation("open")))
+        opened.await.unwrap_or_else(|| {
+            let lost = refuse_forked().err().unwrap_or_else(|| Error::misuse("opening the database panicked"));
+            Err(lost.in_operation("open"))
+        })
     }
 
     /// Opens the database on this thread, which must not be one that runs an event loop.

@@ -223,3 +223,25 @@ fn every_kind_of_write_survives_a_failing_commit() {
         assert_eq!(present(&file), [103]);
     });
 }
+
+#[test]
+fn a_read_that_fails_in_a_rollback_mode_is_no_commit_in_doubt() {
+    let _alone = alone();
+    let file = TestFile::new();
+    file.plain().execute_batch("CREATE TABLE t (a)").unwrap();
+    run(async {
+        let db = file.options().journal(flatwater::Journal::Keep).open().await.unwrap();
+        let rows = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 50) \
+                    INSERT INTO t SELECT randomblob(4000) FROM n";
+        db.execute(rows, ()).await.unwrap();
+        // Another process' commit makes the connection read its pages again.
+        file.plain().execute_batch("INSERT INTO t VALUES (1)").unwrap();
+        let fault = fail_reads(0, 100, 5);
+        let failed = db.query("SELECT sum(length(a)) FROM t", ()).await;
+        drop(fault);
+        let error = failed.unwrap_err();
+        assert!([Kind::Io, Kind::Corrupt].contains(&error.kind()), "{error}");
+        assert_eq!(db.stats().replaced_connections, 0);
+        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(51));
+    });
+}

@@ -21,3 +21,7 @@ mod errors {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/options.md")]
 mod options {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/production.md")]
+mod production {}

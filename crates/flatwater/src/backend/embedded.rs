@@ -85,10 +85,17 @@ impl Engine {
         } else {
             let writer = Writer::open(options.clone(), catalogue.clone(), recorder.clone(), watch.clone())?;
             let journal = writer.journal().to_owned();
-            (Some(writer), (journal == "wal").then(readers), journal)
+            let readers = (journal == "wal").then(readers);
+            if let Some(readers) =
+                readers.as_ref().filter(|_| !(options.attach.is_empty() && options.on_open.is_empty()))
+            {
+                // What fails on readers only fails now and not in the first read.
+                readers.open_one()?;
+            }
+            (Some(writer), readers, journal)
         };
         let guard = match &watch {
-            Some(watch) if journal == "wal" && !options.immutable => hold(watch)?,
+            Some(watch) if journal == "wal" && !options.read_only => hold(watch)?,
             _ => None,
         };
         if let Some(Err(error)) = watch.as_ref().map(|watch| watch.look(&mappings())) {
@@ -224,12 +231,20 @@ impl Engine {
                 writer.close(before, Box::new(move || last.closed(claim)));
             }
             None => {
-                let close = move || {
+                let close: Box<dyn FnOnce() + Send> = Box::new(move || {
                     close_readers();
                     last.closed(claim);
+                });
+                let close = Arc::new(Mutex::new(Some(close)));
+                let run = move |close: &Mutex<Option<_>>| {
+                    let close = close.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    close.into_iter().for_each(|close: Box<dyn FnOnce() + Send>| close());
                 };
-                // Without a thread the readers are closed when the last of them ends, and nobody is told.
-                let _ = std::thread::Builder::new().name("fw-close".into()).spawn(close);
+                let there = close.clone();
+                if std::thread::Builder::new().name("fw-close".into()).spawn(move || run(&there)).is_err() {
+                    // Without a thread it is closed on this one, rather than not at all.
+                    run(&close);
+                }
             }
         }
     }
@@ -259,7 +274,9 @@ impl Engine {
 
 fn hold(watch: &Watch) -> Result<Option<Guard>> {
     Guard::hold(watch.path()).map_err(|error| {
-        Error::new(Kind::Io, format!("{} cannot be guarded: {error}", watch.path().display())).in_operation("open")
+        Error::new(Kind::Io, format!("{} cannot be guarded against a second library: {error}", watch.path().display()))
+            .hint("somebody kept the file or its -shm for himself, or this process may open no more files")
+            .in_operation("open")
     })
 }
 

@@ -4,8 +4,8 @@
 //! begins to close it. Invariants: a handle leaves once; a handle that may only read never writes, whatever others with
 //! the same engine may. After a fork nothing of it is used in the child, not even dropped. Leaves out: serving.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flatwater_sqlite::is_stranded;
 
@@ -14,7 +14,7 @@ use super::registry;
 use crate::connection::class::Route;
 use crate::file::mount::refuse_network;
 use crate::types::error::{Error, Kind, Result};
-use crate::types::options::Options;
+use crate::types::options::{MEMORY, Options};
 use crate::types::request::CallOptions;
 use crate::waiting::bounded::Place;
 use crate::workers::request::{Request, Work};
@@ -23,6 +23,8 @@ pub(crate) struct Handle {
     engine: Arc<Engine>,
     read_only: bool,
     left: AtomicBool,
+    /// Held while it leaves: who leaves again meanwhile finds the close begun.
+    leaving: Mutex<()>,
 }
 
 impl Handle {
@@ -31,19 +33,20 @@ impl Handle {
         refuse_forked().map_err(|error| error.in_operation("open"))?;
         let options = options.resolve()?;
         let read_only = options.read_only;
+        if !options.network_filesystem {
+            let attached = options.attach.iter().filter(|attached| !attached.immutable).map(|attached| &*attached.path);
+            let main = (!options.immutable).then_some(&*options.path);
+            let files = main.into_iter().chain(attached).filter(|path| path.as_os_str() != MEMORY);
+            files.into_iter().try_for_each(refuse_network)?;
+        }
         if options.is_memory() {
             return Ok(Self::new(Engine::open(options)?, false));
-        }
-        if !options.network_filesystem {
-            let attached = options.attach.iter().filter(|attached| !attached.immutable).map(|attached| &attached.path);
-            let main = (!options.immutable).then_some(&options.path);
-            main.into_iter().chain(attached).try_for_each(|path| refuse_network(path))?;
         }
         Ok(Self::new(registry::open(&options)?, read_only))
     }
 
     fn new(engine: Arc<Engine>, read_only: bool) -> Self {
-        Self { engine, read_only, left: AtomicBool::new(false) }
+        Self { engine, read_only, left: AtomicBool::new(false), leaving: Mutex::new(()) }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -87,6 +90,11 @@ impl Handle {
         if self.is_refused(server, &request.work) { Some(request) } else { self.engine.run_here(server, request) }
     }
 
+    /// Whether the handle may only read.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
     /// The writer of somebody else's engine. It may read for this handle, where it has the only connection.
     fn is_refused(&self, server: Server, work: &Work) -> bool {
         let may_read = self.engine.reads() == Server::Writer && matches!(work, Work::Query { .. } | Work::ReadWith(_));
@@ -104,6 +112,7 @@ impl Handle {
     /// Leaves, unless that was done before. `promise` is filled when the engine is closed, or at once if others have the
     /// file open.
     pub(crate) fn close(&self, promise: Option<Closed>) {
+        let _leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
         if self.left.swap(true, Ordering::AcqRel) {
             return self.engine.when_closed(promise);
         }

@@ -15,15 +15,15 @@
 //! ```
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{InUse, generation};
+use flatwater_sqlite::{InUse, PerProcess};
 
 use super::embedded::Engine;
 use crate::file::copies::mappings;
 use crate::file::identity::FileId;
-use crate::types::error::{Error, Result};
+use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::time::later;
 use crate::waiting::park::in_closure;
@@ -39,39 +39,26 @@ enum Entry {
     Open(Weak<Engine>, usize),
 }
 
+#[derive(Default)]
 struct Files {
     entries: HashMap<FileId, Entry>,
     /// The next look; `None` while no file is open.
     look: Option<Alarm>,
-    /// The generation of the process the entries are of.
-    generation: u32,
 }
 
-static FILES: Mutex<Option<Files>> = Mutex::new(None);
+static FILES: PerProcess<Files> = PerProcess::new(Files::default);
 /// Signalled when a claim ends.
 static CHANGED: Condvar = Condvar::new();
-
-fn with<T>(f: impl FnOnce(&mut Files) -> T) -> T {
-    f(files().as_mut().expect("made when it was locked"))
-}
-
-fn files() -> MutexGuard<'static, Option<Files>> {
-    let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
-    if files.as_ref().is_none_or(|files| files.generation != generation()) {
-        std::mem::forget(files.take());
-        *files = Some(Files { entries: HashMap::new(), look: None, generation: generation() });
-    }
-    files
-}
 
 /// An engine for the file of `options`, which are resolved: the one that is open, or a new one. Blocks.
 pub(super) fn open(options: &Options) -> Result<Arc<Engine>> {
     let _in_use = InUse::new();
+    let deadline = later(Instant::now(), options.lock_wait);
     loop {
-        let id = FileId::of(&options.path);
-        if let Some(engine) = join_or_claim(&id, options)? {
-            return Ok(engine);
-        }
+        let id = match join_or_claim(options, deadline)? {
+            Found::Open(engine) => return Ok(engine),
+            Found::Claimed(id) => id,
+        };
         let claim = Claim(Some(id.clone()));
         let engine = Engine::open(options.clone())?;
         if let Some(engine) = claim.keep(engine, &id) {
@@ -80,32 +67,52 @@ pub(super) fn open(options: &Options) -> Result<Arc<Engine>> {
     }
 }
 
-/// The engine that has the file open, or `None` once the file is claimed by this thread.
-fn join_or_claim(id: &FileId, options: &Options) -> Result<Option<Arc<Engine>>> {
-    let mut files = files();
+enum Found {
+    Open(Arc<Engine>),
+    /// It is this thread's to open.
+    Claimed(FileId),
+}
+
+/// The engine that has the file open, or the claim to open it.
+fn join_or_claim(options: &Options, deadline: Instant) -> Result<Found> {
+    let mut files = FILES.lock();
     loop {
-        let entries = &mut files.as_mut().expect("made when it was locked").entries;
-        refuse_successor(entries, id, options)?;
-        match entries.get_mut(id) {
+        // Anew after each wait: the file may be there now, or another one.
+        let id = FileId::of(&options.path);
+        refuse_successor(&files.entries, &id, options)?;
+        match files.entries.get_mut(&id) {
             None => {
-                entries.insert(id.clone(), Entry::Claimed);
-                return Ok(None);
+                files.entries.insert(id.clone(), Entry::Claimed);
+                return Ok(Found::Claimed(id));
             }
             Some(Entry::Open(engine, handles)) => {
                 // An engine lives longer than its entry says that it is open.
                 let Some(engine) = engine.upgrade() else { return Err(Error::closed().in_operation("open")) };
                 engine.admits(options)?;
                 *handles += 1;
-                return Ok(Some(engine));
+                return Ok(Found::Open(engine));
             }
             Some(Entry::Claimed) if in_closure() => {
                 return Err(Error::misuse("a closure on a database opened a file that is just being opened or closed")
                     .hint("open it before or after")
                     .in_operation("open"));
             }
-            Some(Entry::Claimed) => files = CHANGED.wait(files).unwrap_or_else(PoisonError::into_inner),
+            Some(Entry::Claimed) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(still_claimed(options));
+                }
+                files = CHANGED.wait_timeout(files, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
         }
     }
+}
+
+fn still_claimed(options: &Options) -> Error {
+    let sentence = format!("{} is still being opened or closed in this process", options.path.display());
+    Error::new(Kind::Busy, sentence)
+        .hint("a close waits for what was submitted before; the wait is `Options::lock_wait`")
+        .in_operation("open")
 }
 
 /// Another file has come to stand where an open one stood: both would use the files beside it.
@@ -117,7 +124,7 @@ fn refuse_successor(entries: &HashMap<FileId, Entry>, id: &FileId, options: &Opt
     });
     for engine in engines {
         if let Some(watch) = engine.watch().filter(|watch| watch.path() == options.path) {
-            return Err(watch.refuse_moved().in_operation("open"));
+            watch.check_file().map_err(|error| error.in_operation("open"))?;
         }
     }
     Ok(())
@@ -130,35 +137,31 @@ impl Claim {
     /// Enters the engine that was opened. `None` if somebody else was faster by another name: then it is closed again.
     fn keep(mut self, engine: Arc<Engine>, claimed: &FileId) -> Option<Arc<Engine>> {
         let id = engine.watch().and_then(|watch| watch.file().cloned()).unwrap_or_else(|| claimed.clone());
-        let kept = with(|files| {
-            if id != *claimed && files.entries.contains_key(&id) {
-                return false;
-            }
-            files.entries.remove(claimed);
-            files.entries.insert(id, Entry::Open(Arc::downgrade(&engine), 1));
-            if files.look.is_none() {
-                files.look = next_look();
-            }
-            true
-        });
-        if kept {
-            self.0 = None;
-            CHANGED.notify_all();
-            return Some(engine);
+        let mut files = FILES.lock();
+        if id != *claimed && files.entries.contains_key(&id) {
+            drop(files);
+            engine.close(None, self);
+            return None;
         }
-        engine.close(None, self);
-        None
+        files.entries.remove(claimed);
+        files.entries.insert(id, Entry::Open(Arc::downgrade(&engine), 1));
+        if files.look.is_none() {
+            files.look = next_look();
+        }
+        drop(files);
+        self.0 = None;
+        CHANGED.notify_all();
+        Some(engine)
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
         let Some(id) = self.0.take() else { return };
-        let alarm = with(|files| {
-            files.entries.remove(&id);
-            let is_last = !files.entries.values().any(|entry| matches!(entry, Entry::Open(..)));
-            is_last.then(|| files.look.take()).flatten()
-        });
+        let mut files = FILES.lock();
+        files.entries.remove(&id);
+        let alarm = if files.has_open() { None } else { files.look.take() };
+        drop(files);
         drop(alarm);
         CHANGED.notify_all();
     }
@@ -167,7 +170,7 @@ impl Drop for Claim {
 /// A handle leaves its engine. The last one gets the claim with which to close it.
 pub(super) fn leave(engine: &Engine) -> Option<Claim> {
     let Some(id) = engine.watch().and_then(|watch| watch.file()) else { return Some(Claim(None)) };
-    with(|files| match files.entries.get_mut(id) {
+    match FILES.lock().entries.get_mut(id) {
         Some(Entry::Open(_, handles)) if *handles > 1 => {
             *handles -= 1;
             None
@@ -177,7 +180,7 @@ pub(super) fn leave(engine: &Engine) -> Option<Claim> {
             Some(Claim(Some(id.clone())))
         }
         None => Some(Claim(None)),
-    })
+    }
 }
 
 /// Without a timer thread, which only a machine out of threads lacks, nobody looks.
@@ -187,13 +190,7 @@ fn next_look() -> Option<Alarm> {
 
 /// On the timer's thread.
 fn look_at_all() {
-    let engines: Vec<_> = with(|files| {
-        let open = files.entries.values().filter_map(|entry| match entry {
-            Entry::Open(engine, _) => engine.upgrade(),
-            Entry::Claimed => None,
-        });
-        open.collect()
-    });
+    let engines = FILES.lock().open_engines();
     let mappings = mappings();
     for watch in engines.iter().filter_map(|engine| engine.watch()) {
         // What it finds it remembers.
@@ -202,9 +199,23 @@ fn look_at_all() {
     drop(engines);
     crate::file::guard::close_kept();
     let next = next_look();
-    let before = with(|files| {
-        let is_open = files.entries.values().any(|entry| matches!(entry, Entry::Open(..)));
-        std::mem::replace(&mut files.look, next.filter(|_| is_open))
-    });
+    let mut files = FILES.lock();
+    let next = next.filter(|_| files.has_open());
+    let before = std::mem::replace(&mut files.look, next);
+    drop(files);
     drop(before);
+}
+
+impl Files {
+    fn has_open(&self) -> bool {
+        self.entries.values().any(|entry| matches!(entry, Entry::Open(..)))
+    }
+
+    fn open_engines(&self) -> Vec<Arc<Engine>> {
+        let open = self.entries.values().filter_map(|entry| match entry {
+            Entry::Open(engine, _) => engine.upgrade(),
+            Entry::Claimed => None,
+        });
+        open.collect()
+    }
 }

@@ -13,10 +13,9 @@ use rusqlite::{OpenFlags, ffi};
 use super::judge;
 use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
-use crate::file::identity::beside;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
-use crate::types::uri;
+use crate::types::uri::{self, Mode};
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +47,8 @@ impl Connection {
         check_path(options, role)?;
         let mut sqlite = open_sqlite(options, role).map_err(|e| cannot_open(e.into(), options))?;
         sqlite.set_busy(Some(busy));
+        // Only an orderly close may find that it is the last user of the file, and take the WAL away.
+        keep_wal_at_close(&sqlite, true).map_err(|e| cannot_open(e, options))?;
         if role != Role::Reader && sqlite.is_read_only() {
             return Err(Error::new(Kind::Open, format!("{} cannot be written", options.path.display()))
                 .hint("check the permissions of the file, or open it with `Options::read_only`")
@@ -78,6 +79,12 @@ impl Connection {
             journal,
             autocheckpoint,
         })
+    }
+
+    /// Lets SQLite tidy up if this is the last connection to the file: copy the WAL into the database and remove it.
+    pub(crate) fn close(self) {
+        // If it cannot be set the WAL stays, which the next open makes use of.
+        let _ = keep_wal_at_close(&self.sqlite, false);
     }
 
     /// Makes the connection know the newest schema. A text that names what it does not know is prepared without a look.
@@ -148,6 +155,11 @@ fn autocheckpoint(sqlite: &Sqlite) -> Result<i64> {
     Ok(sqlite.rusqlite().query_row("PRAGMA wal_autocheckpoint", [], |row| row.get(0))?)
 }
 
+fn keep_wal_at_close(sqlite: &Sqlite, keep: bool) -> Result<()> {
+    sqlite.rusqlite().set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep)?;
+    Ok(())
+}
+
 /// URIs are on for attached files that need one; a path of ours is absolute and so never looks like one.
 fn open_sqlite(options: &Options, role: Role) -> flatwater_sqlite::Result<Sqlite> {
     let rights = match role {
@@ -158,7 +170,7 @@ fn open_sqlite(options: &Options, role: Role) -> flatwater_sqlite::Result<Sqlite
     let flags = rights | OpenFlags::SQLITE_OPEN_URI;
     let vfs = options.vfs.as_deref();
     if options.immutable {
-        return Sqlite::open(Path::new(&uri::write(&options.path, true, true)), flags, vfs);
+        return Sqlite::open(Path::new(&uri::write(&options.path, Some(Mode::ReadOnly), true)), flags, vfs);
     }
     Sqlite::open(&options.path, flags, vfs)
 }
@@ -206,7 +218,7 @@ fn cannot_open(error: Error, options: &Options) -> Error {
             .hint("check the path; an encrypted database looks like this too"),
         ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM => {
             // A WAL that is there holds rows that an immutable file would be without.
-            let is_whole = options.read_only && !beside(&options.path, "-wal").exists();
+            let is_whole = options.read_only && !options.beside("-wal").exists();
             error.with_kind(Kind::Open).hint(if is_whole {
                 "the directory must be writable too: the -wal and -shm files lie beside the database; a file that \
                  nobody changes can be read without them, with `Options::immutable`"

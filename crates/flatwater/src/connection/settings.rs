@@ -10,7 +10,7 @@ use flatwater_sqlite::Connection as Sqlite;
 use super::judge;
 use super::open::Role;
 use crate::types::error::{Error, Kind, Result};
-use crate::types::options::{Attached, Durability, Journal, Options};
+use crate::types::options::{Attached, Durability, Journal, MEMORY, Options};
 use crate::types::time::later;
 use crate::types::uri;
 
@@ -80,12 +80,9 @@ pub(super) fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> 
 
 /// Attaches a file, with the durability of the main one, and reads it, so that one that is no database fails now.
 fn attach(sqlite: &Sqlite, attached: &Attached, synchronous: &str) -> Result<()> {
-    let Attached { name, path, read_only, immutable } = attached;
-    let place = match read_only {
-        true => uri::write(path, true, *immutable).into(),
-        false => path.to_string_lossy(),
-    };
-    sqlite.rusqlite().execute("ATTACH ?1 AS ?2", (&*place, name))?;
+    let Attached { name, path, mode, immutable } = attached;
+    let place = if path.as_os_str() == MEMORY { MEMORY.to_owned() } else { uri::write(path, *mode, *immutable) };
+    sqlite.rusqlite().execute("ATTACH ?1 AS ?2", (place, name))?;
     let name = name.replace('"', "\"\"");
     sqlite.execute_batch(&format!(
         "PRAGMA \"{name}\".synchronous = {synchronous}; SELECT 1 FROM \"{name}\".sqlite_schema LIMIT 1"

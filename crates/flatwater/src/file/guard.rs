@@ -9,10 +9,9 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use flatwater_sqlite::{LockFile, LockedFile, generation, is_stranded};
+use flatwater_sqlite::{LockFile, LockedFile, PerProcess, is_stranded};
 
 use super::copies::{is_mapped, mappings};
 use super::identity::{FileId, beside};
@@ -21,24 +20,14 @@ use super::identity::{FileId, beside};
 const TRIES: u32 = 1000;
 
 struct Kept {
-    /// A forked child shares its parent's locks through them, so they are not its own to use.
-    generation: u32,
     /// Descriptors that are released and could not be closed.
     files: Vec<(FileId, LockFile)>,
     /// Guards that are still held, for second libraries.
     guards: Vec<Guard>,
 }
 
-static KEPT: Mutex<Kept> = Mutex::new(Kept { generation: 0, files: Vec::new(), guards: Vec::new() });
-
-fn kept() -> MutexGuard<'static, Kept> {
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    if kept.generation != generation() {
-        std::mem::forget((std::mem::take(&mut kept.files), std::mem::take(&mut kept.guards)));
-        kept.generation = generation();
-    }
-    kept
-}
+/// A forked child shares its parent's locks through these descriptors, so they are not its own to use.
+static KEPT: PerProcess<Kept> = PerProcess::new(|| Kept { files: Vec::new(), guards: Vec::new() });
 
 /// Both files are held as in use. Dropping it releases them.
 #[derive(Debug)]
@@ -73,7 +62,7 @@ impl Guard {
     /// Holds on while a second library has the file, which lost its own locks when ours were closed. To be called before
     /// [`close_kept`], which looks.
     pub(crate) fn keep(self) {
-        kept().guards.push(self);
+        KEPT.lock().guards.push(self);
     }
 
     fn is_needed(&self, mappings: &str) -> bool {
@@ -84,13 +73,14 @@ impl Guard {
 
 /// The guard of these files that is held for a second library.
 fn take_held(ids: &[FileId]) -> Option<Guard> {
-    let guards = &mut kept().guards;
+    let mut kept = KEPT.lock();
+    let guards = &mut kept.guards;
     let at = guards.iter().position(|guard| guard.files.iter().map(|(id, _)| id).eq(ids))?;
     Some(guards.swap_remove(at))
 }
 
 fn open(path: &Path, which: LockedFile) -> io::Result<(FileId, LockFile)> {
-    let mut kept = kept();
+    let mut kept = KEPT.lock();
     let wanted = FileId::of(path);
     if let Some(at) = kept.files.iter().position(|(id, _)| *id == wanted) {
         return Ok(kept.files.swap_remove(at));
@@ -121,19 +111,20 @@ impl Drop for Guard {
             // A lock that cannot be released ends with the process; it keeps others from tidying up, nothing more.
             let _ = file.release();
         }
-        kept().files.append(&mut self.files);
+        KEPT.lock().files.append(&mut self.files);
     }
 }
 
 /// Releases the guards and closes the descriptors that nobody needs any more. Blocks while a second library is here.
 pub(crate) fn close_kept() {
     let unneeded: Vec<Guard> = {
-        let guards = &mut kept().guards;
+        let mut kept = KEPT.lock();
+        let guards = &mut kept.guards;
         let mappings = if guards.is_empty() { String::new() } else { mappings() };
         guards.extract_if(.., |guard| !guard.is_needed(&mappings)).collect()
     };
     drop(unneeded);
-    let mut kept = kept();
+    let mut kept = KEPT.lock();
     let files = std::mem::take(&mut kept.files);
     kept.files = files.into_iter().filter_map(|(id, file)| Some((id, file.close().err()?))).collect();
 }
@@ -144,7 +135,7 @@ mod tests {
 
     fn kept_of(path: &Path) -> usize {
         let id = FileId::of(path);
-        kept().files.iter().filter(|(kept, _)| *kept == id).count()
+        KEPT.lock().files.iter().filter(|(kept, _)| *kept == id).count()
     }
 
     #[test]

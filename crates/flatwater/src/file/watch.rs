@@ -96,13 +96,14 @@ impl Watch {
         self.refusal().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// For whoever opens another connection: the path must lead to the file that is open.
+    /// For whoever opens a connection: the path must lead to the file that is open.
     pub(crate) fn check_file(&self) -> Result<()> {
-        if self.is_moved() { Err(self.refuse_moved()) } else { Ok(()) }
+        if self.is_moved() { Err(self.refusal.get_or_init(|| self.moved()).clone()) } else { Ok(()) }
     }
 
     fn is_moved(&self) -> bool {
-        self.file().is_some_and(|file| existing(&self.path).as_ref() != Some(file))
+        // A VFS of its own kind may have no file that anybody else can see.
+        self.file().is_some_and(|file| file.inode().is_some() && existing(&self.path).as_ref() != Some(file))
     }
 
     fn find(&self, mappings: &str) -> Option<Error> {
@@ -116,11 +117,9 @@ impl Watch {
                 return Some(self.lost("WAL"));
             }
         }
-        if self.second_copy == SecondCopy::Off {
-            return None;
-        }
         match self.index_in(mappings)? {
             Mapped::Deleted => Some(self.lost("wal-index")),
+            Mapped::Twice(_) if self.second_copy == SecondCopy::Off => None,
             Mapped::Twice(libraries) => {
                 self.second_copies.fetch_add(1, Ordering::Relaxed);
                 (self.second_copy == SecondCopy::Refuse).then(|| self.copied(&libraries))
@@ -129,15 +128,9 @@ impl Watch {
         }
     }
 
-    /// The file was replaced; also said by whoever opens its successor.
-    pub(crate) fn moved(&self) -> Error {
+    fn moved(&self) -> Error {
         Error::new(Kind::Io, format!("{} was replaced or removed while it was open", self.path.display()))
             .hint("what would be written now would be lost: close every handle on it and open it again")
-    }
-
-    /// Refuses writes because the file was replaced.
-    pub(crate) fn refuse_moved(&self) -> Error {
-        self.refusal.get_or_init(|| self.moved()).clone()
     }
 
     fn lost(&self, what: &str) -> Error {

@@ -6,6 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::uri::Mode;
+
 /// What an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -102,7 +104,8 @@ pub struct Options {
 pub(crate) struct Attached {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
-    pub(crate) read_only: bool,
+    /// What its URI says.
+    pub(crate) mode: Option<Mode>,
     pub(crate) immutable: bool,
 }
 
@@ -238,7 +241,7 @@ impl Options {
     /// that is what BEGIN IMMEDIATE does.
     pub fn attach(mut self, name: impl Into<String>, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref().to_owned();
-        self.attach.push(Attached { name: name.into(), path, read_only: false, immutable: false });
+        self.attach.push(Attached { name: name.into(), path, mode: None, immutable: false });
         self
     }
 

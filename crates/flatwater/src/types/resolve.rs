@@ -19,6 +19,13 @@ impl Options {
         self.path.as_os_str() == MEMORY
     }
 
+    /// The file beside the database whose name ends with `suffix`, such as `-wal`.
+    pub(crate) fn beside(&self, suffix: &str) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(suffix);
+        name.into()
+    }
+
     /// Refuses what cannot work, before anything is opened.
     pub(crate) fn resolve(mut self) -> Result<Self> {
         self.read_uris()?;
@@ -189,7 +196,7 @@ impl Attached {
             return refuse(format!("the `file:` URI of {:?} can say `mode` (ro, rw, rwc) and `immutable`", self.name));
         }
         self.path = read.path;
-        self.read_only = read.mode == Some(Mode::ReadOnly) || read.immutable;
+        self.mode = if read.immutable { Some(Mode::ReadOnly) } else { read.mode };
         self.immutable = read.immutable;
         Ok(())
     }
@@ -259,7 +266,7 @@ mod tests {
         assert!(Options::new("file:any?mode=memory").resolve().unwrap().is_memory());
         assert!(Options::new("file::memory:").resolve().unwrap().is_memory());
         let attached = &Options::new("/d/a.db").attach("b", "file:/d/b.db?immutable=1").resolve().unwrap().attach[0];
-        assert!(attached.read_only && attached.immutable && attached.path == Path::new("/d/b.db"));
+        assert!(attached.mode == Some(Mode::ReadOnly) && attached.immutable && attached.path == Path::new("/d/b.db"));
     }
 
     #[test]

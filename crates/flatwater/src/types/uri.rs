@@ -129,14 +129,15 @@ fn refused(why: &str) -> Error {
 }
 
 /// The URI SQLite is to open an absolute path by.
-pub(crate) fn write(path: &Path, read_only: bool, immutable: bool) -> String {
-    let mode = if read_only { "?mode=ro" } else { "" };
-    let immutable = match (immutable, read_only) {
-        (false, _) => "",
-        (true, true) => "&immutable=1",
-        (true, false) => "?immutable=1",
+pub(crate) fn write(path: &Path, mode: Option<Mode>, immutable: bool) -> String {
+    let mode = match mode {
+        Some(Mode::ReadOnly) => "mode=ro&",
+        Some(Mode::ReadWrite) => "mode=rw&",
+        Some(Mode::ReadWriteCreate) => "mode=rwc&",
+        Some(Mode::Memory) => "mode=memory&",
+        None => "",
     };
-    format!("file:{}{mode}{immutable}", encode(path.as_os_str()))
+    format!("file:{}?{mode}immutable={}", encode(path.as_os_str()), u8::from(immutable))
 }
 
 fn encode(path: &OsStr) -> Cow<'_, str> {
@@ -192,10 +193,11 @@ mod tests {
     #[test]
     fn a_written_uri_is_read_back() {
         for path in ["/d/a.db", "/d/50% a?b#c&d=\u{e9}"] {
-            for (read_only, immutable) in [(false, false), (true, false), (true, true), (false, true)] {
-                let read = uri(&write(Path::new(path), read_only, immutable));
-                assert_eq!(read.path, Path::new(path));
-                assert_eq!((read.mode == Some(Mode::ReadOnly), read.immutable), (read_only, immutable));
+            for mode in [None, Some(Mode::ReadOnly), Some(Mode::ReadWrite), Some(Mode::ReadWriteCreate)] {
+                for immutable in [false, true] {
+                    let read = uri(&write(Path::new(path), mode, immutable));
+                    assert_eq!((read.path.as_path(), read.mode, read.immutable), (Path::new(path), mode, immutable));
+                }
             }
         }
     }

@@ -1,4 +1,5 @@
-//! The one timer of the process, thread `fw-timer`: deadlines of calls, idle limits of transactions, the end of a close.
+//! The one timer of the process, thread `fw-timer`: deadlines of calls, idle limits of transactions, the end of a close,
+//! the look at open files.
 //!
 //! Owns: alarms in order of time. The thread starts with the first alarm and ends when there has been none for a while.
 //! Invariants: an alarm goes off at most once, not before its time, without any lock held; an alarm that was dropped
@@ -7,26 +8,21 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, PoisonError};
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{generation, is_stranded};
+use flatwater_sqlite::{PerProcess, is_stranded};
 type Action = Box<dyn FnOnce() + Send>;
 
 struct State {
     alarms: BTreeMap<(Instant, u64), Action>,
     next: u64,
-    /// The generation of the process in which the thread runs.
-    running_in: Option<u32>,
+    running: bool,
 }
 
-static STATE: Mutex<State> = Mutex::new(State { alarms: BTreeMap::new(), next: 0, running_in: None });
+static STATE: PerProcess<State> = PerProcess::new(|| State { alarms: BTreeMap::new(), next: 0, running: false });
 static CHANGED: Condvar = Condvar::new();
 const IDLE: Duration = Duration::from_secs(10);
-
-fn state() -> MutexGuard<'static, State> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// An alarm that is set. Dropping it takes it back, unless it is going off already.
 #[derive(Debug)]
@@ -39,21 +35,17 @@ impl Drop for Alarm {
         if is_stranded() {
             return;
         }
-        let action = state().alarms.remove(&self.0);
+        let action = STATE.lock().alarms.remove(&self.0);
         drop(action);
     }
 }
 
 /// Runs `action` on the timer's thread at `when`. It must be short. Fails only if the thread cannot be started.
 pub(crate) fn at(when: Instant, action: impl FnOnce() + Send + 'static) -> io::Result<Alarm> {
-    let mut state = state();
-    let generation = generation();
-    if state.running_in != Some(generation) {
-        if state.running_in.is_some() {
-            std::mem::forget(std::mem::take(&mut state.alarms));
-        }
+    let mut state = STATE.lock();
+    if !state.running {
         std::thread::Builder::new().name("fw-timer".into()).spawn(run)?;
-        state.running_in = Some(generation);
+        state.running = true;
     }
     let key = (when, state.next);
     state.next += 1;
@@ -67,7 +59,7 @@ pub(crate) fn at(when: Instant, action: impl FnOnce() + Send + 'static) -> io::R
 }
 
 fn run() {
-    let mut state = state();
+    let mut state = STATE.lock();
     loop {
         let now = Instant::now();
         let wait = match state.alarms.first_entry() {
@@ -76,7 +68,7 @@ fn run() {
                 drop(state);
                 // An alarm of ours does not panic; if it did, the others must still go off.
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(action));
-                state = self::state();
+                state = STATE.lock();
                 continue;
             }
             Some(first) => first.key().0 - now,
@@ -85,7 +77,7 @@ fn run() {
         let (next, timeout) = CHANGED.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
         state = next;
         if timeout.timed_out() && state.alarms.is_empty() {
-            state.running_in = None;
+            state.running = false;
             return;
         }
     }

@@ -150,3 +150,38 @@ fn a_copy_from_one_point_in_time_is_made_by_vacuum_into() {
     });
     assert_eq!(integer(&rusqlite::Connection::open(&copy).unwrap(), "SELECT count(*) FROM t"), 1);
 }
+
+#[test]
+fn an_attached_file_that_must_exist_is_not_created() {
+    let file = TestFile::new();
+    let missing = file.directory().join("missing.db");
+    run(async {
+        let uri = format!("file:{}?mode=rw", missing.display());
+        assert_eq!(file.options().attach("m", uri).open().await.unwrap_err().kind(), Kind::Open);
+        assert!(!missing.exists());
+        use std::os::unix::ffi::OsStringExt;
+        let strange = file.directory().join(std::ffi::OsString::from_vec(b"\xff.db".to_vec()));
+        file.options().attach("s", &strange).open().await.unwrap().close().await.unwrap();
+        assert!(strange.exists(), "another file was attached in its place");
+    });
+}
+
+#[test]
+fn sql_for_new_connections_that_fails_on_readers_fails_the_open() {
+    let file = TestFile::new();
+    run(async {
+        empty_table(file.options()).await.close().await.unwrap();
+        let error = file.options().on_open("INSERT INTO t VALUES (1)").open().await.unwrap_err();
+        assert!(error.message().contains("`on_open` failed"), "{error}");
+    });
+}
+
+#[test]
+fn a_vfs_without_files_is_not_taken_for_a_file_that_was_removed() {
+    run(async {
+        let options = Options::new("/in-the-vfs-only").vfs("memdb").journal(Journal::Keep);
+        let db = empty_table(options).await;
+        db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+        assert_eq!(count(&db).await, 1);
+    });
+}

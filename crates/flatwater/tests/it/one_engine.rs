@@ -33,19 +33,67 @@ fn a_file_is_one_engine_by_path_link_and_hard_link() {
 
 #[test]
 fn many_who_open_a_new_file_at_once_get_one_engine() {
-    let file = TestFile::new();
-    let link = file.directory().join("link.db");
-    std::os::unix::fs::symlink(file.path(), &link).unwrap();
-    run(async {
-        let opening = (0..40).map(|n| if n % 2 == 0 { file.options() } else { Options::new(&link) });
-        let opened = futures_util::future::join_all(opening.map(Options::open)).await;
-        let all: Vec<Database> = opened.into_iter().map(Result::unwrap).collect();
-        all[0].execute("CREATE TABLE t (a)", ()).await.unwrap();
-        for db in &all {
-            db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
-        }
+    for _ in 0..50 {
+        let file = TestFile::new();
+        let link = file.directory().join("link.db");
+        std::os::unix::fs::symlink(file.path(), &link).unwrap();
+        let start = std::sync::Barrier::new(4);
+        let all: Vec<Database> = std::thread::scope(|scope| {
+            let opening = (0..4).map(|n| {
+                let options = if n % 2 == 0 { file.options() } else { Options::new(&link) };
+                let start = &start;
+                scope.spawn(move || {
+                    start.wait();
+                    let db = options.open_blocking().unwrap();
+                    db.blocking().execute("CREATE TABLE IF NOT EXISTS t (a)", ()).unwrap();
+                    db.blocking().execute("INSERT INTO t VALUES (1)", ()).unwrap();
+                    db
+                })
+            });
+            let opening: Vec<_> = opening.collect();
+            opening.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
         assert!(all.iter().all(|db| share_an_engine(&all[0], db)));
-        assert_eq!(count(&all[0]).await, 40);
+        run(async {
+            assert_eq!(count(&all[0]).await, 4);
+            all[0].close().await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn an_open_waits_for_a_close_no_longer_than_for_a_lock() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options()).await;
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let (begun, began) = std::sync::mpsc::channel();
+        let busy = tokio::spawn({
+            let db = db.clone();
+            async move {
+                let closure = move |_: &rusqlite::Transaction<'_>| {
+                    begun.send(()).unwrap();
+                    let _ = released.recv();
+                    Ok::<_, flatwater::Error>(())
+                };
+                db.write_with(closure).await
+            }
+        });
+        tokio::task::spawn_blocking(move || began.recv().unwrap()).await.unwrap();
+        let closing = tokio::spawn({
+            let db = db.clone();
+            async move { db.close().await }
+        });
+        let soon = db.timeout(std::time::Duration::from_millis(1));
+        while soon.execute("DELETE FROM t", ()).await.unwrap_err().kind() != Kind::Closed {}
+        let impatient = file.options().lock_wait(std::time::Duration::from_millis(20));
+        let error = impatient.open().await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Busy);
+        assert!(error.message().contains("closed in this process"), "{error}");
+        release.send(()).unwrap();
+        busy.await.unwrap().unwrap();
+        closing.await.unwrap().unwrap();
+        assert_eq!(count(&file.open().await).await, 0);
     });
 }
 

@@ -69,13 +69,10 @@ impl Readers {
         Self(Arc::new(Shared { options, recorder, watch, state: Mutex::new(state), closed: Condvar::new() }))
     }
 
-    /// Opens the first connection of a database that has no writer, and answers its journal mode. Blocks.
+    /// Opens the first connection now, to see that it can be, and answers its journal mode. Blocks.
     pub(crate) fn open_one(&self) -> Result<String> {
-        let reader = Reader::open(&self.0.options)?;
-        let (journal, index) = reader.file();
-        if let Some(watch) = &self.0.watch {
-            watch.opened(index);
-        }
+        let reader = self.0.open()?;
+        let journal = reader.journal().to_owned();
         let mut state = self.0.lock();
         state.connections += 1;
         state.idle.push(reader);
@@ -132,10 +129,11 @@ impl Readers {
         loop {
             if state.waiting.is_empty() && !state.idle.is_empty() {
                 let idle = std::mem::take(&mut state.idle);
-                state.connections -= idle.len();
+                let closed = idle.len();
                 drop(state);
                 drop(idle);
                 state = self.0.lock();
+                state.connections -= closed;
                 continue;
             }
             if state.waiting.is_empty() && state.connections == 0 {
@@ -268,10 +266,14 @@ impl Shared {
             }
             state.asleep.remove(at);
             state.threads -= 1;
-            let coldest = (!state.idle.is_empty()).then(|| state.idle.remove(0));
-            state.connections -= usize::from(coldest.is_some());
-            drop(state);
-            drop(coldest);
+            if !state.idle.is_empty() {
+                let coldest = state.idle.remove(0);
+                drop(state);
+                drop(coldest);
+                // Not before it is closed: a close waits for this number.
+                self.lock().connections -= 1;
+                self.closed.notify_all();
+            }
             return None;
         }
     }
@@ -281,7 +283,12 @@ impl Shared {
         if let Some(watch) = &self.watch {
             watch.check_file()?;
         }
-        Reader::open(&self.options)
+        let reader = Reader::open(&self.options)?;
+        // With a writer it is the writer's connection that is watched.
+        if let Some(watch) = self.watch.as_ref().filter(|_| self.options.read_only) {
+            watch.opened(reader.index());
+        }
+        Ok(reader)
     }
 
     /// A read that was interrupted because the database closes is told so.

@@ -35,9 +35,13 @@ impl Reader {
         Ok(Self { connection, lock_wait })
     }
 
-    /// The journal mode, and where the wal-index is mapped.
-    pub(super) fn file(&self) -> (String, Option<usize>) {
-        (self.connection.journal.clone(), self.connection.sqlite.wal_index_address())
+    pub(super) fn journal(&self) -> &str {
+        &self.connection.journal
+    }
+
+    /// Where the wal-index is mapped.
+    pub(super) fn index(&self) -> Option<usize> {
+        self.connection.sqlite.wal_index_address()
     }
 
     /// Answers the work, and whether the connection is as it was.

@@ -54,6 +54,10 @@ fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Arc<Ticket
         let end = seat.connection()?.sqlite.take_commit_began().unwrap_or_else(Instant::now);
         text.took(end.saturating_duration_since(began));
     }
+    // By now it is known what the text does: a read commits nothing.
+    if work.only_reads() {
+        return result;
+    }
     result.map_err(|error| {
         seat.disarm();
         settle(seat, &shared.recorder, error, before)

@@ -203,15 +203,22 @@ impl Seat {
                 connection.restore_handlers(busy);
             }
         } else {
-            self.close();
+            drop(self.take());
         }
     }
 
-    /// Closes the connection.
+    /// Closes the connection for good, in order.
     pub(super) fn close(&mut self) {
+        if let Some(connection) = self.take() {
+            connection.close();
+        }
+    }
+
+    /// Whatever lies beside the database may go away from now on.
+    fn take(&mut self) -> Option<Connection> {
         if let Some(watch) = &self.watch {
             watch.closed();
         }
-        self.connection = None;
+        self.connection.take()
     }
 }
