@@ -3,11 +3,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use flatwater::{Blocking, Call, Database, Error, Executed, Kind, Options, Transaction, params};
 
-use crate::support::{COUNT, INSERT, TestFile, count, is_alone_in_process, rows, wait_until, while_writing};
+use crate::support::{COUNT, INSERT, Stop, TestFile, count, is_alone_in_process, rows, wait_until, while_writing};
 
 /// A child that takes longer hangs, and is ended by the kernel.
 const WATCHDOG_SECONDS: u32 = 30;
@@ -226,4 +227,41 @@ fn a_child_of_a_process_without_an_open_database_uses_its_own() {
         join(child);
         assert_eq!(file.visit(), (round + 1) * 6);
     }
+}
+
+/// The fork comes at any moment of opening, using and closing; the child is refused or served, but it never waits for a
+/// thread that it does not have.
+#[test]
+fn a_child_of_a_process_that_opens_and_closes_is_refused_or_served() {
+    if !is_alone_in_process("forked::a_child_of_a_process_that_opens_and_closes_is_refused_or_served") {
+        return;
+    }
+    let (file, own) = (TestFile::new(), TestFile::new());
+    let stops = AtomicBool::new(false);
+    let opened = std::thread::scope(|scope| {
+        let stop = Stop(&stops);
+        let parent = scope.spawn(|| {
+            let mut opened = 0;
+            while !stops.load(Ordering::SeqCst) {
+                let db = file.open();
+                db.execute(INSERT, ()).unwrap();
+                db.close().unwrap();
+                opened += 1;
+            }
+            opened
+        });
+        for _ in 0..200 {
+            let ((), child) = fork((), |()| match own.options().open_blocking() {
+                Ok(db) => {
+                    db.blocking().execute(INSERT, ()).unwrap();
+                    db.blocking().close().unwrap();
+                }
+                Err(error) => refused(Err::<(), _>(error)),
+            });
+            join(child);
+        }
+        drop(stop);
+        parent.join().unwrap()
+    });
+    assert_eq!(file.visit(), opened);
 }

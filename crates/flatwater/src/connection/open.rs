@@ -13,7 +13,6 @@ use rusqlite::{OpenFlags, ffi};
 use super::judge;
 use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
-use crate::file::identity::beside;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::uri;
@@ -206,7 +205,9 @@ fn cannot_open(error: Error, options: &Options) -> Error {
             .hint("check the path; an encrypted database looks like this too"),
         ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM => {
             // A WAL that is there holds rows that an immutable file would be without.
-            let is_whole = options.read_only && !beside(&options.path, "-wal").exists();
+            let mut wal = options.path.clone().into_os_string();
+            wal.push("-wal");
+            let is_whole = options.read_only && !Path::new(&wal).exists();
             error.with_kind(Kind::Open).hint(if is_whole {
                 "the directory must be writable too: the -wal and -shm files lie beside the database; a file that \
                  nobody changes can be read without them, with `Options::immutable`"
