@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use flatwater::{Blocking, Call, Database, Error, Executed, Kind, Options, Transaction, params};
@@ -43,12 +43,18 @@ fn fork<H>(handles: H, child: impl FnOnce(H)) -> (H, libc::pid_t) {
     }
 }
 
-/// Waits for the child, which must have ended by itself and found all as it should be.
+/// Waits for the child, which must have found all as it should be.
 fn join(child: libc::pid_t) {
+    assert_eq!(code(child), 0);
+}
+
+/// Waits for the child, which must end by itself, and answers its exit code.
+fn code(child: libc::pid_t) -> i32 {
     let mut status = 0;
     // SAFETY: a child of this process that nobody else waits for, and room for its status.
     let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
-    assert_eq!((ended, libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (child, true, 0), "status {status:#x}");
+    assert_eq!((ended, libc::WIFEXITED(status)), (child, true), "status {status:#x}");
+    libc::WEXITSTATUS(status)
 }
 
 /// What the future answers at its first poll.
@@ -236,32 +242,39 @@ fn a_child_of_a_process_that_opens_and_closes_is_refused_or_served() {
     if !is_alone_in_process("forked::a_child_of_a_process_that_opens_and_closes_is_refused_or_served") {
         return;
     }
+    const REFUSED: i32 = 7;
     let (file, own) = (TestFile::new(), TestFile::new());
-    let stops = AtomicBool::new(false);
-    let opened = std::thread::scope(|scope| {
-        let stop = Stop(&stops);
-        let parent = scope.spawn(|| {
-            let mut opened = 0;
+    let (stops, opened) = (AtomicBool::new(false), AtomicI64::new(0));
+    let (mut served, mut refusals) = (0, 0);
+    std::thread::scope(|scope| {
+        let _stop = Stop(&stops);
+        scope.spawn(|| {
             while !stops.load(Ordering::SeqCst) {
                 let db = file.open();
                 db.execute(INSERT, ()).unwrap();
                 db.close().unwrap();
-                opened += 1;
+                opened.fetch_add(1, Ordering::SeqCst);
             }
-            opened
         });
-        for _ in 0..200 {
+        while served < 10 || refusals < 100 {
             let ((), child) = fork((), |()| match own.options().open_blocking() {
                 Ok(db) => {
                     db.blocking().execute(INSERT, ()).unwrap();
                     db.blocking().close().unwrap();
                 }
-                Err(error) => refused(Err::<(), _>(error)),
+                Err(error) => {
+                    refused(Err::<(), _>(error));
+                    std::process::exit(REFUSED);
+                }
             });
-            join(child);
+            match code(child) {
+                0 => served += 1,
+                code => {
+                    assert_eq!(code, REFUSED);
+                    refusals += 1;
+                }
+            }
         }
-        drop(stop);
-        parent.join().unwrap()
     });
-    assert_eq!(file.visit(), opened);
+    assert_eq!((file.visit(), own.visit()), (opened.into_inner(), served));
 }

@@ -187,6 +187,8 @@ fn next_look() -> Option<Alarm> {
 
 /// On the timer's thread.
 fn look_at_all() {
+    // A child that is forked meanwhile may find locks of this module taken for ever.
+    let _in_use = InUse::new();
     let engines: Vec<_> = with(|files| {
         let open = files.entries.values().filter_map(|entry| match entry {
             Entry::Open(engine, _) => engine.upgrade(),
