@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use flatwater::{Blocking, Call, Database, Error, Executed, Kind, Options, Transaction, params};
 
@@ -100,7 +101,7 @@ fn everything_is_refused(handles: &mut Handles, file: &TestFile) {
     refused(at_once(db.transaction(async |_| Ok::<_, Error>(()))));
     refused(at_once(db.read_with(|_| Ok::<_, Error>(()))));
     refused(at_once(db.write_with(|_| Ok::<_, Error>(()))));
-    refused(at_once(db.alone().timeout(std::time::Duration::from_secs(1)).execute(INSERT, ())));
+    refused(at_once(db.alone().timeout(Duration::from_secs(1)).execute(INSERT, ())));
     refused(at_once(db.close()));
     assert_eq!(db.stats().writes_waiting, 0);
     refused(blocking.execute(INSERT, ()));
@@ -139,6 +140,8 @@ fn end(handles: Handles, ending: Ending) {
         Ending::Return => {
             let Handles { db, blocking, transaction, waiting, new } = handles;
             drop((db.clone(), db, blocking, waiting, new, transaction));
+            let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
+            assert_eq!(threads, 1, "nobody began to close what is the parent's");
         }
         Ending::Exit => {
             drop(handles);
@@ -176,7 +179,7 @@ fn a_child_of_an_open_database_can_do_nothing_with_it_and_nothing_to_it() {
                 let held = other.options().open_blocking().unwrap();
                 let transaction = finish(held.begin()).unwrap();
                 finish(transaction.execute(INSERT, ())).unwrap();
-                let mut waiting = Box::pin(held.execute(INSERT, ()));
+                let mut waiting = Box::pin(held.timeout(Duration::from_secs(3600)).execute(INSERT, ()));
                 let pending = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                 assert!(pending.is_pending(), "it waits for the transaction");
                 let new = held.execute(INSERT, ());
