@@ -3,11 +3,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use flatwater::{Blocking, Call, Database, Error, Executed, Kind, Options, Transaction, params};
 
-use crate::support::{COUNT, INSERT, TestFile, count, is_alone_in_process, rows, wait_until, while_writing};
+use crate::support::{COUNT, INSERT, Stop, TestFile, count, is_alone_in_process, rows, wait_until, while_writing};
 
 /// A child that takes longer hangs, and is ended by the kernel.
 const WATCHDOG_SECONDS: u32 = 30;
@@ -42,12 +44,18 @@ fn fork<H>(handles: H, child: impl FnOnce(H)) -> (H, libc::pid_t) {
     }
 }
 
-/// Waits for the child, which must have ended by itself and found all as it should be.
+/// Waits for the child, which must have found all as it should be.
 fn join(child: libc::pid_t) {
+    assert_eq!(code(child), 0);
+}
+
+/// Waits for the child, which must end by itself, and answers its exit code.
+fn code(child: libc::pid_t) -> i32 {
     let mut status = 0;
     // SAFETY: a child of this process that nobody else waits for, and room for its status.
     let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
-    assert_eq!((ended, libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (child, true, 0), "status {status:#x}");
+    assert_eq!((ended, libc::WIFEXITED(status)), (child, true), "status {status:#x}");
+    libc::WEXITSTATUS(status)
 }
 
 /// What the future answers at its first poll.
@@ -93,7 +101,7 @@ fn everything_is_refused(handles: &mut Handles, file: &TestFile) {
     refused(at_once(db.transaction(async |_| Ok::<_, Error>(()))));
     refused(at_once(db.read_with(|_| Ok::<_, Error>(()))));
     refused(at_once(db.write_with(|_| Ok::<_, Error>(()))));
-    refused(at_once(db.alone().timeout(std::time::Duration::from_secs(1)).execute(INSERT, ())));
+    refused(at_once(db.alone().timeout(Duration::from_secs(1)).execute(INSERT, ())));
     refused(at_once(db.close()));
     assert_eq!(db.stats().writes_waiting, 0);
     refused(blocking.execute(INSERT, ()));
@@ -118,6 +126,12 @@ fn everything_is_refused(handles: &mut Handles, file: &TestFile) {
     assert!(!other.exists());
 }
 
+/// The names of the threads of this process.
+fn threads() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path().join("comm"));
+    tasks.filter_map(|comm| std::fs::read_to_string(comm).ok()).collect()
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Ending {
     Return,
@@ -132,10 +146,13 @@ fn end(handles: Handles, ending: Ending) {
         Ending::Return => {
             let Handles { db, blocking, transaction, waiting, new } = handles;
             drop((db.clone(), db, blocking, waiting, new, transaction));
+            assert_eq!(threads().len(), 1, "nobody began to close what is the parent's");
         }
         Ending::Exit => {
             drop(handles);
-            std::process::exit(0);
+            // SAFETY: ends the process as a return from `main` does, but for the standard library's own clean-up: that
+            // takes a lock which a thread that was just starting at the fork may have held.
+            unsafe { libc::exit(0) }
         }
         // SAFETY: ends the process.
         Ending::Kill => unsafe { libc::_exit(0) },
@@ -169,7 +186,7 @@ fn a_child_of_an_open_database_can_do_nothing_with_it_and_nothing_to_it() {
                 let held = other.options().open_blocking().unwrap();
                 let transaction = finish(held.begin()).unwrap();
                 finish(transaction.execute(INSERT, ())).unwrap();
-                let mut waiting = Box::pin(held.execute(INSERT, ()));
+                let mut waiting = Box::pin(held.timeout(Duration::from_secs(3600)).execute(INSERT, ()));
                 let pending = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                 assert!(pending.is_pending(), "it waits for the transaction");
                 let new = held.execute(INSERT, ());
@@ -221,9 +238,57 @@ fn a_child_of_a_process_without_an_open_database_uses_its_own() {
             db.close().unwrap();
         };
         use_it();
+        // The standard library cannot start threads in a child if one was just starting or ending at the fork.
+        wait_until(|| !threads().iter().any(|name| name.starts_with("fw-writer")));
         let ((), child) = fork((), |()| use_it());
         use_it();
         join(child);
         assert_eq!(file.visit(), (round + 1) * 6);
     }
+}
+
+/// The fork comes at any moment of opening, using and closing; the child is refused or served, but it never waits for a
+/// thread that it does not have.
+#[test]
+fn a_child_of_a_process_that_opens_and_closes_is_refused_or_served() {
+    if !is_alone_in_process("forked::a_child_of_a_process_that_opens_and_closes_is_refused_or_served") {
+        return;
+    }
+    const REFUSED: i32 = 7;
+    let (file, own) = (TestFile::new(), TestFile::new());
+    let (stops, opened) = (AtomicBool::new(false), AtomicI64::new(0));
+    let (mut served, mut refusals) = (0, 0);
+    std::thread::scope(|scope| {
+        let _stop = Stop(&stops);
+        scope.spawn(|| {
+            while !stops.load(Ordering::SeqCst) {
+                let db = file.open();
+                db.execute(INSERT, ()).unwrap();
+                db.close().unwrap();
+                opened.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        while served < 10 || refusals < 100 {
+            let ((), child) = fork((), |()| {
+                let code = match own.options().open_blocking() {
+                    Ok(db) => db.blocking().execute(INSERT, ()).map(|_| 0).unwrap(),
+                    Err(error) => {
+                        refused(Err::<(), _>(error));
+                        REFUSED
+                    }
+                };
+                // SAFETY: ends the process. Closing would wait for a thread, and a thread that starts takes a lock of
+                // the standard library which one that was just ending at the fork may have held.
+                unsafe { libc::_exit(code) }
+            });
+            match code(child) {
+                0 => served += 1,
+                code => {
+                    assert_eq!(code, REFUSED);
+                    refusals += 1;
+                }
+            }
+        }
+    });
+    assert_eq!((file.visit(), own.visit()), (opened.into_inner(), served));
 }

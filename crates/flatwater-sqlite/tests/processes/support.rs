@@ -91,7 +91,7 @@ pub(crate) fn while_writing(db: &Blocking, body: impl FnOnce(&dyn Fn())) -> i64 
     let ends = AtomicBool::new(false);
     let seen = || acknowledged.each_ref().map(|count| count.load(Ordering::SeqCst));
     std::thread::scope(|scope| {
-        let ends = End(&ends);
+        let ends = Stop(&ends);
         for count in &acknowledged {
             let ends = ends.0;
             scope.spawn(move || {
@@ -109,10 +109,10 @@ pub(crate) fn while_writing(db: &Blocking, body: impl FnOnce(&dyn Fn())) -> i64 
     seen().iter().sum()
 }
 
-/// Lets the writers end, also when the test fails.
-struct End<'a>(&'a AtomicBool);
+/// Lets threads of a test end, also when it fails.
+pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
-impl Drop for End<'_> {
+impl Drop for Stop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
