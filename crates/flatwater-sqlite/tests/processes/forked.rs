@@ -292,3 +292,27 @@ fn a_child_of_a_process_that_opens_and_closes_is_refused_or_served() {
     });
     assert_eq!((file.visit(), own.visit()), (opened.into_inner(), served));
 }
+
+#[test]
+fn a_child_that_outlives_a_close_keeps_nobody_from_the_file() {
+    if !is_alone_in_process("forked::a_child_that_outlives_a_close_keeps_nobody_from_the_file") {
+        return;
+    }
+    let file = TestFile::new();
+    let (mut wait, release) = std::io::pipe().unwrap();
+    let db = file.open();
+    db.execute(INSERT, ()).unwrap();
+    let ((db, release), child) = fork((db, release), move |(_db, release)| {
+        drop(release);
+        // Ends when the parent's side does.
+        std::io::copy(&mut wait, &mut std::io::sink()).unwrap();
+    });
+    db.close().unwrap();
+    assert_eq!(file.visit(), 1, "another process gets in");
+    let again = file.open();
+    again.execute(INSERT, ()).unwrap();
+    again.close().unwrap();
+    assert_eq!(file.visit(), 2);
+    drop(release);
+    join(child);
+}
