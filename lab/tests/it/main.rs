@@ -1,0 +1,6 @@
+//! The tool as its users meet it: the program is run, on peers that measure nothing.
+
+mod abs;
+mod comparing;
+mod running;
+mod support;
