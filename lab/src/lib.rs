@@ -6,16 +6,21 @@
 
 pub mod ab;
 pub mod compare;
+pub mod experiment;
 pub mod list;
 pub mod machine;
 pub mod metric;
 pub mod peer;
 pub mod plan;
 pub mod process;
+pub mod readme;
+pub mod record;
+pub mod report;
 pub mod repository;
 pub mod result;
 pub mod run;
 pub mod session;
 pub mod statistics;
+pub mod summary;
 pub mod table;
 pub mod verdict;

@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use flatwater_lab::compare::{self, Request};
 use flatwater_lab::process::Interrupt;
 use flatwater_lab::result::Measured;
-use flatwater_lab::{ab, list, run};
+use flatwater_lab::{ab, experiment, list, readme, report, run};
 
 /// Measures Flatwater beside its peers and decides whether a change made a difference
 #[derive(Parser)]
@@ -26,6 +26,12 @@ enum Command {
     Ab(ab::AbArgs),
     /// Compare two results, or two peers of one
     Compare(CompareArgs),
+    /// Make one page of results and experiments
+    Report(report::ReportArgs),
+    /// Begin or finish the record of an experiment
+    Experiment(experiment::ExperimentArgs),
+    /// Write the README's speed table from a committed result
+    ReadmeTable(readme::ReadmeArgs),
     /// Show the lanes and the peers
     List(list::ListArgs),
 }
@@ -77,6 +83,9 @@ fn obey(command: Command, interrupt: &Interrupt) -> Result<bool> {
         Command::Run(args) => run::run(&args, interrupt),
         Command::Ab(args) => ab::ab(&args, interrupt),
         Command::Compare(args) => compare(args),
+        Command::Report(args) => report::report(&args, interrupt),
+        Command::Experiment(args) => experiment::experiment(&args),
+        Command::ReadmeTable(args) => readme::readme_table(&args),
         Command::List(args) => list::list(&args, interrupt),
     }
 }

@@ -62,12 +62,9 @@ impl Repository {
         self.git(&["rev-parse", "--verify", "--quiet", &format!("{commit}:{folder}")]).ok()
     }
 
-    /// The changes between two commits, or from a commit to the working tree.
-    pub fn diff(&self, base: &str, candidate: Option<&str>) -> Result<String> {
-        let mut words = vec!["diff", "--binary", base];
-        words.extend(candidate);
-        words.extend(["--", ":!lab/experiments", ":!lab/results"]);
-        self.output(&words)
+    /// The changes between two commits, but for what the lab itself keeps.
+    pub fn diff(&self, base: &str, candidate: &str) -> Result<String> {
+        self.output(&["diff", "--binary", base, candidate, "--", ".", ":!lab/experiments", ":!lab/results"])
     }
 
     /// A second checkout of a commit; what stands there from an earlier one is replaced.

@@ -80,6 +80,11 @@ pub fn number(value: f64) -> String {
     rest.map_or_else(|| grouped.clone(), |rest| format!("{grouped}.{rest}"))
 }
 
+/// A whole number in groups of three.
+pub fn thousands_of(value: f64) -> String {
+    thousands(&format!("{value:.0}"))
+}
+
 fn thousands(whole: &str) -> String {
     let (sign, figures) = whole.strip_prefix('-').map_or(("", whole), |figures| ("-", figures));
     let groups: Vec<&str> = figures
