@@ -118,7 +118,9 @@ fn refuse(base: &Measured, candidate: &Measured) -> Result<()> {
         ("builds of SQLite", common.into_iter().any(|peer| build(base, peer) != build(candidate, peer))),
     ];
     match different.iter().find(|(_, differ)| *differ) {
-        Some((what, _)) => bail!("the files come from different {what}; --anyway compares them nevertheless"),
+        Some((what, _)) => {
+            bail!("the files come from different {what}; --anyway compares them nevertheless")
+        }
         None => Ok(()),
     }
 }
@@ -225,7 +227,9 @@ fn lane_verdict(lane: &str, base: &[Row], candidate: &[Row], paired: bool, guard
     let metrics: Vec<Judgement> = metrics_of(base, candidate)
         .into_iter()
         .filter_map(
-            |metric| if paired { judged(&metric, base, candidate) } else { side_by_side(&metric, base, candidate) },
+            |metric| {
+                if paired { judged(&metric, base, candidate) } else { side_by_side(&metric, base, candidate) }
+            },
         )
         .collect();
     let (verdict, reason) = together(lane, &metrics);

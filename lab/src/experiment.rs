@@ -182,7 +182,9 @@ fn comparison(record: &Record, measured: &Measured, args: &FinalizeArgs) -> Resu
         _ if measured.kind == Kind::Ab => Some((BASE.to_owned(), CANDIDATE.to_owned())),
         _ => None,
     };
-    let Some((base, candidate)) = sides else { return Ok(None) };
+    let Some((base, candidate)) = sides else {
+        return Ok(None);
+    };
     let controls = record.controls.clone();
     let request = Request { base: Some(base), candidate: Some(candidate), controls, anyway: true };
     Ok(compare::files(measured, measured, &request)?.into_iter().next())

@@ -54,7 +54,9 @@ fn processor_and_memory() -> Result<(String, u64), sysinfo::Error> {
 /// The file system of the longest mount point that holds the folder.
 fn filesystem(folder: &Path) -> String {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let Ok(disks) = Disks::new_with_refreshed_list() else { return UNKNOWN.to_owned() };
+    let Ok(disks) = Disks::new_with_refreshed_list() else {
+        return UNKNOWN.to_owned();
+    };
     let holding = disks.iter().filter(|disk| folder.starts_with(disk.mount_point()));
     let nearest = holding.max_by_key(|disk| disk.mount_point().as_os_str().len());
     nearest.map_or_else(|| UNKNOWN.to_owned(), |disk| disk.file_system().to_string_lossy().into_owned())

@@ -129,7 +129,9 @@ fn wait(events: &mpsc::Receiver<Event>, limit: Duration) -> Result<()> {
         match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(Event::Closed) => {}
             Ok(Event::Interrupted) => bail!("interrupted"),
-            Err(RecvTimeoutError::Timeout) => bail!("killed: it was not done after {} s", limit.as_secs()),
+            Err(RecvTimeoutError::Timeout) => {
+                bail!("killed: it was not done after {} s", limit.as_secs())
+            }
             Err(RecvTimeoutError::Disconnected) => bail!("its output cannot be read"),
         }
     }

@@ -130,7 +130,9 @@ fn row(lane: &LaneSummary, label: &str, peers: &[&str]) -> Option<String> {
 
 /// A ratio to the floor; one that is better names the held floor too.
 fn beside(lane: &LaneSummary, ours: &PeerSummary) -> String {
-    let Some(ratio) = ours.to_floor else { return "-".to_owned() };
+    let Some(ratio) = ours.to_floor else {
+        return "-".to_owned();
+    };
     let of = if lane.higher_is_better { "times the rate" } else { "of the time" };
     match ours.to_held_floor {
         Some(held) if ours.beats_floor => format!("{ratio:.2} {of}; {held:.2} of `{HELD_FLOOR}`"),

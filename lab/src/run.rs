@@ -138,7 +138,9 @@ impl Common {
         };
         let lanes: Vec<String> = known.into_iter().filter(tagged).map(str::to_owned).collect();
         match &self.tag {
-            Some(tag) if lanes.is_empty() => bail!("no lane has the tag `{tag}`; the tags are release, focused"),
+            Some(tag) if lanes.is_empty() => {
+                bail!("no lane has the tag `{tag}`; the tags are release, focused")
+            }
             _ if lanes.is_empty() => bail!("none of these peers can be measured"),
             _ => Ok(lanes),
         }

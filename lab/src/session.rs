@@ -178,7 +178,9 @@ fn one(side: &Side, trial: &Trial, settings: &Settings, interrupt: &Interrupt) -
 
 /// One line for the newest row; to standard error when standard output is for the JSON.
 fn say(measured: &Measured, settings: &Settings) {
-    let Some(row) = measured.results.last() else { return };
+    let Some(row) = measured.results.last() else {
+        return;
+    };
     let unit = measured.lanes.get(&row.lane).map_or("ops", |lane| lane.ops_unit.as_str());
     let line = line(row, unit);
     if settings.json.is_some() { println!("{line}") } else { eprintln!("{line}") }

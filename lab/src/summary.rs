@@ -212,7 +212,9 @@ fn pairs(figures: &Figures, name: &str) -> Vec<(f64, f64)> {
 fn latency_quantiles(measured: &[&Figures]) -> Vec<(f64, f64)> {
     let runs: Vec<Vec<(f64, f64)>> = measured.iter().map(|figures| pairs(figures, "latency_quantiles")).collect();
     let at = |run: &[(f64, f64)], wanted: f64| run.iter().find(|(place, _)| *place >= wanted).map(|(_, us)| *us);
-    let Some(first) = runs.first() else { return Vec::new() };
+    let Some(first) = runs.first() else {
+        return Vec::new();
+    };
     let middle = |wanted: f64| median(&runs.iter().filter_map(|run| at(run, wanted)).collect::<Vec<_>>());
     first.iter().map(|(wanted, _)| (*wanted, middle(*wanted))).collect()
 }
@@ -221,7 +223,9 @@ fn latency_quantiles(measured: &[&Figures]) -> Vec<(f64, f64)> {
 fn over_time(measured: &[&Figures]) -> BTreeMap<String, Vec<(f64, f64)>> {
     let mut by_median = measured.to_vec();
     by_median.sort_by(|one, other| one.p50_us.total_cmp(&other.p50_us));
-    let Some(middle) = by_median.get(by_median.len() / 2) else { return BTreeMap::new() };
+    let Some(middle) = by_median.get(by_median.len() / 2) else {
+        return BTreeMap::new();
+    };
     let names = middle.extra.keys().filter(|name| name.ends_with("_over_time"));
     names.map(|name| (name.clone(), pairs(middle, name))).filter(|(_, points)| !points.is_empty()).collect()
 }
@@ -238,7 +242,9 @@ fn family(lane: &str) -> Option<(String, u32)> {
 fn scalings(lanes: &[LaneSummary]) -> Vec<Scaling> {
     let mut scalings: Vec<Scaling> = Vec::new();
     for lane in lanes {
-        let Some((family, at)) = family(&lane.name) else { continue };
+        let Some((family, at)) = family(&lane.name) else {
+            continue;
+        };
         let place = scalings.iter().position(|scaling| scaling.family == family).unwrap_or_else(|| {
             scalings.push(Scaling { family, ops_unit: lane.lane.ops_unit.clone(), points: Vec::new() });
             scalings.len() - 1

@@ -2,5 +2,7 @@
 
 mod abs;
 mod comparing;
+mod readme;
+mod records;
 mod running;
 mod support;
