@@ -10,7 +10,9 @@ use anyhow::Result;
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
+use crate::peer::{Peer, Table};
 use crate::process;
+use crate::record::{Record, Sum};
 
 /// The longest latency that is told from longer ones: an hour.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -21,26 +23,40 @@ pub struct Latencies(Histogram<u64>);
 
 impl Default for Latencies {
     fn default() -> Self {
-        let longest = u64::try_from(LONGEST.as_nanos()).expect("an hour has few enough nanoseconds");
+        let longest =
+            u64::try_from(LONGEST.as_nanos()).expect("an hour has few enough nanoseconds");
         Self(Histogram::new_with_max(longest, 3).expect("three digits are allowed"))
     }
 }
 
 impl Latencies {
     pub fn record(&mut self, latency: Duration) {
-        self.0.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
+        self.0
+            .saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// Awaits `call` and records how long it took.
     pub async fn time<T>(&mut self, call: impl Future<Output = Result<T>>) -> Result<T> {
-        let began = Instant::now();
-        let answer = call.await?;
-        self.record(began.elapsed());
+        let (answer, latency) = timed(call).await?;
+        self.record(latency);
         Ok(answer)
     }
 
+    /// Awaits a query, touches every field of its rows, and records how long both took.
+    pub async fn query<P: Peer, R: Record>(
+        &mut self,
+        peer: &P,
+        sql: &'static str,
+        params: &[crate::value::Value<'_>],
+    ) -> Result<Sum> {
+        self.time(async { Ok(peer.query::<R>(sql, params).await?.touch()) })
+            .await
+    }
+
     pub fn merge(&mut self, other: &Self) {
-        self.0.add(&other.0).expect("all histograms have the same bounds");
+        self.0
+            .add(&other.0)
+            .expect("all histograms have the same bounds");
     }
 
     #[must_use]
@@ -76,8 +92,18 @@ impl Latencies {
             // A quantile beyond the number of calls is the maximum, which stands last anyway.
             (1.0 - quantile) * self.len() as f64 >= 1.0
         });
-        points.map(|quantile| (quantile, self.us(quantile))).chain([(1.0, self.max_us())]).collect()
+        points
+            .map(|quantile| (quantile, self.us(quantile)))
+            .chain([(1.0, self.max_us())])
+            .collect()
     }
+}
+
+/// Awaits `call` and answers how long it took, where a histogram for each would be too large.
+pub async fn timed<T>(call: impl Future<Output = Result<T>>) -> Result<(T, Duration)> {
+    let began = Instant::now();
+    let answer = call.await?;
+    Ok((answer, began.elapsed()))
 }
 
 fn us(nanoseconds: u64) -> f64 {
@@ -96,8 +122,12 @@ pub struct Timing {
 impl Timing {
     /// Begins now.
     pub fn begin() -> Result<Self> {
-        let mut timing =
-            Self { latencies: Latencies::default(), wall: Duration::ZERO, cpu: Duration::ZERO, since: None };
+        let mut timing = Self {
+            latencies: Latencies::default(),
+            wall: Duration::ZERO,
+            cpu: Duration::ZERO,
+            since: None,
+        };
         timing.resume()?;
         Ok(timing)
     }
@@ -124,8 +154,20 @@ impl Timing {
     /// Ends the timed part, in which `ops` operations were done.
     pub fn end(mut self, ops: u64) -> Result<Measured> {
         self.pause()?;
-        let Self { latencies, wall, cpu, .. } = self;
-        Ok(Measured { ops, wall, cpu, latencies, floor_us: None, extra: BTreeMap::new() })
+        let Self {
+            latencies,
+            wall,
+            cpu,
+            ..
+        } = self;
+        Ok(Measured {
+            ops,
+            wall,
+            cpu,
+            latencies,
+            floor_us: None,
+            extra: BTreeMap::new(),
+        })
     }
 }
 
@@ -167,7 +209,8 @@ impl Measured {
     /// The figures under the names of the protocol.
     pub(crate) fn report(mut self) -> Result<serde_json::Map<String, Value>> {
         let latencies = &self.latencies;
-        self.extra.insert("latency_quantiles".to_owned(), json!(latencies.curve()));
+        self.extra
+            .insert("latency_quantiles".to_owned(), json!(latencies.curve()));
         let figures = json!({
             "ops": self.ops,
             "seconds": self.wall.as_secs_f64(),
@@ -207,7 +250,11 @@ mod tests {
     fn quantiles_are_those_of_the_calls() {
         let latencies = latencies(1000);
         for (quantile, expected) in [(0.5, 500.0), (0.9, 900.0), (0.99, 990.0), (0.999, 999.0)] {
-            assert!(about(latencies.us(quantile), expected), "{quantile}: {}", latencies.us(quantile));
+            assert!(
+                about(latencies.us(quantile), expected),
+                "{quantile}: {}",
+                latencies.us(quantile)
+            );
         }
         assert!(about(latencies.max_us(), 1000.0));
     }
@@ -223,7 +270,12 @@ mod tests {
     fn a_curve_rises_to_the_maximum_and_has_no_point_beyond_its_calls() {
         let curve = latencies(100_000).curve();
         assert!((35..=45).contains(&curve.len()), "{}", curve.len());
-        assert!(curve.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1), "{curve:?}");
+        assert!(
+            curve
+                .windows(2)
+                .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1),
+            "{curve:?}"
+        );
         assert_eq!(curve.last().unwrap().0, 1.0);
         assert_eq!(latencies(1).curve().len(), 2);
     }

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use crate::data::{self, INSERT_T, T};
 use crate::lane::{Lane, Trial};
 use crate::measure::{Latencies, Measured, Timing};
-use crate::peer::{Peer, Table};
+use crate::peer::Peer;
 use crate::record::sum_of;
 
 const UPDATE: &str = "UPDATE t SET value = 0 WHERE 1 = 0";
@@ -16,8 +16,21 @@ const SELECT: &str = "SELECT 1";
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     vec![
-        Lane::new("profile", "noop_execute", "an UPDATE that matches nothing, awaited", "calls", execute::<P>),
-        Lane::new("profile", "noop_select", "SELECT 1, awaited", "calls", select::<P>).reads_only(),
+        Lane::new(
+            "profile",
+            "noop_execute",
+            "an UPDATE that matches nothing, awaited",
+            "calls",
+            execute::<P>,
+        ),
+        Lane::new(
+            "profile",
+            "noop_select",
+            "SELECT 1, awaited",
+            "calls",
+            select::<P>,
+        )
+        .reads_only(),
     ]
 }
 
@@ -25,7 +38,8 @@ async fn execute<P: Peer>(trial: Trial) -> Result<Measured> {
     let count = trial.size(20_000, 200);
     let peer = trial.open::<P>().await?;
     peer.execute(T, &[]).await?;
-    peer.execute(INSERT_T, &["item_0".into(), 0.0.into()]).await?;
+    peer.execute(INSERT_T, &["item_0".into(), 0.0.into()])
+        .await?;
     writes(&peer, count / 10).await?;
     let mut timing = Timing::begin()?;
     timing.latencies = writes(&peer, count).await?;
@@ -53,7 +67,10 @@ async fn writes<P: Peer>(peer: &P, count: usize) -> Result<Latencies> {
     let mut latencies = Latencies::default();
     for _ in 0..count {
         let changed = latencies.time(peer.execute(UPDATE, &[])).await?;
-        ensure!(changed == 0, "an UPDATE that matches nothing changed {changed} rows");
+        ensure!(
+            changed == 0,
+            "an UPDATE that matches nothing changed {changed} rows"
+        );
     }
     Ok(latencies)
 }
@@ -63,7 +80,7 @@ async fn reads<P: Peer>(peer: &P, count: usize) -> Result<Latencies> {
     let expected = sum_of(&[(1_i64,)]);
     let mut latencies = Latencies::default();
     for _ in 0..count {
-        let sum = latencies.time(async { Ok(peer.query::<(i64,)>(SELECT, &[]).await?.touch()) }).await?;
+        let sum = latencies.query::<P, (i64,)>(peer, SELECT, &[]).await?;
         ensure!(sum == expected, "SELECT 1 answered something else");
     }
     Ok(latencies)
