@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use flatwater::rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use flatwater::{Database, Options, Params};
 use lab_kit::{
-    About, Body, Cells, Durability, Peer, Record, Result, Rows, Setup, Step, Sum, Table,
-    Transaction, Value, anyhow, json, version_in,
+    About, Body, Cells, Durability, Peer, Record, Result, Rows, Setup, Step, Sum, Table, Transaction, Value, anyhow,
+    json, version_in,
 };
 
 #[derive(Clone)]
@@ -21,11 +21,7 @@ impl Peer for Flatwater {
 
     fn about() -> About {
         let version = version_in(include_str!("../Cargo.lock"), "flatwater");
-        About {
-            names: &["flatwater"],
-            version,
-            one_thread: false,
-        }
+        About { names: &["flatwater"], version, one_thread: false }
     }
 
     async fn open(setup: &Setup) -> Result<Self> {
@@ -33,12 +29,7 @@ impl Peer for Flatwater {
             Durability::Normal => flatwater::Durability::Normal,
             Durability::Full => flatwater::Durability::Full,
         };
-        Ok(Self(
-            Options::new(&setup.path)
-                .durability(durability)
-                .open()
-                .await?,
-        ))
+        Ok(Self(Options::new(&setup.path).durability(durability).open().await?))
     }
 
     async fn execute(&self, sql: &'static str, params: &[Value<'_>]) -> Result<u64> {
@@ -46,10 +37,7 @@ impl Peer for Flatwater {
     }
 
     async fn many(&self, sql: &'static str, rows: &Rows) -> Result<u64> {
-        Ok(self
-            .0
-            .execute_many(sql, rows.iter().map(|row| bound(row)))
-            .await?)
+        Ok(self.0.execute_many(sql, rows.iter().map(|row| bound(row))).await?)
     }
 
     async fn query<R: Record>(&self, sql: &'static str, params: &[Value<'_>]) -> Result<Block<R>> {
@@ -59,10 +47,7 @@ impl Peer for Flatwater {
     async fn json(&self, sql: &'static str) -> Result<Vec<u8>> {
         let rows = self.0.query(sql, ()).await?;
         let names: Vec<String> = rows.columns().map(str::to_owned).collect();
-        let maps = rows
-            .iter()
-            .map(|row| json::map(&names, &RowCells(row)))
-            .collect::<Result<Vec<_>>>()?;
+        let maps = rows.iter().map(|row| json::map(&names, &RowCells(row))).collect::<Result<Vec<_>>>()?;
         Ok(serde_json::to_vec(&maps)?)
     }
 
@@ -87,10 +72,7 @@ impl Transaction for Open<'_> {
     }
 
     async fn many(&mut self, sql: &'static str, rows: &Rows) -> Result<u64> {
-        Ok(self
-            .0
-            .execute_many(sql, rows.iter().map(|row| bound(row)))
-            .await?)
+        Ok(self.0.execute_many(sql, rows.iter().map(|row| bound(row))).await?)
     }
 
     async fn query<R: Record>(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<Sum> {
@@ -98,10 +80,7 @@ impl Transaction for Open<'_> {
     }
 
     async fn integer(&mut self, sql: &'static str) -> Result<i64> {
-        self.0
-            .query_value(sql, ())
-            .await?
-            .ok_or_else(|| anyhow!("{sql} answered no row"))
+        self.0.query_value(sql, ()).await?.ok_or_else(|| anyhow!("{sql} answered no row"))
     }
 
     async fn savepoint<S: Step>(&mut self, step: S) -> Result<()> {
@@ -116,10 +95,7 @@ struct Block<R>(flatwater::Rows, PhantomData<fn() -> R>);
 
 impl<R: Record> Table<R> for Block<R> {
     fn touch(&self) -> Sum {
-        let mut sum = Sum {
-            rows: self.0.len() as u64,
-            cells: 0,
-        };
+        let mut sum = Sum { rows: self.0.len() as u64, cells: 0 };
         for row in self.0.iter() {
             for at in 0..R::COLUMNS {
                 sum.add(&row.value(at).map_or(Value::Null, shown));

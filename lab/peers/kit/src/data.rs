@@ -17,8 +17,7 @@ use crate::peer::{Peer, Table};
 use crate::record::Record;
 use crate::value::{Rows, Value};
 
-pub const T: &str =
-    "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT NOT NULL, value REAL NOT NULL)";
+pub const T: &str = "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT NOT NULL, value REAL NOT NULL)";
 pub const INSERT_T: &str = "INSERT INTO t (name, value) VALUES (?, ?)";
 pub const DELETE_T: &str = "DELETE FROM t";
 
@@ -26,10 +25,8 @@ pub const ITEMS: &str = "CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT N
      value REAL, category TEXT NOT NULL, created_at TEXT NOT NULL)";
 pub const INSERT_ITEM: &str =
     "INSERT INTO items (name, description, value, category, created_at) VALUES (?, ?, ?, ?, ?)";
-pub const SELECT_ITEMS: &str =
-    "SELECT id, name, description, value, category, created_at FROM items";
-pub const SELECT_ITEM: &str =
-    "SELECT id, name, description, value, category, created_at FROM items WHERE id = ?";
+pub const SELECT_ITEMS: &str = "SELECT id, name, description, value, category, created_at FROM items";
+pub const SELECT_ITEM: &str = "SELECT id, name, description, value, category, created_at FROM items WHERE id = ?";
 
 const FILLED_AT_ONCE: usize = 100;
 
@@ -49,30 +46,14 @@ pub fn value(i: usize) -> f64 {
 
 #[must_use]
 pub fn t_rows(count: usize) -> Rows {
-    Arc::new(
-        names(count)
-            .into_iter()
-            .enumerate()
-            .map(|(i, name)| vec![name.into(), value(i).into()])
-            .collect(),
-    )
+    Arc::new(names(count).into_iter().enumerate().map(|(i, name)| vec![name.into(), value(i).into()]).collect())
 }
 
 #[must_use]
 pub fn item(i: usize) -> Item {
-    let description = format!(
-        "{:.<85}",
-        format!("A description of item {i} that is as long as such texts are ")
-    );
+    let description = format!("{:.<85}", format!("A description of item {i} that is as long as such texts are "));
     let created = format!("2026-01-{:02}T12:00:00.000Z", i % 9 + 1);
-    (
-        i as i64 + 1,
-        format!("Item {i}"),
-        description,
-        value(i),
-        format!("category_{}", i % 10),
-        created,
-    )
+    (i as i64 + 1, format!("Item {i}"), description, value(i), format!("category_{}", i % 10), created)
 }
 
 #[must_use]
@@ -86,21 +67,11 @@ pub async fn fill_items<P: Peer>(peer: &P, count: usize) -> Result<()> {
     for first in (0..count).step_by(FILLED_AT_ONCE) {
         let rows = (first..count.min(first + FILLED_AT_ONCE)).map(|i| {
             let (_, name, description, value, category, created) = item(i);
-            vec![
-                name.into(),
-                description.into(),
-                value.into(),
-                category.into(),
-                created.into(),
-            ]
+            vec![name.into(), description.into(), value.into(), category.into(), created.into()]
         });
         let rows: Rows = Arc::new(rows.collect());
         let changed = peer.many(INSERT_ITEM, &rows).await?;
-        ensure!(
-            changed == rows.len() as u64,
-            "{changed} of {} rows were written",
-            rows.len()
-        );
+        ensure!(changed == rows.len() as u64, "{changed} of {} rows were written", rows.len());
     }
     Ok(())
 }
@@ -113,7 +84,8 @@ pub const WIDE: &str = "CREATE TABLE wide (id INTEGER PRIMARY KEY, \
 pub const INSERT_WIDE: &str = "INSERT INTO wide \
      (i0, i1, i2, i3, i4, i5, i6, r0, r1, r2, r3, r4, r5, s0, s1, s2, s3, s4, s5, s6) \
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-pub const SELECT_WIDE: &str = "SELECT i0, i1, i2, i3, i4, i5, i6, r0, r1, r2, r3, r4, r5, s0, s1, s2, s3, s4, s5, s6 FROM wide ORDER BY id";
+pub const SELECT_WIDE: &str =
+    "SELECT i0, i1, i2, i3, i4, i5, i6, r0, r1, r2, r3, r4, r5, s0, s1, s2, s3, s4, s5, s6 FROM wide ORDER BY id";
 
 #[must_use]
 pub fn wide_row(i: usize) -> [Value<'static>; WIDE_COLUMNS] {
@@ -130,34 +102,18 @@ pub fn wide_rows(count: usize) -> Rows {
 }
 
 /// The rows that a query answers, as records, are the expected ones in order.
-pub async fn expect_rows<P: Peer, R: Record>(
-    peer: &P,
-    sql: &'static str,
-    expected: &[R],
-) -> Result<()> {
+pub async fn expect_rows<P: Peer, R: Record>(peer: &P, sql: &'static str, expected: &[R]) -> Result<()> {
     let found = peer.query::<R>(sql, &[]).await?.records()?;
-    ensure!(
-        found.len() == expected.len(),
-        "{sql} answered {} rows, expected {}",
-        found.len(),
-        expected.len()
-    );
+    ensure!(found.len() == expected.len(), "{sql} answered {} rows, expected {}", found.len(), expected.len());
     for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
-        ensure!(
-            found == expected,
-            "row {at} of {sql} is {found:?}, expected {expected:?}"
-        );
+        ensure!(found == expected, "row {at} of {sql} is {found:?}, expected {expected:?}");
     }
     Ok(())
 }
 
 /// `t` holds exactly the rows `0..count`, whatever order they were written in.
 pub async fn expect_t<P: Peer>(peer: &P, count: usize) -> Result<()> {
-    let expected: Vec<_> = names(count)
-        .into_iter()
-        .enumerate()
-        .map(|(i, name)| (name, value(i)))
-        .collect();
+    let expected: Vec<_> = names(count).into_iter().enumerate().map(|(i, name)| (name, value(i))).collect();
     expect_rows(peer, "SELECT name, value FROM t ORDER BY value", &expected).await
 }
 
@@ -169,13 +125,7 @@ mod tests {
     fn an_item_is_as_described() {
         let (id, name, description, value, category, created) = item(12);
         assert_eq!((id, name.as_str(), value), (13, "Item 12", 18.0));
-        assert!(
-            description.len() == 85 && description.contains(" 12 "),
-            "{description}"
-        );
-        assert_eq!(
-            (category.as_str(), created.as_str()),
-            ("category_2", "2026-01-04T12:00:00.000Z")
-        );
+        assert!(description.len() == 85 && description.contains(" 12 "), "{description}");
+        assert_eq!((category.as_str(), created.as_str()), ("category_2", "2026-01-04T12:00:00.000Z"));
     }
 }

@@ -51,12 +51,7 @@ mod tests {
     #[test]
     fn both_ways_write_the_same_object() {
         let names = ["a", "b", "c", "d"].map(str::to_owned);
-        let cells = vec![
-            Value::from(1),
-            Value::from(0.5),
-            Value::from("\"x\""),
-            Value::Null,
-        ];
+        let cells = vec![Value::from(1), Value::from(0.5), Value::from("\"x\""), Value::Null];
         let mapped = Json::Object(map(&names, &cells).unwrap());
         let streamed = serde_json::to_vec(&Streamed(&names, cells)).unwrap();
         assert_eq!(serde_json::from_slice::<Json>(&streamed).unwrap(), mapped);

@@ -68,10 +68,7 @@ impl Lane {
             reads_only: false,
             current_thread: false,
         };
-        Self {
-            info,
-            run: Box::new(move |trial| Box::pin(run(trial))),
-        }
+        Self { info, run: Box::new(move |trial| Box::pin(run(trial))) }
     }
 
     pub fn release(mut self) -> Self {
@@ -97,21 +94,12 @@ impl Lane {
     /// Runs it on the runtime it asks for, as a task, which is where a server's code lives.
     pub(crate) fn run(self, about: &About, trial: Trial) -> Result<Measured> {
         let runtime = if about.one_thread || self.info.current_thread {
-            tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
+            tokio::runtime::Builder::new_current_thread().enable_all().build()
         } else {
-            tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(2)
-                .enable_all()
-                .build()
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
         };
         let runtime = runtime.context("the runtime cannot be started")?;
-        runtime.block_on(async {
-            tokio::spawn((self.run)(trial))
-                .await
-                .context("the lane panicked")?
-        })
+        runtime.block_on(async { tokio::spawn((self.run)(trial)).await.context("the lane panicked")? })
     }
 }
 
@@ -138,20 +126,9 @@ impl Trial {
 
     pub async fn open_with<P: Peer>(&self, durability: Durability) -> Result<P> {
         let path = self.database();
-        let peer = P::open(&Setup {
-            name: self.peer.clone(),
-            path,
-            durability,
-        })
-        .await?;
-        let mode = peer
-            .query::<(String,)>("PRAGMA journal_mode", &[])
-            .await?
-            .records()?;
-        ensure!(
-            mode == [("wal".to_owned(),)],
-            "the peer's journal mode is {mode:?} and not wal"
-        );
+        let peer = P::open(&Setup { name: self.peer.clone(), path, durability }).await?;
+        let mode = peer.query::<(String,)>("PRAGMA journal_mode", &[]).await?.records()?;
+        ensure!(mode == [("wal".to_owned(),)], "the peer's journal mode is {mode:?} and not wal");
         Ok(peer)
     }
 
@@ -166,11 +143,7 @@ impl Trial {
     }
 
     pub(crate) fn new(peer: &str, dir: &Path, quick: bool) -> Self {
-        Self {
-            peer: peer.to_owned(),
-            dir: dir.to_owned(),
-            quick,
-        }
+        Self { peer: peer.to_owned(), dir: dir.to_owned(), quick }
     }
 }
 
@@ -178,11 +151,7 @@ impl Trial {
 pub fn beside<P: Peer, T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> tokio::task::JoinHandle<Result<T>> {
-    if P::about().one_thread {
-        on_a_thread(work)
-    } else {
-        tokio::spawn(work)
-    }
+    if P::about().one_thread { on_a_thread(work) } else { tokio::spawn(work) }
 }
 
 /// Runs `work` on a thread of its own, which may block.

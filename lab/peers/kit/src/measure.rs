@@ -23,16 +23,14 @@ pub struct Latencies(Histogram<u64>);
 
 impl Default for Latencies {
     fn default() -> Self {
-        let longest =
-            u64::try_from(LONGEST.as_nanos()).expect("an hour has few enough nanoseconds");
+        let longest = u64::try_from(LONGEST.as_nanos()).expect("an hour has few enough nanoseconds");
         Self(Histogram::new_with_max(longest, 3).expect("three digits are allowed"))
     }
 }
 
 impl Latencies {
     pub fn record(&mut self, latency: Duration) {
-        self.0
-            .saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
+        self.0.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// Awaits `call` and records how long it took.
@@ -49,14 +47,11 @@ impl Latencies {
         sql: &'static str,
         params: &[crate::value::Value<'_>],
     ) -> Result<Sum> {
-        self.time(async { Ok(peer.query::<R>(sql, params).await?.touch()) })
-            .await
+        self.time(async { Ok(peer.query::<R>(sql, params).await?.touch()) }).await
     }
 
     pub fn merge(&mut self, other: &Self) {
-        self.0
-            .add(&other.0)
-            .expect("all histograms have the same bounds");
+        self.0.add(&other.0).expect("all histograms have the same bounds");
     }
 
     #[must_use]
@@ -84,18 +79,15 @@ impl Latencies {
     #[must_use]
     pub fn curve(&self) -> Vec<(f64, f64)> {
         let body = (0..=18).map(|step| f64::from(step) * 0.05);
-        let tail = [1.0, 2.0, 3.0].into_iter().flat_map(|decade: f64| {
-            [0.2, 0.35, 0.5, 0.65, 0.8, 1.0].map(|part| 1.0 - 10_f64.powf(-(decade + part)))
-        });
+        let tail = [1.0, 2.0, 3.0]
+            .into_iter()
+            .flat_map(|decade: f64| [0.2, 0.35, 0.5, 0.65, 0.8, 1.0].map(|part| 1.0 - 10_f64.powf(-(decade + part))));
         let end = [0.99995, 0.99999];
         let points = body.chain(tail).chain(end).filter(|quantile| {
             // A quantile beyond the number of calls is the maximum, which stands last anyway.
             (1.0 - quantile) * self.len() as f64 >= 1.0
         });
-        points
-            .map(|quantile| (quantile, self.us(quantile)))
-            .chain([(1.0, self.max_us())])
-            .collect()
+        points.map(|quantile| (quantile, self.us(quantile))).chain([(1.0, self.max_us())]).collect()
     }
 }
 
@@ -122,12 +114,8 @@ pub struct Timing {
 impl Timing {
     /// Begins now.
     pub fn begin() -> Result<Self> {
-        let mut timing = Self {
-            latencies: Latencies::default(),
-            wall: Duration::ZERO,
-            cpu: Duration::ZERO,
-            since: None,
-        };
+        let mut timing =
+            Self { latencies: Latencies::default(), wall: Duration::ZERO, cpu: Duration::ZERO, since: None };
         timing.resume()?;
         Ok(timing)
     }
@@ -154,20 +142,8 @@ impl Timing {
     /// Ends the timed part, in which `ops` operations were done.
     pub fn end(mut self, ops: u64) -> Result<Measured> {
         self.pause()?;
-        let Self {
-            latencies,
-            wall,
-            cpu,
-            ..
-        } = self;
-        Ok(Measured {
-            ops,
-            wall,
-            cpu,
-            latencies,
-            floor_us: None,
-            extra: BTreeMap::new(),
-        })
+        let Self { latencies, wall, cpu, .. } = self;
+        Ok(Measured { ops, wall, cpu, latencies, floor_us: None, extra: BTreeMap::new() })
     }
 }
 
@@ -209,8 +185,7 @@ impl Measured {
     /// The figures under the names of the protocol.
     pub(crate) fn report(mut self) -> Result<serde_json::Map<String, Value>> {
         let latencies = &self.latencies;
-        self.extra
-            .insert("latency_quantiles".to_owned(), json!(latencies.curve()));
+        self.extra.insert("latency_quantiles".to_owned(), json!(latencies.curve()));
         let figures = json!({
             "ops": self.ops,
             "seconds": self.wall.as_secs_f64(),
@@ -250,11 +225,7 @@ mod tests {
     fn quantiles_are_those_of_the_calls() {
         let latencies = latencies(1000);
         for (quantile, expected) in [(0.5, 500.0), (0.9, 900.0), (0.99, 990.0), (0.999, 999.0)] {
-            assert!(
-                about(latencies.us(quantile), expected),
-                "{quantile}: {}",
-                latencies.us(quantile)
-            );
+            assert!(about(latencies.us(quantile), expected), "{quantile}: {}", latencies.us(quantile));
         }
         assert!(about(latencies.max_us(), 1000.0));
     }
@@ -270,12 +241,7 @@ mod tests {
     fn a_curve_rises_to_the_maximum_and_has_no_point_beyond_its_calls() {
         let curve = latencies(100_000).curve();
         assert!((35..=45).contains(&curve.len()), "{}", curve.len());
-        assert!(
-            curve
-                .windows(2)
-                .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1),
-            "{curve:?}"
-        );
+        assert!(curve.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1), "{curve:?}");
         assert_eq!(curve.last().unwrap().0, 1.0);
         assert_eq!(latencies(1).curve().len(), 2);
     }

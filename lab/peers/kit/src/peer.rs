@@ -78,11 +78,7 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
     }
 
     /// One statement; answers how many rows it changed.
-    fn execute(
-        &self,
-        sql: &'static str,
-        params: &[Value<'_>],
-    ) -> impl Future<Output = Result<u64>> + Send;
+    fn execute(&self, sql: &'static str, params: &[Value<'_>]) -> impl Future<Output = Result<u64>> + Send;
 
     /// One statement for each row, in one transaction.
     fn many(&self, sql: &'static str, rows: &Rows) -> impl Future<Output = Result<u64>> + Send;
@@ -128,10 +124,7 @@ impl<R: Record> Table<R> for Vec<R> {
 pub trait Body: Send + 'static {
     type Answer: Send + 'static;
 
-    fn run<T: Transaction>(
-        self,
-        transaction: &mut T,
-    ) -> impl Future<Output = Result<Self::Answer>> + Send;
+    fn run<T: Transaction>(self, transaction: &mut T) -> impl Future<Output = Result<Self::Answer>> + Send;
 }
 
 /// A [`Body`] that runs in a savepoint and so cannot take its parent along.
@@ -141,20 +134,13 @@ pub trait Step: Send {
 
 /// An open transaction or savepoint.
 pub trait Transaction: Send {
-    fn execute(
-        &mut self,
-        sql: &'static str,
-        params: &[Value<'_>],
-    ) -> impl Future<Output = Result<u64>> + Send;
+    fn execute(&mut self, sql: &'static str, params: &[Value<'_>]) -> impl Future<Output = Result<u64>> + Send;
 
     fn many(&mut self, sql: &'static str, rows: &Rows) -> impl Future<Output = Result<u64>> + Send;
 
     /// All rows, touched.
-    fn query<R: Record>(
-        &mut self,
-        sql: &'static str,
-        params: &[Value<'_>],
-    ) -> impl Future<Output = Result<Sum>> + Send;
+    fn query<R: Record>(&mut self, sql: &'static str, params: &[Value<'_>])
+    -> impl Future<Output = Result<Sum>> + Send;
 
     /// The first value of the first row.
     fn integer(&mut self, sql: &'static str) -> impl Future<Output = Result<i64>> + Send;

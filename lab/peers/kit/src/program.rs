@@ -53,10 +53,7 @@ fn run<P: Peer>(arguments: &Arguments) -> Result<Value> {
     let about = P::about();
     let name = arguments.name.as_deref().unwrap_or(about.names[0]);
     if !about.names.contains(&name) {
-        bail!(
-            "this program has no peer {name:?}; it has {}",
-            about.names.join(", ")
-        );
+        bail!("this program has no peer {name:?}; it has {}", about.names.join(", "));
     }
     match (&arguments.lane, &arguments.dir) {
         (Some(lane), Some(dir)) => trial::<P>(&about, name, lane, dir, arguments.quick),
@@ -66,19 +63,13 @@ fn run<P: Peer>(arguments: &Arguments) -> Result<Value> {
 
 fn offered<P: Peer>(about: &About, name: &str) -> Vec<Lane> {
     let fits = |info: &Info| !(about.one_thread && info.tasks) && P::offers(name, info);
-    lanes::all::<P>()
-        .into_iter()
-        .filter(|lane| fits(&lane.info))
-        .collect()
+    lanes::all::<P>().into_iter().filter(|lane| fits(&lane.info)).collect()
 }
 
 fn list<P: Peer>(about: &About, name: &str) -> Result<Value> {
     let dir = tempfile::tempdir().context("a directory for temporary files is needed")?;
     let (sqlite, compile_options) = sqlite::<P>(name, dir.path())?;
-    let lanes: Vec<Info> = offered::<P>(about, name)
-        .into_iter()
-        .map(|lane| lane.info)
-        .collect();
+    let lanes: Vec<Info> = offered::<P>(about, name).into_iter().map(|lane| lane.info).collect();
     Ok(json!({
         "peer": name,
         "version": about.version,
@@ -98,14 +89,9 @@ fn trial<P: Peer>(about: &About, name: &str, lane: &str, dir: &Path, quick: bool
         bail!("{} is not a directory", dir.display());
     }
     if dir.join("lab.db").exists() {
-        bail!(
-            "{} has a database of an earlier trial in it; give a fresh directory",
-            dir.display()
-        );
+        bail!("{} has a database of an earlier trial in it; give a fresh directory", dir.display());
     }
-    let measured = lanes
-        .swap_remove(at)
-        .run(about, Trial::new(name, dir, quick))?;
+    let measured = lanes.swap_remove(at).run(about, Trial::new(name, dir, quick))?;
     let mut report = measured.report()?;
     let (sqlite, compile_options) = sqlite::<P>(name, dir)?;
     report.insert("lane".into(), lane.into());
@@ -118,34 +104,15 @@ fn trial<P: Peer>(about: &About, name: &str, lane: &str, dir: &Path, quick: bool
 
 /// SQLite's version and compile options, as the peer itself answers them.
 fn sqlite<P: Peer>(name: &str, dir: &Path) -> Result<(String, Vec<String>)> {
-    let setup = Setup {
-        name: name.to_owned(),
-        path: dir.join("about.db"),
-        durability: Durability::Normal,
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()?;
+    let setup = Setup { name: name.to_owned(), path: dir.join("about.db"), durability: Durability::Normal };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
         let peer = P::open(&setup).await?;
-        let version = peer
-            .query::<(String,)>("SELECT sqlite_version()", &[])
-            .await?
-            .records()?;
-        let options = peer
-            .query::<(String,)>("PRAGMA compile_options", &[])
-            .await?
-            .records()?;
+        let version = peer.query::<(String,)>("SELECT sqlite_version()", &[]).await?.records()?;
+        let options = peer.query::<(String,)>("PRAGMA compile_options", &[]).await?.records()?;
         peer.close().await?;
-        let version = version
-            .into_iter()
-            .next()
-            .ok_or_else(|| anyhow!("SQLite answered no version"))?;
-        Ok((
-            version.0,
-            options.into_iter().map(|option| option.0).collect(),
-        ))
+        let version = version.into_iter().next().ok_or_else(|| anyhow!("SQLite answered no version"))?;
+        Ok((version.0, options.into_iter().map(|option| option.0).collect()))
     })
 }
 

@@ -156,12 +156,7 @@ mod tests {
     fn a_sum_tells_different_rows_apart() {
         let one = sum_of(&[(1_i64, "Ada".to_owned(), Some(0.5))]);
         assert_eq!(one, sum_of(&[(1_i64, "Ada".to_owned(), Some(0.5))]));
-        for other in [
-            (2, "Ada", Some(0.5)),
-            (1, "Eve", Some(0.5)),
-            (1, "Adaa", Some(0.5)),
-            (1, "Ada", None),
-        ] {
+        for other in [(2, "Ada", Some(0.5)), (1, "Eve", Some(0.5)), (1, "Adaa", Some(0.5)), (1, "Ada", None)] {
             assert_ne!(one, sum_of(&[(other.0, other.1.to_owned(), other.2)]));
         }
     }

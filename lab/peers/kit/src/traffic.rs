@@ -38,9 +38,7 @@ pub struct Zipf(WeightedIndex<f64>);
 
 impl Zipf {
     pub fn new(places: usize) -> Result<Self> {
-        Ok(Self(WeightedIndex::new(
-            (1..=places).map(|rank| 1.0 / rank as f64),
-        )?))
+        Ok(Self(WeightedIndex::new((1..=places).map(|rank| 1.0 / rank as f64))?))
     }
 }
 
@@ -54,13 +52,7 @@ mod tests {
         let draws: Vec<_> = (0..8).map(|_| traffic.below(1000)).collect();
         let zipf = Zipf::new(100).unwrap();
         let places: Vec<_> = (0..8).map(|_| traffic.place(&zipf)).collect();
-        assert_eq!(
-            (draws, places),
-            (
-                vec![195, 968, 619, 593, 341, 700, 840, 256],
-                vec![4, 46, 1, 2, 1, 29, 2, 67]
-            )
-        );
+        assert_eq!((draws, places), (vec![195, 968, 619, 593, 341, 700, 840, 256], vec![4, 46, 1, 2, 1, 29, 2, 67]));
     }
 
     #[test]
@@ -68,10 +60,7 @@ mod tests {
         let (mut traffic, zipf) = (Traffic::default(), Zipf::new(100).unwrap());
         let mut drawn = [0; 100];
         (0..10_000).for_each(|_| drawn[traffic.place(&zipf)] += 1);
-        assert!(
-            drawn[0] > drawn[1] && drawn[1] > drawn[9] && drawn[9] > drawn[99],
-            "{drawn:?}"
-        );
+        assert!(drawn[0] > drawn[1] && drawn[1] > drawn[9] && drawn[9] > drawn[99], "{drawn:?}");
         assert_eq!(drawn.iter().sum::<usize>(), 10_000);
     }
 }

@@ -37,10 +37,7 @@ impl Value<'_> {
 /// The parameters of one call on their own.
 #[must_use]
 pub fn owned(params: &[Value<'_>]) -> Vec<Value<'static>> {
-    params
-        .iter()
-        .map(|value| value.clone().into_owned())
-        .collect()
+    params.iter().map(|value| value.clone().into_owned()).collect()
 }
 
 impl From<i64> for Value<'_> {
@@ -87,8 +84,6 @@ pub trait Cells {
 
 impl Cells for Vec<Value<'_>> {
     fn cell(&self, at: usize) -> Result<Value<'_>> {
-        self.get(at)
-            .cloned()
-            .ok_or_else(|| anyhow::anyhow!("there is no column {at}"))
+        self.get(at).cloned().ok_or_else(|| anyhow::anyhow!("there is no column {at}"))
     }
 }

@@ -53,22 +53,10 @@ impl Watch {
     /// Ends the watch and adds what it saw to the lane's figures.
     pub(crate) fn end(self, measured: &mut Measured) -> Result<()> {
         self.stop.store(true, Ordering::Relaxed);
-        let lengths = self
-            .thread
-            .join()
-            .map_err(|_| anyhow!("the thread that watches the WAL panicked"))?;
-        measured.extra(
-            "wal_bytes_max",
-            lengths.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0),
-        );
-        measured.extra(
-            "wal_bytes_end",
-            lengths.last().map_or(0, |(_, bytes)| *bytes),
-        );
-        measured.extra(
-            "wal_bytes_over_time",
-            serde_json::to_value(thinned(&lengths))?,
-        );
+        let lengths = self.thread.join().map_err(|_| anyhow!("the thread that watches the WAL panicked"))?;
+        measured.extra("wal_bytes_max", lengths.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0));
+        measured.extra("wal_bytes_end", lengths.last().map_or(0, |(_, bytes)| *bytes));
+        measured.extra("wal_bytes_over_time", serde_json::to_value(thinned(&lengths))?);
         Ok(())
     }
 }
@@ -76,10 +64,7 @@ impl Watch {
 /// At most `POINTS` points: the largest length of each stretch, at its time.
 fn thinned(lengths: &[(f64, u64)]) -> Vec<(f64, u64)> {
     let stretch = lengths.len().div_ceil(POINTS).max(1);
-    lengths
-        .chunks(stretch)
-        .filter_map(|chunk| chunk.iter().copied().max_by_key(|(_, bytes)| *bytes))
-        .collect()
+    lengths.chunks(stretch).filter_map(|chunk| chunk.iter().copied().max_by_key(|(_, bytes)| *bytes)).collect()
 }
 
 #[cfg(test)]
@@ -91,11 +76,7 @@ mod tests {
         let mut lengths: Vec<_> = (0..2_003).map(|at| (f64::from(at), 7)).collect();
         lengths[1234].1 = 99;
         let thin = thinned(&lengths);
-        assert!(
-            thin.len() <= POINTS && thin.contains(&(1234.0, 99)),
-            "{} points",
-            thin.len()
-        );
+        assert!(thin.len() <= POINTS && thin.contains(&(1234.0, 99)), "{} points", thin.len());
         assert_eq!(thinned(&lengths[..3]).len(), 3);
     }
 }

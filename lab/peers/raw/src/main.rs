@@ -32,15 +32,10 @@ struct Raw {
 impl Raw {
     fn with<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         CONNECTION.with_borrow_mut(|slot| {
-            if slot
-                .as_ref()
-                .is_none_or(|(number, _)| *number != self.number)
-            {
+            if slot.as_ref().is_none_or(|(number, _)| *number != self.number) {
                 *slot = Some((self.number, self.connect()?));
             }
-            let (_, connection) = slot
-                .as_mut()
-                .ok_or_else(|| anyhow!("the connection is gone"))?;
+            let (_, connection) = slot.as_mut().ok_or_else(|| anyhow!("the connection is gone"))?;
             work(connection)
         })
     }
@@ -59,11 +54,7 @@ impl Peer for Raw {
 
     fn about() -> About {
         let version = version_in(include_str!("../Cargo.lock"), "rusqlite");
-        About {
-            names: &["raw", HELD, STREAMED, RARE_CHECKPOINTS],
-            version,
-            one_thread: true,
-        }
+        About { names: &["raw", HELD, STREAMED, RARE_CHECKPOINTS], version, one_thread: true }
     }
 
     fn offers(name: &str, lane: &Info) -> bool {
@@ -77,10 +68,7 @@ impl Peer for Raw {
 
     async fn open(setup: &Setup) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let raw = Self {
-            number: NUMBER.fetch_add(1, Ordering::Relaxed),
-            setup: Arc::new(setup.clone()),
-        };
+        let raw = Self { number: NUMBER.fetch_add(1, Ordering::Relaxed), setup: Arc::new(setup.clone()) };
         raw.with(|_| Ok(()))?;
         Ok(raw)
     }
@@ -108,11 +96,7 @@ impl Peer for Raw {
     }
 
     async fn json(&self, sql: &'static str) -> Result<Vec<u8>> {
-        let json = if self.setup.name == STREAMED {
-            lab_rusqlite::json_streamed
-        } else {
-            lab_rusqlite::json
-        };
+        let json = if self.setup.name == STREAMED { lab_rusqlite::json_streamed } else { lab_rusqlite::json };
         self.with(|connection| json(connection, sql))
     }
 

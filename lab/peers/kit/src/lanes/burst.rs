@@ -31,11 +31,8 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
     let watch = wal::Watch::begin(trial.wal());
     let mut timing = Timing::begin()?;
     for id in 1..=count {
-        let mut latency = Latencies::default();
-        latency
-            .time(peer.execute(INSERT, &[id.into(), payload.of(id).into()]))
-            .await?;
-        timing.latencies.merge(&latency);
+        let (_, latency) = timed(peer.execute(INSERT, &[id.into(), payload.of(id).into()])).await?;
+        timing.latencies.record(latency);
         let now = wal::written(&trial.database())?;
         if now != written {
             checkpoints.record(latency);
@@ -43,13 +40,8 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
         }
         if id % READ_EVERY == 0 {
             let earlier = traffic.below(usize::try_from(id)?) as i64 + 1;
-            let sum = reads
-                .query::<P, (i64, Vec<u8>)>(&peer, SELECT, &[earlier.into()])
-                .await?;
-            ensure!(
-                sum == sum_of(&[(earlier, Payload::new().of(earlier).to_vec())]),
-                "row {earlier} is not itself"
-            );
+            let sum = reads.query::<P, (i64, Vec<u8>)>(&peer, SELECT, &[earlier.into()]).await?;
+            ensure!(sum == sum_of(&[(earlier, Payload::new().of(earlier).to_vec())]), "row {earlier} is not itself");
         }
     }
     let mut measured = timing.end(count as u64)?;
@@ -57,9 +49,7 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
     measured.extra_latencies("read", &reads);
     measured.extra_latencies("checkpoint", &checkpoints);
     measured.extra("checkpoints", checkpoints.len());
-    if let Ok(state) = peer
-        .query::<(i64, i64, i64)>("PRAGMA wal_checkpoint(NOOP)", &[])
-        .await
+    if let Ok(state) = peer.query::<(i64, i64, i64)>("PRAGMA wal_checkpoint(NOOP)", &[]).await
         && let [(_, frames, copied)] = state.records()?[..]
     {
         measured.extra("wal_frames_end", frames);

@@ -25,11 +25,7 @@ const MANY_EVERY: usize = 5;
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     let about = "longest gap of a 1 ms ticker on the runtime's thread while calls run";
-    vec![
-        Lane::new("process", "caller_blocking", about, "calls", run::<P>)
-            .release()
-            .current_thread(true),
-    ]
+    vec![Lane::new("process", "caller_blocking", about, "calls", run::<P>).release().current_thread(true)]
 }
 
 async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
@@ -51,10 +47,7 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
             timing.time(peer.execute(INSERT_T, row)).await?;
             yield_now().await;
         }
-        let sum = timing
-            .latencies
-            .query::<P, Item>(&peer, SELECT_ITEMS, &[])
-            .await?;
+        let sum = timing.latencies.query::<P, Item>(&peer, SELECT_ITEMS, &[]).await?;
         ensure!(sum == expected, "the rows are not those that were written");
         yield_now().await;
         if round % MANY_EVERY == 0 {

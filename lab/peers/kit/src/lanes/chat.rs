@@ -43,24 +43,12 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
             Kind::Send => write(&peer, latencies, INSERT, &call.params).await?,
             Kind::Update => write(&peer, latencies, UPDATE, &call.params).await?,
             Kind::Last => {
-                let sum = latencies
-                    .query::<P, Last>(&peer, LAST, &call.params)
-                    .await?;
-                ensure!(
-                    sum == call.expected,
-                    "the last messages of {:?} are not the expected ones",
-                    call.params
-                );
+                let sum = latencies.query::<P, Last>(&peer, LAST, &call.params).await?;
+                ensure!(sum == call.expected, "the last messages of {:?} are not the expected ones", call.params);
             }
             Kind::User => {
-                let sum = latencies
-                    .query::<P, User>(&peer, USER, &call.params)
-                    .await?;
-                ensure!(
-                    sum == call.expected,
-                    "the user {:?} is not the expected one",
-                    call.params
-                );
+                let sum = latencies.query::<P, User>(&peer, USER, &call.params).await?;
+                ensure!(sum == call.expected, "the user {:?} is not the expected one", call.params);
             }
         }
     }
@@ -75,12 +63,7 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
         &plan.messages,
     )
     .await?;
-    data::expect_rows(
-        &peer,
-        "SELECT id, last_at FROM conversations ORDER BY id",
-        &plan.conversations,
-    )
-    .await?;
+    data::expect_rows(&peer, "SELECT id, last_at FROM conversations ORDER BY id", &plan.conversations).await?;
     peer.close().await?;
     Ok(measured)
 }

@@ -15,8 +15,7 @@ pub(super) const CREATE: [&str; 4] = [
      body TEXT NOT NULL, sent_at INTEGER NOT NULL)",
     "CREATE INDEX messages_newest ON messages (conversation, sent_at)",
 ];
-pub(super) const INSERT: &str =
-    "INSERT INTO messages (id, conversation, sender, body, sent_at) VALUES (?, ?, ?, ?, ?)";
+pub(super) const INSERT: &str = "INSERT INTO messages (id, conversation, sender, body, sent_at) VALUES (?, ?, ?, ?, ?)";
 pub(super) const UPDATE: &str = "UPDATE conversations SET last_at = ? WHERE id = ?";
 pub(super) const LAST: &str = "SELECT m.id, m.body, m.sent_at, u.name, u.avatar FROM messages m \
      JOIN users u ON u.id = m.sender WHERE m.conversation = ? ORDER BY m.sent_at DESC LIMIT 20";
@@ -59,13 +58,7 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(messages: usize, calls: usize) -> Result<Self> {
         let (mut traffic, zipf) = (Traffic::default(), Zipf::new(CONVERSATIONS)?);
-        let user = |id| {
-            (
-                id,
-                format!("User {id}"),
-                format!("https://chat.example/avatars/{id}.png"),
-            )
-        };
+        let user = |id| (id, format!("User {id}"), format!("https://chat.example/avatars/{id}.png"));
         let mut plan = Self {
             seeded: messages,
             users: (1..=USERS as i64).map(user).collect(),
@@ -91,13 +84,7 @@ impl Plan {
         let conversation = traffic.place(zipf) as i64 + 1;
         let sender = traffic.below(USERS) as i64 + 1;
         let words = "so it goes ".repeat(traffic.below(12) + 1);
-        (
-            id,
-            conversation,
-            sender,
-            format!("Message {id}: {words}"),
-            BEGAN + id,
-        )
+        (id, conversation, sender, format!("Message {id}: {words}"), BEGAN + id)
     }
 
     fn call(&mut self, traffic: &mut Traffic, zipf: &Zipf, newest: &mut [Vec<usize>]) -> Call {
@@ -124,12 +111,8 @@ impl Plan {
             Kind::Last => {
                 let place = traffic.place(zipf);
                 params.push((place as i64 + 1).into());
-                let shown: Vec<Last> = newest[place]
-                    .iter()
-                    .rev()
-                    .take(SHOWN)
-                    .map(|at| self.shown(&self.messages[*at]))
-                    .collect();
+                let shown: Vec<Last> =
+                    newest[place].iter().rev().take(SHOWN).map(|at| self.shown(&self.messages[*at])).collect();
                 expected = sum_of(&shown);
             }
             Kind::User => {
@@ -138,11 +121,7 @@ impl Plan {
                 expected = sum_of(std::slice::from_ref(user));
             }
         }
-        Call {
-            kind,
-            params,
-            expected,
-        }
+        Call { kind, params, expected }
     }
 
     fn shown(&self, (id, _, sender, body, sent_at): &Message) -> Last {
@@ -152,38 +131,21 @@ impl Plan {
 
     /// Statements and rows that fill the tables before the first call.
     pub(super) fn seed(&self) -> [(&'static str, Vec<Vec<Value<'static>>>); 3] {
-        let user = |(id, name, avatar): &User| {
-            vec![(*id).into(), name.clone().into(), avatar.clone().into()]
-        };
+        let user = |(id, name, avatar): &User| vec![(*id).into(), name.clone().into(), avatar.clone().into()];
         let conversation = |(id, _): &(i64, i64)| vec![(*id).into(), BEGAN.into()];
         [
-            (
-                "INSERT INTO users (id, name, avatar) VALUES (?, ?, ?)",
-                self.users.iter().map(user).collect(),
-            ),
+            ("INSERT INTO users (id, name, avatar) VALUES (?, ?, ?)", self.users.iter().map(user).collect()),
             (
                 "INSERT INTO conversations (id, last_at) VALUES (?, ?)",
                 self.conversations.iter().map(conversation).collect(),
             ),
-            (
-                INSERT,
-                self.messages[..self.seeded]
-                    .iter()
-                    .map(parameters)
-                    .collect(),
-            ),
+            (INSERT, self.messages[..self.seeded].iter().map(parameters).collect()),
         ]
     }
 }
 
 fn parameters((id, conversation, sender, body, sent_at): &Message) -> Vec<Value<'static>> {
-    vec![
-        (*id).into(),
-        (*conversation).into(),
-        (*sender).into(),
-        body.clone().into(),
-        (*sent_at).into(),
-    ]
+    vec![(*id).into(), (*conversation).into(), (*sender).into(), body.clone().into(), (*sent_at).into()]
 }
 
 #[cfg(test)]
@@ -201,17 +163,8 @@ mod tests {
     fn the_mix_is_about_as_described() {
         let plan = Plan::new(100, 10_000).unwrap();
         let share = |kind| plan.calls.iter().filter(|call| call.kind == kind).count();
-        for (kind, expected) in [
-            (Kind::Send, 500),
-            (Kind::Update, 500),
-            (Kind::Last, 4500),
-            (Kind::User, 4500),
-        ] {
-            assert!(
-                share(kind).abs_diff(expected) < 200,
-                "{kind:?}: {}",
-                share(kind)
-            );
+        for (kind, expected) in [(Kind::Send, 500), (Kind::Update, 500), (Kind::Last, 4500), (Kind::User, 4500)] {
+            assert!(share(kind).abs_diff(expected) < 200, "{kind:?}: {}", share(kind));
         }
         assert_eq!(plan.messages.len(), 100 + share(Kind::Send));
     }

@@ -27,19 +27,11 @@ pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
             let about = format!(
                 "{tasks} task(s) that insert, durability {}, {}",
                 durability.synchronous().to_lowercase(),
-                if current_thread {
-                    "current-thread runtime"
-                } else {
-                    "2 runtime threads"
-                }
+                if current_thread { "current-thread runtime" } else { "2 runtime threads" }
             );
-            let lane = Lane::new(
-                "group",
-                format!("insert_concurrent_{tasks}{form}"),
-                about,
-                "inserts",
-                move |trial| run::<P>(trial, tasks, durability),
-            );
+            let lane = Lane::new("group", format!("insert_concurrent_{tasks}{form}"), about, "inserts", move |trial| {
+                run::<P>(trial, tasks, durability)
+            });
             let lane = lane.current_thread(current_thread);
             let lane = if tasks > 1 { lane.tasks() } else { lane };
             lanes.push(if current_thread { lane } else { lane.release() });
@@ -49,27 +41,19 @@ pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
 }
 
 async fn run<P: Peer>(trial: Trial, tasks: usize, durability: Durability) -> Result<Measured> {
-    let full = if durability == Durability::Full {
-        10_000
-    } else {
-        40_000
-    };
+    let full = if durability == Durability::Full { 10_000 } else { 40_000 };
     let each = trial.size(full, if tasks == 1000 { 1000 } else { 200 }) / tasks;
     let peer = trial.open_with::<P>(durability).await?;
     peer.execute(T, &[]).await?;
     let mut names = data::names(each * tasks).into_iter();
-    let shares: Vec<Vec<String>> = (0..tasks)
-        .map(|_| names.by_ref().take(each).collect())
-        .collect();
+    let shares: Vec<Vec<String>> = (0..tasks).map(|_| names.by_ref().take(each).collect()).collect();
     let mut timing = Timing::begin()?;
     let mut running = JoinSet::new();
     for (task, names) in shares.into_iter().enumerate() {
         running.spawn(inserts(peer.clone(), task * each, names));
     }
     while let Some(latencies) = running.join_next().await {
-        latencies??
-            .into_iter()
-            .for_each(|latency| timing.latencies.record(latency));
+        latencies??.into_iter().for_each(|latency| timing.latencies.record(latency));
     }
     let measured = timing.end((each * tasks) as u64)?;
     data::expect_t(&peer, each * tasks).await?;
@@ -80,12 +64,9 @@ async fn run<P: Peer>(trial: Trial, tasks: usize, durability: Durability) -> Res
 async fn inserts<P: Peer>(peer: P, first: usize, names: Vec<String>) -> Result<Vec<Duration>> {
     let mut latencies = Vec::with_capacity(names.len());
     for (i, name) in names.iter().enumerate() {
-        latencies
-            .time(peer.execute(
-                INSERT_T,
-                &[name.as_str().into(), data::value(first + i).into()],
-            ))
-            .await?;
+        let (_, latency) =
+            timed(peer.execute(INSERT_T, &[name.as_str().into(), data::value(first + i).into()])).await?;
+        latencies.push(latency);
     }
     Ok(latencies)
 }

@@ -31,15 +31,9 @@ pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
             "inserts",
             single::<P>,
         ),
-        Lane::new(
-            "writes",
-            "insert_at_once_100",
-            "100 small inserts issued at once",
-            "inserts",
-            at_once::<P>,
-        )
-        .release()
-        .tasks(),
+        Lane::new("writes", "insert_at_once_100", "100 small inserts issued at once", "inserts", at_once::<P>)
+            .release()
+            .tasks(),
     ]
 }
 
@@ -51,9 +45,7 @@ async fn sequential<P: Peer>(trial: Trial) -> Result<Measured> {
     let floor = noop::write_floor(&trial, &peer).await?;
     let mut timing = Timing::begin()?;
     for (i, name) in names.iter().enumerate() {
-        timing
-            .time(peer.execute(INSERT_T, &[name.as_str().into(), data::value(i).into()]))
-            .await?;
+        timing.time(peer.execute(INSERT_T, &[name.as_str().into(), data::value(i).into()])).await?;
     }
     let measured = timing.end(count as u64)?.over(&floor);
     data::expect_t(&peer, count).await?;
@@ -73,9 +65,7 @@ async fn single<P: Peer>(trial: Trial) -> Result<Measured> {
         peer.execute(DELETE_T, &[]).await?;
         timing.resume()?;
         for (i, name) in names.iter().enumerate() {
-            timing
-                .time(peer.execute(INSERT_T, &[name.as_str().into(), data::value(i).into()]))
-                .await?;
+            timing.time(peer.execute(INSERT_T, &[name.as_str().into(), data::value(i).into()])).await?;
         }
     }
     let measured = timing.end((rounds * AT_ONCE) as u64)?.over(&floor);
@@ -107,10 +97,7 @@ async fn issue<P: Peer>(peer: &P, rows: impl Iterator<Item = (usize, String)>) -
     let mut tasks = tokio::task::JoinSet::new();
     for (i, name) in rows {
         let peer = peer.clone();
-        tasks.spawn(async move {
-            peer.execute(INSERT_T, &[name.into(), data::value(i).into()])
-                .await
-        });
+        tasks.spawn(async move { peer.execute(INSERT_T, &[name.into(), data::value(i).into()]).await });
     }
     while let Some(answer) = tasks.join_next().await {
         answer??;

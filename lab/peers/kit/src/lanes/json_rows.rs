@@ -13,15 +13,9 @@ use crate::peer::Peer;
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     vec![
-        Lane::new(
-            "reads",
-            "json_10k",
-            "10,000 rows of 6 columns as JSON bytes",
-            "queries",
-            run::<P>,
-        )
-        .release()
-        .reads_only(),
+        Lane::new("reads", "json_10k", "10,000 rows of 6 columns as JSON bytes", "queries", run::<P>)
+            .release()
+            .reads_only(),
     ]
 }
 
@@ -35,12 +29,7 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
     let mut timing = Timing::begin()?;
     for _ in 0..calls {
         let again = timing.time(peer.json(SELECT_ITEMS)).await?;
-        ensure!(
-            again.len() == bytes.len(),
-            "the JSON has {} bytes, then {}",
-            bytes.len(),
-            again.len()
-        );
+        ensure!(again.len() == bytes.len(), "the JSON has {} bytes, then {}", bytes.len(), again.len());
     }
     let mut measured = timing.end(calls as u64)?;
     measured.extra("json_bytes", bytes.len());
@@ -50,21 +39,14 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
 
 fn check(bytes: &[u8], rows: usize) -> Result<()> {
     let found: Vec<Value> = serde_json::from_slice(bytes)?;
-    ensure!(
-        found.len() == rows,
-        "the JSON has {} rows, expected {rows}",
-        found.len()
-    );
+    ensure!(found.len() == rows, "the JSON has {} rows, expected {rows}", found.len());
     for (found, item) in found.iter().zip(data::items(rows)) {
         let (id, name, description, value, category, created_at) = item;
         let expected = json!({
             "id": id, "name": name, "description": description, "value": value, "category": category,
             "created_at": created_at
         });
-        ensure!(
-            *found == expected,
-            "an object is {found}, expected {expected}"
-        );
+        ensure!(*found == expected, "an object is {found}, expected {expected}");
     }
     Ok(())
 }

@@ -23,28 +23,13 @@ const ROUND: usize = 100;
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     let many = |(word, rows, calls)| {
         let about = format!("one INSERT over {rows} rows of 2 parameters, in one transaction");
-        Lane::new(
-            "writes",
-            format!("many_{word}"),
-            about,
-            "rows",
-            move |trial| many::<P>(trial, rows, calls),
-        )
-        .release()
+        Lane::new("writes", format!("many_{word}"), about, "rows", move |trial| many::<P>(trial, rows, calls)).release()
     };
-    let mut lanes: Vec<Lane> = [("100", 100, 500), ("1k", 1_000, 150), ("10k", 10_000, 20)]
-        .map(many)
-        .into();
+    let mut lanes: Vec<Lane> = [("100", 100, 500), ("1k", 1_000, 150), ("10k", 10_000, 20)].map(many).into();
     let about = "one INSERT over 10,000 rows of 20 mixed parameters, in one transaction";
     lanes.push(Lane::new("writes", "many_wide_10k", about, "rows", wide::<P>).release());
     let about = "100 rows of 6 parameters replaced per call, above the noop";
-    lanes.push(Lane::new(
-        "profile",
-        "merge_rounds",
-        about,
-        "rows",
-        merge::<P>,
-    ));
+    lanes.push(Lane::new("profile", "merge_rounds", about, "rows", merge::<P>));
     lanes
 }
 
@@ -63,13 +48,7 @@ async fn wide<P: Peer>(trial: Trial) -> Result<Measured> {
     let (rows, calls) = (trial.size(10_000, 500), trial.size(10, 2));
     let peer = trial.open::<P>().await?;
     peer.execute(WIDE, &[]).await?;
-    let timing = write_calls(
-        &peer,
-        calls,
-        ("DELETE FROM wide", INSERT_WIDE),
-        &data::wide_rows(rows),
-    )
-    .await?;
+    let timing = write_calls(&peer, calls, ("DELETE FROM wide", INSERT_WIDE), &data::wide_rows(rows)).await?;
     let measured = timing.end((calls * rows) as u64)?;
     let expected: Vec<_> = (0..rows).map(|i| Wide(data::wide_row(i))).collect();
     data::expect_rows(&peer, SELECT_WIDE, &expected).await?;
@@ -90,11 +69,7 @@ async fn write_calls<P: Peer>(
         peer.execute(empty, &[]).await?;
         timing.resume()?;
         let changed = timing.time(peer.many(insert, rows)).await?;
-        ensure!(
-            changed == rows.len() as u64,
-            "{changed} of {} rows were written",
-            rows.len()
-        );
+        ensure!(changed == rows.len() as u64, "{changed} of {} rows were written", rows.len());
     }
     Ok(timing)
 }
@@ -116,20 +91,12 @@ async fn merge<P: Peer>(trial: Trial) -> Result<Measured> {
             created.clone().into(),
         ]
     };
-    let blocks: Vec<Rows> = items
-        .chunks(ROUND)
-        .map(|block| Arc::new(block.iter().map(row).collect()))
-        .collect();
+    let blocks: Vec<Rows> = items.chunks(ROUND).map(|block| Arc::new(block.iter().map(row).collect())).collect();
     let floor = noop::write_floor(&trial, &peer).await?;
     let mut timing = Timing::begin()?;
     for round in 0..rounds {
-        let changed = timing
-            .time(peer.many(MERGE, &blocks[round % blocks.len()]))
-            .await?;
-        ensure!(
-            changed == ROUND as u64,
-            "{changed} of {ROUND} rows were replaced"
-        );
+        let changed = timing.time(peer.many(MERGE, &blocks[round % blocks.len()])).await?;
+        ensure!(changed == ROUND as u64, "{changed} of {ROUND} rows were replaced");
     }
     let measured = timing.end((rounds * ROUND) as u64)?.over(&floor);
     data::expect_rows(&peer, SELECT_ITEMS, &items).await?;

@@ -14,11 +14,7 @@ use crate::record::{Record, Sum};
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     let about = "memory that a result of 10,000 rows takes";
-    vec![
-        Lane::new("process", "memory_query_10k", about, "queries", run::<P>)
-            .release()
-            .reads_only(),
-    ]
+    vec![Lane::new("process", "memory_query_10k", about, "queries", run::<P>).release().reads_only()]
 }
 
 async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
@@ -29,24 +25,17 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
     let mut expected = Sum::default();
     (0..rows).for_each(|i| data::item(i).touch(&mut expected));
     // Fills the page cache, and is no part of the growth.
-    peer.query::<(i64, i64)>("SELECT count(*), sum(length(description)) FROM items", &[])
-        .await?;
+    peer.query::<(i64, i64)>("SELECT count(*), sum(length(description)) FROM items", &[]).await?;
     let can_reset = process::reset_peak();
     let before = process::rss();
     let held = peer.query::<Item>(SELECT_ITEMS, &[]).await?;
     let after = process::rss();
     let peak = process::peak_rss()?;
-    ensure!(
-        held.touch() == expected,
-        "the rows are not those that were written"
-    );
+    ensure!(held.touch() == expected, "the rows are not those that were written");
     drop(held);
     let mut timing = Timing::begin()?;
     for _ in 0..count {
-        let sum = timing
-            .latencies
-            .query::<P, Item>(&peer, SELECT_ITEMS, &[])
-            .await?;
+        let sum = timing.latencies.query::<P, Item>(&peer, SELECT_ITEMS, &[]).await?;
         ensure!(sum == expected, "the rows are not those that were written");
     }
     let mut measured = timing.end(count as u64)?;

@@ -16,21 +16,8 @@ const SELECT: &str = "SELECT 1";
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     vec![
-        Lane::new(
-            "profile",
-            "noop_execute",
-            "an UPDATE that matches nothing, awaited",
-            "calls",
-            execute::<P>,
-        ),
-        Lane::new(
-            "profile",
-            "noop_select",
-            "SELECT 1, awaited",
-            "calls",
-            select::<P>,
-        )
-        .reads_only(),
+        Lane::new("profile", "noop_execute", "an UPDATE that matches nothing, awaited", "calls", execute::<P>),
+        Lane::new("profile", "noop_select", "SELECT 1, awaited", "calls", select::<P>).reads_only(),
     ]
 }
 
@@ -38,8 +25,7 @@ async fn execute<P: Peer>(trial: Trial) -> Result<Measured> {
     let count = trial.size(20_000, 200);
     let peer = trial.open::<P>().await?;
     peer.execute(T, &[]).await?;
-    peer.execute(INSERT_T, &["item_0".into(), 0.0.into()])
-        .await?;
+    peer.execute(INSERT_T, &["item_0".into(), 0.0.into()]).await?;
     writes(&peer, count / 10).await?;
     let mut timing = Timing::begin()?;
     timing.latencies = writes(&peer, count).await?;
@@ -67,10 +53,7 @@ async fn writes<P: Peer>(peer: &P, count: usize) -> Result<Latencies> {
     let mut latencies = Latencies::default();
     for _ in 0..count {
         let changed = latencies.time(peer.execute(UPDATE, &[])).await?;
-        ensure!(
-            changed == 0,
-            "an UPDATE that matches nothing changed {changed} rows"
-        );
+        ensure!(changed == 0, "an UPDATE that matches nothing changed {changed} rows");
     }
     Ok(latencies)
 }

@@ -27,25 +27,13 @@ impl Payload {
 /// The rows `1..=count` are there, none of them shorter, and about 50 of them byte by byte as written.
 pub(super) async fn expect<P: Peer>(peer: &P, count: i64) -> Result<()> {
     let totals = "SELECT count(*), sum(length(payload)), max(id) FROM blobs";
-    let found = peer
-        .query::<(i64, i64, i64)>(totals, &[])
-        .await?
-        .records()?;
+    let found = peer.query::<(i64, i64, i64)>(totals, &[]).await?.records()?;
     let expected = (count, count * BYTES as i64, count);
-    ensure!(
-        found == [expected],
-        "rows, bytes and the last id are {found:?}, expected {expected:?}"
-    );
+    ensure!(found == [expected], "rows, bytes and the last id are {found:?}, expected {expected:?}");
     let mut payload = Payload::new();
     for id in (1..=count).step_by(usize::try_from(count / 50 + 1)?) {
-        let row = peer
-            .query::<(i64, Vec<u8>)>(SELECT, &[id.into()])
-            .await?
-            .records()?;
-        ensure!(
-            row == [(id, payload.of(id).to_vec())],
-            "row {id} is not what was written"
-        );
+        let row = peer.query::<(i64, Vec<u8>)>(SELECT, &[id.into()]).await?.records()?;
+        ensure!(row == [(id, payload.of(id).to_vec())], "row {id} is not what was written");
     }
     Ok(())
 }

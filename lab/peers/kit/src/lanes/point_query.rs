@@ -15,15 +15,9 @@ const ROWS: usize = 1000;
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     vec![
-        Lane::new(
-            "reads",
-            "point_query",
-            "one row by primary key, awaited one after another",
-            "queries",
-            run::<P>,
-        )
-        .release()
-        .reads_only(),
+        Lane::new("reads", "point_query", "one row by primary key, awaited one after another", "queries", run::<P>)
+            .release()
+            .reads_only(),
     ]
 }
 
@@ -32,26 +26,15 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
     let peer = trial.open::<P>().await?;
     data::fill_items(&peer, ROWS).await?;
     peer.hold().await?;
-    let expected: Vec<Sum> = data::items(ROWS)
-        .into_iter()
-        .map(|item| sum_of(&[item]))
-        .collect();
+    let expected: Vec<Sum> = data::items(ROWS).into_iter().map(|item| sum_of(&[item])).collect();
     let floor = noop::read_floor(&trial, &peer).await?;
     for i in 0..count / 100 {
-        peer.query::<Item>(SELECT_ITEM, &[(i as i64 + 1).into()])
-            .await?;
+        peer.query::<Item>(SELECT_ITEM, &[(i as i64 + 1).into()]).await?;
     }
     let mut timing = Timing::begin()?;
     for i in 0..count {
-        let sum = timing
-            .latencies
-            .query::<P, Item>(&peer, SELECT_ITEM, &[(i as i64 % ROWS as i64 + 1).into()])
-            .await?;
-        ensure!(
-            sum == expected[i % ROWS],
-            "row {} is not what was written",
-            i % ROWS
-        );
+        let sum = timing.latencies.query::<P, Item>(&peer, SELECT_ITEM, &[(i as i64 % ROWS as i64 + 1).into()]).await?;
+        ensure!(sum == expected[i % ROWS], "row {} is not what was written", i % ROWS);
     }
     let measured = timing.end(count as u64)?.over(&floor);
     peer.close().await?;

@@ -12,23 +12,12 @@ use crate::peer::Peer;
 use crate::record::sum_of;
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
-    let sizes = [
-        ("10", 10, 20_000),
-        ("100", 100, 5_000),
-        ("1k", 1_000, 1_000),
-        ("10k", 10_000, 200),
-    ];
+    let sizes = [("10", 10, 20_000), ("100", 100, 5_000), ("1k", 1_000, 1_000), ("10k", 10_000, 200)];
     let lane = |(word, rows, queries)| {
         let about = format!("all {rows} rows of 6 columns, every field touched");
-        Lane::new(
-            "reads",
-            format!("query_{word}"),
-            about,
-            "queries",
-            move |trial| run::<P>(trial, rows, queries),
-        )
-        .release()
-        .reads_only()
+        Lane::new("reads", format!("query_{word}"), about, "queries", move |trial| run::<P>(trial, rows, queries))
+            .release()
+            .reads_only()
     };
     sizes.into_iter().map(lane).collect()
 }
@@ -43,10 +32,7 @@ async fn run<P: Peer>(trial: Trial, rows: usize, queries: usize) -> Result<Measu
     data::expect_rows(&peer, SELECT_ITEMS, &items).await?;
     let mut timing = Timing::begin()?;
     for _ in 0..queries {
-        let sum = timing
-            .latencies
-            .query::<P, Item>(&peer, SELECT_ITEMS, &[])
-            .await?;
+        let sum = timing.latencies.query::<P, Item>(&peer, SELECT_ITEMS, &[]).await?;
         ensure!(sum == expected, "the rows are not those that were written");
     }
     let measured = timing.end(queries as u64)?;

@@ -19,41 +19,17 @@ const ROWS: usize = 1000;
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     let about = "about 500 rows of 3 columns by an indexed parameter";
-    let mut lanes = vec![
-        Lane::new(
-            "reads",
-            "parameterised",
-            about,
-            "queries",
-            parameterised::<P>,
-        )
-        .release()
-        .reads_only(),
-    ];
+    let mut lanes =
+        vec![Lane::new("reads", "parameterised", about, "queries", parameterised::<P>).release().reads_only()];
     lanes.extend([40, 64, 128].map(|texts| {
         let about = format!("point queries that rotate through {texts} texts");
-        Lane::new(
-            "reads",
-            format!("churn_{texts}"),
-            about,
-            "queries",
-            move |trial| churn::<P>(trial, texts),
-        )
-        .reads_only()
+        Lane::new("reads", format!("churn_{texts}"), about, "queries", move |trial| churn::<P>(trial, texts))
+            .reads_only()
     }));
     lanes.extend([1, 2, 4, 8].map(|tasks| {
         let about = format!("{tasks} task(s) that select 1000 rows");
         let run = move |trial| concurrent::<P>(trial, tasks);
-        Lane::new(
-            "reads",
-            format!("concurrent_reads_{tasks}"),
-            about,
-            "queries",
-            run,
-        )
-        .release()
-        .reads_only()
-        .tasks()
+        Lane::new("reads", format!("concurrent_reads_{tasks}"), about, "queries", run).release().reads_only().tasks()
     }));
     lanes
 }
@@ -62,31 +38,23 @@ async fn parameterised<P: Peer>(trial: Trial) -> Result<Measured> {
     let (rows, count) = (trial.size(5_000, 500), trial.size(2_000, 20));
     let peer = trial.open::<P>().await?;
     data::fill_items(&peer, rows).await?;
-    peer.execute("CREATE INDEX items_category ON items (category)", &[])
-        .await?;
+    peer.execute("CREATE INDEX items_category ON items (category)", &[]).await?;
     peer.hold().await?;
     let items = data::items(rows);
     let categories: Vec<(String, Sum)> = (0..CATEGORIES)
         .map(|category| {
             let category = format!("category_{category}");
             let matching = items.iter().filter(|item| item.4 == category);
-            let records: Vec<_> = matching
-                .map(|item| (item.0, item.1.clone(), item.3))
-                .collect();
+            let records: Vec<_> = matching.map(|item| (item.0, item.1.clone(), item.3)).collect();
             (category, sum_of(&records))
         })
         .collect();
     let mut timing = Timing::begin()?;
     for i in 0..count {
         let (category, expected) = &categories[i % CATEGORIES];
-        let sum = timing
-            .latencies
-            .query::<P, (i64, String, f64)>(&peer, BY_CATEGORY, &[category.as_str().into()])
-            .await?;
-        ensure!(
-            sum == *expected,
-            "the rows of {category} are not those that were written"
-        );
+        let sum =
+            timing.latencies.query::<P, (i64, String, f64)>(&peer, BY_CATEGORY, &[category.as_str().into()]).await?;
+        ensure!(sum == *expected, "the rows of {category} are not those that were written");
     }
     let measured = timing.end(count as u64)?;
     peer.close().await?;
@@ -101,17 +69,12 @@ async fn churn<P: Peer>(trial: Trial, texts: usize) -> Result<Measured> {
     peer.hold().await?;
     // A program's texts live as long as it does; so do these.
     let texts: Vec<&'static str> = (0..texts)
-        .map(|n| {
-            &*Box::leak(format!("SELECT name, value + {n} FROM t WHERE id = ?").into_boxed_str())
-        })
+        .map(|n| &*Box::leak(format!("SELECT name, value + {n} FROM t WHERE id = ?").into_boxed_str()))
         .collect();
     let mut timing = Timing::begin()?;
     for i in 0..count {
         let (text, row) = (i % texts.len(), i % ROWS);
-        let sum = timing
-            .latencies
-            .query::<P, (String, f64)>(&peer, texts[text], &[(row as i64 + 1).into()])
-            .await?;
+        let sum = timing.latencies.query::<P, (String, f64)>(&peer, texts[text], &[(row as i64 + 1).into()]).await?;
         let expected = sum_of(&[(format!("item_{row}"), data::value(row) + text as f64)]);
         ensure!(sum == expected, "row {row} is not what was written");
     }

@@ -27,35 +27,17 @@ pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     vec![
         lane::<P, _>("narrow", "2 columns: integers", NARROW),
         lane::<P, _>("wide", "20 columns: integers, reals and texts", TWENTY),
-        lane::<P, _>(
-            "text",
-            "7 columns, four of them texts of 70 to 200 characters",
-            TEXT,
-        ),
-        lane::<P, _>(
-            "numeric",
-            "6 columns: integers, reals and a short text",
-            NUMERIC,
-        ),
-        lane::<P, _>(
-            "nullable",
-            "6 columns, about half of the fields NULL",
-            NULLABLE,
-        ),
+        lane::<P, _>("text", "7 columns, four of them texts of 70 to 200 characters", TEXT),
+        lane::<P, _>("numeric", "6 columns: integers, reals and a short text", NUMERIC),
+        lane::<P, _>("nullable", "6 columns, about half of the fields NULL", NULLABLE),
     ]
 }
 
 fn lane<P: Peer, R: Record>(word: &str, columns: &str, shape: Shape<R>) -> Lane {
     let about = format!("1000 rows of {columns}");
-    Lane::new(
-        "reads",
-        format!("shapes_{word}"),
-        about,
-        "queries",
-        move |trial| run::<P, R>(trial, shape),
-    )
-    .release()
-    .reads_only()
+    Lane::new("reads", format!("shapes_{word}"), about, "queries", move |trial| run::<P, R>(trial, shape))
+        .release()
+        .reads_only()
 }
 
 async fn run<P: Peer, R: Record>(trial: Trial, shape: Shape<R>) -> Result<Measured> {
@@ -70,10 +52,7 @@ async fn run<P: Peer, R: Record>(trial: Trial, shape: Shape<R>) -> Result<Measur
     let expected = sum_of(&records);
     let mut timing = Timing::begin()?;
     for _ in 0..count {
-        let sum = timing
-            .latencies
-            .query::<P, R>(&peer, shape.select, &[])
-            .await?;
+        let sum = timing.latencies.query::<P, R>(&peer, shape.select, &[]).await?;
         ensure!(sum == expected, "the rows are not those that were written");
     }
     let measured = timing.end(count as u64)?;
@@ -104,24 +83,12 @@ const TEXT: Shape<(i64, String, String, String, String, f64, i64)> = Shape {
     select: "SELECT id, title, body, summary, notes, r, n FROM text",
     row: |i| {
         let text = |word: &str, length| format!("{:.<length$}", format!("The {word} of row {i} "));
-        let texts = [("title", 70), ("body", 200), ("summary", 90), ("notes", 90)]
-            .map(|(word, at)| text(word, at));
+        let texts = [("title", 70), ("body", 200), ("summary", 90), ("notes", 90)].map(|(word, at)| text(word, at));
         let mut row: Vec<Value<'_>> = vec![(i as i64).into()];
         row.extend(texts.clone().map(Value::from));
         row.extend([data::value(i).into(), (i as i64 * 3).into()]);
         let [title, body, summary, notes] = texts;
-        (
-            (
-                i as i64,
-                title,
-                body,
-                summary,
-                notes,
-                data::value(i),
-                i as i64 * 3,
-            ),
-            row,
-        )
+        ((i as i64, title, body, summary, notes, data::value(i), i as i64 * 3), row)
     },
 };
 
@@ -143,14 +110,7 @@ const NUMERIC: Shape<(i64, i64, f64, f64, i64, String)> = Shape {
     },
 };
 
-type Nullable = (
-    Option<String>,
-    Option<f64>,
-    Option<String>,
-    Option<i64>,
-    Option<String>,
-    Option<f64>,
-);
+type Nullable = (Option<String>, Option<f64>, Option<String>, Option<i64>, Option<String>, Option<f64>);
 
 const NULLABLE: Shape<Nullable> = Shape {
     create: "CREATE TABLE nullable (name TEXT, value REAL, tag TEXT, count INTEGER, note TEXT, score REAL)",

@@ -25,38 +25,24 @@ const READ_ROWS: usize = 800;
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     vec![
-        Lane::new(
-            "tails",
-            "sustained_8k",
-            "an insert of 8 KiB every 100 us for 20 s",
-            "inserts",
-            |trial| run::<P>(trial, 0),
-        )
+        Lane::new("tails", "sustained_8k", "an insert of 8 KiB every 100 us for 20 s", "inserts", |trial| {
+            run::<P>(trial, 0)
+        })
         .release(),
-        Lane::new(
-            "tails",
-            "sustained_8k_readers",
-            "the same beside three overlapping readers",
-            "inserts",
-            |trial| run::<P>(trial, READERS),
-        )
+        Lane::new("tails", "sustained_8k_readers", "the same beside three overlapping readers", "inserts", |trial| {
+            run::<P>(trial, READERS)
+        })
         .release(),
     ]
 }
 
 async fn run<P: Peer>(trial: Trial, readers: usize) -> Result<Measured> {
-    let lasts = if trial.quick {
-        Duration::from_millis(200)
-    } else {
-        Duration::from_secs(20)
-    };
+    let lasts = if trial.quick { Duration::from_millis(200) } else { Duration::from_secs(20) };
     let peer = trial.open::<P>().await?;
     peer.execute(BLOBS, &[]).await?;
     data::fill_items(&peer, READ_ROWS).await?;
     let stop = Arc::new(AtomicBool::new(false));
-    let readers: Vec<_> = (0..readers)
-        .map(|_| beside::<P, _>(read(peer.clone(), stop.clone())))
-        .collect();
+    let readers: Vec<_> = (0..readers).map(|_| beside::<P, _>(read(peer.clone(), stop.clone()))).collect();
     let watch = wal::Watch::begin(trial.wal());
     let mut timing = Timing::begin()?;
     let paced = on_a_thread(write(peer.clone(), lasts)).await;
@@ -74,10 +60,7 @@ async fn run<P: Peer>(trial: Trial, readers: usize) -> Result<Measured> {
     measured.extra("reads", reads.len());
     measured.extra_latencies("service", &service);
     measured.extra("longest_stall_us", service.max_us());
-    measured.extra(
-        "missed",
-        (lasts.as_micros() / PACE.as_micros()) as u64 - done,
-    );
+    measured.extra("missed", (lasts.as_micros() / PACE.as_micros()) as u64 - done);
     payloads::expect(&peer, i64::try_from(done)?).await?;
     peer.close().await?;
     Ok(measured)
@@ -99,9 +82,7 @@ async fn write<P: Peer>(peer: P, lasts: Duration) -> Result<Paced> {
             break;
         }
         wait_until(due);
-        service
-            .time(peer.execute(INSERT, &[id.into(), payload.of(id).into()]))
-            .await?;
+        service.time(peer.execute(INSERT, &[id.into(), payload.of(id).into()])).await?;
         late.record(due.elapsed());
         due += PACE;
     }

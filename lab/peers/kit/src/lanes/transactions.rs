@@ -22,58 +22,31 @@ const SHALLOW: usize = 50;
 const DEEP: usize = 5;
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
-    let lane = |name, about, unit, run: fn(Trial) -> super::Running| {
-        Lane::new("transactions", name, about, unit, run)
-    };
+    let lane = |name, about, unit, run: fn(Trial) -> super::Running| Lane::new("transactions", name, about, unit, run);
     vec![
-        lane(
-            "transaction_interactive",
-            "insert, count, delete if there are many, commit",
-            "transactions",
-            |trial| Box::pin(interactive::<P>(trial)),
-        )
+        lane("transaction_interactive", "insert, count, delete if there are many, commit", "transactions", |trial| {
+            Box::pin(interactive::<P>(trial))
+        })
         .release(),
-        lane(
-            "transaction_batched",
-            "1000 rows by one call inside a transaction",
-            "rows",
-            |trial| {
-                Box::pin(writes::<P, _>(
-                    trial,
-                    Batched(data::t_rows(BATCH)),
-                    BATCH,
-                    150,
-                ))
-            },
-        )
+        lane("transaction_batched", "1000 rows by one call inside a transaction", "rows", |trial| {
+            Box::pin(writes::<P, _>(trial, Batched(data::t_rows(BATCH)), BATCH, 150))
+        })
         .release(),
-        lane(
-            "transaction_loop",
-            "100 single inserts inside a transaction",
-            "rows",
-            |trial| Box::pin(writes::<P, _>(trial, Loop(data::names(LOOP)), LOOP, 300)),
-        )
+        lane("transaction_loop", "100 single inserts inside a transaction", "rows", |trial| {
+            Box::pin(writes::<P, _>(trial, Loop(data::names(LOOP)), LOOP, 300))
+        })
         .release(),
-        lane(
-            "transaction_reads",
-            "500 rows of 6 columns read inside a transaction",
-            "transactions",
-            |trial| Box::pin(reads::<P>(trial)),
-        )
+        lane("transaction_reads", "500 rows of 6 columns read inside a transaction", "transactions", |trial| {
+            Box::pin(reads::<P>(trial))
+        })
         .release(),
-        lane(
-            "savepoints",
-            "50 nested transactions one after another, an insert in each",
-            "savepoints",
-            |trial| Box::pin(writes::<P, _>(trial, Shallow, SHALLOW, 200)),
-        )
+        lane("savepoints", "50 nested transactions one after another, an insert in each", "savepoints", |trial| {
+            Box::pin(writes::<P, _>(trial, Shallow, SHALLOW, 200))
+        })
         .release(),
-        lane(
-            "savepoints_deep",
-            "5 nested transactions inside each other, an insert in each",
-            "savepoints",
-            |trial| Box::pin(writes::<P, _>(trial, Deep(0), DEEP, 1000)),
-        ),
+        lane("savepoints_deep", "5 nested transactions inside each other, an insert in each", "savepoints", |trial| {
+            Box::pin(writes::<P, _>(trial, Deep(0), DEEP, 1000))
+        }),
     ]
 }
 
@@ -82,16 +55,12 @@ async fn interactive<P: Peer>(trial: Trial) -> Result<Measured> {
     let peer = trial.open::<P>().await?;
     peer.execute(INTS, &[]).await?;
     for n in 0..SEEDS {
-        peer.execute("INSERT INTO ints VALUES (?)", &[n.into()])
-            .await?;
+        peer.execute("INSERT INTO ints VALUES (?)", &[n.into()]).await?;
     }
     let mut timing = Timing::begin()?;
     for _ in 0..count {
         let counted = timing.time(peer.transaction(Interactive)).await?;
-        ensure!(
-            counted == SEEDS + 1,
-            "the transaction counted {counted} rows"
-        );
+        ensure!(counted == SEEDS + 1, "the transaction counted {counted} rows");
     }
     let measured = timing.end(count as u64)?;
     let left: Vec<_> = (0..SEEDS).map(|n| (n,)).collect();
@@ -106,26 +75,17 @@ impl Body for Interactive {
     type Answer = i64;
 
     async fn run<T: Transaction>(self, transaction: &mut T) -> Result<i64> {
-        transaction
-            .execute("INSERT INTO ints VALUES (?)", &[999.into()])
-            .await?;
+        transaction.execute("INSERT INTO ints VALUES (?)", &[999.into()]).await?;
         let counted = transaction.integer("SELECT count(*) FROM ints").await?;
         if counted > 50 {
-            transaction
-                .execute("DELETE FROM ints WHERE n = ?", &[999.into()])
-                .await?;
+            transaction.execute("DELETE FROM ints WHERE n = ?", &[999.into()]).await?;
         }
         Ok(counted)
     }
 }
 
 /// Transactions that write the rows `0..rows` of `t`, which is emptied between them.
-async fn writes<P: Peer, B: Body + Clone>(
-    trial: Trial,
-    body: B,
-    rows: usize,
-    count: usize,
-) -> Result<Measured> {
+async fn writes<P: Peer, B: Body + Clone>(trial: Trial, body: B, rows: usize, count: usize) -> Result<Measured> {
     let count = trial.size(count, 3);
     let peer = trial.open::<P>().await?;
     peer.execute(T, &[]).await?;
@@ -151,10 +111,7 @@ impl Body for Batched {
 
     async fn run<T: Transaction>(self, transaction: &mut T) -> Result<()> {
         let changed = transaction.many(INSERT_T, &self.0).await?;
-        ensure!(
-            changed == self.0.len() as u64,
-            "{changed} rows were written"
-        );
+        ensure!(changed == self.0.len() as u64, "{changed} rows were written");
         Ok(())
     }
 }
@@ -167,9 +124,7 @@ impl Body for Loop {
 
     async fn run<T: Transaction>(self, transaction: &mut T) -> Result<()> {
         for (i, name) in self.0.iter().enumerate() {
-            transaction
-                .execute(INSERT_T, &[name.as_str().into(), data::value(i).into()])
-                .await?;
+            transaction.execute(INSERT_T, &[name.as_str().into(), data::value(i).into()]).await?;
         }
         Ok(())
     }
@@ -194,12 +149,7 @@ struct Insert(usize);
 impl Step for Insert {
     async fn run<T: Transaction>(self, transaction: &mut T) -> Result<()> {
         let name = format!("item_{}", self.0);
-        transaction
-            .execute(
-                INSERT_T,
-                &[name.as_str().into(), data::value(self.0).into()],
-            )
-            .await?;
+        transaction.execute(INSERT_T, &[name.as_str().into(), data::value(self.0).into()]).await?;
         Ok(())
     }
 }
