@@ -110,10 +110,18 @@ pub fn load(peers_dir: &Path) -> Result<Vec<Peer>> {
     Ok(peers)
 }
 
-/// The floor first, what it is measured against next, then Flatwater, then the other languages.
+/// The floor and its kin first, then what people use today, then Flatwater, then other languages.
 fn rank(name: &str) -> usize {
-    let order = ["raw", "raw-held", "raw-streamed", "mutex", "tokio-rusqlite", "sqlx", "flatwater"];
-    order.iter().position(|known| *known == name).unwrap_or(order.len())
+    match name {
+        "raw" => 0,
+        "raw-held" => 1,
+        _ if name.starts_with("raw") => 2,
+        "mutex" => 3,
+        "tokio-rusqlite" => 4,
+        "sqlx" => 5,
+        "flatwater" => 6,
+        _ => 7,
+    }
 }
 
 fn described_in(folder: &Path) -> Result<Vec<Peer>> {

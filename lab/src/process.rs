@@ -72,7 +72,10 @@ impl Ended {
     fn last_words(&self) -> String {
         let said = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
         let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let said = lines[lines.len().saturating_sub(4)..].join(" | ");
+        // A compiler says what is wrong long before its last line.
+        let errors: Vec<&str> = lines.iter().copied().filter(|line| line.starts_with("error")).collect();
+        let telling = if errors.is_empty() { &lines[lines.len().saturating_sub(4)..] } else { &errors };
+        let said = telling.join(" | ");
         if said.is_empty() { "it said nothing".to_owned() } else { said.chars().take(600).collect() }
     }
 }

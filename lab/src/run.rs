@@ -120,7 +120,9 @@ impl Common {
 
     /// The lanes that were asked for, or those of the tag, or all.
     pub fn choose_lanes(&self, sides: &[Side]) -> Result<Vec<String>> {
-        let listings: Vec<_> = sides.iter().filter_map(|side| side.listing.as_ref().ok()).collect();
+        let mut listings: Vec<_> = sides.iter().filter_map(|side| side.listing.as_ref().ok()).collect();
+        // Whoever has the most lanes gives their order.
+        listings.sort_by_key(|listing| std::cmp::Reverse(listing.lane_names().len()));
         let names: Vec<String> = listings.iter().flat_map(|listing| listing.lane_names()).collect();
         let known = distinct(names.iter().map(String::as_str));
         if listings.is_empty() && !self.lanes.is_empty() {

@@ -60,6 +60,8 @@ pub struct LaneSummary {
     pub headline: &'static str,
     /// Whether more of that is better.
     pub higher_is_better: bool,
+    /// The lane that the floor's figure is from: of many at once it is the floor alone.
+    pub floor_lane: Option<String>,
     /// Every peer that has a row.
     pub peers: Vec<PeerSummary>,
 }
@@ -163,8 +165,14 @@ fn lane_summary(measured: &Measured, name: &str, floor: &str) -> LaneSummary {
     let has = |name: &str| peers.iter().any(|peer| peer.figures.contains_key(name));
     let headline = if has(wanted) { wanted } else { "p50_us" };
     let higher_is_better = metric(headline).is_some_and(|metric| metric.direction == Direction::HigherIsBetter);
-    let of = |peer: &str| Some(peers.iter().find(|other| other.peer == peer)?.figures.get(headline)?.median);
-    let (floor_figure, held) = (of(floor), of(HELD_FLOOR));
+    let alone = family(name).map(|(_, at)| name.replacen(&format!("_{at}"), "_1", 1));
+    let of = |peer: &str, lane: &str| {
+        let rows = measured.rows(lane, peer).filter_map(Row::figures).filter_map(|figures| figures.number(headline));
+        let numbers: Vec<f64> = rows.collect();
+        (!numbers.is_empty()).then(|| median(&numbers))
+    };
+    let floor_lane = [Some(name.to_owned()), alone].into_iter().flatten().find(|lane| of(floor, lane).is_some());
+    let (floor_figure, held) = (floor_lane.as_ref().and_then(|lane| of(floor, lane)), of(HELD_FLOOR, name));
     for peer in &mut peers {
         let own = peer.figures.get(headline).map(|spread| spread.median);
         let over = |other: Option<f64>| Some(own? / other.filter(|other| *other > 0.0)?);
@@ -173,7 +181,7 @@ fn lane_summary(measured: &Measured, name: &str, floor: &str) -> LaneSummary {
         peer.beats_floor = peer.to_floor.is_some_and(|ratio| if higher_is_better { ratio > 1.0 } else { ratio < 1.0 });
     }
     let lane = measured.lanes.get(name).cloned().unwrap_or_default();
-    LaneSummary { name: name.to_owned(), lane, headline, higher_is_better, peers }
+    LaneSummary { name: name.to_owned(), lane, headline, higher_is_better, floor_lane, peers }
 }
 
 fn peer_summary(peer: &str, rows: Vec<&Row>) -> PeerSummary {

@@ -25,18 +25,28 @@ function dots(data, channels) {
   ];
 }
 
-/** A log axis with few ticks, as its extent and the room allow. */
-function logTicks(values, width, format) {
+/** One, two or five times a power of ten: the next below or above. */
+function round(value, up) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  const steps = [1, 2, 5, 10].map((step) => step * power);
+  const near = 1 + 1e-9;
+  return up ? steps.find((step) => step * near >= value) : steps.findLast((step) => step <= value * near);
+}
+
+/** A log axis from one round figure to another, with as many ticks as there is room for. */
+function logTicks(values, room, format) {
   const known = values.filter((value) => value > 0);
-  const [low, high] = [Math.min(...known), Math.max(...known)];
-  const domain = low === high ? [low / 2, high * 2] : [low, high];
-  const decades = [];
-  for (let power = Math.floor(Math.log10(domain[0])); power <= Math.ceil(Math.log10(domain[1])); power += 1) decades.push(10 ** power);
-  let ticks = decades.filter((tick) => tick >= domain[0] && tick <= domain[1]);
-  if (ticks.length < 2) ticks = decades.flatMap((tick) => [1, 2, 5].map((step) => tick * step)).filter((tick) => tick >= domain[0] && tick <= domain[1]);
-  if (ticks.length < 2) ticks = domain;
-  const step = Math.ceil(ticks.length / Math.max(2, Math.floor(width / 75)));
-  return { type: "log", domain, ticks: ticks.filter((_, place) => place % step === 0), tickFormat: format, label: null, inset: 5 };
+  let domain = [round(Math.min(...known), false), round(Math.max(...known), true)];
+  if (domain[0] === domain[1]) domain = [round(domain[0] / 1.5, false), round(domain[1] * 1.5, true)];
+  const powers = [];
+  for (let power = Math.floor(Math.log10(domain[0])); power <= Math.ceil(Math.log10(domain[1])); power += 1) powers.push(10 ** power);
+  const within = (tick) => tick >= domain[0] * 0.999 && tick <= domain[1] * 1.001;
+  const fine = powers.flatMap((power) => [1, 2, 5].map((step) => +(step * power).toPrecision(1))).filter(within);
+  const coarse = powers.filter(within);
+  const most = Math.max(2, Math.floor(room / 62));
+  const chosen = fine.length <= most || coarse.length < 2 ? fine : coarse;
+  const step = Math.ceil(chosen.length / most);
+  return { type: "log", domain, ticks: chosen.filter((_, place) => place % step === 0), tickFormat: format, label: null, inset: 5 };
 }
 
 /** A lane's headline, peer by peer, with the range over the runs; latencies with their way to p99. */
@@ -49,7 +59,7 @@ export function lanePeers(lane, width) {
       return { peer: peer.peer, value: own.median, low: own.low, high: own.high, tail: latency ? peer.figures.p99_us.median : null, ratio: peer.to_floor };
     });
   const text = (d) => figure(lane.headline, d.value, lane.ops_unit);
-  const right = Math.max(...data.map((d) => text(d).length)) * 6.6 + 58;
+  const right = Math.max(...data.map((d) => text(d).length)) * 6.6 + 68;
   const marginLeft = left(width, data.map((d) => d.peer));
   const format = (value) => (lane.headline.endsWith("per_second") ? count(value) : figure(lane.headline, value, ""));
   const x = logTicks(data.flatMap((d) => [d.low, d.high, d.tail ?? d.value]), width - marginLeft - right, format);

@@ -16,7 +16,7 @@ export function overview(result) {
   return section(
     "overview",
     "Side by side",
-    el("p", {}, `The figure each lane exists for, the middle of its runs, and its ratio to ${result.floor}. A rate is better when it is higher, everything else when it is lower. Better than the floor is marked \u25b2.`),
+    el("p", {}, `The figure each lane exists for, the middle of its runs, and its ratio to ${result.floor}; where many ask at once, to ${result.floor} alone. A rate is better when it is higher, everything else when it is lower. Better than the floor is marked \u25b2.`),
     table("Headline figures of the lanes", ["lane", ...peers], rows),
   );
 }
@@ -41,7 +41,7 @@ function overviewCell(lane, peer) {
     {},
     lane.headline.endsWith("per_second") ? count(median) : figure(lane.headline, median),
     el("br"),
-    el("span", { class: "muted" }, `${ratio(peer.to_floor)}${peer.beats_floor ? " \u25b2" : ""}`),
+    peer.to_floor == null ? null : el("span", { class: "muted" }, `${ratio(peer.to_floor)}${peer.beats_floor ? " \u25b2" : ""}`),
     held ? [el("br"), el("span", { class: "muted" }, `${ratio(peer.to_held_floor)} of raw-held`)] : null,
   );
 }
@@ -73,13 +73,17 @@ function card(lane) {
     "article",
     { id: `lane-${lane.name}`, class: "lane" },
     heading,
-    measured.length > 0 ? chart(`${metricName(lane.headline)}${lane.headline === "p50_us" ? " to p99" : ""}, and its ratio to the floor`, (width) => lanePeers(lane, width)) : null,
+    measured.length > 0 ? chart(`${metricName(lane.headline)}${lane.headline === "p50_us" ? " to p99" : ""}, and its ratio to ${floorName(lane)}`, (width) => lanePeers(lane, width)) : null,
     measured.some((peer) => peer.latency_quantiles.length > 1) ? chart("Share of operations that took at most so long", (width) => distribution(lane, width)) : null,
     series.map((name) => chart(metricName(name), (width) => overTime(lane, name, width))),
     heldNote(lane),
     failed.map((peer) => el("p", { class: "failed" }, `${peer.peer} failed: ${peer.error}`)),
     measured.length > 0 ? disclosure("Figures", () => figures(lane, measured)) : null,
   );
+}
+
+function floorName(lane) {
+  return lane.floor_lane && lane.floor_lane !== lane.name ? `the floor in ${lane.floor_lane}` : "the floor";
 }
 
 /** Whoever beats the floor is named beside the floor that keeps its snapshot too. */
