@@ -64,6 +64,11 @@ export class Peer {
     return this.database.transaction(body).immediate;
   }
 
+  /** The function that runs `body` in a savepoint of the open transaction. */
+  nested(body) {
+    return this.database.transaction(body);
+  }
+
   close() {
     this.database.close();
   }

@@ -57,6 +57,11 @@ def expect(found, expected, what):
         raise AssertionError(f"{what}: found {shown[0]}, expected {shown[1]}")
 
 
+async def same(peer, expected, sql, params=()):
+    """Whether a query answers the expected rows. Comparing touches every field."""
+    return await peer.query(sql, params) == expected
+
+
 async def expect_rows(peer, sql, expected):
     """The rows that a query answers are the expected ones in order."""
     found = await peer.query(sql)

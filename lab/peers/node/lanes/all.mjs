@@ -1,7 +1,15 @@
-// Every lane that this peer runs. What a lane does is said in the file of the same name in kit/src/lanes.
+// Every lane that this peer runs. What a lane does is said in kit/src/lanes.
 
+import * as chat from "./chat.mjs";
+import * as feed from "./feed.mjs";
 import * as inserts from "./inserts.mjs";
+import * as json from "./json_rows.mjs";
+import * as many from "./many.mjs";
 import * as noop from "./noop.mjs";
 import * as reads from "./reads.mjs";
+import * as selects from "./selects.mjs";
+import * as shapes from "./shapes.mjs";
+import * as transactions from "./transactions.mjs";
 
-export const ALL = [inserts, reads, noop].flatMap((module) => module.LANES);
+const MODULES = [inserts, many, reads, selects, shapes, json, transactions, noop, chat, feed];
+export const ALL = MODULES.flatMap((module) => module.LANES);

@@ -1,5 +1,6 @@
-"""Every lane that these peers run. What a lane does is said in the file of the same name in kit/src/lanes."""
+"""Every lane that these peers run. What a lane does is said in kit/src/lanes."""
 
-from lanes import concurrent, inserts, noop, reads
+from lanes import chat, concurrent, feed, inserts, json_rows, many, noop, reads, selects, shapes, transactions
 
-ALL = [lane for module in (inserts, reads, concurrent, noop) for lane in module.LANES]
+MODULES = (inserts, concurrent, many, reads, selects, shapes, json_rows, transactions, noop, chat, feed)
+ALL = [lane for module in MODULES for lane in module.LANES]

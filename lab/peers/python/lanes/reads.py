@@ -6,17 +6,12 @@ part of the sample.
 
 from functools import partial
 
-from data import SELECT_ITEM, SELECT_ITEMS, expect, expect_rows, fill_items, items
+from data import SELECT_ITEM, SELECT_ITEMS, expect, expect_rows, fill_items, items, same
 from lane import Lane
 from lanes import noop
 from measure import Timing
 
 POINTS = 1000
-
-
-async def same(peer, expected, sql, params=()):
-    """Whether a query answers the expected rows."""
-    return await peer.query(sql, params) == expected
 
 
 async def point(trial):

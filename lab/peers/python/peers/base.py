@@ -20,7 +20,7 @@ def settings(synchronous):
 
 def as_json(names, rows):
     """Rows as a JSON array of objects in UTF-8."""
-    return json.dumps([dict(zip(names, row)) for row in rows]).encode()
+    return json.dumps([dict(zip(names, row)) for row in rows], separators=(",", ":")).encode()
 
 
 class Peer:
