@@ -59,4 +59,4 @@ bench-quick:
 
 # Whether the lab sees a slowdown of a fifth that is planted in the engine, and a slow noop. It takes a quiet machine.
 bench-check:
-	cargo test --quiet -p flatwater-lab --test it -- --ignored --nocapture planted_in_the_engine
+	cargo test --quiet -p flatwater-lab --test it planted_in_the_engine -- --ignored --nocapture

@@ -2,6 +2,7 @@
 
 mod abs;
 mod comparing;
+mod planted;
 mod readme;
 mod records;
 mod running;
