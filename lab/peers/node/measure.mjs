@@ -3,7 +3,7 @@
 // Owns: `Timing` while a lane runs, quantiles, and what the operating system counts for this process. Latencies are
 // kept as they are and sorted at the end, so quantiles are exact. Leaves out: what a lane does.
 
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 
 const FIGURES = [["p50", 0.5], ["p90", 0.9], ["p95", 0.95], ["p99", 0.99], ["p999", 0.999]];
 const now = process.hrtime.bigint;
@@ -97,10 +97,26 @@ export class Timing {
  * The largest resident size so far, in bytes. Where the kernel tells it for this program alone that figure is used;
  * `getrusage` may include the program that started this one.
  */
-function peakRss() {
+export const peakRss = () => status("VmHWM") ?? process.resourceUsage().maxRSS * 1024;
+
+/** The resident size now, in bytes, where the kernel tells it. */
+export const rss = () => status("VmRSS");
+
+/** Makes the peak start over at the present size. Answers whether it could. */
+export function resetPeak() {
   try {
-    return Number(/VmHWM:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))[1]) * 1024;
+    writeFileSync("/proc/self/clear_refs", "5");
+    return true;
   } catch {
-    return process.resourceUsage().maxRSS * 1024;
+    return false;
+  }
+}
+
+function status(key) {
+  try {
+    const line = new RegExp(`^${key}:\\s+(\\d+) kB`, "m").exec(readFileSync("/proc/self/status", "utf8"));
+    return line && Number(line[1]) * 1024;
+  } catch {
+    return null;
   }
 }

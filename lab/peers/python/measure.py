@@ -7,6 +7,7 @@ as they are and sorted at the end, so quantiles are exact. Leaves out: what a la
 import math
 import resource
 import sys
+from pathlib import Path
 from time import perf_counter_ns
 
 FIGURES = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)]
@@ -98,12 +99,27 @@ def cpu_seconds():
 def peak_rss():
     """The largest resident size so far, in bytes. Where the kernel tells it for this program alone that figure is used;
     `getrusage` may include the program that started this one."""
-    try:
-        with open("/proc/self/status") as status:
-            for line in status:
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
     unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return status("VmHWM:") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def rss():
+    """The resident size now, in bytes, where the kernel tells it."""
+    return status("VmRSS:")
+
+
+def reset_peak():
+    """Makes the peak start over at the present size. Answers whether it could."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+        return True
+    except OSError:
+        return False
+
+
+def status(key):
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key)), None)
