@@ -1,4 +1,4 @@
-"""memory_query_10k: what holding a result of 10,000 rows of 6 columns costs in memory, the interpreter's pools included."""
+"""memory_query_10k: what holding a result of 10,000 rows of 6 columns costs in memory, with the interpreter's pools."""
 
 from data import SELECT_ITEMS, expect, fill_items, items, same
 from lane import Lane
