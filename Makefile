@@ -1,4 +1,5 @@
-# The two commands of a contributor are `make demo` and `make test`; they need cargo and nothing else.
+# The two commands of a contributor are `make demo` and `make test`; they need cargo and nothing else. The page's test
+# also needs npm and chromium, and is skipped without them.
 
 .PHONY: demo test lint loom bench bench-quick bench-check test-lanes test-page
 
@@ -18,12 +19,14 @@ test:
 test-lanes:
 	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater --json lab/out/test-lanes.json
 
-# The lab's page in a browser. Without one it is skipped, unless FLATWATER_BROWSER=required.
+# The lab's page in a browser. Without one it is skipped, and says so, unless FLATWATER_BROWSER=required.
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser)
 test-page:
 	@if [ -x "$(CHROMIUM)" ] && command -v npm >/dev/null; then \
-	    cargo build --quiet -p flatwater-lab --message-format short && \
-	    cd lab/web && npm ci --silent && CHROMIUM="$(CHROMIUM)" npm test --silent; \
+	    cd lab/web && \
+	    { cmp -s package-lock.json node_modules/.lab-built || \
+	      { npm ci --silent && cp package-lock.json node_modules/.lab-built; }; } && \
+	    CHROMIUM="$(CHROMIUM)" npm test --silent; \
 	elif [ "$$FLATWATER_BROWSER" = required ]; then \
 	    echo "the page's test needs chromium and npm" >&2; exit 1; \
 	else \

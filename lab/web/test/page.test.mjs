@@ -1,4 +1,4 @@
-// The page as a browser shows it. FLATWATER_LAB names the tool; the browser is Debian's chromium.
+// The page as a browser shows it: made by the tool, opened by the chromium of the system.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -23,8 +23,8 @@ before(async () => {
   writeFileSync(join(folder, "ab.json"), JSON.stringify(ab()));
   writeFileSync(join(folder, "experiments/index.json"), JSON.stringify(experiments()));
   const page = join(folder, "page.html");
-  const words = ["report", join(folder, "run.json"), join(folder, "ab.json"), "--experiments-dir", join(folder, "experiments"), "--out", page];
-  execFileSync(process.env.FLATWATER_LAB, words, { stdio: ["ignore", "ignore", "inherit"] });
+  const words = ["run", "--quiet", "-p", "flatwater-lab", "--", "report", join(folder, "run.json"), join(folder, "ab.json"), "--experiments-dir", join(folder, "experiments"), "--out", page];
+  execFileSync("cargo", words, { stdio: ["ignore", "ignore", "inherit"] });
   address = pathToFileURL(page).href;
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: flags });
 });
