@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -35,6 +36,8 @@ impl Durability {
 
 /// Settings that are the same for all peers: WAL, foreign keys on, no mmap, temporary tables in memory, and these.
 pub const CACHE_KIB: usize = 16384;
+/// How long to wait for a lock that another connection holds.
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Prepared statements kept per connection.
 pub const STATEMENT_CACHE: usize = 128;
 

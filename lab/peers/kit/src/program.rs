@@ -3,6 +3,7 @@
 //! Owns: the command line and the JSON on standard output. Leaves out: fresh directories and repetition, which are the
 //! tool's work.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -37,11 +38,9 @@ struct Arguments {
 /// Runs the program.
 #[must_use]
 pub fn main<P: Peer>() -> ExitCode {
-    match run::<P>(&Arguments::parse()) {
-        Ok(answer) => {
-            println!("{answer}");
-            ExitCode::SUCCESS
-        }
+    let answer = run::<P>(&Arguments::parse());
+    match answer.and_then(|answer| Ok(writeln!(std::io::stdout(), "{answer}")?)) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error:#}");
             ExitCode::FAILURE

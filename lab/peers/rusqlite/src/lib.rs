@@ -5,7 +5,7 @@
 mod transaction;
 
 use lab_kit::json::{Streamed, map};
-use lab_kit::peer::{CACHE_KIB, STATEMENT_CACHE, Setup};
+use lab_kit::peer::{BUSY_TIMEOUT, CACHE_KIB, STATEMENT_CACHE, Setup};
 use lab_kit::{Cells, Record, Result, Rows, Value};
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row, params_from_iter};
@@ -18,14 +18,20 @@ pub use transaction::transaction;
 /// Opens a connection with the settings all peers share.
 pub fn open(setup: &Setup) -> rusqlite::Result<Connection> {
     let connection = Connection::open(&setup.path)?;
-    connection.busy_timeout(std::time::Duration::from_secs(30))?;
+    configure(&connection, setup)?;
+    Ok(connection)
+}
+
+/// Gives an open connection the settings all peers share.
+pub fn configure(connection: &Connection, setup: &Setup) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.execute_batch(&format!(
         "PRAGMA journal_mode = wal; PRAGMA synchronous = {}; PRAGMA foreign_keys = on; PRAGMA temp_store = memory;
          PRAGMA cache_size = -{CACHE_KIB}; PRAGMA mmap_size = 0;",
         setup.durability.synchronous()
     ))?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
-    Ok(connection)
+    Ok(())
 }
 
 pub fn execute(connection: &Connection, sql: &str, params: &[Value<'_>]) -> Result<u64> {
