@@ -53,13 +53,15 @@ pub fn ab(args: &AbArgs, interrupt: &Interrupt) -> Result<bool> {
     let mut measured = begin(Kind::Ab, &repository, &args.common, &trials_dir);
     let base = bench.source(&args.base, BASE)?;
     let candidate = bench.source(&args.candidate, CANDIDATE)?;
+    measured.commit = candidate.commit.clone();
+    measured.dirty = base.dirty || candidate.dirty;
+    measured.controls = args.controls.clone();
     measured.notes = bench.notes(&base, &candidate);
     measured.notes.iter().for_each(|note| eprintln!("note: {note}"));
     let sides = [bench.side(&base, interrupt)?, bench.side(&candidate, interrupt)?];
     let lanes = with_guards(args, &sides)?;
     let all_ran = args.common.measure(&sides, &lanes, &trials_dir, &mut measured, &repository, interrupt)?;
-    let request = Request { controls: args.controls.clone(), ..Request::default() };
-    let comparison = Comparison::within(&measured, BASE, CANDIDATE, &request);
+    let comparison = Comparison::within(&measured, BASE, CANDIDATE, &Request::default());
     let text = comparison.to_string();
     if args.common.json_path(&measured, &repository).is_some() {
         println!("{text}")

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::ab::{BASE, CANDIDATE};
 use crate::metric::{Metric, decides, is_noop, metric};
-use crate::result::{Figures, Kind, Measured, Row};
+use crate::result::{Figures, Kind, Measured, Row, distinct};
 use crate::verdict::{Judgement, Pair, Verdict, judge};
 
 /// What to compare, and what to overlook.
@@ -18,7 +18,7 @@ pub struct Request {
     pub base: Option<String>,
     /// The peer of the candidate.
     pub candidate: Option<String>,
-    /// Lanes that the change cannot reach.
+    /// Lanes that the change cannot reach, beside those that the base's file names.
     pub controls: Vec<String>,
     /// Compare different lanes, machines and builds too.
     pub anyway: bool,
@@ -134,8 +134,8 @@ impl Comparison {
     fn between(base: &Measured, candidate: &Measured, peers: (&str, &str), request: &Request) -> Self {
         let paired = base.id == candidate.id;
         let one_program = peers.0 == peers.1 || peers == (BASE, CANDIDATE);
-        let is_guard =
-            |lane: &str| request.controls.iter().any(|control| control == lane) || one_program && is_noop(lane);
+        let controls = [request.controls.as_slice(), &base.controls].concat();
+        let is_guard = |lane: &str| controls.iter().any(|control| control == lane) || one_program && is_noop(lane);
         let others = candidate.lane_names();
         let lanes = base.lane_names().into_iter().filter(|lane| others.contains(lane));
         let lanes = lanes.filter_map(|lane| {
@@ -146,14 +146,14 @@ impl Comparison {
             base: peers.0.to_owned(),
             candidate: peers.1.to_owned(),
             paired,
-            notes: notes(base, candidate, paired),
+            notes: notes(base, candidate, peers, paired),
             veto: None,
             lanes: lanes.collect(),
         };
         if one_program && !comparison.lanes.iter().any(|lane| lane.guard) {
             comparison.notes.push("no noop or control lane was measured, so nothing could veto".to_owned());
         }
-        comparison.apply_vetoes(&request.controls);
+        comparison.apply_vetoes(&controls);
         comparison
     }
 
@@ -198,8 +198,24 @@ impl LaneVerdict {
     }
 }
 
-fn notes(base: &Measured, candidate: &Measured, paired: bool) -> Vec<String> {
+fn notes(base: &Measured, candidate: &Measured, peers: (&str, &str), paired: bool) -> Vec<String> {
     let mut notes = base.notes.clone();
+    let lanes = |measured: &Measured, peer: &str| -> Vec<String> {
+        measured.results.iter().filter(|row| row.peer == peer).map(|row| row.lane.clone()).collect()
+    };
+    let (of_base, of_candidate) = (lanes(base, peers.0), lanes(candidate, peers.1));
+    for (lanes, others, peer) in [(&of_base, &of_candidate, peers.0), (&of_candidate, &of_base, peers.1)] {
+        let alone = distinct(lanes.iter().filter(|lane| !others.contains(lane)).map(String::as_str));
+        if !alone.is_empty() {
+            notes.push(format!("only {peer} has {}", alone.join(", ")));
+        }
+    }
+    for (measured, peer) in [(base, peers.0), (candidate, peers.1)] {
+        let failed: Vec<_> = measured.results.iter().filter(|row| row.peer == peer).filter_map(Row::error).collect();
+        if let Some(first) = failed.first() {
+            notes.push(format!("{} trials of {peer} failed: {first}", failed.len()));
+        }
+    }
     if !paired {
         notes.push("not paired: measured apart, so there are figures and no verdict".to_owned());
     }

@@ -212,8 +212,8 @@ fn patch(repository: &Repository, record: &Record, measured: &Measured, args: &F
     }
     let rev = |side: &str| measured.versions.get(side).and_then(|version| version.rev.clone());
     match (record.status, rev(BASE), rev(CANDIDATE)) {
-        (Status::Rejected, Some(_), Some(_)) if measured.dirty && rev(BASE) == rev(CANDIDATE) => {
-            bail!("the change was never committed: give it with --patch")
+        (Status::Rejected, Some(_), Some(_)) if measured.dirty => {
+            bail!("the change was measured before it was committed: give it with --patch")
         }
         (Status::Rejected, Some(base), Some(candidate)) => repository.diff(&base, &candidate).map(Some),
         _ => Ok(None),

@@ -45,6 +45,9 @@ pub struct Measured {
     pub quick: bool,
     /// How many runs a side were planned.
     pub runs: u32,
+    /// Lanes that the change cannot reach, as an `ab` was told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub controls: Vec<String>,
     /// What the reader of the figures must know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

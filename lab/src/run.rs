@@ -94,6 +94,7 @@ pub fn begin(kind: Kind, repository: &Repository, common: &Common, trials_dir: &
         partial: true,
         quick: common.quick,
         runs: common.runs,
+        controls: Vec::new(),
         notes: Vec::new(),
         lanes: Default::default(),
         results: Vec::new(),

@@ -105,6 +105,16 @@ fn the_sides_are_interleaved_and_carry_their_commits() {
     let candidates = rows.iter().filter(|row| row["peer"] == "candidate");
     assert!(candidates.into_iter().all(|row| row["rev"] == head.trim()));
     assert_eq!((&result["kind"], &result["dirty"]), (&"ab".into(), &false.into()));
+    assert_eq!(result["commit"], head.trim());
+}
+
+#[test]
+fn a_declared_control_is_remembered_and_vetoes_later_comparisons_too() {
+    let project = Project::new();
+    project.cost("noop_execute 2\nwork 25\nextra_work 99\n");
+    let (_, comparison) = project.ab(&["HEAD", ".", "--lane", "work", "--control", "extra_work", "--runs", "5"]);
+    assert_eq!(verdict(&comparison, "work"), "rejected");
+    assert!(comparison["veto"].as_str().unwrap().contains("extra_work vetoes"), "{comparison}");
 }
 
 #[test]

@@ -162,3 +162,15 @@ fn what_is_no_result_is_refused_with_its_name() {
         assert!(refused.contains(expected), "{arguments:?}: {refused}");
     }
 }
+
+#[test]
+fn failed_trials_and_lanes_of_one_side_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let medians = [("a", "raw", 50.0), ("a", "ours", 50.0), ("b", "ours", 50.0)];
+    let mut result = result("one", 5, &medians);
+    result["results"][0] = json!({"lane": "a", "peer": "raw", "run": 0, "order": 0, "error": "out of cheese"});
+    let file = write(folder.path(), "x.json", &result);
+    let comparison = &compare(&[&file, "--base", "raw", "--candidate", "ours"])[0];
+    assert_eq!(comparison["notes"], json!(["only ours has b", "1 trials of raw failed: out of cheese"]));
+    assert_eq!(comparison["lanes"][0]["metrics"][0]["pairs"], 4);
+}
