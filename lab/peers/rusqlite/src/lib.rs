@@ -8,7 +8,7 @@ use lab_kit::json::{Streamed, map};
 use lab_kit::peer::{BUSY_TIMEOUT, CACHE_KIB, STATEMENT_CACHE, Setup};
 use lab_kit::{Cells, Record, Result, Rows, Value};
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{Connection, Row, params_from_iter};
+use rusqlite::{Connection, Row, Statement, params_from_iter};
 use serde::Serializer as _;
 use serde::ser::SerializeSeq as _;
 
@@ -74,7 +74,7 @@ pub fn query<R: Record>(connection: &Connection, sql: &str, params: &[Value<'_>]
 /// A `serde_json::Map` for each row, then `to_vec`.
 pub fn json(connection: &Connection, sql: &str) -> Result<Vec<u8>> {
     let mut statement = connection.prepare_cached(sql)?;
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names = names(&statement)?;
     let mut rows = statement.query([])?;
     let mut maps = Vec::new();
     while let Some(row) = rows.next()? {
@@ -86,7 +86,7 @@ pub fn json(connection: &Connection, sql: &str) -> Result<Vec<u8>> {
 /// Each row written from SQLite's cells while the statement runs.
 pub fn json_streamed(connection: &Connection, sql: &str) -> Result<Vec<u8>> {
     let mut statement = connection.prepare_cached(sql)?;
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names = names(&statement)?;
     let mut rows = statement.query([])?;
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::new(&mut bytes);
@@ -96,6 +96,10 @@ pub fn json_streamed(connection: &Connection, sql: &str) -> Result<Vec<u8>> {
     }
     array.end()?;
     Ok(bytes)
+}
+
+fn names(statement: &Statement<'_>) -> Result<Vec<String>> {
+    (0..statement.column_count()).map(|at| Ok(statement.column_name(at)?.to_owned())).collect()
 }
 
 struct Bound<'a>(&'a Value<'a>);

@@ -31,7 +31,7 @@ pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
 }
 
 async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
-    let (count, runs) = (trial.size(100_000, 2_000), trial.size(50, 2));
+    let (count, runs) = (trial.size(100_000, 2_000), trial.size(200, 2));
     let peer = trial.open::<P>().await?;
     let mut posts = posts(count);
     fill(&peer, &posts).await?;

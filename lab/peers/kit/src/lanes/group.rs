@@ -41,7 +41,7 @@ pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
 }
 
 async fn run<P: Peer>(trial: Trial, tasks: usize, durability: Durability) -> Result<Measured> {
-    let full = if durability == Durability::Full { 10_000 } else { 40_000 };
+    let full = if durability == Durability::Full { 6_000 } else { 40_000 };
     let each = trial.size(full, if tasks == 1000 { 1000 } else { 200 }) / tasks;
     let peer = trial.open_with::<P>(durability).await?;
     peer.execute(T, &[]).await?;

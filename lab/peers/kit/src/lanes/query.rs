@@ -12,7 +12,7 @@ use crate::peer::Peer;
 use crate::record::sum_of;
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
-    let sizes = [("10", 10, 20_000), ("100", 100, 5_000), ("1k", 1_000, 1_000), ("10k", 10_000, 200)];
+    let sizes = [("10", 10, 20_000), ("100", 100, 5_000), ("1k", 1_000, 1_000), ("10k", 10_000, 100)];
     let lane = |(word, rows, queries)| {
         let about = format!("all {rows} rows of 6 columns, every field touched");
         Lane::new("reads", format!("query_{word}"), about, "queries", move |trial| run::<P>(trial, rows, queries))
