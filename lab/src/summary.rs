@@ -264,7 +264,9 @@ fn scalings(lanes: &[LaneSummary]) -> Vec<Scaling> {
             rate: *rate,
         }));
     }
-    let several = |scaling: &Scaling| scaling.points.windows(2).any(|pair| pair[0].at != pair[1].at);
+    let again = |one: &ScalingPoint, other: &ScalingPoint| one.peer == other.peer && one.at != other.at;
+    let several =
+        |scaling: &Scaling| scaling.points.iter().any(|one| scaling.points.iter().any(|other| again(one, other)));
     scalings.into_iter().filter(several).collect()
 }
 

@@ -84,25 +84,30 @@ export function lanePeers(lane, width) {
   });
 }
 
-/** Moves labels that stand at one x apart, keeping their order. */
+/** Moves labels that stand at one x apart, in their order and within the plot. */
 function apart(options, gap = 13) {
-  return Plot.initializer(options, (data, facets, channels, scales) => {
+  return Plot.initializer(options, (data, facets, channels, scales, { height, marginBottom }) => {
     const Y = Array.from(channels.y.value, (value) => scales.y(value));
     for (const facet of facets) {
       const order = [...facet].sort((a, b) => Y[a] - Y[b]);
-      order.forEach((place, rank) => {
-        if (rank > 0) Y[place] = Math.max(Y[place], Y[order[rank - 1]] + gap);
-      });
+      for (let rank = 1; rank < order.length; rank += 1) Y[order[rank]] = Math.max(Y[order[rank]], Y[order[rank - 1]] + gap);
+      let lowest = height - marginBottom;
+      for (const place of order.reverse()) {
+        Y[place] = Math.min(Y[place], lowest);
+        lowest = Y[place] - gap;
+      }
     }
     return { channels: { y: { value: Y } } };
   });
 }
 
 /** Lines with a name at their end. `points` have peer, x, y; `marked` says which get the peer's symbol. */
-function lines(points, marked, width, options) {
+function lines(points, marked, width, options, reference = null) {
   const peers = [...new Set(points.map((point) => point.peer))];
+  const farthest = Math.max(...points.map((point) => point.x));
   const ends = peers.map((peer) => points.filter((point) => point.peer === peer).reduce((one, other) => (other.x >= one.x ? other : one)));
-  const right = Math.min(Math.max(...peers.map((peer) => peer.length)) * 7 + 16, width * 0.36);
+  if (reference) ends.push({ ...reference, x: farthest });
+  const right = Math.min(Math.max(...ends.map(({ peer }) => peer.length)) * 7 + 16, width * 0.36);
   const axes = options(width - right - 52);
   return Plot.plot({
     ...base(width),
@@ -114,6 +119,7 @@ function lines(points, marked, width, options) {
     ...axes,
     marks: [
       Plot.gridY(Array.isArray(axes.y.ticks) ? axes.y.ticks : undefined, { stroke: "var(--grid)", strokeOpacity: 1, ...(Array.isArray(axes.y.ticks) ? {} : { ticks: axes.y.ticks }) }),
+      reference ? Plot.ruleY([reference.y], { stroke: "var(--ink)", strokeDasharray: "4 4" }) : null,
       ...peers.map((peer) =>
         Plot.lineY(points.filter((point) => point.peer === peer), {
           x: "x",
@@ -124,7 +130,7 @@ function lines(points, marked, width, options) {
         }),
       ),
       ...dots(points.filter(marked), { x: "x", y: "y", r: 3.8, title: "title" }),
-      Plot.text(ends, apart({ x: "x", y: "y", text: "peer", dx: 9, textAnchor: "start", fill: (d) => look(d.peer).colour, fontWeight: (d) => (look(d.peer).ours ? 650 : 400) })),
+      Plot.text(ends, apart({ x: "x", y: "y", text: "peer", dx: 9, textAnchor: "start", fill: (d) => (d.look ?? look(d.peer)).colour, fontWeight: (d) => ((d.look ?? look(d.peer)).ours ? 650 : 400) })),
     ],
   });
 }
@@ -150,13 +156,20 @@ export function distribution(lane, width) {
   }));
 }
 
-/** Operations a second against how many ask at once. */
-export function scaling(scaling, width) {
-  const points = scaling.points.map(({ peer, at, rate: spread }) => ({ peer, x: at, y: spread.median, title: `${peer}, ${at} at once: ${rate(spread.median, scaling.ops_unit)}` }));
-  return lines(points, () => true, width, () => ({
-    x: { type: "log", domain: [Math.min(...points.map((p) => p.x)), Math.max(...points.map((p) => p.x))], ticks: [...new Set(points.map((point) => point.x))], tickFormat: (at) => `${at}`, label: "at once", labelArrow: "none", labelAnchor: "center" },
-    y: logTicks(points.map((point) => point.y), 300, count),
-  }));
+/** Operations a second against how many ask at once. A floor that only one can ask is a line across. */
+export function scaling(scaling, floor, width) {
+  const several = (peer) => scaling.points.some((point) => point.peer === peer && point.at !== scaling.points.find((first) => first.peer === peer).at);
+  const points = scaling.points
+    .filter((point) => several(point.peer))
+    .map(({ peer, at, rate: spread }) => ({ peer, x: at, y: spread.median, title: `${peer}, ${at} at once: ${rate(spread.median, scaling.ops_unit)}` }));
+  const alone = several(floor) ? null : scaling.points.find((point) => point.peer === floor);
+  const reference = alone && { peer: `${floor} alone`, y: alone.rate.median, look: look(floor) };
+  const numbers = [...new Set(points.map((point) => point.x))].sort((one, other) => one - other);
+  const axes = () => ({
+    x: { type: "log", domain: [numbers[0], numbers.at(-1)], ticks: numbers, tickFormat: (at) => `${at}`, label: "at once", labelArrow: "none", labelAnchor: "center" },
+    y: logTicks([...points.map((point) => point.y), ...(reference ? [reference.y] : [])], 300, count),
+  });
+  return lines(points, () => true, width, axes, reference);
 }
 
 /** A series that a lane recorded over its seconds. */

@@ -118,7 +118,7 @@ export function concurrency(result) {
       "article",
       { class: "lane" },
       el("header", {}, el("h4", {}, one.family)),
-      chart("Rate against how many ask at once", (width) => scaling(one, width)),
+      chart("Rate against how many ask at once", (width) => scaling(one, result.floor, width)),
       disclosure("Figures", () =>
         table(`${one.family}: rate by how many ask at once`, ["at once", ...peers], at.map((number) => [`${number}`, ...peers.map((peer) => (cell(peer, number) ? rate(cell(peer, number).rate.median, one.ops_unit) : "\u2013"))])),
       ),

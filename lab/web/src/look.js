@@ -14,12 +14,12 @@ const peers = {
 const others = ["triangle2", "cross", "plus", "times", "asterisk", "wye"];
 const given = new Map();
 
-/** Symbol, colour and dash of a peer. A peer without a look of its own gets the next free one. */
+/** Symbol, colour and dash of a peer. A peer without a look of its own gets the next free shape. */
 export function look(peer) {
   if (peers[peer]) return peers[peer];
   if (!given.has(peer)) {
     const place = given.size;
-    given.set(peer, { symbol: others[place % others.length], colour: `var(--c${(place % 3) + 1})`, dash: `${2 + 2 * place} 3` });
+    given.set(peer, { symbol: others[place % others.length], colour: "var(--muted)", dash: `${2 + 2 * place} 3` });
   }
   return given.get(peer);
 }
