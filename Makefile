@@ -1,6 +1,7 @@
-# The two commands of a contributor are `make demo` and `make test`; they need cargo and nothing else.
+# The two commands of a contributor are `make demo` and `make test`; they need cargo and nothing else. The page's test
+# also needs npm and chromium, and is skipped without them.
 
-.PHONY: demo test lint loom bench
+.PHONY: demo test lint loom bench bench-quick bench-check test-lanes test-page
 
 # An embedded chat service's traffic beside what people do today, then three kills.
 demo:
@@ -11,6 +12,26 @@ test:
 	cargo test --workspace
 	$(MAKE) loom
 	$(MAKE) test-default-build
+	$(MAKE) test-lanes
+	$(MAKE) test-page
+
+# The small form of every lane, on the floor and on Flatwater; a lane checks its own work.
+test-lanes:
+	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater --json lab/out/test-lanes.json
+
+# The lab's page in a browser. Without one it is skipped, and says so, unless FLATWATER_BROWSER=required.
+CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser)
+test-page:
+	@if [ -x "$(CHROMIUM)" ] && command -v npm >/dev/null; then \
+	    cd lab/web && \
+	    { cmp -s package-lock.json node_modules/.lab-built || \
+	      { npm ci --silent && cp package-lock.json node_modules/.lab-built; }; } && \
+	    CHROMIUM="$(CHROMIUM)" npm test --silent; \
+	elif [ "$$FLATWATER_BROWSER" = required ]; then \
+	    echo "the page's test needs chromium and npm" >&2; exit 1; \
+	else \
+	    echo "skipped: the page's test needs chromium and npm"; \
+	fi
 
 # Without the build flags of this workspace: what a program that depends on the plain crate gets.
 .PHONY: test-default-build
@@ -26,6 +47,19 @@ lint:
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
-# The engine's figures beside raw rusqlite, as JSON.
+# The measuring lab. It is not optimised itself, for it measures in other processes, which are.
+LAB = cargo run --quiet -p flatwater-lab --
+
+# Every lane and peer, and the page: lab/out/page.html. A peer that cannot be built is a row, and the command fails at the end.
 bench:
-	cargo run --release --quiet -p flatwater-lab
+	$(LAB) run --runs 5 --json lab/out/bench.json; status=$$?; \
+	$(LAB) report lab/out/bench.json && exit $$status
+
+# The same in minutes, with small lanes: shows that everything works, not how fast.
+bench-quick:
+	$(LAB) run --quick --runs 1 --json lab/out/bench-quick.json; status=$$?; \
+	$(LAB) report lab/out/bench-quick.json && exit $$status
+
+# Whether the lab sees a slowdown of a fifth that is planted in the engine, and a slow noop. It takes a quiet machine.
+bench-check:
+	cargo test --quiet -p flatwater-lab --test it planted_in_the_engine -- --ignored --nocapture

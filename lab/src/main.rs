@@ -1,30 +1,109 @@
-//! The engine's figures beside raw rusqlite (`prepare_cached`, one thread), as JSON on standard output.
-//!
-//! Each pair runs several times in this one process, sides in turn and in changing order, each on a fresh file; the
-//! medians over the rounds and their ratio are printed. The work that both sides share stands in `workload`.
+//! The command line of the lab. Exit code 0: everything ran; 1: something did not; 130: interrupted.
 
-mod pairs;
-mod workload;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
-use serde_json::json;
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+use flatwater_lab::compare::{self, Request};
+use flatwater_lab::process::Interrupt;
+use flatwater_lab::result::Measured;
+use flatwater_lab::{ab, experiment, list, readme, report, run};
 
-/// Rounds of each pair: `FLATWATER_ROUNDS`, or 5.
-fn rounds() -> usize {
-    std::env::var("FLATWATER_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
+/// Measures Flatwater beside its peers and decides whether a change made a difference
+#[derive(Parser)]
+#[command(name = "flatwater-lab", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
 }
 
-fn main() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("a runtime can be started");
-    let pairs = pairs::all(&runtime, rounds());
-    let report = json!({
-        "sqlite": flatwater::rusqlite::version(),
-        "cores": std::thread::available_parallelism().map_or(0, std::num::NonZero::get),
-        "rounds": rounds(),
-        "pairs": pairs,
-    });
-    println!("{}", serde_json::to_string_pretty(&report).expect("a report is valid JSON"));
+#[derive(Subcommand)]
+enum Command {
+    /// Measure peers beside each other
+    Run(run::RunArgs),
+    /// Measure two revisions of Flatwater beside each other and give a verdict per lane and metric
+    Ab(ab::AbArgs),
+    /// Compare two results, or two peers of one
+    Compare(CompareArgs),
+    /// Make one page of results and experiments
+    Report(report::ReportArgs),
+    /// Begin or finish the record of an experiment
+    Experiment(experiment::ExperimentArgs),
+    /// Write the README's speed table from a committed result
+    ReadmeTable(readme::ReadmeArgs),
+    /// Show the lanes and the peers
+    List(list::ListArgs),
+}
+
+#[derive(Args)]
+struct CompareArgs {
+    /// The result of the base; alone, the result that has both sides
+    base_file: PathBuf,
+    /// The result of the candidate
+    candidate_file: Option<PathBuf>,
+    /// The peer of the base
+    #[arg(long, value_name = "PEER", requires = "candidate")]
+    base: Option<String>,
+    /// The peer of the candidate
+    #[arg(long, value_name = "PEER", requires = "base")]
+    candidate: Option<String>,
+    /// Lanes that the change cannot reach: if one gets worse the change is refused
+    #[arg(long = "control", value_name = "LANES", value_delimiter = ',')]
+    controls: Vec<String>,
+    /// Compare different lanes, machines and builds too
+    #[arg(long)]
+    anyway: bool,
+    /// Print the comparison as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let interrupt = match Interrupt::install() {
+        Ok(interrupt) => interrupt,
+        Err(error) => return fail(&error),
+    };
+    match obey(cli.command, &interrupt) {
+        _ if interrupt.pressed() => ExitCode::from(130),
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    eprintln!("error: {error:#}");
+    ExitCode::FAILURE
+}
+
+fn obey(command: Command, interrupt: &Interrupt) -> Result<bool> {
+    match command {
+        Command::Run(args) => run::run(&args, interrupt),
+        Command::Ab(args) => ab::ab(&args, interrupt),
+        Command::Compare(args) => compare(args),
+        Command::Report(args) => report::report(&args, interrupt),
+        Command::Experiment(args) => experiment::experiment(&args),
+        Command::ReadmeTable(args) => readme::readme_table(&args),
+        Command::List(args) => list::list(&args, interrupt),
+    }
+}
+
+fn compare(args: CompareArgs) -> Result<bool> {
+    let CompareArgs { base_file, candidate_file, base, candidate, controls, anyway, json } = args;
+    let request = Request { base, candidate, controls, anyway };
+    let one = Measured::read(&base_file)?;
+    let comparisons = match candidate_file {
+        Some(path) => compare::files(&one, &Measured::read(&path)?, &request)?,
+        None => compare::files(&one, &one, &request)?,
+    };
+    if json {
+        println!("{}", serde_json::to_string_pretty(&comparisons)?);
+        return Ok(true);
+    }
+    for comparison in comparisons {
+        println!("{comparison}\n");
+    }
+    Ok(true)
 }

@@ -1,0 +1,150 @@
+//! The peer `flatwater`: its public API with its defaults, from this working tree.
+//!
+//! Rows are read in place from the block that a query answers. JSON is made of them in this program, because the library
+//! has none yet. Leaves out: options that are not the defaults, besides durability.
+
+use std::marker::PhantomData;
+use std::process::ExitCode;
+
+use flatwater::rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use flatwater::{Database, Options, Params};
+use lab_kit::{
+    About, Body, Cells, Durability, Peer, Record, Result, Rows, Setup, Step, Sum, Table, Transaction, Value, anyhow,
+    json, version_in,
+};
+
+#[derive(Clone)]
+struct Flatwater(Database);
+
+impl Peer for Flatwater {
+    type Table<R: Record> = Block<R>;
+
+    fn about() -> About {
+        let version = version_in(include_str!("../Cargo.lock"), "flatwater");
+        About { names: &["flatwater"], version, one_thread: false }
+    }
+
+    async fn open(setup: &Setup) -> Result<Self> {
+        let durability = match setup.durability {
+            Durability::Normal => flatwater::Durability::Normal,
+            Durability::Full => flatwater::Durability::Full,
+        };
+        Ok(Self(Options::new(&setup.path).durability(durability).open().await?))
+    }
+
+    async fn execute(&self, sql: &'static str, params: &[Value<'_>]) -> Result<u64> {
+        Ok(self.0.execute(sql, bound(params)).await?.changes)
+    }
+
+    async fn many(&self, sql: &'static str, rows: &Rows) -> Result<u64> {
+        Ok(self.0.execute_many(sql, rows.iter().map(|row| bound(row))).await?)
+    }
+
+    async fn query<R: Record>(&self, sql: &'static str, params: &[Value<'_>]) -> Result<Block<R>> {
+        Ok(Block(self.0.query(sql, bound(params)).await?, PhantomData))
+    }
+
+    async fn json(&self, sql: &'static str) -> Result<Vec<u8>> {
+        let rows = self.0.query(sql, ()).await?;
+        let names: Vec<String> = rows.columns().map(str::to_owned).collect();
+        let maps = rows.iter().map(|row| json::map(&names, &RowCells(row))).collect::<Result<Vec<_>>>()?;
+        Ok(serde_json::to_vec(&maps)?)
+    }
+
+    async fn transaction<B: Body>(&self, body: B) -> Result<B::Answer> {
+        let mut open = Open(self.0.begin().await?);
+        // An error drops the transaction, which rolls back.
+        let answer = body.run(&mut open).await?;
+        open.0.commit().await?;
+        Ok(answer)
+    }
+
+    async fn close(self) -> Result<()> {
+        Ok(self.0.close().await?)
+    }
+}
+
+struct Open<'a>(flatwater::Transaction<'a>);
+
+impl Transaction for Open<'_> {
+    async fn execute(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<u64> {
+        Ok(self.0.execute(sql, bound(params)).await?.changes)
+    }
+
+    async fn many(&mut self, sql: &'static str, rows: &Rows) -> Result<u64> {
+        Ok(self.0.execute_many(sql, rows.iter().map(|row| bound(row))).await?)
+    }
+
+    async fn query<R: Record>(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<Sum> {
+        Ok(Block::<R>(self.0.query(sql, bound(params)).await?, PhantomData).touch())
+    }
+
+    async fn integer(&mut self, sql: &'static str) -> Result<i64> {
+        self.0.query_value(sql, ()).await?.ok_or_else(|| anyhow!("{sql} answered no row"))
+    }
+
+    async fn savepoint<S: Step>(&mut self, step: S) -> Result<()> {
+        let mut nested = Open(self.0.begin().await?);
+        step.run(&mut nested).await?;
+        Ok(nested.0.commit().await?)
+    }
+}
+
+/// The rows of a query, as the library answers them.
+struct Block<R>(flatwater::Rows, PhantomData<fn() -> R>);
+
+impl<R: Record> Table<R> for Block<R> {
+    fn touch(&self) -> Sum {
+        let mut sum = Sum { rows: self.0.len() as u64, cells: 0 };
+        for row in self.0.iter() {
+            for at in 0..R::COLUMNS {
+                sum.add(&row.value(at).map_or(Value::Null, shown));
+            }
+        }
+        sum
+    }
+
+    fn records(&self) -> Result<Vec<R>> {
+        self.0.iter().map(|row| R::read(&RowCells(row))).collect()
+    }
+}
+
+struct RowCells<'a>(flatwater::Row<'a>);
+
+impl Cells for RowCells<'_> {
+    fn cell(&self, at: usize) -> Result<Value<'_>> {
+        Ok(shown(self.0.value(at)?))
+    }
+}
+
+fn shown(value: ValueRef<'_>) -> Value<'_> {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(value) => Value::Integer(value),
+        ValueRef::Real(value) => Value::Real(value),
+        ValueRef::Text(text) => str::from_utf8(text).map_or(Value::Null, Value::from),
+        ValueRef::Blob(bytes) => bytes.into(),
+    }
+}
+
+struct Bound<'a>(&'a Value<'a>);
+
+impl ToSql for Bound<'_> {
+    fn to_sql(&self) -> flatwater::rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self.0 {
+            Value::Null => ValueRef::Null,
+            Value::Integer(value) => ValueRef::Integer(*value),
+            Value::Real(value) => ValueRef::Real(*value),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+fn bound(params: &[Value<'_>]) -> flatwater::Result<Params> {
+    Params::positional(params.iter().map(Bound))
+}
+
+fn main() -> ExitCode {
+    lab_kit::main::<Flatwater>()
+}

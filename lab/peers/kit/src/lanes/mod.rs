@@ -1,0 +1,52 @@
+//! Every lane, each in a small file of its own.
+
+mod burst;
+mod caller;
+mod chat;
+mod chat_plan;
+mod feed;
+mod group;
+mod inserts;
+mod json_rows;
+mod many;
+mod memory;
+mod noop;
+mod payloads;
+mod point_query;
+mod query;
+mod selects;
+mod shapes;
+mod sustained;
+mod transactions;
+
+use std::pin::Pin;
+
+use crate::Result;
+use crate::lane::Lane;
+use crate::measure::Measured;
+use crate::peer::Peer;
+
+/// A lane that runs, where several kinds of them stand in one list.
+type Running = Pin<Box<dyn Future<Output = Result<Measured>> + Send>>;
+
+pub(crate) fn all<P: Peer>() -> Vec<Lane> {
+    let files = [
+        inserts::lanes::<P>,
+        group::lanes::<P>,
+        many::lanes::<P>,
+        point_query::lanes::<P>,
+        query::lanes::<P>,
+        selects::lanes::<P>,
+        shapes::lanes::<P>,
+        json_rows::lanes::<P>,
+        transactions::lanes::<P>,
+        noop::lanes::<P>,
+        chat::lanes::<P>,
+        feed::lanes::<P>,
+        burst::lanes::<P>,
+        sustained::lanes::<P>,
+        caller::lanes::<P>,
+        memory::lanes::<P>,
+    ];
+    files.into_iter().flat_map(|lanes| lanes()).collect()
+}

@@ -1,0 +1,153 @@
+//! What a lane asks of a peer.
+//!
+//! Owns: the traits a peer implements. A peer that works on the calling thread answers with futures that are ready at
+//! their first poll. Leaves out: how each peer does it.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::lane::Info;
+use crate::record::{Record, Sum, sum_of};
+use crate::value::{Rows, Value};
+
+/// What an acknowledged write survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// `synchronous = NORMAL`.
+    #[default]
+    Normal,
+    /// `synchronous = FULL`.
+    Full,
+}
+
+impl Durability {
+    /// As a value of the PRAGMA `synchronous`.
+    #[must_use]
+    pub fn synchronous(self) -> &'static str {
+        match self {
+            Self::Normal => "NORMAL",
+            Self::Full => "FULL",
+        }
+    }
+}
+
+/// Settings that are the same for all peers: WAL, foreign keys on, no mmap, temporary tables in memory, and these.
+pub const CACHE_KIB: usize = 16384;
+/// How long to wait for a lock that another connection holds.
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Prepared statements kept per connection.
+pub const STATEMENT_CACHE: usize = 128;
+
+/// How to open a database.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The peer's name, where one program is several peers.
+    pub name: String,
+    pub path: PathBuf,
+    pub durability: Durability,
+}
+
+/// What a peer says of itself.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// The peers this program can be; the first is the one it is if not told.
+    pub names: &'static [&'static str],
+    /// Library and version.
+    pub version: String,
+    /// It works on the calling thread only: lanes with tasks are not for it.
+    pub one_thread: bool,
+}
+
+/// A library in its idiomatic use. A cheap handle, which tasks clone.
+pub trait Peer: Clone + Send + Sync + Sized + 'static {
+    /// The rows of a query as the library gives them.
+    type Table<R: Record>: Table<R> + Send;
+
+    fn about() -> About;
+
+    /// Whether the peer called `name` runs this lane, beyond what the lane's needs tell.
+    fn offers(_name: &str, _lane: &Info) -> bool {
+        true
+    }
+
+    fn open(setup: &Setup) -> impl Future<Output = Result<Self>> + Send;
+
+    /// Called when a lane that only reads has its data: a peer that reads inside an open transaction opens it here.
+    fn hold(&self) -> impl Future<Output = Result<()>> + Send {
+        async { Ok(()) }
+    }
+
+    /// One statement; answers how many rows it changed.
+    fn execute(&self, sql: &'static str, params: &[Value<'_>]) -> impl Future<Output = Result<u64>> + Send;
+
+    /// One statement for each row, in one transaction.
+    fn many(&self, sql: &'static str, rows: &Rows) -> impl Future<Output = Result<u64>> + Send;
+
+    fn query<R: Record>(
+        &self,
+        sql: &'static str,
+        params: &[Value<'_>],
+    ) -> impl Future<Output = Result<Self::Table<R>>> + Send;
+
+    /// The rows of a query as a JSON array of objects in UTF-8.
+    fn json(&self, sql: &'static str) -> impl Future<Output = Result<Vec<u8>>> + Send;
+
+    /// Runs `body` in an immediate transaction, and commits.
+    fn transaction<B: Body>(&self, body: B) -> impl Future<Output = Result<B::Answer>> + Send;
+
+    /// Closes everything, so that the files are complete.
+    fn close(self) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// The rows of a query.
+pub trait Table<R: Record> {
+    /// Consumes them: touches every field of every row.
+    fn touch(&self) -> Sum;
+
+    /// The rows as records, for checks.
+    fn records(&self) -> Result<Vec<R>>;
+}
+
+/// A library that answers rows as the program's own types.
+impl<R: Record> Table<R> for Vec<R> {
+    fn touch(&self) -> Sum {
+        sum_of(self)
+    }
+
+    fn records(&self) -> Result<Self> {
+        Ok(self.clone())
+    }
+}
+
+/// What runs in a transaction. A type instead of a closure, so that it is written once for peers whose transactions
+/// are closures on another thread and for those that await between statements.
+pub trait Body: Send + 'static {
+    type Answer: Send + 'static;
+
+    fn run<T: Transaction>(self, transaction: &mut T) -> impl Future<Output = Result<Self::Answer>> + Send;
+}
+
+/// A [`Body`] that runs in a savepoint and so cannot take its parent along.
+pub trait Step: Send {
+    fn run<T: Transaction>(self, transaction: &mut T) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// An open transaction or savepoint.
+pub trait Transaction: Send {
+    fn execute(&mut self, sql: &'static str, params: &[Value<'_>]) -> impl Future<Output = Result<u64>> + Send;
+
+    fn many(&mut self, sql: &'static str, rows: &Rows) -> impl Future<Output = Result<u64>> + Send;
+
+    /// All rows, touched.
+    fn query<R: Record>(&mut self, sql: &'static str, params: &[Value<'_>])
+    -> impl Future<Output = Result<Sum>> + Send;
+
+    /// The first value of the first row.
+    fn integer(&mut self, sql: &'static str) -> impl Future<Output = Result<i64>> + Send;
+
+    /// Runs a step in a savepoint and keeps what it did.
+    fn savepoint<S: Step>(&mut self, step: S) -> impl Future<Output = Result<()>> + Send;
+}

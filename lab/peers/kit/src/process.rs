@@ -1,0 +1,62 @@
+//! What the operating system counts for this process.
+//!
+//! Owns: CPU seconds and memory, of the whole process. Leaves out: clocks, which are `Instant`.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::Result;
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+fn usage() -> Result<Usage> {
+    Ok(getrusage(UsageWho::RUSAGE_SELF)?)
+}
+
+/// User and system time of all threads so far.
+pub(crate) fn cpu() -> Result<Duration> {
+    let usage = usage()?;
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Ok(Duration::from_micros(u64::try_from(micros)?))
+}
+
+/// The largest resident size so far, in bytes. Where the kernel tells it for this program alone that figure is used;
+/// `getrusage` may include the program that started this one.
+pub(crate) fn peak_rss() -> Result<u64> {
+    if let Some(bytes) = status("VmHWM:") {
+        return Ok(bytes);
+    }
+    let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
+    Ok(u64::try_from(usage()?.max_rss())? * unit)
+}
+
+/// The resident size now, in bytes, where the kernel tells it.
+pub(crate) fn rss() -> Option<u64> {
+    status("VmRSS:")
+}
+
+/// Makes the peak start over at the present size. Answers whether it could.
+pub(crate) fn reset_peak() -> bool {
+    fs::write("/proc/self/clear_refs", "5").is_ok()
+}
+
+fn status(key: &str) -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_costs_cpu_time_and_held_memory_is_resident() {
+        let before = cpu().unwrap();
+        let mut held = Vec::new();
+        while cpu().unwrap() == before {
+            held.extend_from_slice(&[1_u8; 1 << 16]);
+        }
+        assert!(peak_rss().unwrap() >= held.len() as u64);
+    }
+}

@@ -1,0 +1,117 @@
+//! The peer `raw`: rusqlite on the calling thread, which is what a call cannot cost less than; and its variants
+//! `raw-held` (reads inside an open read transaction), `raw-streamed` (JSON written while the statement runs) and
+//! `raw-ckpt-10000` (a checkpoint every 10,000 pages instead of every 1,000).
+//!
+//! Each thread that uses a handle has a connection of its own; all lanes but those with readers beside use one thread.
+//! Leaves out: concurrency. It has none, so it is no peer to beat there.
+
+use std::cell::RefCell;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lab_kit::lane::Info;
+use lab_kit::{About, Body, Peer, Record, Result, Rows, Setup, Value, anyhow, version_in};
+use lab_rusqlite::rusqlite::Connection;
+
+const HELD: &str = "raw-held";
+const STREAMED: &str = "raw-streamed";
+const RARE_CHECKPOINTS: &str = "raw-ckpt-10000";
+
+thread_local! {
+    /// This thread's connection and the number of the handle it was opened for.
+    static CONNECTION: RefCell<Option<(u64, Connection)>> = const { RefCell::new(None) };
+}
+
+#[derive(Clone)]
+struct Raw {
+    number: u64,
+    setup: Arc<Setup>,
+}
+
+impl Raw {
+    fn with<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+        CONNECTION.with_borrow_mut(|slot| {
+            if slot.as_ref().is_none_or(|(number, _)| *number != self.number) {
+                *slot = Some((self.number, self.connect()?));
+            }
+            let (_, connection) = slot.as_mut().ok_or_else(|| anyhow!("the connection is gone"))?;
+            work(connection)
+        })
+    }
+
+    fn connect(&self) -> Result<Connection> {
+        let connection = lab_rusqlite::open(&self.setup)?;
+        if self.setup.name == RARE_CHECKPOINTS {
+            connection.pragma_update(None, "wal_autocheckpoint", 10_000)?;
+        }
+        Ok(connection)
+    }
+}
+
+impl Peer for Raw {
+    type Table<R: Record> = Vec<R>;
+
+    fn about() -> About {
+        let version = version_in(include_str!("../Cargo.lock"), "rusqlite");
+        About { names: &["raw", HELD, STREAMED, RARE_CHECKPOINTS], version, one_thread: true }
+    }
+
+    fn offers(name: &str, lane: &Info) -> bool {
+        match name {
+            HELD => lane.reads_only,
+            STREAMED => lane.name == "json_10k",
+            RARE_CHECKPOINTS => lane.group == "tails",
+            _ => true,
+        }
+    }
+
+    async fn open(setup: &Setup) -> Result<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let raw = Self { number: NUMBER.fetch_add(1, Ordering::Relaxed), setup: Arc::new(setup.clone()) };
+        raw.with(|_| Ok(()))?;
+        Ok(raw)
+    }
+
+    async fn hold(&self) -> Result<()> {
+        if self.setup.name != HELD {
+            return Ok(());
+        }
+        self.with(|connection| {
+            connection.execute_batch("BEGIN")?;
+            Ok(connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?)
+        })
+    }
+
+    async fn execute(&self, sql: &'static str, params: &[Value<'_>]) -> Result<u64> {
+        self.with(|connection| lab_rusqlite::execute(connection, sql, params))
+    }
+
+    async fn many(&self, sql: &'static str, rows: &Rows) -> Result<u64> {
+        self.with(|connection| lab_rusqlite::many(connection, sql, rows))
+    }
+
+    async fn query<R: Record>(&self, sql: &'static str, params: &[Value<'_>]) -> Result<Vec<R>> {
+        self.with(|connection| lab_rusqlite::query(connection, sql, params))
+    }
+
+    async fn json(&self, sql: &'static str) -> Result<Vec<u8>> {
+        let json = if self.setup.name == STREAMED { lab_rusqlite::json_streamed } else { lab_rusqlite::json };
+        self.with(|connection| json(connection, sql))
+    }
+
+    async fn transaction<B: Body>(&self, body: B) -> Result<B::Answer> {
+        self.with(|connection| lab_rusqlite::transaction(connection, body))
+    }
+
+    async fn close(self) -> Result<()> {
+        match CONNECTION.with_borrow_mut(Option::take) {
+            Some((_, connection)) => connection.close().map_err(|(_, error)| error.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    lab_kit::main::<Raw>()
+}

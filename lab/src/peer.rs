@@ -1,0 +1,225 @@
+//! Peers: their descriptions, their builds, and what they say of themselves.
+//!
+//! A peer is a program. `peer.json` in its folder names it and says how it is built and called; the program lists its
+//! lanes. Leaves out running a lane, which `session` does.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde::Deserialize;
+
+use crate::process::{self, Interrupt};
+use crate::result::{Lane, Version};
+
+/// A first build downloads and compiles SQLite, a runtime and a driver.
+const BUILD_LIMIT: Duration = Duration::from_secs(1800);
+const LIST_LIMIT: Duration = Duration::from_secs(60);
+
+/// One entry of a `peer.json`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Peer {
+    /// The name that `--peer` takes.
+    pub name: String,
+    /// One line.
+    #[serde(default)]
+    pub about: String,
+    /// The command that builds it, or several.
+    #[serde(default)]
+    build: Build,
+    /// The program and its first arguments.
+    command: Vec<String>,
+    /// The language that SQLite is called from.
+    #[serde(default)]
+    pub language: String,
+    /// Where the description stands, and all its commands run.
+    #[serde(skip)]
+    pub folder: PathBuf,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Build {
+    One(Vec<String>),
+    Several(Vec<Vec<String>>),
+}
+
+impl Default for Build {
+    fn default() -> Self {
+        Self::Several(Vec::new())
+    }
+}
+
+/// What `--list` prints.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Listing {
+    /// The library and its version.
+    #[serde(default)]
+    pub version: String,
+    /// SQLite's version.
+    #[serde(default)]
+    pub sqlite: String,
+    /// SQLite's compile options.
+    #[serde(default)]
+    pub compile_options: Vec<String>,
+    lanes: Vec<ListedLane>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct ListedLane {
+    name: String,
+    #[serde(flatten)]
+    lane: Lane,
+}
+
+impl Listing {
+    /// The lanes by name.
+    pub fn lanes(&self) -> BTreeMap<String, Lane> {
+        self.lanes.iter().map(|listed| (listed.name.clone(), listed.lane.clone())).collect()
+    }
+
+    /// The names of the lanes in the peer's own order, which groups them.
+    pub fn lane_names(&self) -> Vec<String> {
+        self.lanes.iter().map(|listed| listed.name.clone()).collect()
+    }
+
+    /// The circumstances for a result file.
+    pub fn version(&self, language: &str, rev: Option<String>) -> Version {
+        let Self { version, sqlite, compile_options, .. } = self.clone();
+        Version { version, sqlite, compile_options, language: language.to_owned(), rev }
+    }
+}
+
+/// All peers below a folder, in the order of folders and of their files.
+pub fn load(peers_dir: &Path) -> Result<Vec<Peer>> {
+    let entries = fs::read_dir(peers_dir).with_context(|| format!("cannot read {}", peers_dir.display()))?;
+    let mut folders: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    folders.sort();
+    let mut peers = Vec::new();
+    for folder in folders.into_iter().filter(|folder| folder.join("peer.json").is_file()) {
+        peers.extend(described_in(&folder)?);
+    }
+    if peers.is_empty() {
+        bail!("no peer.json in any folder of {}", peers_dir.display());
+    }
+    peers.sort_by_key(|peer| (rank(&peer.name), peer.name.clone()));
+    Ok(peers)
+}
+
+/// The floor and its kin first, then what people use today, then Flatwater, then other languages.
+fn rank(name: &str) -> usize {
+    match name {
+        "raw" => 0,
+        "raw-held" => 1,
+        _ if name.starts_with("raw") => 2,
+        "mutex" => 3,
+        "tokio-rusqlite" => 4,
+        "sqlx" => 5,
+        "flatwater" => 6,
+        _ => 7,
+    }
+}
+
+fn described_in(folder: &Path) -> Result<Vec<Peer>> {
+    let file = folder.join("peer.json");
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let peers: Vec<Peer> =
+        serde_json::from_str(&text).with_context(|| format!("{} does not describe peers", file.display()))?;
+    let folder = folder.canonicalize()?;
+    Ok(peers.into_iter().map(|peer| Peer { folder: folder.clone(), ..peer }).collect())
+}
+
+/// The peers of these names in this order, or all; an unknown name is an error that lists the known.
+pub fn choose(peers: Vec<Peer>, names: &[String]) -> Result<Vec<Peer>> {
+    if names.is_empty() {
+        return Ok(peers);
+    }
+    let find = |name: &String| peers.iter().find(|peer| peer.name == *name).cloned();
+    names
+        .iter()
+        .map(|name| find(name).ok_or_else(|| unknown("peer", name, peers.iter().map(|peer| &*peer.name))))
+        .collect()
+}
+
+/// The error for a name that nothing has.
+pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Error {
+    anyhow!("unknown {what} `{name}`; the known ones are {}", known.collect::<Vec<_>>().join(", "))
+}
+
+impl Peer {
+    /// Builds it. Cargo's output goes to `target`.
+    pub fn build(&self, target: &Path, interrupt: &Interrupt) -> Result<()> {
+        let commands = match &self.build {
+            Build::One(words) => std::slice::from_ref(words),
+            Build::Several(commands) => commands.as_slice(),
+        };
+        let stamp = Stamp::of(&self.folder);
+        if stamp.stands() {
+            return Ok(());
+        }
+        for words in commands {
+            let mut command = self.command_of(words, target)?;
+            process::run(&mut command, BUILD_LIMIT, interrupt)
+                .and_then(process::Ended::success)
+                .with_context(|| format!("`{}` failed", words.join(" ")))?;
+        }
+        stamp.set()
+    }
+
+    /// Asks it what it is and which lanes it has.
+    pub fn list(&self, target: &Path, interrupt: &Interrupt) -> Result<Listing> {
+        let text = process::run(self.call(target)?.arg("--list"), LIST_LIMIT, interrupt)?.success()?;
+        serde_json::from_str(&text).context("its --list is not the JSON it should be")
+    }
+
+    /// The command that calls it, without arguments.
+    pub fn call(&self, target: &Path) -> Result<Command> {
+        self.command_of(&self.command, target)
+    }
+
+    fn command_of(&self, words: &[String], target: &Path) -> Result<Command> {
+        let words: Vec<String> = words.iter().map(|word| word.replace("{target}", &target.to_string_lossy())).collect();
+        let Some((program, arguments)) = words.split_first() else {
+            bail!("peer {} has an empty command in {}", self.name, self.folder.display());
+        };
+        // A path is meant from the folder; a bare name is looked up.
+        let program = if program.contains('/') { self.folder.join(program) } else { PathBuf::from(program) };
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&self.folder).env("CARGO_TARGET_DIR", target);
+        // The flags are those of the sources that are built, and not those that this program was started with.
+        command.env_remove("LIBSQLITE3_FLAGS");
+        Ok(command)
+    }
+}
+
+/// Remembers, inside what a package manager installed, for which lists it did. Cargo knows by itself.
+struct Stamp {
+    installed: Vec<PathBuf>,
+    lists: String,
+}
+
+impl Stamp {
+    fn of(folder: &Path) -> Self {
+        let lists = ["peer.json", "requirements.txt", "package-lock.json"];
+        Self {
+            installed: [".venv", "node_modules"].iter().map(|name| folder.join(name)).collect(),
+            lists: lists.iter().filter_map(|name| fs::read_to_string(folder.join(name)).ok()).collect(),
+        }
+    }
+
+    fn stands(&self) -> bool {
+        let stamps = self.installed.iter().filter_map(|folder| fs::read_to_string(folder.join(".lab-built")).ok());
+        stamps.into_iter().any(|stamp| stamp == self.lists)
+    }
+
+    fn set(&self) -> Result<()> {
+        for folder in self.installed.iter().filter(|folder| folder.is_dir()) {
+            fs::write(folder.join(".lab-built"), &self.lists)?;
+        }
+        Ok(())
+    }
+}

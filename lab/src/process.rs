@@ -1,0 +1,197 @@
+//! One child process: its whole output, its end, its time limit, and the interrupt key.
+//!
+//! Nobody polls: whoever waits sleeps on a channel that the child's closing pipes, the limit or the interrupt wakes.
+//! Leaves out what the child is for.
+
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+/// The interrupt key: pressed once, it ends the running child and stays pressed.
+#[derive(Clone, Default)]
+pub struct Interrupt {
+    pressed: Arc<AtomicBool>,
+    waiting: Arc<Mutex<Option<Sender<Event>>>>,
+}
+
+enum Event {
+    Closed,
+    Interrupted,
+}
+
+impl Interrupt {
+    /// Takes the key over for this process.
+    pub fn install() -> Result<Self> {
+        let interrupt = Self::default();
+        let handler = interrupt.clone();
+        ctrlc::set_handler(move || handler.press()).context("cannot catch the interrupt key")?;
+        Ok(interrupt)
+    }
+
+    /// Presses it.
+    pub fn press(&self) {
+        self.pressed.store(true, Ordering::SeqCst);
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = waiting.as_ref() {
+            // The wait may just have ended.
+            let _ = sender.send(Event::Interrupted);
+        }
+    }
+
+    /// Whether it was pressed.
+    pub fn pressed(&self) -> bool {
+        self.pressed.load(Ordering::SeqCst)
+    }
+
+    fn listen(&self, sender: Option<Sender<Event>>) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = sender;
+    }
+}
+
+/// What a child left.
+pub struct Ended {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Ended {
+    /// Its output, or an error with its last words.
+    pub fn success(self) -> Result<String> {
+        if self.status.success() { Ok(self.stdout) } else { Err(anyhow!("{}: {}", self.status, self.last_words())) }
+    }
+
+    fn last_words(&self) -> String {
+        let said = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
+        let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        // A compiler says what is wrong long before its last line.
+        let errors: Vec<&str> = lines.iter().copied().filter(|line| line.starts_with("error")).collect();
+        let telling = if errors.is_empty() { &lines[lines.len().saturating_sub(4)..] } else { &errors };
+        let said = telling.join(" | ");
+        if said.is_empty() { "it said nothing".to_owned() } else { said.chars().take(600).collect() }
+    }
+}
+
+/// Runs a child to its end. Past the limit, or when interrupted, it is killed and the answer is an error.
+pub fn run(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> Result<Ended> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let (sender, events) = mpsc::channel();
+    interrupt.listen(Some(sender.clone()));
+    if interrupt.pressed() {
+        bail!("interrupted");
+    }
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {program}"))?;
+    let stdout = drain(child.stdout.take(), sender.clone());
+    let stderr = drain(child.stderr.take(), sender);
+    let waited = wait(&events, limit);
+    interrupt.listen(None);
+    if let Err(error) = waited {
+        return Err(end(&mut child, error));
+    }
+    let status = child.wait().with_context(|| format!("cannot wait for {program}"))?;
+    Ok(Ended { status, stdout: text(&stdout), stderr: text(&stderr) })
+}
+
+type Buffer = Arc<Mutex<Vec<u8>>>;
+
+fn text(buffer: &Buffer) -> String {
+    String::from_utf8_lossy(&buffer.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+}
+
+/// Reads a pipe to its end on a thread of its own.
+fn drain(pipe: Option<impl Read + Send + 'static>, closed: Sender<Event>) -> Buffer {
+    let buffer = Buffer::default();
+    let filled = buffer.clone();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // A broken pipe ends the output like its end does.
+        let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+        *filled.lock().unwrap_or_else(PoisonError::into_inner) = bytes;
+        let _ = closed.send(Event::Closed);
+    });
+    buffer
+}
+
+/// Waits until both pipes are closed.
+fn wait(events: &mpsc::Receiver<Event>, limit: Duration) -> Result<()> {
+    let until = Instant::now() + limit;
+    for _ in 0..2 {
+        match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(Event::Closed) => {}
+            Ok(Event::Interrupted) => bail!("interrupted"),
+            Err(RecvTimeoutError::Timeout) => {
+                bail!("killed: it was not done after {} s", limit.as_secs())
+            }
+            Err(RecvTimeoutError::Disconnected) => bail!("its output cannot be read"),
+        }
+    }
+    Ok(())
+}
+
+fn end(child: &mut Child, error: anyhow::Error) -> anyhow::Error {
+    // It may have ended by itself meanwhile.
+    let _ = child.kill();
+    let _ = child.wait();
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn a_child_gives_its_output_and_a_failing_one_its_last_words() {
+        let ended = run(&mut shell("echo out; echo err >&2"), LONG, &Interrupt::default()).unwrap();
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("out\n", "err\n"));
+        let failed = run(&mut shell("echo broken >&2; exit 3"), LONG, &Interrupt::default()).unwrap();
+        let error = failed.success().unwrap_err().to_string();
+        assert!(error.contains('3') && error.contains("broken"), "{error}");
+    }
+
+    #[test]
+    fn a_child_past_its_limit_is_killed() {
+        let error = run(&mut shell("exec sleep 600"), Duration::from_millis(50), &Interrupt::default()).err().unwrap();
+        assert!(error.to_string().contains("not done"), "{error}");
+    }
+
+    #[test]
+    fn the_interrupt_ends_a_running_child_and_lets_none_begin() {
+        let interrupt = Interrupt::default();
+        let pressing = interrupt.clone();
+        let folder = tempfile::tempdir().unwrap();
+        let began = folder.path().join("began");
+        let watched = began.clone();
+        let presser = std::thread::spawn(move || {
+            while !watched.exists() {
+                std::thread::yield_now();
+            }
+            pressing.press();
+        });
+        let script = format!("touch '{}'; exec sleep 600", began.display());
+        let error = run(&mut shell(&script), LONG, &interrupt).err().unwrap();
+        presser.join().unwrap();
+        assert_eq!(error.to_string(), "interrupted");
+        assert_eq!(run(&mut shell("true"), LONG, &interrupt).err().unwrap().to_string(), "interrupted");
+    }
+}

@@ -1,0 +1,177 @@
+//! The README's speed table: generated from a committed result between two marks, never typed.
+//!
+//! Leaves out what the figures mean; the rows below say which lanes stand there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::metric::OPS_PER_SECOND;
+use crate::repository::Repository;
+use crate::result::{Measured, write_atomically};
+use crate::summary::{FLOOR, HELD_FLOOR, LaneSummary, PeerSummary, Summary, summarize};
+use crate::table::thousands_of;
+
+/// `readme-table`.
+#[derive(Args, Debug)]
+pub struct ReadmeArgs {
+    /// The committed result; without it, the one that the README names
+    pub file: Option<PathBuf>,
+    /// The page with the marks
+    #[arg(long, value_name = "FILE")]
+    pub readme: Option<PathBuf>,
+    /// Change nothing; fail if the table is not what the result generates
+    #[arg(long)]
+    pub check: bool,
+}
+
+const BEGIN: &str = "<!-- lab:speed ";
+const END: &str = "<!-- /lab:speed -->";
+const OURS: &str = "flatwater";
+
+/// The columns before Flatwater's, where the result has them.
+const PEERS: [&str; 4] = [FLOOR, "mutex", "tokio-rusqlite", "sqlx"];
+
+/// The rows: a lane and what it is called.
+const ROWS: [(&str, &str); 8] = [
+    ("point_query", "one awaited point query"),
+    ("insert_sequential", "one awaited INSERT after another"),
+    ("insert_concurrent_100", "100 tasks, small INSERTs, durability normal"),
+    ("insert_concurrent_100_full", "100 tasks, small INSERTs, durability full"),
+    ("many_10k", "`execute_many` of 10,000 rows"),
+    ("query_10k", "`query` of 10,000 rows"),
+    ("burst_8k", "6,000 INSERTs of 8 KiB: p99"),
+    ("sustained_8k_readers", "paced 8 KiB INSERTs beside three readers: p99"),
+];
+
+/// Rewrites the table, or checks it.
+pub fn readme_table(args: &ReadmeArgs) -> Result<bool> {
+    let repository = Repository::here()?;
+    let path = args.readme.clone().unwrap_or_else(|| repository.root.join("README.md"));
+    let readme = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let named = match &args.file {
+        Some(file) => file.to_string_lossy().into_owned(),
+        None => named_in(&readme)?.to_owned(),
+    };
+    let written = rewritten(&readme, &repository.root, &named)?;
+    if args.check && written != readme {
+        bail!("the table in {} is not what {named} generates; `flatwater-lab readme-table` writes it", path.display());
+    }
+    if written != readme {
+        write_atomically(&path, written.as_bytes())?;
+    }
+    Ok(true)
+}
+
+/// The page with the table of that result, whose path is relative to the root.
+pub fn rewritten(readme: &str, root: &Path, file: &str) -> Result<String> {
+    let table = generate(&Measured::read(&root.join(file))?)?;
+    let (before, rest) = readme.split_once(BEGIN).context(NO_MARKS)?;
+    let (_, after) = rest.split_once(END).context(NO_MARKS)?;
+    Ok(format!("{before}{BEGIN}{file} -->\n{table}{END}{after}"))
+}
+
+const NO_MARKS: &str = "the page has no marks: `<!-- lab:speed FILE -->` and `<!-- /lab:speed -->`";
+
+/// The result that a page with marks names.
+pub fn named_in(readme: &str) -> Result<&str> {
+    let (_, rest) = readme.split_once(BEGIN).context(NO_MARKS)?;
+    rest.split_once(" -->").map(|(file, _)| file.trim()).context(NO_MARKS)
+}
+
+/// The sentence about the machine, and the table.
+fn generate(measured: &Measured) -> Result<String> {
+    if measured.quick || measured.partial || measured.dirty {
+        bail!("a quick, partial or dirty result is nothing to show");
+    }
+    let summary = summarize(measured);
+    let peers: Vec<&str> =
+        PEERS.into_iter().filter(|peer| summary.circumstances.peers.iter().any(|has| has == peer)).collect();
+    let lane = |name: &str| summary.lanes.iter().find(|lane| lane.name == name);
+    let rows: Vec<String> = ROWS.iter().filter_map(|(name, label)| row(lane(name)?, label, &peers)).collect();
+    if rows.is_empty() {
+        bail!("the result has none of the lanes of the table for peer {OURS}");
+    }
+    let header = peers.iter().map(|peer| format!(" {peer} |")).collect::<String>();
+    let rule = "---|".repeat(peers.len() + 3);
+    Ok(format!("{}\n\n| |{header} Flatwater | beside `{FLOOR}` |\n|{rule}\n{}\n", machine(&summary), rows.join("\n")))
+}
+
+fn machine(summary: &Summary) -> String {
+    let circumstances = &summary.circumstances;
+    let machine = &circumstances.machine;
+    let sqlite = circumstances.versions.get(OURS).map(|version| version.sqlite.as_str()).unwrap_or("?");
+    let commit = circumstances.commit.as_deref().map_or("no commit", |commit| &commit[..commit.len().min(10)]);
+    format!(
+        "{}, {} cores, {} GiB, {}, {}; SQLite {sqlite}; {}, commit {commit}. Medians of {} runs a side, the sides in turn.\n\
+         Ratios carry over to other machines; absolute figures do not.",
+        machine.cpu,
+        machine.cores,
+        machine.memory_gib,
+        machine.os,
+        machine.filesystem,
+        circumstances.started.get(..10).unwrap_or_default(),
+        circumstances.runs,
+    )
+}
+
+fn row(lane: &LaneSummary, label: &str, peers: &[&str]) -> Option<String> {
+    let peer = |name: &str| lane.peers.iter().find(|peer| peer.peer == name);
+    let ours = peer(OURS)?;
+    let cell = |peer: Option<&PeerSummary>| {
+        let spread = peer.and_then(|peer| peer.figures.get(lane.headline));
+        spread.map_or_else(|| "-".to_owned(), |spread| figure(lane, spread.median))
+    };
+    let cells = peers.iter().map(|name| format!(" {} |", cell(peer(name)))).collect::<String>();
+    Some(format!("| {label} |{cells} {} | {} |", cell(Some(ours)), beside(lane, ours)))
+}
+
+/// A ratio to the floor; one that is better names the held floor too.
+fn beside(lane: &LaneSummary, ours: &PeerSummary) -> String {
+    let Some(ratio) = ours.to_floor else {
+        return "-".to_owned();
+    };
+    let of = if lane.higher_is_better { "times the rate" } else { "of the time" };
+    match ours.to_held_floor {
+        Some(held) if ours.beats_floor => format!("{ratio:.2} {of}; {held:.2} of `{HELD_FLOOR}`"),
+        _ => format!("{ratio:.2} {of}"),
+    }
+}
+
+fn figure(lane: &LaneSummary, value: f64) -> String {
+    if lane.headline == OPS_PER_SECOND {
+        let unit = if lane.lane.ops_unit.is_empty() { "ops" } else { &lane.lane.ops_unit };
+        return format!("{} {unit}/s", thousands_of(significant(value)));
+    }
+    match value {
+        small if small < 10.0 => format!("{small:.1} us"),
+        small if small < 1000.0 => format!("{small:.0} us"),
+        large => format!("{:.1} ms", large / 1000.0),
+    }
+}
+
+/// Three figures that count, the rest zeros.
+fn significant(value: f64) -> f64 {
+    let unit = 10_f64.powi((value.abs().log10().floor() as i32 - 2).max(0));
+    (value / unit).round() * unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_three_figures_that_count() {
+        for (value, expected) in [(476_543.0, 477_000.0), (1234.0, 1230.0), (12.3, 12.0), (999_600.0, 1_000_000.0)] {
+            assert_eq!(significant(value), expected);
+        }
+    }
+
+    #[test]
+    fn a_page_without_both_marks_is_refused() {
+        assert!(named_in("nothing").is_err());
+        assert_eq!(named_in("a <!-- lab:speed lab/results/x.json -->").unwrap(), "lab/results/x.json");
+    }
+}

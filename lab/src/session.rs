@@ -1,0 +1,211 @@
+//! Carrying a plan out: one process and one fresh folder per trial, a row for each, a file that grows with them.
+//!
+//! A trial that fails is a row that says so. Leaves out which sides there are and why.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Deserialize;
+
+use crate::peer::{Listing, Peer};
+use crate::plan::{Trial, plan};
+use crate::process::{self, Interrupt};
+use crate::result::{Figures, Measured, Outcome, Row, Version};
+
+/// While trials end quickly the file is not written after each: writing is work for the disk that is measured.
+const BETWEEN_WRITES: Duration = Duration::from_secs(1);
+
+/// One side of the measurement: a built peer, or one that could not be built.
+pub struct Side {
+    /// Its name in the rows.
+    pub name: String,
+    /// The peer.
+    pub peer: Peer,
+    /// Where its programs are.
+    pub target: PathBuf,
+    /// The commit it was built from, in an `ab`.
+    pub rev: Option<String>,
+    /// What it says of itself, or why there is nothing to measure.
+    pub listing: std::result::Result<Listing, String>,
+}
+
+impl Side {
+    /// Builds a peer and asks what it has. Only the interrupt is an error: a broken peer is a side too.
+    pub fn prepare(name: &str, peer: Peer, target: &Path, rev: Option<String>, interrupt: &Interrupt) -> Result<Self> {
+        let progress = spinner(format!("building {name}"));
+        let listing = peer
+            .build(target, interrupt)
+            .context("it does not build")
+            .and_then(|()| peer.list(target, interrupt).context("it does not list its lanes"));
+        progress.finish_and_clear();
+        if interrupt.pressed() {
+            bail!("interrupted before the first trial");
+        }
+        let listing = listing.map_err(|error| format!("{error:#}"));
+        if let Err(error) = &listing {
+            eprintln!("{name}: {error}");
+        }
+        Ok(Self { name: name.to_owned(), peer, target: target.to_owned(), rev, listing })
+    }
+
+    /// Whether it has that lane. A broken side has every lane, and fails in it.
+    fn takes_part(&self, lane: &str) -> bool {
+        self.listing.as_ref().map_or(true, |listing| listing.lanes().contains_key(lane))
+    }
+
+    fn version(&self) -> Version {
+        let listing = self.listing.as_ref().cloned().unwrap_or_default();
+        listing.version(&self.peer.language, self.rev.clone())
+    }
+}
+
+/// How trials are run.
+pub struct Settings<'a> {
+    /// The lanes, in their order.
+    pub lanes: &'a [String],
+    /// Runs a side.
+    pub runs: u32,
+    /// The small form of every lane.
+    pub quick: bool,
+    /// Where the trials' folders are made.
+    pub trials_dir: &'a Path,
+    /// How long one trial may take.
+    pub limit: Duration,
+    /// Where the result goes; none is standard output.
+    pub json: Option<&'a Path>,
+}
+
+/// Carries the plan out and fills `measured`. Answers whether every trial ran.
+pub fn carry_out(sides: &[Side], settings: &Settings, measured: &mut Measured, interrupt: &Interrupt) -> Result<bool> {
+    measured.versions = sides.iter().map(|side| (side.name.clone(), side.version())).collect();
+    measured.lanes = lanes_of(sides, settings.lanes);
+    measured.partial = true;
+    let trials = plan(settings.lanes, sides.len(), settings.runs, |side, lane| {
+        sides[side].takes_part(lane) && sides[side].listing.is_ok()
+    });
+    broken_rows(sides, settings, measured);
+    let progress = bar(trials.len());
+    let mut written = None;
+    for trial in &trials {
+        let side = &sides[trial.side];
+        progress.set_message(format!("{} {}", trial.lane, side.name));
+        let outcome = one(side, trial, settings, interrupt);
+        if interrupt.pressed() {
+            break;
+        }
+        measured.results.push(row(side, trial, outcome));
+        progress.inc(1);
+        progress.suspend(|| say(measured, settings));
+        if written.is_none_or(|at: Instant| at.elapsed() >= BETWEEN_WRITES) {
+            save(measured, settings)?;
+            written = Some(Instant::now());
+        }
+    }
+    progress.finish_and_clear();
+    measured.partial = interrupt.pressed();
+    save(measured, settings)?;
+    if settings.json.is_none() {
+        println!("{}", serde_json::to_string(measured)?);
+    }
+    Ok(!measured.partial && measured.results.iter().all(|row| row.error().is_none()))
+}
+
+fn save(measured: &Measured, settings: &Settings) -> Result<()> {
+    settings.json.map_or(Ok(()), |path| measured.write(path))
+}
+
+fn lanes_of(sides: &[Side], wanted: &[String]) -> BTreeMap<String, crate::result::Lane> {
+    let listed = sides.iter().rev().filter_map(|side| side.listing.as_ref().ok()).flat_map(Listing::lanes);
+    listed.filter(|(name, _)| wanted.contains(name)).collect()
+}
+
+/// A peer that cannot be measured is one row per lane.
+fn broken_rows(sides: &[Side], settings: &Settings, measured: &mut Measured) {
+    for side in sides {
+        let Err(error) = &side.listing else { continue };
+        for lane in settings.lanes {
+            let (lane, peer, rev) = (lane.clone(), side.name.clone(), side.rev.clone());
+            let outcome = Outcome::Failed { error: error.clone() };
+            measured.results.push(Row { lane, peer, run: 0, order: 0, rev, outcome });
+            say(measured, settings);
+        }
+    }
+}
+
+fn row(side: &Side, trial: &Trial, outcome: Result<Figures>) -> Row {
+    Row {
+        lane: trial.lane.to_owned(),
+        peer: side.name.clone(),
+        run: trial.run,
+        order: trial.order,
+        rev: side.rev.clone(),
+        outcome: match outcome {
+            Ok(figures) => Outcome::Measured(Box::new(figures)),
+            Err(error) => Outcome::Failed { error: format!("{error:#}") },
+        },
+    }
+}
+
+/// What a trial prints, as far as it is kept.
+#[derive(Deserialize)]
+struct Printed {
+    lane: String,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+/// One trial in a fresh folder.
+fn one(side: &Side, trial: &Trial, settings: &Settings, interrupt: &Interrupt) -> Result<Figures> {
+    let folder = tempfile::Builder::new().prefix("trial-").tempdir_in(settings.trials_dir)?;
+    let mut command = side.peer.call(&side.target)?;
+    command.args(["--lane", trial.lane, "--dir"]).arg(folder.path());
+    if settings.quick {
+        command.arg("--quick");
+    }
+    let text = process::run(&mut command, settings.limit, interrupt)?.success()?;
+    let printed: Printed = serde_json::from_str(&text).context("what it printed is not a result")?;
+    if printed.lane != trial.lane {
+        bail!("it measured lane {} when asked for {}", printed.lane, trial.lane);
+    }
+    match printed.figures.contradiction() {
+        Some(contradiction) => bail!("its figures cannot be true: {contradiction}"),
+        None => Ok(printed.figures),
+    }
+}
+
+/// One line for the newest row; to standard error when standard output is for the JSON.
+fn say(measured: &Measured, settings: &Settings) {
+    let Some(row) = measured.results.last() else {
+        return;
+    };
+    let unit = measured.lanes.get(&row.lane).map_or("ops", |lane| lane.ops_unit.as_str());
+    let line = line(row, unit);
+    if settings.json.is_some() { println!("{line}") } else { eprintln!("{line}") }
+}
+
+fn line(row: &Row, unit: &str) -> String {
+    let Row { lane, peer, run, .. } = row;
+    match &row.outcome {
+        Outcome::Failed { error } => format!("{lane:<26} {peer:<20} run {run}  error: {}", error.replace('\n', " ")),
+        Outcome::Measured(figures) => format!(
+            "{lane:<26} {peer:<20} run {run}  p50 {:>10.2} us  p99 {:>10.2} us  {:>10.0} {unit}/s",
+            figures.p50_us,
+            figures.p99_us,
+            figures.ops as f64 / figures.seconds
+        ),
+    }
+}
+
+fn bar(trials: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} trials, {eta} left  {wide_msg}");
+    ProgressBar::new(trials as u64).with_style(style.expect("the template is valid"))
+}
+
+fn spinner(message: String) -> ProgressBar {
+    let spinner = ProgressBar::new_spinner().with_message(message);
+    spinner.enable_steady_tick(Duration::from_millis(200));
+    spinner
+}

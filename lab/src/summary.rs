@@ -1,0 +1,290 @@
+//! A result as a page shows it: per lane and peer the middle of the runs, and what each is beside the floor. Pure.
+//!
+//! Leaves out everything about drawing.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::ab::BASE;
+use crate::metric::{Direction, OPS_PER_SECOND, headline, metric};
+use crate::result::{Figures, Flags, Kind, Lane, Measured, Row, Version};
+use crate::statistics::{median, quantile, variation};
+
+/// The peer that the others are measured against.
+pub const FLOOR: &str = "raw";
+/// The floor of reads that keep their snapshot: it is named wherever the other floor is beaten.
+pub const HELD_FLOOR: &str = "raw-held";
+
+/// One result.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// The circumstances: everything of the file but its rows.
+    #[serde(flatten)]
+    pub circumstances: Circumstances,
+    /// The lanes, release before focused, else in the order of the file.
+    pub lanes: Vec<LaneSummary>,
+    /// Lanes that differ in how many ask at once.
+    pub scalings: Vec<Scaling>,
+}
+
+/// What a figure without is worth little.
+#[derive(Debug, Serialize)]
+#[allow(missing_docs, reason = "they are those of the result file")]
+pub struct Circumstances {
+    pub id: String,
+    pub started: String,
+    pub kind: Kind,
+    pub machine: crate::machine::Machine,
+    pub versions: BTreeMap<String, Version>,
+    pub flags: Flags,
+    pub commit: Option<String>,
+    pub dirty: bool,
+    pub partial: bool,
+    pub quick: bool,
+    pub runs: u32,
+    pub notes: Vec<String>,
+    pub peers: Vec<String>,
+    pub floor: String,
+}
+
+/// One lane.
+#[derive(Debug, Serialize)]
+pub struct LaneSummary {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    #[serde(flatten)]
+    pub lane: Lane,
+    /// The metric it exists for.
+    pub headline: &'static str,
+    /// Whether more of that is better.
+    pub higher_is_better: bool,
+    /// The lane that the floor's figure is from: of many at once it is the floor alone.
+    pub floor_lane: Option<String>,
+    /// Every peer that has a row.
+    pub peers: Vec<PeerSummary>,
+}
+
+/// One peer in one lane.
+#[derive(Debug, Serialize)]
+pub struct PeerSummary {
+    /// The peer.
+    pub peer: String,
+    /// How many runs were measured.
+    pub runs: usize,
+    /// The first error.
+    pub error: Option<String>,
+    /// Every figure by name.
+    pub figures: BTreeMap<String, Spread>,
+    /// The headline over the floor's.
+    pub to_floor: Option<f64>,
+    /// The headline over the held floor's.
+    pub to_held_floor: Option<f64>,
+    /// Whether it is better than the floor.
+    pub beats_floor: bool,
+    /// Pairs of a quantile and the median over the runs of its latency.
+    pub latency_quantiles: Vec<(f64, f64)>,
+    /// What the lane recorded over time: pairs of seconds and a value, from the middle run.
+    pub over_time: BTreeMap<String, Vec<(f64, f64)>>,
+}
+
+/// A figure over the runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// The middle.
+    pub median: f64,
+    /// The least.
+    pub low: f64,
+    /// The most.
+    pub high: f64,
+    /// Coefficient of variation.
+    pub cv: Option<f64>,
+}
+
+/// Rates against the number of those who ask at once.
+#[derive(Debug, Serialize)]
+pub struct Scaling {
+    /// The lanes' common name.
+    pub family: String,
+    /// What is counted.
+    pub ops_unit: String,
+    /// The points.
+    pub points: Vec<ScalingPoint>,
+}
+
+/// One peer at one number.
+#[derive(Debug, Serialize)]
+pub struct ScalingPoint {
+    /// The peer.
+    pub peer: String,
+    /// How many at once.
+    pub at: u32,
+    /// Operations a second.
+    pub rate: Spread,
+}
+
+/// Sums a result up.
+pub fn summarize(measured: &Measured) -> Summary {
+    let floor = if measured.kind == Kind::Ab { BASE } else { FLOOR };
+    let mut lanes: Vec<LaneSummary> =
+        measured.lane_names().into_iter().map(|lane| lane_summary(measured, lane, floor)).collect();
+    lanes.sort_by_key(|lane| lane.lane.tag != "release");
+    let scalings = scalings(&lanes);
+    let Measured { id, started, kind, machine, versions, flags, commit, dirty, partial, quick, runs, notes, .. } =
+        measured.clone();
+    let peers = measured.peers().into_iter().map(str::to_owned).collect();
+    let floor = floor.to_owned();
+    let circumstances = Circumstances {
+        id,
+        started,
+        kind,
+        machine,
+        versions,
+        flags,
+        commit,
+        dirty,
+        partial,
+        quick,
+        runs,
+        notes,
+        peers,
+        floor,
+    };
+    Summary { circumstances, lanes, scalings }
+}
+
+fn lane_summary(measured: &Measured, name: &str, floor: &str) -> LaneSummary {
+    let mut peers: Vec<PeerSummary> = measured
+        .peers()
+        .into_iter()
+        .map(|peer| peer_summary(peer, measured.rows(name, peer).collect()))
+        .filter(|summary| summary.runs > 0 || summary.error.is_some())
+        .collect();
+    let wanted = headline(name);
+    let has = |name: &str| peers.iter().any(|peer| peer.figures.contains_key(name));
+    let headline = if has(wanted) { wanted } else { "p50_us" };
+    let higher_is_better = metric(headline).is_some_and(|metric| metric.direction == Direction::HigherIsBetter);
+    let alone = family(name).map(|(_, at)| name.replacen(&format!("_{at}"), "_1", 1));
+    let of = |peer: &str, lane: &str| {
+        let rows = measured.rows(lane, peer).filter_map(Row::figures).filter_map(|figures| figures.number(headline));
+        let numbers: Vec<f64> = rows.collect();
+        (!numbers.is_empty()).then(|| median(&numbers))
+    };
+    let floor_lane = [Some(name.to_owned()), alone].into_iter().flatten().find(|lane| of(floor, lane).is_some());
+    let (floor_figure, held) = (floor_lane.as_ref().and_then(|lane| of(floor, lane)), of(HELD_FLOOR, name));
+    for peer in &mut peers {
+        let own = peer.figures.get(headline).map(|spread| spread.median);
+        let over = |other: Option<f64>| Some(own? / other.filter(|other| *other > 0.0)?);
+        peer.to_floor = over(floor_figure);
+        peer.to_held_floor = over(held);
+        peer.beats_floor = peer.to_floor.is_some_and(|ratio| if higher_is_better { ratio > 1.0 } else { ratio < 1.0 });
+    }
+    let lane = measured.lanes.get(name).cloned().unwrap_or_default();
+    LaneSummary { name: name.to_owned(), lane, headline, higher_is_better, floor_lane, peers }
+}
+
+fn peer_summary(peer: &str, rows: Vec<&Row>) -> PeerSummary {
+    let measured: Vec<&Figures> = rows.iter().filter_map(|row| row.figures()).collect();
+    let mut numbers: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (name, number) in measured.iter().flat_map(|figures| figures.numbers()) {
+        numbers.entry(name).or_default().push(number);
+    }
+    PeerSummary {
+        peer: peer.to_owned(),
+        runs: measured.len(),
+        error: rows.iter().find_map(|row| row.error()).map(str::to_owned),
+        figures: numbers.into_iter().map(|(name, values)| (name, Spread::of(&values))).collect(),
+        to_floor: None,
+        to_held_floor: None,
+        beats_floor: false,
+        latency_quantiles: latency_quantiles(&measured),
+        over_time: over_time(&measured),
+    }
+}
+
+impl Spread {
+    /// The spread of at least one value.
+    pub fn of(values: &[f64]) -> Self {
+        let (median, low, high) = (median(values), quantile(values, 0.0), quantile(values, 1.0));
+        Self { median, low, high, cv: variation(values) }
+    }
+}
+
+/// An array of pairs in `extra`.
+fn pairs(figures: &Figures, name: &str) -> Vec<(f64, f64)> {
+    figures.extra.get(name).and_then(|value| serde_json::from_value(value.clone()).ok()).unwrap_or_default()
+}
+
+/// At each quantile of the first run the median over all runs.
+fn latency_quantiles(measured: &[&Figures]) -> Vec<(f64, f64)> {
+    let runs: Vec<Vec<(f64, f64)>> = measured.iter().map(|figures| pairs(figures, "latency_quantiles")).collect();
+    let at = |run: &[(f64, f64)], wanted: f64| run.iter().find(|(place, _)| *place >= wanted).map(|(_, us)| *us);
+    let Some(first) = runs.first() else {
+        return Vec::new();
+    };
+    let middle = |wanted: f64| median(&runs.iter().filter_map(|run| at(run, wanted)).collect::<Vec<_>>());
+    first.iter().map(|(wanted, _)| (*wanted, middle(*wanted))).collect()
+}
+
+/// The series of the run with the middle p50: a median of times would be of no run at all.
+fn over_time(measured: &[&Figures]) -> BTreeMap<String, Vec<(f64, f64)>> {
+    let mut by_median = measured.to_vec();
+    by_median.sort_by(|one, other| one.p50_us.total_cmp(&other.p50_us));
+    let Some(middle) = by_median.get(by_median.len() / 2) else {
+        return BTreeMap::new();
+    };
+    let names = middle.extra.keys().filter(|name| name.ends_with("_over_time"));
+    names.map(|name| (name.clone(), pairs(middle, name))).filter(|(_, points)| !points.is_empty()).collect()
+}
+
+/// `insert_concurrent_100_full` is `insert_concurrent_full` at 100.
+fn family(lane: &str) -> Option<(String, u32)> {
+    let words: Vec<&str> = lane.split('_').collect();
+    let place = words.iter().position(|word| word.parse::<u32>().is_ok()).filter(|_| lane.contains("concurrent"))?;
+    let rest: Vec<&str> =
+        words.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, word)| *word).collect();
+    Some((rest.join("_"), words[place].parse().ok()?))
+}
+
+fn scalings(lanes: &[LaneSummary]) -> Vec<Scaling> {
+    let mut scalings: Vec<Scaling> = Vec::new();
+    for lane in lanes {
+        let Some((family, at)) = family(&lane.name) else {
+            continue;
+        };
+        let place = scalings.iter().position(|scaling| scaling.family == family).unwrap_or_else(|| {
+            scalings.push(Scaling { family, ops_unit: lane.lane.ops_unit.clone(), points: Vec::new() });
+            scalings.len() - 1
+        });
+        let rates = lane.peers.iter().filter_map(|peer| Some((peer, peer.figures.get(OPS_PER_SECOND)?)));
+        scalings[place].points.extend(rates.map(|(peer, rate)| ScalingPoint {
+            peer: peer.peer.clone(),
+            at,
+            rate: *rate,
+        }));
+    }
+    let again = |one: &ScalingPoint, other: &ScalingPoint| one.peer == other.peer && one.at != other.at;
+    let several =
+        |scaling: &Scaling| scaling.points.iter().any(|one| scaling.points.iter().any(|other| again(one, other)));
+    scalings.into_iter().filter(several).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lane_of_many_at_once_has_a_family_and_a_number() {
+        let table = [
+            ("insert_concurrent_100", Some(("insert_concurrent".to_owned(), 100))),
+            ("insert_concurrent_1000_full", Some(("insert_concurrent_full".to_owned(), 1000))),
+            ("concurrent_reads_8", Some(("concurrent_reads".to_owned(), 8))),
+            ("query_100", None),
+            ("burst_8k", None),
+        ];
+        for (lane, expected) in table {
+            assert_eq!(family(lane), expected, "{lane}");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The verdict on one metric: accepted, rejected, inconclusive, no effect, or none at all, and the sentence that says why.
+//!
+//! Pure: figures go in, a judgement comes out. Changes are compared as logarithms of ratios, so that twice as slow and
+//! twice as fast weigh the same. Leaves out the vetoes, which need more than one lane: `compare` has them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::metric::{Direction, Metric};
+use crate::statistics::{median, median_absolute_deviation, ratio_interval, variation};
+
+/// Fewer pairs than this decide nothing.
+pub const PAIRS_FOR_A_VERDICT: usize = 3;
+/// Nor do fewer than this about p99, p99.9, the maximum and the longest stall.
+pub const PAIRS_FOR_A_TAIL: usize = 5;
+/// The share of pairs that must point the way of their median.
+const AGREEMENT: f64 = 0.8;
+
+/// What the figures say about a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Better, beyond the noise.
+    Accepted,
+    /// Worse, beyond the noise.
+    Rejected,
+    /// The noise is too large to tell.
+    Inconclusive,
+    /// An effect that matters would have been seen.
+    NoEffect,
+    /// Not enough runs, or not paired: figures only.
+    NoVerdict,
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.pad(match self {
+            Self::Accepted => "accepted",
+            Self::Rejected => "rejected",
+            Self::Inconclusive => "inconclusive",
+            Self::NoEffect => "no effect",
+            Self::NoVerdict => "no verdict",
+        })
+    }
+}
+
+/// One run of a lane on both sides.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    /// The figure of the base.
+    pub base: f64,
+    /// The figure of the candidate.
+    pub candidate: f64,
+    /// Whether the base ran first.
+    pub base_first: bool,
+}
+
+/// Everything that is known about one metric of one lane.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The metric's name.
+    pub metric: String,
+    /// How many pairs of runs there are.
+    pub pairs: usize,
+    /// Median over the runs of the base.
+    pub base: f64,
+    /// Median over the runs of the candidate.
+    pub candidate: f64,
+    /// Coefficient of variation of the base.
+    pub base_cv: Option<f64>,
+    /// Coefficient of variation of the candidate.
+    pub candidate_cv: Option<f64>,
+    /// Candidate over base; none if one of them is not above zero.
+    pub ratio: Option<f64>,
+    /// The 95 % interval of the ratio.
+    pub interval: Option<(f64, f64)>,
+    /// The change that it takes: 0.05 is five percent either way.
+    pub threshold: Option<f64>,
+    /// Whether the ratio changed its sign with the order of the sides.
+    pub drift: bool,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why, in one sentence.
+    pub reason: String,
+}
+
+impl Judgement {
+    /// The figures of both sides without any claim.
+    pub fn figures(metric: &Metric, bases: &[f64], candidates: &[f64], reason: &str) -> Self {
+        let (base, candidate) = (median(bases), median(candidates));
+        Self {
+            metric: metric.name.clone(),
+            pairs: bases.len().min(candidates.len()),
+            base,
+            candidate,
+            base_cv: variation(bases),
+            candidate_cv: variation(candidates),
+            ratio: (base > 0.0 && candidate > 0.0).then(|| candidate / base),
+            interval: None,
+            threshold: None,
+            drift: false,
+            verdict: Verdict::NoVerdict,
+            reason: reason.to_owned(),
+        }
+    }
+
+    fn decided(self, verdict: Verdict, reason: String) -> Self {
+        Self { verdict, reason, ..self }
+    }
+}
+
+/// Judges one metric from the paired runs of one lane. There is at least one pair.
+pub fn judge(metric: &Metric, pairs: &[Pair]) -> Judgement {
+    let (bases, candidates): (Vec<f64>, Vec<f64>) = pairs.iter().map(|pair| (pair.base, pair.candidate)).unzip();
+    let figures = Judgement::figures(metric, &bases, &candidates, "");
+    if metric.tail && pairs.len() < PAIRS_FOR_A_TAIL {
+        return figures.decided(Verdict::NoVerdict, too_few(metric, pairs.len(), PAIRS_FOR_A_TAIL));
+    }
+    if pairs.iter().all(|pair| pair.base == pair.candidate) {
+        return figures.decided(Verdict::NoEffect, format!("{} is the same on both sides in every run", metric.name));
+    }
+    if pairs.len() < PAIRS_FOR_A_VERDICT {
+        return figures.decided(Verdict::NoVerdict, too_few(metric, pairs.len(), PAIRS_FOR_A_VERDICT));
+    }
+    if bases.iter().chain(&candidates).any(|figure| *figure <= 0.0) {
+        return without_ratio(metric, figures);
+    }
+    by_ratio(metric, pairs, figures)
+}
+
+fn too_few(metric: &Metric, pairs: usize, needed: usize) -> String {
+    format!("{} takes {needed} runs a side, there are {pairs}", metric.name)
+}
+
+/// A figure at or below zero has no ratio: only the absolute floor can speak.
+fn without_ratio(metric: &Metric, figures: Judgement) -> Judgement {
+    let difference = (figures.candidate - figures.base).abs();
+    if difference < metric.absolute_floor {
+        let reason = format!("{} differs by less than what counts", metric.name);
+        return figures.decided(Verdict::NoEffect, reason);
+    }
+    let reason = format!("{} is not above zero in every run, so there is no ratio", metric.name);
+    figures.decided(Verdict::Inconclusive, reason)
+}
+
+fn by_ratio(metric: &Metric, pairs: &[Pair], figures: Judgement) -> Judgement {
+    let ratio = figures.candidate / figures.base;
+    let changes: Vec<f64> = pairs.iter().map(|pair| (pair.candidate / pair.base).ln()).collect();
+    let (low, high) = ratio_interval(&pairs.iter().map(|pair| (pair.base, pair.candidate)).collect::<Vec<_>>());
+    let half_width = (high.ln() - low.ln()) / 2.0;
+    let floor = metric.effect_floor.ln_1p();
+    let threshold = floor.max(3.0 * median_absolute_deviation(&changes)).max(half_width);
+    let drift = drifts(pairs, floor);
+    let judged = Judgement { interval: Some((low, high)), threshold: Some(threshold.exp_m1()), drift, ..figures };
+
+    let name = &metric.name;
+    let seen = describe(metric, ratio);
+    let size = ratio.ln().abs();
+    if drift {
+        let reason = format!("{name} drifts: which side is better changes with which side runs first");
+        return judged.decided(Verdict::Inconclusive, reason);
+    }
+    if (judged.candidate - judged.base).abs() < metric.absolute_floor {
+        return judged.decided(Verdict::NoEffect, format!("{name} differs by less than what counts"));
+    }
+    if size < threshold {
+        let reach = 2.0 * floor;
+        if low.ln() > -reach && high.ln() < reach && size < floor {
+            let reason = format!("{name} is within {} of the base", percent(reach.exp_m1()));
+            return judged.decided(Verdict::NoEffect, reason);
+        }
+        let reason = format!("{name} is {seen}, which the noise of {} hides", percent(threshold.exp_m1()));
+        return judged.decided(Verdict::Inconclusive, reason);
+    }
+    let agreeing = changes.iter().filter(|change| change.signum() == ratio.ln().signum()).count();
+    if (agreeing as f64) < AGREEMENT * changes.len() as f64 || (low <= 1.0 && high >= 1.0) {
+        let reason = format!("{name} is {seen}, but only {agreeing} of {} runs agree", changes.len());
+        return judged.decided(Verdict::Inconclusive, reason);
+    }
+    let verdict = if better(metric, ratio) { Verdict::Accepted } else { Verdict::Rejected };
+    let reason = format!("{name} is {seen}, beyond the threshold of {}", percent(threshold.exp_m1()));
+    judged.decided(verdict, reason)
+}
+
+/// Whether both orders show an effect, and not the same one.
+fn drifts(pairs: &[Pair], floor: f64) -> bool {
+    let (first, second): (Vec<&Pair>, Vec<&Pair>) = pairs.iter().partition(|pair| pair.base_first);
+    let middle =
+        |side: &[&Pair]| median(&side.iter().map(|pair| (pair.candidate / pair.base).ln()).collect::<Vec<_>>());
+    let (first, second) = match (first.len(), second.len()) {
+        (0..2, _) | (_, 0..2) => return false,
+        _ => (middle(&first), middle(&second)),
+    };
+    first.signum() != second.signum() && first.abs().min(second.abs()) > floor
+}
+
+fn better(metric: &Metric, ratio: f64) -> bool {
+    match metric.direction {
+        Direction::LowerIsBetter => ratio < 1.0,
+        Direction::HigherIsBetter => ratio > 1.0,
+    }
+}
+
+/// `12 % lower (better)`.
+fn describe(metric: &Metric, ratio: f64) -> String {
+    let way = if ratio < 1.0 { "lower" } else { "higher" };
+    let worth = if better(metric, ratio) { "better" } else { "worse" };
+    format!("{} {way} ({worth})", percent((ratio - 1.0).abs()))
+}
+
+/// `12 %`, with one decimal below ten.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

@@ -1,0 +1,9 @@
+//! The tool as its users meet it: the program is run, on peers that measure nothing.
+
+mod abs;
+mod comparing;
+mod planted;
+mod readme;
+mod records;
+mod running;
+mod support;
