@@ -159,15 +159,16 @@ fn by_ratio(metric: &Metric, pairs: &[Pair], figures: Judgement) -> Judgement {
         let reason = format!("{name} drifts: which side is better changes with which side runs first");
         return judged.decided(Verdict::Inconclusive, reason);
     }
-    if (judged.candidate - judged.base).abs() < metric.absolute_floor {
+    let difference = (judged.candidate - judged.base).abs();
+    let reach = |low: f64, high: f64| (low - 1.0).abs().max((high - 1.0).abs()) * judged.base;
+    if difference < metric.absolute_floor && reach(low, high) < 2.0 * metric.absolute_floor {
         return judged.decided(Verdict::NoEffect, format!("{name} differs by less than what counts"));
     }
-    if size < threshold {
-        let reach = 2.0 * floor;
-        if low.ln() > -reach && high.ln() < reach && size < floor {
-            let reason = format!("{name} is within {} of the base", percent(reach.exp_m1()));
-            return judged.decided(Verdict::NoEffect, reason);
-        }
+    if size < floor && low.ln() > -2.0 * floor && high.ln() < 2.0 * floor {
+        let reason = format!("{name} is within {} of the base", percent((2.0 * floor).exp_m1()));
+        return judged.decided(Verdict::NoEffect, reason);
+    }
+    if size < threshold || difference < metric.absolute_floor {
         let reason = format!("{name} is {seen}, which the noise of {} hides", percent(threshold.exp_m1()));
         return judged.decided(Verdict::Inconclusive, reason);
     }

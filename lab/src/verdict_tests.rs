@@ -46,6 +46,14 @@ fn nanoseconds_are_no_effect_however_large_the_share() {
 }
 
 #[test]
+fn equal_medians_amid_wild_runs_are_inconclusive_and_not_no_effect() {
+    let wild = [(6.5, 15.0), (6.4, 6.6), (14.0, 6.5), (6.6, 6.6), (15.0, 14.0)];
+    let pairs: Vec<Pair> =
+        wild.iter().map(|(base, candidate)| Pair { base: *base, candidate: *candidate, base_first: true }).collect();
+    assert_eq!(verdict("p50_us", &pairs), Verdict::Inconclusive);
+}
+
+#[test]
 fn noise_hides_a_change_that_is_smaller() {
     let loud = pairs(1.1, &[0.3, -0.25, 0.0, 0.2, -0.3]);
     assert_eq!(verdict("p50_us", &loud), Verdict::Inconclusive);
