@@ -3,20 +3,22 @@
 //! Nobody polls: whoever waits sleeps on a channel that the child's closing pipes, the limit or the interrupt wakes.
 //! Leaves out what the child is for.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-/// The interrupt key: pressed once, it ends the running child and stays pressed.
+/// The interrupt key: pressed once, it ends the running children and stays pressed.
 #[derive(Clone, Default)]
 pub struct Interrupt {
     pressed: Arc<AtomicBool>,
-    waiting: Arc<Mutex<Option<Sender<Event>>>>,
+    /// Who waits for a child, each under a number of its own.
+    waiting: Arc<Mutex<BTreeMap<u64, Sender<Event>>>>,
 }
 
 enum Event {
@@ -37,7 +39,7 @@ impl Interrupt {
     pub fn press(&self) {
         self.pressed.store(true, Ordering::SeqCst);
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sender) = waiting.as_ref() {
+        for sender in waiting.values() {
             // The wait may just have ended.
             let _ = sender.send(Event::Interrupted);
         }
@@ -48,8 +50,23 @@ impl Interrupt {
         self.pressed.load(Ordering::SeqCst)
     }
 
-    fn listen(&self, sender: Option<Sender<Event>>) {
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = sender;
+    fn listen(&self, sender: Sender<Event>) -> Listening<'_> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(number, sender);
+        Listening { interrupt: self, number }
+    }
+}
+
+/// As long as it lives the interrupt is heard.
+struct Listening<'a> {
+    interrupt: &'a Interrupt,
+    number: u64,
+}
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        self.interrupt.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
     }
 }
 
@@ -84,7 +101,7 @@ impl Ended {
 pub fn run(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> Result<Ended> {
     let program = command.get_program().to_string_lossy().into_owned();
     let (sender, events) = mpsc::channel();
-    interrupt.listen(Some(sender.clone()));
+    let listening = interrupt.listen(sender.clone());
     if interrupt.pressed() {
         bail!("interrupted");
     }
@@ -97,7 +114,7 @@ pub fn run(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> Res
     let stdout = drain(child.stdout.take(), sender.clone());
     let stderr = drain(child.stderr.take(), sender);
     let waited = wait(&events, limit);
-    interrupt.listen(None);
+    drop(listening);
     if let Err(error) = waited {
         return Err(end(&mut child, error));
     }

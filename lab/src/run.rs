@@ -2,15 +2,17 @@
 //!
 //! Owns the choice of peers and lanes and the circumstances of a new result. Leaves out the trials, which `session` has.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 
 use crate::machine::Machine;
-use crate::peer::{self, unknown};
+use crate::peer::{self, Peer, unknown};
 use crate::process::Interrupt;
 use crate::repository::Repository;
 use crate::result::{FORMAT, Flags, Kind, Measured, distinct};
@@ -68,13 +70,33 @@ pub fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<bool> {
     let target = std::path::absolute(target)?;
     let trials_dir = args.common.trials_dir(&repository)?;
     let mut measured = begin(Kind::Run, &repository, &args.common, &trials_dir);
-    let mut sides = Vec::new();
-    for peer in peers {
-        let name = peer.name.clone();
-        sides.push(Side::prepare(&name, peer, &target, None, interrupt)?);
-    }
+    let sides = prepare(peers, &target, interrupt)?;
     let lanes = args.common.choose_lanes(&sides)?;
     args.common.measure(&sides, &lanes, &trials_dir, &mut measured, &repository, interrupt)
+}
+
+/// Builds the peers: those of a language one after another, for they share a folder, and the languages side by side.
+fn prepare(peers: Vec<Peer>, target: &Path, interrupt: &Interrupt) -> Result<Vec<Side>> {
+    let mut languages: BTreeMap<String, Vec<(usize, Peer)>> = BTreeMap::new();
+    for (place, peer) in peers.into_iter().enumerate() {
+        languages.entry(peer.language.clone()).or_default().push((place, peer));
+    }
+    let prepare_language = |peers: Vec<(usize, Peer)>| -> Result<Vec<(usize, Side)>> {
+        let side = |(place, peer): (usize, Peer)| {
+            let name = peer.name.clone();
+            Ok((place, Side::prepare(&name, peer, target, None, interrupt)?))
+        };
+        peers.into_iter().map(side).collect()
+    };
+    let prepared: Vec<Result<Vec<(usize, Side)>>> = std::thread::scope(|scope| {
+        let builds: Vec<_> = languages.into_values().map(|peers| scope.spawn(|| prepare_language(peers))).collect();
+        let ended = |build: ScopedJoinHandle<'_, _>| build.join().unwrap_or_else(|_| Err(anyhow!("a build panicked")));
+        builds.into_iter().map(ended).collect()
+    });
+    let mut sides: Vec<(usize, Side)> =
+        prepared.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+    sides.sort_by_key(|(place, _)| *place);
+    Ok(sides.into_iter().map(|(_, side)| side).collect())
 }
 
 /// A result with everything but rows.

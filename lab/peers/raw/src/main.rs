@@ -1,6 +1,7 @@
 //! The peer `raw`: rusqlite on the calling thread, which is what a call cannot cost less than; and its variants
-//! `raw-held` (reads inside an open read transaction), `raw-streamed` (JSON written while the statement runs) and
-//! `raw-ckpt-10000` (a checkpoint every 10,000 pages instead of every 1,000).
+//! `raw-held` (reads inside an open read transaction), `raw-streamed` (JSON written while the statement runs),
+//! `raw-ckpt-10000` (a checkpoint every 10,000 pages instead of every 1,000) and `raw-passive-500` (a PASSIVE checkpoint
+//! every 500 writes).
 //!
 //! Each thread that uses a handle has a connection of its own; all lanes but those with readers beside use one thread.
 //! Leaves out: concurrency. It has none, so it is no peer to beat there.
@@ -17,6 +18,8 @@ use lab_rusqlite::rusqlite::Connection;
 const HELD: &str = "raw-held";
 const STREAMED: &str = "raw-streamed";
 const RARE_CHECKPOINTS: &str = "raw-ckpt-10000";
+const COUNTED_CHECKPOINTS: &str = "raw-passive-500";
+const WRITES_APART: u64 = 500;
 
 thread_local! {
     /// This thread's connection and the number of the handle it was opened for.
@@ -27,6 +30,7 @@ thread_local! {
 struct Raw {
     number: u64,
     setup: Arc<Setup>,
+    writes: Arc<AtomicU64>,
 }
 
 impl Raw {
@@ -45,6 +49,9 @@ impl Raw {
         if self.setup.name == RARE_CHECKPOINTS {
             connection.pragma_update(None, "wal_autocheckpoint", 10_000)?;
         }
+        if self.setup.name == COUNTED_CHECKPOINTS {
+            connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+        }
         Ok(connection)
     }
 }
@@ -54,21 +61,25 @@ impl Peer for Raw {
 
     fn about() -> About {
         let version = version_in(include_str!("../Cargo.lock"), "rusqlite");
-        About { names: &["raw", HELD, STREAMED, RARE_CHECKPOINTS], version, one_thread: true }
+        About { names: &["raw", HELD, STREAMED, RARE_CHECKPOINTS, COUNTED_CHECKPOINTS], version, one_thread: true }
     }
 
     fn offers(name: &str, lane: &Info) -> bool {
         match name {
             HELD => lane.reads_only,
             STREAMED => lane.name == "json_10k",
-            RARE_CHECKPOINTS => lane.group == "tails",
+            RARE_CHECKPOINTS | COUNTED_CHECKPOINTS => lane.group == "tails",
             _ => true,
         }
     }
 
     async fn open(setup: &Setup) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let raw = Self { number: NUMBER.fetch_add(1, Ordering::Relaxed), setup: Arc::new(setup.clone()) };
+        let raw = Self {
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            setup: Arc::new(setup.clone()),
+            writes: Arc::default(),
+        };
         raw.with(|_| Ok(()))?;
         Ok(raw)
     }
@@ -84,7 +95,12 @@ impl Peer for Raw {
     }
 
     async fn execute(&self, sql: &'static str, params: &[Value<'_>]) -> Result<u64> {
-        self.with(|connection| lab_rusqlite::execute(connection, sql, params))
+        let changed = self.with(|connection| lab_rusqlite::execute(connection, sql, params))?;
+        let is_due = (self.writes.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(WRITES_APART);
+        if is_due && self.setup.name == COUNTED_CHECKPOINTS {
+            self.with(|connection| lab_rusqlite::execute(connection, "PRAGMA wal_checkpoint(PASSIVE)", &[]))?;
+        }
+        Ok(changed)
     }
 
     async fn many(&self, sql: &'static str, rows: &Rows) -> Result<u64> {
