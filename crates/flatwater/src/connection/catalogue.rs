@@ -31,6 +31,8 @@ pub(crate) struct Text {
     group_epoch: AtomicU64,
     /// It once ended a group's transaction.
     hostile: AtomicBool,
+    /// It failed as a member of a group that had no savepoint for it.
+    failed: AtomicBool,
     /// Running average of its execution in microseconds, plus 1; 0 before the first.
     cost_us: AtomicU32,
     /// Cells and bytes of the largest recent result.
@@ -45,6 +47,7 @@ impl Text {
             route: AtomicU32::new(0),
             group_epoch: AtomicU64::new(0),
             hostile: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
             cost_us: AtomicU32::new(0),
             cells: AtomicU32::new(0),
             bytes: AtomicU32::new(0),
@@ -81,6 +84,15 @@ impl Text {
             && !self.hostile.load(Ordering::Relaxed)
             && cost != 0
             && u128::from(cost - 1) <= short.as_micros()
+    }
+
+    /// From now on its members run inside a savepoint.
+    pub(crate) fn mark_failed(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
     }
 
     pub(crate) fn mark_hostile(&self) {

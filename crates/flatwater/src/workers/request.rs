@@ -68,6 +68,12 @@ impl Work {
         }
     }
 
+    /// All its texts.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &Text> {
+        let several = if let Self::Batch(statements) = self { statements.as_slice() } else { &[] };
+        self.text().into_iter().chain(several.iter().map(|(text, _)| &**text))
+    }
+
     /// Whether it is known to write nothing.
     pub(crate) fn only_reads(&self) -> bool {
         match self {

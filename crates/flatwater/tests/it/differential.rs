@@ -373,7 +373,7 @@ async fn a_member_that_fails_half_way_leaves_nothing_behind(place: &Place) {
     let step = |sql| Step::Execute(sql, Vec::new());
     let fine = "INSERT INTO other VALUES (1)";
     let steps = [step(fine), step(too_big), step(fine), step(wrong_type), step(fine)];
-    for _ in 0..3 {
+    for round in 0..5 {
         let before = db.stats().members;
         let outcomes = all_at_once(&db, &steps).await;
         let codes: Vec<_> = outcomes.iter().map(|o| o.as_ref().err().and_then(Error::sqlite_code)).collect();
@@ -383,7 +383,8 @@ async fn a_member_that_fails_half_way_leaves_nothing_behind(place: &Place) {
             .await
             .unwrap();
         assert_eq!(left, Some(0));
-        if before > 0 {
+        // The first rounds teach what the texts are: first that they are short, then that two of them fail.
+        if round >= 3 {
             assert_eq!(db.stats().members - before, 5, "all five were one group");
         }
     }

@@ -6,7 +6,7 @@
 use flatwater::{Database, Error, Kind, Transaction, params};
 
 use crate::place::{Place, in_both_places};
-use crate::support::integer;
+use crate::support::{integer, until};
 
 in_both_places!(
     a_statement_that_fails_half_way_leaves_nothing_behind_in_a_transaction,
@@ -15,6 +15,7 @@ in_both_places!(
     a_transaction_that_sqlite_rolled_back_says_so_to_the_end,
     requests_pipelined_behind_the_loss_of_their_transaction_do_nothing,
     a_deferred_foreign_key_fails_at_the_commit_which_rolls_back,
+    a_text_that_failed_costs_a_group_no_second_replay,
 );
 
 const COLUMNS: usize = 250;
@@ -197,4 +198,39 @@ async fn a_deferred_foreign_key_fails_at_the_commit_which_rolls_back(place: &Pla
     tx.execute("INSERT INTO p VALUES (7)", ()).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(db.query_value::<i64>("SELECT count(*) FROM c", ()).await.unwrap(), Some(1));
+}
+
+/// Submits the numbers behind an open transaction, so that they are one group, and answers which were refused.
+async fn insert_together(db: &Database, numbers: &[i64]) -> Vec<i64> {
+    let transaction = db.begin().await.unwrap();
+    let inserts = numbers.iter().map(|n| db.execute("INSERT INTO once VALUES (?)", (*n,)));
+    let (results, ()) = futures_util::join!(futures_util::future::join_all(inserts), async {
+        until(|| db.stats().writes_waiting == numbers.len()).await;
+        transaction.commit().await.unwrap();
+    });
+    let failed = |(n, result): (&i64, Result<_, Error>)| match result {
+        Ok(_) => None,
+        Err(error) => {
+            assert_eq!(error.kind(), Kind::Constraint, "{error}");
+            Some(*n)
+        }
+    };
+    numbers.iter().zip(results).filter_map(failed).collect()
+}
+
+async fn a_text_that_failed_costs_a_group_no_second_replay(place: &Place) {
+    let db = place.open().await;
+    db.execute("CREATE TABLE once (n UNIQUE)", ()).await.unwrap();
+    assert_eq!(insert_together(&db, &[0]).await, []);
+    assert_eq!(insert_together(&db, &[1, 2, 3, 4]).await, []);
+    let before = db.stats();
+    assert!(before.members > 0 && before.replays == 0, "{before:?}");
+    assert_eq!(insert_together(&db, &[5, 3, 6, 4, 7]).await, [3, 4]);
+    let first = db.stats().replays;
+    assert!(first > 0, "the group ran again");
+    assert_eq!(insert_together(&db, &[8, 3, 9, 4, 10]).await, [3, 4]);
+    assert_eq!(insert_together(&db, &[1, 2, 11, 12, 5]).await, [1, 2, 5]);
+    assert_eq!(db.stats().replays, first);
+    let all: Vec<(i64,)> = db.query_as("SELECT n FROM once ORDER BY n", ()).await.unwrap();
+    assert_eq!(all.iter().map(|(n,)| *n).collect::<Vec<_>>(), (0..=12).collect::<Vec<_>>());
 }
