@@ -54,8 +54,11 @@ pub(crate) struct Engine {
 }
 
 /// What ends when the database is closed.
+#[derive(Default)]
 struct Hold {
     guard: Option<Guard>,
+    /// The right to close the file, once that has begun.
+    claim: Option<Claim>,
     in_use: Option<InUse>,
 }
 
@@ -105,7 +108,7 @@ impl Engine {
             guard::close_kept();
             return Err(error.in_operation("open"));
         }
-        let hold = Mutex::new(Hold { guard, in_use });
+        let hold = Mutex::new(Hold { guard, claim: None, in_use });
         let closing = Mutex::new(Closing::Open);
         let is_closing = AtomicBool::new(false);
         Ok(Arc::new(Self { options, catalogue, recorder, writer, readers, journal, watch, hold, closing, is_closing }))
@@ -208,15 +211,10 @@ impl Engine {
     /// Closes the database. Called once, by the one who holds the `claim` to the file, which ends with it.
     pub(super) fn close(self: &Arc<Self>, promise: Option<Closed>, claim: Claim) {
         *self.lock_closing() = Closing::Waits(promise.into_iter().collect());
+        self.hold().claim = Some(claim);
         self.is_closing.store(true, Ordering::Release);
         let deadline = later(Instant::now(), self.options.close_wait);
         let (first, last) = (self.clone(), self.clone());
-        let close_readers = move || {
-            if let Some(readers) = &first.readers {
-                readers.close(deadline);
-            }
-            first.release();
-        };
         match &self.writer {
             Some(writer) => {
                 let open = writer.clone();
@@ -226,27 +224,28 @@ impl Engine {
                 }
                 let before = Box::new(move || {
                     drop(alarm);
-                    close_readers();
+                    first.close_readers(deadline);
                 });
-                writer.close(before, Box::new(move || last.closed(claim)));
+                writer.close(before, Box::new(move || last.closed()));
             }
             None => {
-                let close: Box<dyn FnOnce() + Send> = Box::new(move || {
-                    close_readers();
-                    last.closed(claim);
-                });
-                let close = Arc::new(Mutex::new(Some(close)));
-                let run = move |close: &Mutex<Option<_>>| {
-                    let close = close.lock().unwrap_or_else(PoisonError::into_inner).take();
-                    close.into_iter().for_each(|close: Box<dyn FnOnce() + Send>| close());
+                let close = move |engine: &Self| {
+                    engine.close_readers(deadline);
+                    engine.closed();
                 };
-                let there = close.clone();
-                if std::thread::Builder::new().name("fw-close".into()).spawn(move || run(&there)).is_err() {
+                if std::thread::Builder::new().name("fw-close".into()).spawn(move || close(&last)).is_err() {
                     // Without a thread it is closed on this one, rather than not at all.
-                    run(&close);
+                    close(&first);
                 }
             }
         }
+    }
+
+    fn close_readers(&self, deadline: Instant) {
+        if let Some(readers) = &self.readers {
+            readers.close(deadline);
+        }
+        self.release();
     }
 
     /// Lets SQLite be the last user of the file, unless another library in this process uses it too: then the WAL must
@@ -259,8 +258,8 @@ impl Engine {
     }
 
     /// Everything is closed.
-    fn closed(&self, claim: Claim) {
-        let Hold { guard, in_use } = std::mem::replace(&mut *self.hold(), Hold { guard: None, in_use: None });
+    fn closed(&self) {
+        let Hold { guard, claim, in_use } = std::mem::take(&mut *self.hold());
         guard.into_iter().for_each(Guard::keep);
         guard::close_kept();
         drop(claim);

@@ -36,8 +36,8 @@ impl Handle {
         if !options.network_filesystem {
             let attached = options.attach.iter().filter(|attached| !attached.immutable).map(|attached| &*attached.path);
             let main = (!options.immutable).then_some(&*options.path);
-            let files = main.into_iter().chain(attached).filter(|path| path.as_os_str() != MEMORY);
-            files.into_iter().try_for_each(refuse_network)?;
+            let mut files = main.into_iter().chain(attached).filter(|path| path.as_os_str() != MEMORY);
+            files.try_for_each(refuse_network)?;
         }
         if options.is_memory() {
             return Ok(Self::new(Engine::open(options)?, false));

@@ -15,6 +15,7 @@ use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
+use crate::types::resolve::beside;
 use crate::types::uri::{self, Mode};
 
 /// What a connection is for.
@@ -218,7 +219,7 @@ fn cannot_open(error: Error, options: &Options) -> Error {
             .hint("check the path; an encrypted database looks like this too"),
         ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM => {
             // A WAL that is there holds rows that an immutable file would be without.
-            let is_whole = options.read_only && !options.beside("-wal").exists();
+            let is_whole = options.read_only && !beside(&options.path, "-wal").exists();
             error.with_kind(Kind::Open).hint(if is_whole {
                 "the directory must be writable too: the -wal and -shm files lie beside the database; a file that \
                  nobody changes can be read without them, with `Options::immutable`"

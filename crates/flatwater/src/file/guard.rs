@@ -14,7 +14,8 @@ use std::time::Duration;
 use flatwater_sqlite::{LockFile, LockedFile, PerProcess, is_stranded};
 
 use super::copies::{is_mapped, mappings};
-use super::identity::{FileId, beside};
+use super::identity::FileId;
+use crate::types::resolve::beside;
 
 /// Tries to hold a file that somebody has alone just now, a millisecond apart.
 const TRIES: u32 = 1000;

@@ -44,13 +44,6 @@ impl FileId {
     }
 }
 
-/// The file beside the database whose name ends with `suffix`, such as `-wal`.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
@@ -67,6 +60,5 @@ mod tests {
         let id = FileId::of(&file);
         assert_eq!([FileId::of(&hard), FileId::of(&symbolic)], [id.clone(), id.clone()]);
         assert_ne!(FileId::of(&other), id);
-        assert_eq!(beside(&file, "-wal"), directory.path().join("a-wal"));
     }
 }

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::copies::{Mapped, mapped};
-use super::identity::{FileId, beside};
+use super::identity::FileId;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::SecondCopy;
+use crate::types::resolve::beside;
 
 pub(crate) struct Watch {
     path: PathBuf,

@@ -4,7 +4,7 @@
 //! Looks at paths, opens nothing. Invariant: options that were resolved are consistent, and their paths stay the same
 //! files whatever becomes of links and of the current directory. Leaves out: whether the files will do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::error::{Error, Kind, Result};
 use super::options::{Attached, MEMORY, Options};
@@ -17,13 +17,6 @@ const MAX_LINKS: usize = 100;
 impl Options {
     pub(crate) fn is_memory(&self) -> bool {
         self.path.as_os_str() == MEMORY
-    }
-
-    /// The file beside the database whose name ends with `suffix`, such as `-wal`.
-    pub(crate) fn beside(&self, suffix: &str) -> PathBuf {
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(suffix);
-        name.into()
     }
 
     /// Refuses what cannot work, before anything is opened.
@@ -202,6 +195,13 @@ impl Attached {
     }
 }
 
+/// The file beside a database whose name ends with `suffix`, such as `-wal`.
+pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
 /// The path without links. Of a file that is not there yet, the directory counts.
 fn real(path: PathBuf, links: usize) -> PathBuf {
     if let Ok(real) = std::fs::canonicalize(&path) {
@@ -222,7 +222,6 @@ fn refuse<T>(sentence: impl Into<std::borrow::Cow<'static, str>>) -> Result<T> {
 mod tests {
     use super::*;
     use crate::types::options::{Durability, Group};
-    use std::path::Path;
     use std::time::Duration;
 
     fn refused(options: Options) -> String {
@@ -267,6 +266,11 @@ mod tests {
         assert!(Options::new("file::memory:").resolve().unwrap().is_memory());
         let attached = &Options::new("/d/a.db").attach("b", "file:/d/b.db?immutable=1").resolve().unwrap().attach[0];
         assert!(attached.mode == Some(Mode::ReadOnly) && attached.immutable && attached.path == Path::new("/d/b.db"));
+    }
+
+    #[test]
+    fn the_file_beside_has_the_whole_name_in_front() {
+        assert_eq!(beside(Path::new("/d/a.db"), "-wal"), Path::new("/d/a.db-wal"));
     }
 
     #[test]
