@@ -8,12 +8,14 @@
 //! - `statement`: prepare, bind, the loop into a [`Sink`]
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
-//! - `wal`: the wal-index header, checkpoints
+//! - `wal`: the wal-index header
+//! - `checkpoint`: checkpoints, and syncing the files outside of any lock
 //! - `locks`: locks that belong to a descriptor: the one place that opens a database file outside of SQLite
 //! - `filesystem`: what a path lies on
 //! - `process`: whether this process was forked, and state that each process has for itself
 //! - `fault` (feature): failures on demand, for tests
 
+mod checkpoint;
 mod connection;
 mod control;
 mod error;
@@ -28,6 +30,7 @@ mod slots;
 mod statement;
 mod wal;
 
+pub use checkpoint::{CheckpointMode, Checkpointed};
 pub use connection::{Connection, from_rusqlite, has_nul};
 pub use control::Control;
 pub use error::{Error, Result, SqliteError};
@@ -39,4 +42,4 @@ pub use rusqlite;
 pub use sink::{Discard, Flow, Sink};
 pub use slots::StatementId;
 pub use statement::{Bindings, Prepared};
-pub use wal::{CheckpointMode, Checkpointed, WalHeader};
+pub use wal::WalHeader;

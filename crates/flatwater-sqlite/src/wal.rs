@@ -1,8 +1,8 @@
-//! The write-ahead log seen from outside: the wal-index header and checkpoints.
+//! The write-ahead log seen from outside: the wal-index header.
 //!
 //! Owns: reading the shared-memory header through SQLite's own mapping, so that no descriptor on the `-shm` file is ever
 //! opened (closing one would drop all POSIX locks of the process, <https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>).
-//! Leaves out: when to look and when to checkpoint.
+//! Leaves out: when to look.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rusqlite::ffi;
 
 use crate::connection::Connection;
-use crate::error::{Result, SqliteError};
 
 /// One copy of the wal-index header (<https://sqlite.org/walformat.html#the_wal_index_header>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,28 +20,10 @@ pub struct WalHeader {
     pub max_frame: u32,
     /// The WAL's two salts, changed at each restart.
     pub salts: [u32; 2],
-}
-
-/// How far a checkpoint goes (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CheckpointMode {
-    /// Copies what it can without waiting for anybody.
-    Passive,
-    /// Waits for writers, then copies everything.
-    Full,
-    /// As `Full`, then waits for readers so that the next writer starts the WAL over.
-    Restart,
-    /// As `Restart`, and makes the WAL file empty.
-    Truncate,
-}
-
-/// What a checkpoint did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Checkpointed {
-    /// Frames in the WAL.
-    pub frames: u32,
     /// Frames of it that are copied into the database.
     pub copied: u32,
+    /// The page size in bytes.
+    pub page_bytes: u32,
 }
 
 const REGION_BYTES: c_int = 32 * 1024;
@@ -50,6 +31,18 @@ const CHANGE: usize = 8;
 const MAX_FRAME: usize = 16;
 const SALT_1: usize = 32;
 const SALT_2: usize = 36;
+/// The page size is the upper half of the word before, in the machine's order.
+const PAGE: usize = 12;
+const COPIED: usize = 96;
+
+/// Out of the word whose last two bytes are the page size, where 1 stands for 65,536.
+fn page_bytes(word: u32) -> u32 {
+    let [_, _, low, high] = word.to_ne_bytes();
+    match u32::from(u16::from_ne_bytes([low, high])) {
+        1 => 65_536,
+        bytes => bytes,
+    }
+}
 
 impl Connection {
     /// The wal-index header as it is published now, or `None` for a database that is not in WAL mode or whose header
@@ -62,7 +55,13 @@ impl Connection {
             // processes write these words: hence atomic loads.
             unsafe { AtomicU32::from_ptr(base.cast::<u8>().add(offset).cast()) }.load(Ordering::Acquire)
         };
-        Some(WalHeader { change: load(CHANGE), max_frame: load(MAX_FRAME), salts: [load(SALT_1), load(SALT_2)] })
+        Some(WalHeader {
+            change: load(CHANGE),
+            max_frame: load(MAX_FRAME),
+            salts: [load(SALT_1), load(SALT_2)],
+            copied: load(COPIED),
+            page_bytes: page_bytes(load(PAGE)),
+        })
     }
 
     /// Where the wal-index is mapped, for finding it among the mappings of the process. Only a number: it says nothing
@@ -96,30 +95,6 @@ impl Connection {
             let mut base: *mut c_void = std::ptr::null_mut();
             let rc = methods.xShmMap?(file, 0, REGION_BYTES, 0, (&raw mut base).cast());
             (rc & 0xff == ffi::SQLITE_OK && !base.is_null()).then_some(base)
-        }
-    }
-
-    /// Runs a checkpoint of the main database. Blocks for as long as the mode and the busy handler allow.
-    ///
-    /// # Errors
-    /// SQLITE_BUSY if the mode's locks were not to be had, and whatever the file system answers.
-    pub fn checkpoint(&mut self, mode: CheckpointMode) -> Result<Checkpointed> {
-        let mode = match mode {
-            CheckpointMode::Passive => ffi::SQLITE_CHECKPOINT_PASSIVE,
-            CheckpointMode::Full => ffi::SQLITE_CHECKPOINT_FULL,
-            CheckpointMode::Restart => ffi::SQLITE_CHECKPOINT_RESTART,
-            CheckpointMode::Truncate => ffi::SQLITE_CHECKPOINT_TRUNCATE,
-        };
-        let (mut frames, mut copied): (c_int, c_int) = (0, 0);
-        // SAFETY: the connection is open and borrowed by us alone; both out-pointers live for the call.
-        let rc = unsafe {
-            ffi::sqlite3_wal_checkpoint_v2(self.raw(), c"main".as_ptr(), mode, &raw mut frames, &raw mut copied)
-        };
-        if rc == ffi::SQLITE_OK {
-            Ok(Checkpointed { frames: frames.unsigned_abs(), copied: copied.unsigned_abs() })
-        } else {
-            // SAFETY: as above.
-            Err(unsafe { SqliteError::of(self.raw(), rc) }.into())
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::types::FromSql;
 
 use crate::backend::handle::{Handle, refuse_forked};
@@ -240,6 +241,16 @@ impl Database {
         }));
         self.operations.call("write_with", Ok(work), Answer::done).await?;
         taken(&result)
+    }
+
+    /// Runs a checkpoint now. Other writes wait for it; a mode that waits for readers does so until
+    /// [`Options::lock_wait`](crate::Options::lock_wait) or the deadline ends.
+    ///
+    /// # Errors
+    /// `Busy` if readers, or another process, were in the way for that long; `Misuse` on a handle that only reads; `Io`,
+    /// `Full`.
+    pub fn checkpoint(&self, mode: CheckpointMode) -> Call<Checkpointed> {
+        self.operations.call("checkpoint", Ok(Work::Checkpoint(mode)), Answer::checkpointed)
     }
 
     /// What the database has done since it was opened, by all its handles. Does not block. In a process that was forked

@@ -38,12 +38,14 @@ mod workers;
 pub use blocking::Blocking;
 pub use call::Call;
 pub use database::Database;
+pub use flatwater_sqlite::{CheckpointMode, Checkpointed};
 pub use rusqlite::types::{FromSql, ToSql, Value, ValueRef};
+pub use stats::wal::{Cause, WalStats};
 pub use stats::{CallStats, Stats};
 pub use transaction::Transaction;
 pub use types::error::{Applied, Error, Kind, Result};
 pub use types::executed::{BatchResult, Executed};
-pub use types::options::{Durability, Group, Journal, Options, SecondCopy};
+pub use types::options::{Checkpoint, Durability, Group, Journal, Managed, Options, SecondCopy};
 pub use types::params::{IntoParams, Params};
 pub use types::row::{Column, FromRow, Row, Rows};
 

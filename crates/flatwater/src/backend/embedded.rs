@@ -19,11 +19,12 @@ use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
 use crate::stats::{Recorder, Stats};
 use crate::types::error::{Error, Kind, Result};
-use crate::types::options::Options;
+use crate::types::options::{Checkpoint, Options};
 use crate::types::time::later;
 use crate::waiting::bounded::Place;
 use crate::waiting::reply::{Promise, wake};
 use crate::waiting::timer;
+use crate::workers::checkpoint::{Checkpointer, OldestRead, Powers};
 use crate::workers::readers::Readers;
 use crate::workers::request::{Answer, Request};
 use crate::workers::writer::Writer;
@@ -43,6 +44,8 @@ pub(crate) struct Engine {
     writer: Option<Writer>,
     /// `None` if the writer's connection is the only one.
     readers: Option<Readers>,
+    /// `None` where nobody is to keep the WAL short, or there is none.
+    checkpointer: Option<Checkpointer>,
     /// The journal mode the file was found in, or was switched to.
     journal: String,
     /// `None` for a database in memory.
@@ -108,10 +111,23 @@ impl Engine {
             guard::close_kept();
             return Err(error.in_operation("open"));
         }
+        let checkpointer = checkpointer(&options, writer.as_ref(), readers.as_ref(), watch.as_ref(), &recorder);
         let hold = Mutex::new(Hold { guard, claim: None, in_use });
         let closing = Mutex::new(Closing::Open);
         let is_closing = AtomicBool::new(false);
-        Ok(Arc::new(Self { options, catalogue, recorder, writer, readers, journal, watch, hold, closing, is_closing }))
+        Ok(Arc::new(Self {
+            options,
+            catalogue,
+            recorder,
+            writer,
+            readers,
+            checkpointer,
+            journal,
+            watch,
+            hold,
+            closing,
+            is_closing,
+        }))
     }
 
     /// Refuses whoever wants the open database to be another one than it is.
@@ -188,6 +204,7 @@ impl Engine {
         stats.reads_waiting = self.readers.as_ref().map_or(0, Readers::waiting);
         stats.journal.clone_from(&self.journal);
         stats.one_connection = self.readers.is_none();
+        stats.wal.oldest_read = self.readers.as_ref().and_then(|readers| Some(readers.oldest()?.0.elapsed()));
         stats.second_copies = self.watch().map_or(0, Watch::second_copies);
         stats
     }
@@ -245,6 +262,9 @@ impl Engine {
         if let Some(readers) = &self.readers {
             readers.close(deadline);
         }
+        if let Some(checkpointer) = &self.checkpointer {
+            checkpointer.close();
+        }
         self.release();
     }
 
@@ -269,6 +289,31 @@ impl Engine {
             promises.into_iter().for_each(|promise| fill(Some(promise)));
         }
     }
+}
+
+/// The checkpointer, with what it needs of the other workers.
+fn checkpointer(
+    options: &Arc<Options>,
+    writer: Option<&Writer>,
+    readers: Option<&Readers>,
+    watch: Option<&Arc<Watch>>,
+    recorder: &Recorder,
+) -> Option<Checkpointer> {
+    let (writer, readers, watch) = (writer?, readers?.clone(), watch?.clone());
+    let Checkpoint::Managed(managed) = options.checkpoint else { return None };
+    if writer.is_external() {
+        return None;
+    }
+    let powers = Powers {
+        at_boundary: Box::new(writer.boundary()),
+        oldest_read: Box::new(move || {
+            let (began, sql, ticket) = readers.oldest()?;
+            Some(OldestRead { age: began.elapsed(), sql, cut_off: Box::new(move || ticket.cut_off()) })
+        }),
+    };
+    let checkpointer = Checkpointer::new(options.clone(), managed, watch, recorder.wal.clone(), powers);
+    writer.tell(checkpointer.growth());
+    Some(checkpointer)
 }
 
 fn hold(watch: &Watch) -> Result<Option<Guard>> {

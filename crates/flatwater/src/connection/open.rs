@@ -25,6 +25,8 @@ pub(crate) enum Role {
     Creator,
     Writer,
     Reader,
+    /// Only checkpoints; nothing of the user runs on it.
+    Checkpointer,
 }
 
 /// A connection with its statements, its transaction control and the settings it was opened with.
@@ -38,8 +40,6 @@ pub(crate) struct Connection {
     foreign_keys: bool,
     /// The journal mode, in lower case.
     pub(crate) journal: String,
-    /// `PRAGMA wal_autocheckpoint` as it was set at open; a closure may have changed it.
-    autocheckpoint: i64,
 }
 
 impl Connection {
@@ -69,7 +69,6 @@ impl Connection {
         let cookie = prepare("PRAGMA main.schema_version")?;
         let schema = prepare("SELECT 0 FROM main.sqlite_schema LIMIT 0")?;
         sqlite.set_judge(judge::trusted);
-        let autocheckpoint = autocheckpoint(&sqlite)?;
         Ok(Self {
             sqlite,
             statements: Statements::new(options.statement_cache),
@@ -78,14 +77,21 @@ impl Connection {
             schema,
             foreign_keys: options.foreign_keys,
             journal,
-            autocheckpoint,
         })
     }
 
-    /// Lets SQLite tidy up if this is the last connection to the file: copy the WAL into the database and remove it.
-    pub(crate) fn close(self) {
+    /// Closes it, and lets SQLite tidy up if it is the last connection to the file: copy what is left of the WAL into the
+    /// database and remove it.
+    pub(crate) fn close_in_order(self) {
         // If it cannot be set the WAL stays, which the next open makes use of.
         let _ = keep_wal_at_close(&self.sqlite, false);
+    }
+
+    /// Whether Litestream works on the file. It keeps the WAL short by itself, and copies what others checkpoint again
+    /// (<https://litestream.io/tips/#disable-autocheckpoints-for-high-write-load-servers>).
+    pub(crate) fn has_litestream(&self) -> Result<bool> {
+        let tables = "SELECT count(*) FROM main.sqlite_schema WHERE name IN ('_litestream_seq', '_litestream_lock')";
+        Ok(self.sqlite.rusqlite().query_row(tables, [], |row| row.get::<_, i64>(0))? > 0)
     }
 
     /// Makes the connection know the newest schema. A text that names what it does not know is prepared without a look.
@@ -112,7 +118,7 @@ impl Connection {
             .rusqlite()
             .db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY)
             .is_ok_and(|on| on == self.foreign_keys);
-        ours && foreign_keys && autocheckpoint(&self.sqlite).is_ok_and(|now| now == self.autocheckpoint)
+        ours && foreign_keys && autocheckpoint(&self.sqlite).is_ok_and(|pages| pages == 0)
     }
 
     /// No transaction is open and no statement stands in the middle of its rows.
@@ -166,7 +172,7 @@ fn open_sqlite(options: &Options, role: Role) -> flatwater_sqlite::Result<Sqlite
     let rights = match role {
         Role::Reader => OpenFlags::SQLITE_OPEN_READ_ONLY,
         Role::Creator if options.create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
-        Role::Creator | Role::Writer => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        Role::Creator | Role::Writer | Role::Checkpointer => OpenFlags::SQLITE_OPEN_READ_WRITE,
     };
     let flags = rights | OpenFlags::SQLITE_OPEN_URI;
     let vfs = options.vfs.as_deref();

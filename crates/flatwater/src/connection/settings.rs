@@ -58,16 +58,19 @@ pub(super) fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> 
     };
     let cache_bytes = match role {
         Role::Creator | Role::Writer => options.writer_cache_bytes,
-        Role::Reader => options.reader_cache_bytes,
+        Role::Reader | Role::Checkpointer => options.reader_cache_bytes,
     };
     let spill = if role != Role::Reader { "PRAGMA cache_spill = OFF;" } else { "" };
     sqlite.execute_batch(&format!(
         "PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = {}; PRAGMA temp_store = MEMORY;
-         PRAGMA mmap_size = {}; PRAGMA cache_size = -{}; {spill}",
+         PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = {}; PRAGMA cache_size = -{}; {spill}",
         u8::from(options.foreign_keys),
         options.mmap_bytes,
         cache_bytes.div_ceil(1024).max(1),
     ))?;
+    if role == Role::Checkpointer {
+        return Ok(());
+    }
     for attached in &options.attach {
         attach(sqlite, attached, synchronous).map_err(|error| {
             let message =

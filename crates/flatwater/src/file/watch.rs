@@ -134,6 +134,22 @@ impl Watch {
             .hint("what would be written now would be lost: close every handle on it and open it again")
     }
 
+    /// Refuses writes because a sync failed. The system then forgets what it could not write, and another sync would
+    /// say that all is well (<https://wiki.postgresql.org/wiki/Fsync_Errors>).
+    pub(crate) fn refuse_after_failed_sync(&self, error: &Error) {
+        self.refusal.get_or_init(|| {
+            Error::new(
+                Kind::Io,
+                format!(
+                    "a sync of {} failed ({}), so its disk may have lost writes",
+                    self.path.display(),
+                    error.message()
+                ),
+            )
+            .hint("check the disk; close every handle on it, open it again and run PRAGMA integrity_check")
+        });
+    }
+
     fn lost(&self, what: &str) -> Error {
         Error::new(Kind::Io, format!("the {what} of {} was taken away while it was open", self.path.display()))
             .hint("what would be written now would be lost: close every handle on it and open it again")

@@ -3,11 +3,15 @@
 //! Owns: the recorder, written by workers, and the snapshot a caller gets. Counters are single atomics; a histogram is
 //! guarded by its own lock, held for one record or one summary. Leaves out: export to any metrics system.
 
+pub(crate) mod wal;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+
+use wal::{WalRecorder, WalStats};
 
 /// The kinds of call that are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +60,11 @@ impl CallKind {
 
 const SLOWEST_US: u64 = 3_600_000_000;
 
+/// As a histogram takes it: whole microseconds, at least one.
+fn us(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(SLOWEST_US).max(1)
+}
+
 pub(crate) struct Recorder {
     latency: [Mutex<Histogram<u32>>; CallKind::ALL.len()],
     groups: AtomicU64,
@@ -64,6 +73,7 @@ pub(crate) struct Recorder {
     failed_commits: AtomicU64,
     abandoned: AtomicU64,
     replaced_connections: AtomicU64,
+    pub(crate) wal: std::sync::Arc<WalRecorder>,
 }
 
 impl Recorder {
@@ -77,14 +87,14 @@ impl Recorder {
             failed_commits: AtomicU64::new(0),
             abandoned: AtomicU64::new(0),
             replaced_connections: AtomicU64::new(0),
+            wal: std::sync::Arc::new(WalRecorder::new()),
         }
     }
 
     /// A call was answered `latency` after it began.
     pub(crate) fn answered(&self, kind: CallKind, latency: Duration) {
-        let us = u64::try_from(latency.as_micros()).unwrap_or(SLOWEST_US);
         let mut histogram = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
-        histogram.saturating_record(us.max(1));
+        histogram.saturating_record(us(latency));
     }
 
     pub(crate) fn committed_group(&self, members: usize) {
@@ -137,6 +147,7 @@ impl Recorder {
             abandoned: self.abandoned.load(Ordering::Relaxed),
             replaced_connections: self.replaced_connections.load(Ordering::Relaxed),
             calls,
+            wal: self.wal.snapshot(),
         }
     }
 }
@@ -170,6 +181,8 @@ pub struct Stats {
     pub replaced_connections: u64,
     /// Latency of calls, from their first poll to their answer, by kind. Kinds never called are left out.
     pub calls: Vec<CallStats>,
+    /// The WAL and its checkpoints.
+    pub wal: WalStats,
 }
 
 /// Count and latency of one kind of call, in microseconds; percentiles are exact to 1 %.

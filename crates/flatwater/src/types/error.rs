@@ -1,6 +1,6 @@
 //! The one error type of Flatwater.
 //!
-//! Owns: kinds, the text a person reads, and how SQLite's codes become kinds. Invariant: a bound value is never part
+//! Owns: the error and the text a person reads. Invariant: a bound value is never part
 //! of an error; the SQL is, shortened. Leaves out: the conversion per place of origin, which stays with its place.
 
 use std::borrow::Cow;
@@ -10,66 +10,11 @@ use flatwater_sqlite::SqliteError;
 use rusqlite::ffi;
 
 use super::code::code_name;
+pub use super::kind::Kind;
+use super::kind::kind_of;
 
 /// The result of a Flatwater call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// What sort of failure it is. Stable: a new SQLite code gets one of these.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Kind {
-    /// The database could not be opened.
-    Open,
-    /// SQLite refused the SQL or a value in it.
-    Sql,
-    /// A UNIQUE, NOT NULL, CHECK, PRIMARY KEY or FOREIGN KEY constraint.
-    Constraint,
-    /// Somebody else held a lock for longer than the lock wait.
-    Busy,
-    /// The call's deadline passed, or a transaction was idle for too long.
-    Timeout,
-    /// The caller gave up.
-    Cancelled,
-    /// The disk or the database is full.
-    Full,
-    /// The file system failed.
-    Io,
-    /// The file is damaged.
-    Corrupt,
-    /// The database is closed.
-    Closed,
-    /// Too much is waiting.
-    Overloaded,
-    /// The call cannot be right, whatever the database holds.
-    Misuse,
-    /// A COMMIT failed and it cannot be known whether it will be found after a restart.
-    CommitUnknown,
-    /// A remote backend failed.
-    Remote,
-}
-
-impl Kind {
-    /// The kind's name in lower case, as logs and metrics use it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Sql => "sql",
-            Self::Constraint => "constraint",
-            Self::Busy => "busy",
-            Self::Timeout => "timeout",
-            Self::Cancelled => "cancelled",
-            Self::Full => "full",
-            Self::Io => "io",
-            Self::Corrupt => "corrupt",
-            Self::Closed => "closed",
-            Self::Overloaded => "overloaded",
-            Self::Misuse => "misuse",
-            Self::CommitUnknown => "commit_unknown",
-            Self::Remote => "remote",
-        }
-    }
-}
 
 /// Whether the work of a call that timed out was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -232,6 +177,11 @@ impl Error {
         self.0.applied
     }
 
+    /// After a failed sync nobody knows what the disk holds.
+    pub(crate) fn is_failed_sync(&self) -> bool {
+        matches!(self.0.code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
+    }
+
     /// True if the same call may succeed later without any change, and nothing of it was done now.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
@@ -240,22 +190,6 @@ impl Error {
             Kind::Timeout => self.0.applied == Some(Applied::No),
             _ => false,
         }
-    }
-}
-
-/// How SQLite's result codes become kinds.
-fn kind_of(code: i32) -> Kind {
-    match code & 0xff {
-        // SQLITE_LOCKED is a conflict within one connection, which waiting does not end.
-        ffi::SQLITE_BUSY => Kind::Busy,
-        ffi::SQLITE_INTERRUPT => Kind::Cancelled,
-        ffi::SQLITE_FULL => Kind::Full,
-        ffi::SQLITE_IOERR | ffi::SQLITE_PROTOCOL | ffi::SQLITE_NOMEM => Kind::Io,
-        ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB => Kind::Corrupt,
-        ffi::SQLITE_CANTOPEN | ffi::SQLITE_PERM | ffi::SQLITE_NOLFS => Kind::Open,
-        ffi::SQLITE_CONSTRAINT => Kind::Constraint,
-        ffi::SQLITE_MISUSE | ffi::SQLITE_RANGE | ffi::SQLITE_READONLY => Kind::Misuse,
-        _ => Kind::Sql,
     }
 }
 
@@ -285,7 +219,8 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-fn shorten(sql: &str) -> Cow<'_, str> {
+/// The beginning of a long SQL.
+pub(crate) fn shorten(sql: &str) -> Cow<'_, str> {
     let sql = sql.trim_end();
     if sql.len() <= SQL_SHOWN_BYTES {
         return sql.into();

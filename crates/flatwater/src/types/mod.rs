@@ -3,6 +3,7 @@
 mod code;
 pub(crate) mod error;
 pub(crate) mod executed;
+mod kind;
 pub(crate) mod options;
 pub(crate) mod params;
 pub(crate) mod request;

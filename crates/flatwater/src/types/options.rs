@@ -30,6 +30,38 @@ pub enum Journal {
     Keep,
 }
 
+/// Who keeps the WAL short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checkpoint {
+    /// Flatwater, in the background.
+    Managed(Managed),
+    /// Somebody else, such as Litestream: Flatwater never checkpoints by itself, also not when the database is closed.
+    /// Chosen by itself for a file that has Litestream's tables.
+    External,
+}
+
+impl Default for Checkpoint {
+    fn default() -> Self {
+        Self::Managed(Managed::default())
+    }
+}
+
+/// The limits of a WAL that Flatwater keeps short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Managed {
+    /// The WAL starts over before it is longer than this, unless a long read or another process is in the way. Default
+    /// 32 MiB.
+    pub limit_bytes: u64,
+    /// Beyond this writes wait for the WAL, up to 100 ms each turn, until it is shorter. Default 256 MiB.
+    pub hard_limit_bytes: u64,
+}
+
+impl Default for Managed {
+    fn default() -> Self {
+        Self { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 }
+    }
+}
+
 /// What to do if another SQLite library in this process opens the file: when that one closes it, the locks of this one
 /// are lost, and acknowledged writes with them
 /// (<https://sqlite.org/howtocorrupt.html#multiple_copies_of_sqlite_linked_into_the_same_application>).
@@ -97,6 +129,8 @@ pub struct Options {
     pub(crate) network_filesystem: bool,
     pub(crate) second_copy: SecondCopy,
     pub(crate) on_open: Vec<String>,
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) read_limit: Option<Duration>,
 }
 
 /// Another file, on every connection.
@@ -141,6 +175,8 @@ impl Options {
             network_filesystem: false,
             second_copy: SecondCopy::Refuse,
             on_open: Vec::new(),
+            checkpoint: Checkpoint::default(),
+            read_limit: None,
         }
     }
 
@@ -285,6 +321,19 @@ impl Options {
         self.on_open.push(sql.into());
         self
     }
+
+    /// Who keeps the WAL short. Default [`Checkpoint::Managed`] with a limit of 32 MiB.
+    pub fn checkpoint(mut self, checkpoint: Checkpoint) -> Self {
+        self.checkpoint = checkpoint;
+        self
+    }
+
+    /// Ends a read that has been running for longer than this and keeps the WAL from starting over; it is answered with
+    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld). Default: none is ended.
+    pub fn read_limit(mut self, limit: Duration) -> Self {
+        self.read_limit = Some(limit);
+        self
+    }
 }
 
 #[cfg(test)]
@@ -308,6 +357,8 @@ mod tests {
         assert_eq!(options.close_wait, Duration::from_secs(5));
         assert!(options.attach.is_empty());
         assert_eq!((options.journal, options.second_copy), (Journal::Wal, SecondCopy::Refuse));
+        let managed = Managed { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };
+        assert_eq!((options.checkpoint, options.read_limit), (Checkpoint::Managed(managed), None));
         assert!(
             !options.immutable && !options.network_filesystem && options.vfs.is_none() && options.on_open.is_empty()
         );

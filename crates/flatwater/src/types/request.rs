@@ -39,6 +39,7 @@ pub(crate) struct Ticket {
     pub(crate) options: CallOptions,
     state: AtomicU8,
     cancelled: AtomicBool,
+    cut_off: AtomicBool,
 }
 
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -52,6 +53,7 @@ impl Ticket {
             options,
             state: AtomicU8::new(WAITING),
             cancelled: AtomicBool::new(false),
+            cut_off: AtomicBool::new(false),
         }
     }
 
@@ -82,6 +84,12 @@ impl Ticket {
     /// The caller is gone: a running read may end early.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
+    }
+
+    /// Ends a read because it keeps the WAL from starting over.
+    pub(crate) fn cut_off(&self) {
+        self.cut_off.store(true, Ordering::Release);
+        self.cancel();
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
@@ -121,6 +129,10 @@ impl Error {
                     None => timeout,
                 }
             }
+            Kind::Cancelled if ticket.cut_off.load(Ordering::Acquire) => self
+                .with_kind(Kind::SnapshotTooOld)
+                .with_message("the read kept the WAL from starting over for too long and was ended".into())
+                .hint("read less at once, or set `Options::read_limit` higher"),
             Kind::Busy => self.hint("another process or connection held the lock for longer than `Options::lock_wait`"),
             _ => self,
         }

@@ -7,10 +7,11 @@
 use std::path::{Path, PathBuf};
 
 use super::error::{Error, Kind, Result};
-use super::options::{Attached, MEMORY, Options};
+use super::options::{Attached, Checkpoint, MEMORY, Managed, Options};
 use super::uri::{self, Mode};
 
 const MAX_ATTACHED: usize = 10;
+const SMALLEST_WAL: u64 = 256 << 10;
 /// As many symbolic links as SQLite follows.
 const MAX_LINKS: usize = 100;
 
@@ -74,6 +75,11 @@ impl Options {
             return refuse(
                 "a group needs `members` of at least 2 and `bytes` of at least 1; use `no_group` to turn it off",
             );
+        }
+        if let Checkpoint::Managed(Managed { limit_bytes, hard_limit_bytes }) = self.checkpoint
+            && (limit_bytes < SMALLEST_WAL || hard_limit_bytes <= limit_bytes)
+        {
+            return refuse("a managed WAL needs `limit_bytes` of at least 256 KiB and a larger `hard_limit_bytes`");
         }
         if self.transaction_idle.is_zero() {
             return refuse("`transaction_idle` must be longer than zero, or no transaction could be used");
@@ -154,6 +160,8 @@ impl Options {
             vfs,
             second_copy,
             on_open,
+            checkpoint,
+            read_limit,
         } = self;
         let differs = [
             ("durability", *durability != other.durability),
@@ -174,6 +182,8 @@ impl Options {
             ("vfs", *vfs != other.vfs),
             ("second_copy", *second_copy != other.second_copy),
             ("on_open", *on_open != other.on_open),
+            ("checkpoint", *checkpoint != other.checkpoint),
+            ("read_limit", *read_limit != other.read_limit),
         ];
         differs.into_iter().find_map(|(name, differs)| differs.then_some(name))
     }

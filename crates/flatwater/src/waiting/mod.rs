@@ -2,10 +2,11 @@
 
 pub(crate) mod bounded;
 pub(crate) mod busy;
+pub(crate) mod growth;
 pub(crate) mod park;
 pub(crate) mod patience;
 pub(crate) mod queue;
 pub(crate) mod reply;
 pub(crate) mod scope;
-pub(crate) mod sync;
+mod sync;
 pub(crate) mod timer;

@@ -2,7 +2,7 @@
 //!
 //! Owns: waiting requests and, while nobody holds it, the connection itself. The token *is* the connection: taking it
 //! moves it out, giving it back moves it in, both under the queue's one lock, so two holders cannot exist. Invariants:
-//! requests leave in the order they came; nobody overtakes them, because the token is lent to a caller's thread only
+//! requests leave in the order they came, except those of our own that come first; nobody overtakes them, because the token is lent to a caller's thread only
 //! while the queue is empty; whoever gives the token back while requests wait wakes the writer, or learns that a writer
 //! thread is to be started.
 //!
@@ -71,6 +71,18 @@ impl<T, C> Queue<T, C> {
         let start = state.rouse();
         drop(state);
         Ok((place, self.notify(start)))
+    }
+
+    /// Takes the item in before all others. A closed queue gives it back.
+    pub(crate) fn push_first(&self, item: T) -> Result<Start, (Closed, T)> {
+        let mut state = lock(&self.state);
+        if state.closed {
+            return Err((Closed, item));
+        }
+        state.waiting.put_back(item);
+        let start = state.rouse();
+        drop(state);
+        Ok(self.notify(start))
     }
 
     /// The caller behind `place` is gone: its item comes back if it still stands in the line.

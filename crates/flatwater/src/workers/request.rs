@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Instant;
 
+use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::types::FromSql;
 
 use crate::connection::catalogue::Text;
@@ -26,6 +27,9 @@ use crate::workers::session::Claim;
 pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) -> bool + Send>;
 /// A closure of the user for the writer. It keeps its own result; true means commit.
 pub(crate) type WriteClosure = Box<dyn FnOnce(&rusqlite::Transaction<'_>) -> bool + Send>;
+
+/// What runs between two turns of the writer. It is given the smallest commit there is, which it may make.
+pub(crate) type AtBoundary = Box<dyn FnOnce(&mut dyn FnMut() -> Result<()>) + Send>;
 
 /// What is asked.
 pub(crate) enum Work {
@@ -53,6 +57,10 @@ pub(crate) enum Work {
     Undo,
     Commit,
     Rollback,
+    /// For the checkpointer. Nobody waits for an answer.
+    Boundary(AtBoundary),
+    /// A checkpoint that somebody asked for.
+    Checkpoint(CheckpointMode),
     /// The last request a queue takes: calls the first closure, closes the connection, calls the second.
     Close(Box<dyn FnOnce() + Send>, Box<dyn FnOnce() + Send>),
 }
@@ -86,6 +94,11 @@ impl Work {
         }
     }
 
+    /// Whether it is no caller's.
+    pub(crate) fn is_ours(&self) -> bool {
+        matches!(self, Self::Boundary(_) | Self::Close(..))
+    }
+
     /// The error with the SQL it is about.
     pub(crate) fn explain(&self, error: Error) -> Error {
         match self.text() {
@@ -105,7 +118,9 @@ impl Work {
             Self::WriteWith(_) => CallKind::WriteWith,
             Self::Begin | Self::Savepoint(_) => CallKind::Begin,
             Self::Commit | Self::Release => CallKind::Commit,
-            Self::Undo | Self::Rollback | Self::Close(..) => CallKind::Control,
+            Self::Undo | Self::Rollback | Self::Boundary(_) | Self::Checkpoint(_) | Self::Close(..) => {
+                CallKind::Control
+            }
         }
     }
 }
@@ -118,6 +133,7 @@ pub(crate) enum Answer {
     Batch(Vec<BatchResult>),
     Done,
     Transaction(Claim),
+    Checkpointed(Checkpointed),
     /// From a reader: this is the writer's work. With the reader's error, if it could not even prepare the text, which
     /// counts unless a write is on its way.
     ForWriter(Work, Option<Error>),
@@ -160,6 +176,10 @@ impl Answer {
 
     pub(crate) fn done(self) -> Result<()> {
         if let Self::Done = self { Ok(()) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn checkpointed(self) -> Result<Checkpointed> {
+        if let Self::Checkpointed(done) = self { Ok(done) } else { Self::unexpected() }
     }
 
     pub(crate) fn transaction(self) -> Result<Claim> {

@@ -4,6 +4,7 @@ mod bad_input;
 mod bad_paths;
 mod basics;
 mod cancel;
+mod checkpoints;
 mod closing;
 mod closures;
 mod deadlines;

@@ -16,14 +16,15 @@ use std::time::{Duration, Instant};
 
 use reader::Reader;
 
+use crate::connection::catalogue::Text;
 use crate::file::watch::Watch;
 use crate::stats::Recorder;
-use crate::types::error::{Error, Kind, Result};
+use crate::types::error::{Error, Kind, Result, shorten};
 use crate::types::options::Options;
 use crate::types::request::Ticket;
 use crate::waiting::bounded::{Bounded, Place};
 use crate::waiting::park::{mark_closure, mark_own_thread};
-use crate::workers::request::{Outbox, Request};
+use crate::workers::request::{Outbox, Request, Work};
 
 /// A thread ends after this long without a request, and a connection with it.
 const IDLE: Duration = Duration::from_secs(10);
@@ -41,6 +42,19 @@ struct Shared {
     closed: Condvar,
 }
 
+struct Running {
+    ticket: Arc<Ticket>,
+    began: Instant,
+    text: Option<Arc<Text>>,
+}
+
+impl Running {
+    fn new(request: &Request) -> Self {
+        let text = if let Work::Query { text, .. } = &request.work { Some(text.clone()) } else { None };
+        Self { ticket: request.ticket.clone(), began: Instant::now(), text }
+    }
+}
+
 struct State {
     waiting: Bounded<Request>,
     /// The connections nobody uses; the last one was used last.
@@ -50,8 +64,8 @@ struct State {
     /// The threads that sleep; the last one fell asleep last.
     asleep: Vec<Thread>,
     threads: usize,
-    /// The requests that are running.
-    running: Vec<Arc<Ticket>>,
+    /// The requests that are running, with what they run.
+    running: Vec<Running>,
     closed: bool,
 }
 
@@ -102,7 +116,7 @@ impl Readers {
             return Some(request);
         }
         let Some(reader) = state.borrow(&self.0.options) else { return Some(request) };
-        state.running.push(request.ticket.clone());
+        state.running.push(Running::new(&request));
         drop(state);
         let mut outbox = Outbox::new(self.0.recorder.clone());
         let ticket = request.ticket.clone();
@@ -141,11 +155,19 @@ impl Readers {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                state.running.iter().for_each(|ticket| ticket.cancel());
+                state.running.iter().for_each(|running| running.ticket.cancel());
             }
             let left = left.max(Duration::from_millis(10));
             state = self.0.closed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// The read that has been running longest: since when, its SQL, and its ticket. A closure has no SQL.
+    pub(crate) fn oldest(&self) -> Option<(Instant, String, Arc<Ticket>)> {
+        let state = self.0.lock();
+        let oldest = state.running.iter().min_by_key(|running| running.began)?;
+        let sql = oldest.text.as_ref().map_or_else(|| "a closure".into(), |text| shorten(&text.sql).into_owned());
+        Some((oldest.began, sql, oldest.ticket.clone()))
     }
 
     /// Requests that wait now.
@@ -201,7 +223,7 @@ impl State {
 
     /// `None`: the connection is no more.
     fn give_back(&mut self, reader: Option<Reader>, ticket: &Arc<Ticket>) {
-        self.running.retain(|running| !Arc::ptr_eq(running, ticket));
+        self.running.retain(|running| !Arc::ptr_eq(&running.ticket, ticket));
         match reader {
             Some(reader) => self.idle.push(reader),
             None => self.connections -= 1,
@@ -224,7 +246,7 @@ impl Shared {
                 && let Some(request) = state.waiting.pop()
             {
                 let ticket = request.ticket.clone();
-                state.running.push(ticket.clone());
+                state.running.push(Running::new(&request));
                 drop(state);
                 let reader = self.serve(reader, request, &mut outbox);
                 state = self.lock();

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
+use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::{DropBehavior, TransactionBehavior};
 
 use super::Shared;
@@ -31,6 +32,7 @@ pub(super) fn run_alone(
     let result = match work {
         Work::WriteWith(closure) => write_with(seat, shared, closure, ticket).map(|()| Answer::Done),
         Work::ReadWith(closure) => read_with(seat, shared, closure, ticket).map(|()| Answer::Done),
+        Work::Checkpoint(mode) => checkpoint(seat, mode).map(Answer::Checkpointed),
         work @ (Work::Execute { .. } | Work::Query { .. }) => autocommit(seat, shared, &work, ticket),
         work => in_transaction(seat, shared, |seat| {
             seat.arm(ticket, &work);
@@ -40,6 +42,16 @@ pub(super) fn run_alone(
     };
     seat.disarm();
     result.map_err(|error| error.timed(ticket))
+}
+
+/// Waits for others until the lock wait ends, or the deadline.
+fn checkpoint(seat: &mut Seat, mode: CheckpointMode) -> Result<Checkpointed> {
+    let done = seat.connection()?.sqlite.checkpoint(mode).map_err(Error::from);
+    done.inspect_err(|error| {
+        if error.is_failed_sync() {
+            seat.refuse_after_failed_sync(error);
+        }
+    })
 }
 
 fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Arc<Ticket>) -> Result<Answer> {

@@ -27,9 +27,12 @@ pub(super) fn commit(seat: &mut Seat, recorder: &Recorder) -> Result<()> {
 /// change counter before it.
 pub(super) fn settle(seat: &mut Seat, recorder: &Recorder, error: Error, before: Change) -> Error {
     let Some(code) = error.sqlite_code() else { return error };
+    if error.is_failed_sync() {
+        seat.refuse_after_failed_sync(&error);
+    }
     match after_failed_commit(code, before, seat.change()) {
         AfterFailure::NotCommitted => error,
-        AfterFailure::Fence if fence(seat).is_ok() => error,
+        AfterFailure::Fence if smallest(seat).is_ok() => error,
         AfterFailure::Fence | AfterFailure::Unknown => {
             seat.replace();
             recorder.replaced_connection();
@@ -45,9 +48,9 @@ pub(super) fn settle(seat: &mut Seat, recorder: &Recorder, error: Error, before:
     }
 }
 
-/// One tiny commit, which overwrites whatever a failed one may have left at the end of the WAL. Setting the user version
-/// writes the first page even if the number stays the same.
-fn fence(seat: &mut Seat) -> Result<()> {
+/// The smallest commit there is. As a fence it overwrites whatever a failed one may have left at the end of the WAL.
+/// Setting the user version writes the first page even if the number stays the same.
+pub(super) fn smallest(seat: &mut Seat) -> Result<()> {
     let connection = seat.connection()?;
     connection.control.begin(&mut connection.sqlite)?;
     let written = (|| {

@@ -1,9 +1,8 @@
 //! The writer: one connection, one queue, thread `fw-writer`.
 //!
-//! Owns: the queue with the token, the thread, and the order of things in one turn: take requests, run them, answer,
-//! give the token back, wake callers. The thread starts with the first request and ends when there has been none for a
-//! while; the connection stays. Invariant: whatever panics, the token comes back and nobody waits for ever. Leaves out:
-//! what a turn does (`alone`, `group`, `transaction`).
+//! Owns: the queue with the token, and starting the thread. It starts with the first request and ends when there has been
+//! none for a while; the connection stays. Leaves out: one turn of it (`turn`), and what a turn does (`alone`, `group`,
+//! `transaction`).
 
 mod alone;
 mod choice;
@@ -13,13 +12,12 @@ mod outcome;
 mod perform;
 mod seat;
 mod transaction;
+mod turn;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Instant;
 
-use choice::{Candidate, Choice};
 use seat::Seat;
 
 use crate::connection::catalogue::Catalogue;
@@ -29,19 +27,12 @@ use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::request::{CallOptions, Ticket};
 use crate::waiting::bounded::Place;
-use crate::waiting::park::{mark_closure, mark_own_thread};
-use crate::waiting::patience::Patience;
+use crate::waiting::growth::Growth;
+use crate::waiting::park::mark_own_thread;
 use crate::waiting::queue::{Closed, Queue, Start};
 use crate::waiting::reply::reply;
-use crate::workers::request::{Answer, OnItsWay, Outbox, Request, Work};
+use crate::workers::request::{AtBoundary, OnItsWay, Outbox, Request, Work};
 use crate::workers::session::{End, Session};
-
-/// The thread ends after this long without a request.
-const IDLE: Duration = Duration::from_secs(10);
-/// A member is expected to be shorter than this.
-const SHORT: Duration = Duration::from_millis(1);
-/// An `execute_many` or `batch` of more statements is not a member.
-const MEMBER_STATEMENTS: usize = 32;
 
 /// The handle. Cheap to clone.
 #[derive(Clone)]
@@ -53,7 +44,11 @@ pub(super) struct Shared {
     recorder: Arc<Recorder>,
     /// The journal mode, in lower case.
     journal: String,
+    /// Somebody else keeps the WAL short.
+    external: bool,
     queue: Queue<Request, Box<Seat>>,
+    /// Who keeps the WAL short, if anybody does.
+    growth: OnceLock<Arc<dyn Growth>>,
     /// Requests that are not answered yet.
     on_their_way: Arc<AtomicU64>,
     /// The open transaction, for ending it from outside.
@@ -79,20 +74,51 @@ impl Writer {
     ) -> Result<Self> {
         let mut seat = Box::new(Seat::open(options.clone(), watch)?);
         let journal = seat.journal()?;
+        let external = seat.is_external();
         Ok(Self(Arc::new(Shared {
             queue: Queue::new(options.queue, seat),
             options,
             catalogue,
             recorder,
             journal,
+            external,
+            growth: OnceLock::new(),
             on_their_way: Arc::default(),
             open: Mutex::new(OpenTransaction::default()),
         })))
     }
 
+    /// From now on `growth` is told of commits.
+    pub(crate) fn tell(&self, growth: Arc<dyn Growth>) {
+        // It is told once, before the first request.
+        let _ = self.0.growth.set(growth);
+    }
+
+    /// What runs a closure between two turns, before whatever waits. It answers false if the writer is closed. It does
+    /// not keep the writer alive.
+    pub(crate) fn boundary(&self) -> impl Fn(AtBoundary) -> bool + Send + Sync + use<> {
+        let shared = Arc::downgrade(&self.0);
+        move |closure| shared.upgrade().is_some_and(|shared| Self(shared).at_boundary(closure))
+    }
+
+    fn at_boundary(&self, closure: AtBoundary) -> bool {
+        let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
+        // Nobody waits for this answer: the closure tells.
+        let (promise, _) = reply();
+        match self.0.queue.push_first(Request::new(ticket, Work::Boundary(closure), promise)) {
+            Ok(start) => self.start(start).is_ok(),
+            Err(_) => false,
+        }
+    }
+
     /// The journal mode, in lower case.
     pub(crate) fn journal(&self) -> &str {
         &self.0.journal
+    }
+
+    /// Whether somebody else keeps the WAL short.
+    pub(crate) fn is_external(&self) -> bool {
+        self.0.external
     }
 
     /// Pushes the request; one that finds no place waits for it in line.
@@ -175,149 +201,5 @@ impl Writer {
             self.0.queue.start_failed();
             Error::new(Kind::Io, format!("the writer's thread cannot be started: {error}"))
         })
-    }
-}
-
-impl Shared {
-    /// The thread.
-    fn run(&self) {
-        let mut outbox = Outbox::new(self.recorder.clone());
-        let mut batch = Vec::new();
-        let mut patience = Patience::new();
-        let mut free_since = Instant::now();
-        while let Some(mut seat) = self.queue.wait(IDLE) {
-            patience.waited(free_since.elapsed());
-            let mut choice = Choice::new(self.options.group);
-            self.queue.take_while(&mut batch, |request| choice.takes(self.candidate(request)));
-            let closed = self.guarded_turn(&mut seat, &mut batch, &mut outbox);
-            if closed {
-                // The token is not given back: nothing runs after the last request.
-                drop(seat);
-                outbox.wake();
-                return;
-            }
-            // The thread is known to be here, so giving back never asks to start one.
-            let _ = self.queue.give_back(seat);
-            outbox.wake();
-            free_since = Instant::now();
-            patience.look(|| self.on_their_way.load(Ordering::Relaxed) != 0);
-        }
-    }
-
-    /// One turn; true if it was the last. A panic, which only a fault of ours can be, costs the requests of this turn:
-    /// their callers are told, and the connection is replaced.
-    fn guarded_turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox) -> bool {
-        let turn = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.turn(seat, batch, outbox))));
-        turn.unwrap_or_else(|_| {
-            batch.clear();
-            seat.replace();
-            self.recorder.replaced_connection();
-            false
-        })
-    }
-
-    fn turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox) -> bool {
-        batch.retain(|request| {
-            let starts = request.ticket.start();
-            if !starts {
-                self.recorder.abandoned();
-            }
-            starts
-        });
-        if let Some(refusal) = seat.refusal() {
-            self.refuse_writes(batch, outbox, &refusal);
-        }
-        match (batch.len(), self.options.group) {
-            (0, _) => {}
-            (2.., Some(limits)) => group::run_group(seat, self, limits, batch, outbox),
-            _ => {
-                for request in batch.drain(..) {
-                    if self.single(seat, request, outbox) {
-                        return true;
-                    }
-                }
-            }
-        }
-        false
-    }
-
-    fn single(&self, seat: &mut Seat, request: Request, outbox: &mut Outbox) -> bool {
-        if matches!(request.work, Work::Begin) {
-            transaction::serve(seat, self, request, outbox);
-            return false;
-        }
-        let Request { ticket, work, promise, lock_since, must_be_alone: _, on_its_way } = request;
-        if let Work::Close(before, after) = work {
-            before();
-            seat.close();
-            after();
-            return true;
-        }
-        let kind = work.kind();
-        let since = lock_since.unwrap_or_else(Instant::now);
-        self.note_running(&ticket);
-        let result = alone::run_alone(seat, self, work, &ticket, since).map_err(|error| self.ended(error));
-        drop(on_its_way);
-        outbox.answer(kind, &ticket, promise, result);
-        false
-    }
-
-    fn refuse_writes(&self, batch: &mut Vec<Request>, outbox: &mut Outbox, refusal: &Error) {
-        let passes = |request: &mut Request| request.work.only_reads() || matches!(request.work, Work::Close(..));
-        let refused: Vec<_> = batch.extract_if(.., |request| !passes(request)).collect();
-        for request in refused {
-            self.answer(outbox, request, Err(refusal.clone()));
-        }
-    }
-
-    fn answer(&self, outbox: &mut Outbox, request: Request, result: Result<Answer>) {
-        drop(request.on_its_way);
-        outbox.answer(request.work.kind(), &request.ticket, request.promise, result);
-    }
-
-    /// Lets a close find what runs. One that begins when its time is over ends at once, if it can.
-    fn note_running(&self, ticket: &Arc<Ticket>) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.running = Arc::downgrade(ticket);
-        if open.ended {
-            ticket.cancel();
-        }
-    }
-
-    /// A read that was interrupted because the database closes is told so.
-    fn ended(&self, error: Error) -> Error {
-        let is_ended = || self.open.lock().unwrap_or_else(PoisonError::into_inner).ended;
-        if error.kind() == Kind::Cancelled && is_ended() { Error::closed() } else { error }
-    }
-
-    fn open_session(&self, session: &Arc<Session>) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.session = Arc::downgrade(session);
-        let ended = open.ended;
-        drop(open);
-        if ended {
-            session.end(End::Closed);
-        }
-    }
-
-    /// What matters of a request for the choice of a group.
-    fn candidate(&self, request: &Request) -> Candidate {
-        let epoch = self.catalogue.epoch();
-        let options = request.ticket.options;
-        let may_be_member = !request.must_be_alone && !options.alone && !options.read_only;
-        let (groupable, bytes) = match &request.work {
-            Work::Execute { text, params } | Work::Query { text, params, .. } => {
-                (text.is_groupable(epoch, SHORT), params.heap_bytes())
-            }
-            Work::Many { text, rows } if rows.len() <= MEMBER_STATEMENTS => {
-                (text.is_groupable(epoch, SHORT), rows.iter().map(|row| row.heap_bytes()).sum())
-            }
-            Work::Batch(statements) if statements.len() <= MEMBER_STATEMENTS => (
-                statements.iter().all(|(text, _)| text.is_groupable(epoch, SHORT)),
-                statements.iter().map(|(_, params)| params.heap_bytes()).sum(),
-            ),
-            _ => (false, 0),
-        };
-        Candidate { groupable: groupable && may_be_member, bytes }
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use flatwater_sqlite::Busy;
+use flatwater_sqlite::{Busy, CheckpointMode, WalHeader};
 
 use super::outcome::Change;
 use crate::connection::catalogue::Catalogue;
@@ -16,10 +16,11 @@ use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::file::watch::Watch;
 use crate::types::error::{Error, Result};
-use crate::types::options::Options;
+use crate::types::options::{Checkpoint, Options};
 use crate::types::request::{DeadlineOnly, Ticket};
 use crate::types::time::later;
 use crate::waiting::busy::LockWait;
+use crate::waiting::timer;
 use crate::workers::request::Work;
 
 pub(crate) struct Seat {
@@ -30,6 +31,8 @@ pub(crate) struct Seat {
     connection: Option<Connection>,
     /// Only the first open may create the file: a later one must find the same.
     was_open: bool,
+    /// Somebody else keeps the WAL short.
+    external: bool,
     facts: SchemaFacts,
     lock_wait: LockWait,
     /// TEMP objects were made in the transaction that is open.
@@ -48,6 +51,7 @@ impl Seat {
             watch,
             connection: None,
             was_open: false,
+            external: false,
             facts: SchemaFacts::default(),
             lock_wait: LockWait::default(),
             made_temp: false,
@@ -71,6 +75,7 @@ impl Seat {
                 watch.opened(connection.sqlite.wal_index_address());
             }
             self.facts = SchemaFacts::read(&mut connection)?;
+            self.external = self.options.checkpoint == Checkpoint::External || connection.has_litestream()?;
             self.connection = Some(connection);
             self.was_open = true;
         }
@@ -118,13 +123,28 @@ impl Seat {
         if self.watch.is_none() {
             return Change::InMemory;
         }
-        let header = self.connection.as_ref().and_then(|connection| connection.sqlite.wal_header());
-        header.map_or(Change::Unseen, |header| Change::Wal(header.change))
+        self.wal_header().map_or(Change::Unseen, |header| Change::Wal(header.change))
     }
 
     /// Why nothing may be written any more.
     pub(super) fn refusal(&self) -> Option<Error> {
         self.watch.as_ref()?.refusal().cloned()
+    }
+
+    pub(super) fn refuse_after_failed_sync(&self, error: &Error) {
+        if let Some(watch) = &self.watch {
+            watch.refuse_after_failed_sync(error);
+        }
+    }
+
+    /// The wal-index as it is published now.
+    pub(super) fn wal_header(&self) -> Option<WalHeader> {
+        self.connection.as_ref()?.sqlite.wal_header()
+    }
+
+    /// Whether somebody else keeps the WAL short.
+    pub(super) fn is_external(&self) -> bool {
+        self.external
     }
 
     /// The journal mode, in lower case.
@@ -207,10 +227,19 @@ impl Seat {
         }
     }
 
-    /// Closes the connection for good, in order.
+    /// Closes the connection for good. What is left of the WAL is copied into the database and the WAL goes away, if
+    /// that is done within `Options::close_wait`; otherwise the WAL stays, which the next open makes use of.
     pub(super) fn close(&mut self) {
-        if let Some(connection) = self.take() {
-            connection.close();
+        let Some(mut connection) = self.take() else { return };
+        if self.external || self.refusal().is_some() {
+            return;
+        }
+        let interrupt = connection.sqlite.rusqlite().get_interrupt_handle();
+        let alarm = timer::at(later(Instant::now(), self.options.close_wait), move || interrupt.interrupt());
+        let copied = connection.sqlite.checkpoint(CheckpointMode::Passive);
+        drop(alarm);
+        if copied.is_ok() {
+            connection.close_in_order();
         }
     }
 

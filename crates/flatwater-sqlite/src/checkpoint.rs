@@ -1,0 +1,131 @@
+//! Checkpoints of the main database, and syncing its files outside of any lock.
+//!
+//! Owns: one checkpoint of one mode, and what SQLite's own file handles can tell and do. Everything blocks on the file
+//! system. Leaves out: when to checkpoint.
+
+use std::ffi::c_int;
+
+use rusqlite::ffi;
+
+use crate::connection::Connection;
+use crate::error::{Result, SqliteError};
+
+/// How far a checkpoint goes (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckpointMode {
+    /// Copies what it can without waiting for anybody.
+    Passive,
+    /// Waits for writers, then copies everything.
+    Full,
+    /// As `Full`, then waits for readers so that the next writer starts the WAL over.
+    Restart,
+    /// As `Restart`, and makes the WAL file empty.
+    Truncate,
+}
+
+/// What a checkpoint did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checkpointed {
+    /// Frames in the WAL.
+    pub frames: u32,
+    /// Frames of it that are copied into the database.
+    pub copied: u32,
+}
+
+/// Which of SQLite's files.
+#[derive(Clone, Copy)]
+enum File {
+    Database,
+    Wal,
+}
+
+impl Connection {
+    /// Runs a checkpoint of the main database. Blocks for as long as the mode and the busy handler allow.
+    ///
+    /// # Errors
+    /// SQLITE_BUSY if the mode's locks were not to be had, and whatever the file system answers.
+    pub fn checkpoint(&mut self, mode: CheckpointMode) -> Result<Checkpointed> {
+        let mode = match mode {
+            CheckpointMode::Passive => ffi::SQLITE_CHECKPOINT_PASSIVE,
+            CheckpointMode::Full => ffi::SQLITE_CHECKPOINT_FULL,
+            CheckpointMode::Restart => ffi::SQLITE_CHECKPOINT_RESTART,
+            CheckpointMode::Truncate => ffi::SQLITE_CHECKPOINT_TRUNCATE,
+        };
+        let (mut frames, mut copied): (c_int, c_int) = (0, 0);
+        // SAFETY: the connection is open and borrowed by us alone; both out-pointers live for the call.
+        let rc = unsafe {
+            ffi::sqlite3_wal_checkpoint_v2(self.raw(), c"main".as_ptr(), mode, &raw mut frames, &raw mut copied)
+        };
+        if rc == ffi::SQLITE_OK {
+            // SQLite answers -1 for a database that is not in WAL mode.
+            let count = |frames: c_int| u32::try_from(frames).unwrap_or(0);
+            Ok(Checkpointed { frames: count(frames), copied: count(copied) })
+        } else {
+            // SAFETY: as above.
+            Err(unsafe { SqliteError::of(self.raw(), rc) }.into())
+        }
+    }
+
+    /// Syncs the database file and the WAL, so that the next checkpoint finds little left to sync. Takes no lock that
+    /// anybody waits for. Call it after the connection has read the database.
+    ///
+    /// # Errors
+    /// SQLITE_IOERR_FSYNC. After that the system may have forgotten what it could not write.
+    pub fn sync_files(&mut self) -> Result<()> {
+        for file in [File::Database, File::Wal] {
+            let Some(file) = self.file(file) else { continue };
+            // SAFETY: the file is open and its methods are its own; see `file`.
+            let rc =
+                unsafe { (*(*file).pMethods).xSync.map_or(ffi::SQLITE_OK, |sync| sync(file, ffi::SQLITE_SYNC_NORMAL)) };
+            if rc != ffi::SQLITE_OK {
+                return Err(SqliteError::from_code(rc).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The length of the WAL file, which stays when the WAL starts over. `None` if there is none.
+    #[must_use]
+    pub fn wal_file_bytes(&self) -> Option<u64> {
+        let file = self.file(File::Wal)?;
+        let mut bytes: ffi::sqlite3_int64 = 0;
+        // SAFETY: as in `sync_files`; the out-pointer lives for the call.
+        let rc = unsafe { (*(*file).pMethods).xFileSize?(file, &raw mut bytes) };
+        (rc == ffi::SQLITE_OK).then(|| bytes.unsigned_abs())
+    }
+
+    /// Whether another process has a read transaction open on the WAL
+    /// (<https://sqlite.org/c3ref/c_fcntl_begin_atomic_write.html#sqlitefcntlexternalreader>).
+    #[must_use]
+    pub fn has_foreign_reader(&self) -> bool {
+        let mut answer: c_int = 0;
+        // SAFETY: the connection is open, and EXTERNAL_READER stores an int.
+        let rc = unsafe {
+            ffi::sqlite3_file_control(
+                self.raw(),
+                c"main".as_ptr(),
+                ffi::SQLITE_FCNTL_EXTERNAL_READER,
+                (&raw mut answer).cast(),
+            )
+        };
+        rc == ffi::SQLITE_OK && answer != 0
+    }
+
+    /// SQLite's own handle of a file, if it is open. It stays open as long as the connection does and is in WAL mode.
+    fn file(&self, which: File) -> Option<*mut ffi::sqlite3_file> {
+        if !self.in_wal_mode() {
+            return None;
+        }
+        let control = match which {
+            File::Database => ffi::SQLITE_FCNTL_FILE_POINTER,
+            // In WAL mode the journal is the WAL.
+            File::Wal => ffi::SQLITE_FCNTL_JOURNAL_POINTER,
+        };
+        let mut file: *mut ffi::sqlite3_file = std::ptr::null_mut();
+        // SAFETY: the connection is open, and both controls store a pointer.
+        let rc = unsafe { ffi::sqlite3_file_control(self.raw(), c"main".as_ptr(), control, (&raw mut file).cast()) };
+        // SAFETY: a handle that SQLite answers is valid; without methods it is not open.
+        let is_open = rc == ffi::SQLITE_OK && unsafe { file.as_ref() }.is_some_and(|file| !file.pMethods.is_null());
+        is_open.then_some(file)
+    }
+}

@@ -1,0 +1,172 @@
+//! What `stats().wal` tells: how long the WAL is, what checkpoints cost, and who kept one from being done.
+//!
+//! Owns: the recorder, written by the checkpointer and the writer, and the snapshot. Counters are single atomics; the
+//! rest is guarded by one lock, held for one record or one summary. Leaves out: deciding anything.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use super::{SLOWEST_US, us};
+
+/// Who keeps the WAL from starting over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// A read of this database that has been running for so long. The SQL is cut to 200 bytes.
+    Read {
+        /// For how long it had been running.
+        age: Duration,
+        /// What it runs.
+        sql: String,
+    },
+    /// A read in another process, or a connection of this one that is not Flatwater's.
+    Foreign,
+}
+
+pub(crate) struct WalRecorder {
+    frames: AtomicU32,
+    copied: AtomicU32,
+    bytes: AtomicU64,
+    copied_frames: AtomicU64,
+    resets: AtomicU64,
+    failures: AtomicU64,
+    cut_off: AtomicU64,
+    guarded: Mutex<Guarded>,
+}
+
+struct Guarded {
+    copies: Histogram<u32>,
+    pauses: Histogram<u32>,
+    room: Histogram<u32>,
+    starved: u64,
+    cause: Option<Cause>,
+}
+
+impl WalRecorder {
+    pub(crate) fn new() -> Self {
+        let histogram = || Histogram::new_with_bounds(1, SLOWEST_US, 2).expect("the bounds are valid");
+        let guarded = Guarded { copies: histogram(), pauses: histogram(), room: histogram(), starved: 0, cause: None };
+        Self {
+            frames: AtomicU32::new(0),
+            copied: AtomicU32::new(0),
+            bytes: AtomicU64::new(0),
+            copied_frames: AtomicU64::new(0),
+            resets: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            cut_off: AtomicU64::new(0),
+            guarded: Mutex::new(guarded),
+        }
+    }
+
+    fn guarded(&self) -> MutexGuard<'_, Guarded> {
+        self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The WAL is like this now.
+    pub(crate) fn sees(&self, frames: u32, copied: u32, bytes: u64) {
+        self.frames.store(frames, Ordering::Relaxed);
+        self.copied.store(copied, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn copied(&self, frames: u32, took: Duration) {
+        self.copied_frames.fetch_add(u64::from(frames), Ordering::Relaxed);
+        self.guarded().copies.saturating_record(us(took));
+    }
+
+    /// A turn between two writes, in which the WAL was started over or not.
+    pub(crate) fn paused(&self, took: Duration) {
+        self.guarded().pauses.saturating_record(us(took));
+    }
+
+    pub(crate) fn was_reset(&self) {
+        self.resets.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn failed(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn starved(&self, cause: Cause) {
+        let mut guarded = self.guarded();
+        guarded.starved += 1;
+        guarded.cause = Some(cause);
+    }
+
+    pub(crate) fn cut_off(&self) {
+        self.cut_off.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A turn waited because the WAL is longer than it may be.
+    pub(crate) fn writers_waited(&self, took: Duration) {
+        self.guarded().room.saturating_record(us(took));
+    }
+
+    pub(crate) fn snapshot(&self) -> WalStats {
+        let guarded = self.guarded();
+        let (frames, copied) = (self.frames.load(Ordering::Relaxed), self.copied.load(Ordering::Relaxed));
+        WalStats {
+            frames,
+            backlog: frames.saturating_sub(copied),
+            file_bytes: self.bytes.load(Ordering::Relaxed),
+            copied_frames: self.copied_frames.load(Ordering::Relaxed),
+            copies: guarded.copies.len(),
+            copy_p50_us: guarded.copies.value_at_quantile(0.5),
+            copy_max_us: guarded.copies.max(),
+            resets: self.resets.load(Ordering::Relaxed),
+            pause_p50_us: guarded.pauses.value_at_quantile(0.5),
+            pause_p99_us: guarded.pauses.value_at_quantile(0.99),
+            pause_max_us: guarded.pauses.max(),
+            starved: guarded.starved,
+            cause: guarded.cause.clone(),
+            cut_off: self.cut_off.load(Ordering::Relaxed),
+            waits_for_room: guarded.room.len(),
+            failures: self.failures.load(Ordering::Relaxed),
+            oldest_read: None,
+        }
+    }
+}
+
+/// The WAL and its checkpoints, as the checkpointer saw them last. All zero for a database without one: in memory, in
+/// another journal mode, only read, or with [`Checkpoint::External`](crate::Checkpoint::External).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WalStats {
+    /// Frames in the WAL.
+    pub frames: u32,
+    /// Frames that are not yet copied into the database.
+    pub backlog: u32,
+    /// Length of the `-wal` file. It stays when the WAL starts over.
+    pub file_bytes: u64,
+    /// Frames copied in the background since the database was opened.
+    pub copied_frames: u64,
+    /// Background copies.
+    pub copies: u64,
+    /// Their median duration.
+    pub copy_p50_us: u64,
+    /// The longest.
+    pub copy_max_us: u64,
+    /// How often the WAL was started over.
+    pub resets: u64,
+    /// How long writes paused for it, or for the try: the median.
+    pub pause_p50_us: u64,
+    /// 99th percentile.
+    pub pause_p99_us: u64,
+    /// The longest.
+    pub pause_max_us: u64,
+    /// How often it could not be started over several times in a row.
+    pub starved: u64,
+    /// Who was in the way the last time.
+    pub cause: Option<Cause>,
+    /// Reads that were ended because of [`Options::read_limit`](crate::Options::read_limit).
+    pub cut_off: u64,
+    /// Turns of the writer that waited because the WAL was beyond its hard limit.
+    pub waits_for_room: u64,
+    /// Checkpoints that failed for another reason than a lock.
+    pub failures: u64,
+    /// For how long the oldest read has been running now.
+    pub oldest_read: Option<Duration>,
+}

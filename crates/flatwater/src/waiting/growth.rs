@@ -1,0 +1,13 @@
+//! What the writer tells of the WAL, and the wait it owes when the WAL is too long.
+//!
+//! Owns: the two calls between the writer and whoever keeps the WAL short. Leaves out: both.
+
+use flatwater_sqlite::WalHeader;
+
+pub(crate) trait Growth: Send + Sync {
+    /// Something was committed; the WAL is like this now. Must be short: it is called for each turn of the writer.
+    fn grew(&self, header: &WalHeader);
+
+    /// Called before a turn, with the token. Blocks for a while if the WAL is longer than it may be, never for ever.
+    fn wait_for_room(&self);
+}

@@ -1,0 +1,178 @@
+//! The checkpointer: keeps the WAL short without anybody's commit paying for it. Thread `fw-checkpoint`.
+//!
+//! Owns: a connection of its own, the thread, and doing what the policy says. The thread starts when the WAL has grown
+//! and ends when it is short again and nothing was written for a while. Invariants: copies and syncs hold no lock that a
+//! writer needs; the WAL is started over only between two turns of the writer, which waits for it no longer than the
+//! budget and one sync; what fails is counted and tried again, except a failed sync, after which nothing may be written
+//! any more. Leaves out: what to do when (`policy`), and doing it (`thread`).
+
+mod policy;
+mod thread;
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::WalHeader;
+
+use crate::file::watch::Watch;
+use crate::stats::wal::WalRecorder;
+use crate::types::options::{Managed, Options};
+use crate::waiting::growth::Growth;
+use crate::waiting::park::mark_own_thread;
+use crate::workers::request::AtBoundary;
+
+/// One turn of the writer waits for room no longer than this.
+const ROOM: Duration = Duration::from_millis(100);
+
+/// What the checkpointer asks of other workers.
+pub(crate) struct Powers {
+    /// Runs a closure between two turns of the writer. False if there is no writer any more.
+    pub(crate) at_boundary: Box<dyn Fn(AtBoundary) -> bool + Send + Sync>,
+    /// The read that has been running longest.
+    pub(crate) oldest_read: Box<dyn Fn() -> Option<OldestRead> + Send + Sync>,
+}
+
+/// A read that is running: for how long, what it runs, and how to end it.
+pub(crate) struct OldestRead {
+    pub(crate) age: Duration,
+    pub(crate) sql: String,
+    pub(crate) cut_off: Box<dyn FnOnce()>,
+}
+
+/// The handle.
+#[derive(Clone)]
+pub(crate) struct Checkpointer(Arc<Shared>);
+
+struct Shared {
+    options: Arc<Options>,
+    managed: Managed,
+    watch: Arc<Watch>,
+    recorder: Arc<WalRecorder>,
+    powers: Powers,
+    began: Instant,
+    /// Written by the holder of the token, read by the thread: the WAL's frames, and when the last one was written, in
+    /// microseconds since `began`.
+    frames: AtomicU32,
+    last_write_us: AtomicU64,
+    /// From how many frames on the thread is to be woken; the highest number while it is awake.
+    wake_at: AtomicU32,
+    /// Writers wait beyond this; the highest number until the page size is known.
+    hard: AtomicU32,
+    state: Mutex<State>,
+    /// Signalled when the WAL was started over, and when the thread has ended.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    thread: Option<Thread>,
+    closed: bool,
+}
+
+impl Checkpointer {
+    pub(crate) fn new(
+        options: Arc<Options>,
+        managed: Managed,
+        watch: Arc<Watch>,
+        recorder: Arc<WalRecorder>,
+        powers: Powers,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            options,
+            managed,
+            watch,
+            recorder,
+            powers,
+            began: Instant::now(),
+            frames: AtomicU32::new(0),
+            last_write_us: AtomicU64::new(0),
+            wake_at: AtomicU32::new(0),
+            hard: AtomicU32::new(u32::MAX),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }))
+    }
+
+    /// What the writer tells.
+    pub(crate) fn growth(&self) -> Arc<dyn Growth> {
+        Arc::new(Self(self.0.clone()))
+    }
+
+    /// Ends the thread and closes its connection. Blocks until that is done.
+    pub(crate) fn close(&self) {
+        let mut state = self.0.lock();
+        state.closed = true;
+        while let Some(thread) = &state.thread {
+            thread.unpark();
+            state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn wake(&self) {
+        let mut state = self.0.lock();
+        if state.closed {
+            return;
+        }
+        if let Some(thread) = &state.thread {
+            return thread.unpark();
+        }
+        let shared = self.0.clone();
+        let spawned = std::thread::Builder::new().name("fw-checkpoint".into()).spawn(move || {
+            mark_own_thread();
+            shared.run();
+        });
+        // Without a thread the WAL grows until the next write tries again.
+        match spawned {
+            Ok(handle) => state.thread = Some(handle.thread().clone()),
+            Err(_) => self.0.wake_at.store(0, Ordering::Relaxed),
+        }
+    }
+}
+
+impl Growth for Checkpointer {
+    fn grew(&self, header: &WalHeader) {
+        let shared = &*self.0;
+        let before = shared.frames.swap(header.max_frame, Ordering::Relaxed);
+        if before == header.max_frame {
+            return;
+        }
+        let now = u64::try_from(shared.began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        shared.last_write_us.store(now, Ordering::Relaxed);
+        let wake_at = shared.wake_at.load(Ordering::SeqCst);
+        // At first, when the page size is not known, a thread is started for a WAL worth a look.
+        let is_due = if wake_at == 0 { header.max_frame >= WORTH_A_LOOK } else { header.max_frame >= wake_at };
+        if is_due && wake_at != u32::MAX {
+            shared.wake_at.store(u32::MAX, Ordering::SeqCst);
+            self.wake();
+        }
+    }
+
+    fn wait_for_room(&self) {
+        let shared = &*self.0;
+        if shared.frames.load(Ordering::Relaxed) < shared.hard.load(Ordering::Relaxed) {
+            return;
+        }
+        let began = Instant::now();
+        let mut state = shared.lock();
+        while shared.frames.load(Ordering::Relaxed) >= shared.hard.load(Ordering::Relaxed) && !state.closed {
+            let left = ROOM.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            state = shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(state);
+        shared.recorder.writers_waited(began.elapsed());
+    }
+}
+
+/// The thread is not started for fewer frames.
+const WORTH_A_LOOK: u32 = 64;
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,236 @@
+//! The checkpointer's thread: it looks, asks the policy, and does the step.
+//!
+//! Owns: the connection while the thread lives. Runs on `fw-checkpoint`; between two turns of the writer its connection
+//! is on the writer's thread. Leaves out: when the thread starts.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::{Busy, CheckpointMode};
+use rusqlite::ffi;
+
+use super::Shared;
+use super::policy::{Limits, Policy, Seen, Step};
+use crate::connection::open::{Connection, Role};
+use crate::stats::wal::Cause;
+use crate::types::error::{Error, Result};
+use crate::types::options::Managed;
+
+/// The thread ends when it has had nothing to do for so long.
+const IDLE: Duration = Duration::from_secs(10);
+/// Rounds of preparing a reset, and what is little enough to end them.
+const ROUNDS: u32 = 8;
+const FEW_FRAMES: u32 = 100;
+const SHORT: Duration = Duration::from_millis(3);
+/// Between two looks at whether a lock is free.
+const POLL: Duration = Duration::from_micros(20);
+
+impl Shared {
+    /// The thread.
+    pub(super) fn run(&self) {
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match self.open() {
+            Ok(connection) => self.serve(connection),
+            Err(_) => self.recorder.failed(),
+        }));
+        if ended.is_err() {
+            self.recorder.failed();
+        }
+        self.wake_at.store(0, Ordering::SeqCst);
+        self.lock().thread = None;
+        self.changed.notify_all();
+    }
+
+    fn open(&self) -> Result<Connection> {
+        self.watch.check_file()?;
+        Connection::open(&self.options, Role::Checkpointer, no_wait())
+    }
+
+    fn serve(&self, connection: Connection) {
+        let Some(header) = connection.sqlite.wal_header() else { return };
+        let limits = limits(self.managed, header.page_bytes);
+        self.hard.store(limits.hard, Ordering::Relaxed);
+        let mut policy = Policy::new(limits);
+        let mut connection = Some(connection);
+        while let Some(mut open) = connection.take() {
+            if self.lock().closed || self.watch.refusal().is_some() {
+                return;
+            }
+            let Some(seen) = self.see(&open) else { return };
+            policy.saw(&seen, Instant::now());
+            connection = match policy.next(&seen, Instant::now()) {
+                Step::Rest(time) => self.rest(&policy, &seen, time).then_some(open),
+                Step::Copy => {
+                    self.copy(&mut open, &mut policy);
+                    Some(open)
+                }
+                Step::Reset(budget) => self.reset(open, &mut policy, budget),
+                Step::Truncate => self.truncate(open, &mut policy),
+            };
+        }
+    }
+
+    fn see(&self, connection: &Connection) -> Option<Seen> {
+        let header = connection.sqlite.wal_header()?;
+        let written = Duration::from_micros(self.last_write_us.load(Ordering::Relaxed));
+        let file_bytes = connection.sqlite.wal_file_bytes().unwrap_or(0);
+        self.recorder.sees(header.max_frame, header.copied, file_bytes);
+        self.frames.store(header.max_frame, Ordering::Relaxed);
+        Some(Seen {
+            frames: header.max_frame,
+            copied: header.copied,
+            file_frames: u32::try_from(file_bytes / frame_bytes(header.page_bytes)).unwrap_or(u32::MAX),
+            idle: self.began.elapsed().saturating_sub(written),
+        })
+    }
+
+    /// Sleeps until the WAL has grown or the time is over. False if the thread is to end.
+    fn rest(&self, policy: &Policy, seen: &Seen, time: Duration) -> bool {
+        let is_idle = seen.idle >= IDLE && time >= IDLE;
+        if is_idle {
+            return false;
+        }
+        let wake_at = policy.wake_at(seen).max(1);
+        self.wake_at.store(wake_at, Ordering::SeqCst);
+        if self.frames.load(Ordering::SeqCst) < wake_at && !self.lock().closed {
+            thread::park_timeout(time);
+        }
+        self.wake_at.store(u32::MAX, Ordering::SeqCst);
+        true
+    }
+
+    fn copy(&self, connection: &mut Connection, policy: &mut Policy) {
+        let before = connection.sqlite.wal_header().map_or(0, |header| header.copied);
+        let began = Instant::now();
+        match connection.sqlite.checkpoint(CheckpointMode::Passive) {
+            Ok(done) => {
+                let frames = done.copied.saturating_sub(before);
+                policy.copied(frames, done.frames.saturating_sub(done.copied), began.elapsed(), Instant::now());
+                self.recorder.copied(frames, began.elapsed());
+            }
+            Err(error) => self.failed(policy, error.into()),
+        }
+    }
+
+    /// Starts the WAL over: everything that takes long first, then the rest between two turns of the writer.
+    fn reset(&self, mut connection: Connection, policy: &mut Policy, budget: Duration) -> Option<Connection> {
+        let began = Instant::now();
+        if let Err(error) = prepare(&mut connection) {
+            self.failed(policy, error);
+            return Some(connection);
+        }
+        let (connection, result) = self.between_turns(connection, CheckpointMode::Restart, budget)?;
+        match result {
+            Ok(()) => {
+                policy.was_reset(began.elapsed(), Instant::now());
+                self.recorder.was_reset();
+                self.see(&connection);
+                self.changed.notify_all();
+            }
+            Err(error) => self.failed(policy, error),
+        }
+        Some(connection)
+    }
+
+    fn truncate(&self, connection: Connection, policy: &mut Policy) -> Option<Connection> {
+        let (connection, result) = self.between_turns(connection, CheckpointMode::Truncate, POLL)?;
+        policy.was_truncated();
+        if let Err(error) = result {
+            self.failed(policy, error);
+        }
+        Some(connection)
+    }
+
+    /// Runs a checkpoint between two turns of the writer, and the first commit after it, which syncs the WAL's new
+    /// header. `None` if there is no writer any more: the connection went with it.
+    fn between_turns(
+        &self,
+        mut connection: Connection,
+        mode: CheckpointMode,
+        budget: Duration,
+    ) -> Option<(Connection, Result<()>)> {
+        let (send, receive) = mpsc::sync_channel(1);
+        let recorder = self.recorder.clone();
+        let asked = (self.powers.at_boundary)(Box::new(move |commit| {
+            let began = Instant::now();
+            connection.sqlite.set_busy(Some(polls(began + budget)));
+            let done = connection.sqlite.checkpoint(mode).map_err(Error::from);
+            connection.sqlite.set_busy(Some(no_wait()));
+            if done.is_ok() && mode == CheckpointMode::Restart {
+                // If it fails a user's write pays for the header.
+                let _ = commit();
+            }
+            recorder.paused(began.elapsed());
+            let _ = send.send((connection, done.map(drop)));
+        }));
+        if asked { receive.recv().ok() } else { None }
+    }
+
+    fn failed(&self, policy: &mut Policy, error: Error) {
+        policy.was_blocked(Instant::now());
+        if error.is_failed_sync() {
+            self.watch.refuse_after_failed_sync(&error);
+        }
+        match error.sqlite_code() {
+            Some(code) if code & 0xff == ffi::SQLITE_BUSY => {}
+            _ => self.recorder.failed(),
+        }
+        if policy.is_starved() {
+            self.starved();
+        }
+    }
+
+    /// Finds out who keeps the WAL from starting over.
+    fn starved(&self) {
+        let oldest = (self.powers.oldest_read)();
+        let cause = match &oldest {
+            Some(read) => Cause::Read { age: read.age, sql: read.sql.clone() },
+            None => Cause::Foreign,
+        };
+        self.recorder.starved(cause);
+        if let (Some(read), Some(limit)) = (oldest, self.options.read_limit)
+            && read.age >= limit
+        {
+            (read.cut_off)();
+            self.recorder.cut_off();
+        }
+    }
+}
+
+/// Copies and syncs while writers go on, each round what came in during the one before, until so little is left that
+/// writers can wait for it.
+fn prepare(connection: &mut Connection) -> Result<()> {
+    for _ in 0..ROUNDS {
+        let before = connection.sqlite.wal_header().map_or(0, |header| header.copied);
+        let began = Instant::now();
+        let done = connection.sqlite.checkpoint(CheckpointMode::Passive)?;
+        connection.sqlite.sync_files()?;
+        let copied = done.copied.saturating_sub(before);
+        if copied < FEW_FRAMES || began.elapsed() < SHORT || done.copied < done.frames {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn frame_bytes(page_bytes: u32) -> u64 {
+    u64::from(page_bytes) + 24
+}
+
+fn limits(managed: Managed, page_bytes: u32) -> Limits {
+    let frames = |bytes: u64| u32::try_from(bytes / frame_bytes(page_bytes)).unwrap_or(u32::MAX).max(16);
+    Limits { soft: frames(managed.limit_bytes), hard: frames(managed.hard_limit_bytes) }
+}
+
+/// Gives up at once.
+fn no_wait() -> Busy {
+    Box::new(|_| false)
+}
+
+fn polls(until: Instant) -> Busy {
+    Box::new(move |_| {
+        thread::sleep(POLL);
+        Instant::now() < until
+    })
+}

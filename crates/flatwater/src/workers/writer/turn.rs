@@ -1,0 +1,188 @@
+//! The writer's turns: take requests, run them, answer, give the token back, wake callers.
+//!
+//! Owns: the loop of `fw-writer`, and the order of things in one turn, whosever thread it runs on. Invariant: whatever
+//! panics, the token comes back and nobody waits for ever. Leaves out: what a turn does (`alone`, `group`,
+//! `transaction`).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::choice::{Candidate, Choice};
+use super::seat::Seat;
+use super::{Shared, alone, commit, group, transaction};
+use crate::types::error::{Error, Kind, Result};
+use crate::types::request::Ticket;
+use crate::waiting::park::mark_closure;
+use crate::waiting::patience::Patience;
+use crate::workers::request::{Answer, Outbox, Request, Work};
+use crate::workers::session::{End, Session};
+
+/// The thread ends after this long without a request.
+const IDLE: Duration = Duration::from_secs(10);
+/// A member is expected to be shorter than this.
+const SHORT: Duration = Duration::from_millis(1);
+/// An `execute_many` or `batch` of more statements is not a member.
+const MEMBER_STATEMENTS: usize = 32;
+
+impl Shared {
+    /// The thread.
+    pub(super) fn run(&self) {
+        let mut outbox = Outbox::new(self.recorder.clone());
+        let mut batch = Vec::new();
+        let mut patience = Patience::new();
+        let mut free_since = Instant::now();
+        while let Some(mut seat) = self.queue.wait(IDLE) {
+            patience.waited(free_since.elapsed());
+            let mut choice = Choice::new(self.options.group);
+            self.queue.take_while(&mut batch, |request| choice.takes(self.candidate(request)));
+            let closed = self.guarded_turn(&mut seat, &mut batch, &mut outbox);
+            if closed {
+                // The token is not given back: nothing runs after the last request.
+                drop(seat);
+                outbox.wake();
+                return;
+            }
+            // The thread is known to be here, so giving back never asks to start one.
+            let _ = self.queue.give_back(seat);
+            outbox.wake();
+            free_since = Instant::now();
+            patience.look(|| self.on_their_way.load(Ordering::Relaxed) != 0);
+        }
+    }
+
+    /// One turn; true if it was the last. A panic, which only a fault of ours can be, costs the requests of this turn:
+    /// their callers are told, and the connection is replaced.
+    pub(super) fn guarded_turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox) -> bool {
+        let turn = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.turn(seat, batch, outbox))));
+        self.tell_growth(seat);
+        turn.unwrap_or_else(|_| {
+            batch.clear();
+            seat.replace();
+            self.recorder.replaced_connection();
+            false
+        })
+    }
+
+    fn tell_growth(&self, seat: &Seat) {
+        if let Some(growth) = self.growth.get()
+            && let Some(header) = seat.wal_header()
+        {
+            growth.grew(&header);
+        }
+    }
+
+    fn turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox) -> bool {
+        batch.retain(|request| {
+            let starts = request.ticket.start();
+            if !starts {
+                self.recorder.abandoned();
+            }
+            starts
+        });
+        if let Some(refusal) = seat.refusal() {
+            self.refuse_writes(batch, outbox, &refusal);
+        }
+        if let Some(growth) = self.growth.get().filter(|_| !batch.iter().all(|request| request.work.is_ours())) {
+            growth.wait_for_room();
+        }
+        match (batch.len(), self.options.group) {
+            (0, _) => {}
+            (2.., Some(limits)) => group::run_group(seat, self, limits, batch, outbox),
+            _ => {
+                for request in batch.drain(..) {
+                    if self.single(seat, request, outbox) {
+                        return true;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    fn single(&self, seat: &mut Seat, request: Request, outbox: &mut Outbox) -> bool {
+        if matches!(request.work, Work::Begin) {
+            transaction::serve(seat, self, request, outbox);
+            return false;
+        }
+        let Request { ticket, work, promise, lock_since, must_be_alone: _, on_its_way } = request;
+        if let Work::Close(before, after) = work {
+            before();
+            seat.close();
+            after();
+            return true;
+        }
+        if let Work::Boundary(closure) = work {
+            seat.wait_for_locks(Instant::now(), Some(Instant::now()));
+            closure(&mut || commit::smallest(seat));
+            return false;
+        }
+        let kind = work.kind();
+        let since = lock_since.unwrap_or_else(Instant::now);
+        self.note_running(&ticket);
+        let result = alone::run_alone(seat, self, work, &ticket, since).map_err(|error| self.ended(error));
+        drop(on_its_way);
+        outbox.answer(kind, &ticket, promise, result);
+        false
+    }
+
+    fn refuse_writes(&self, batch: &mut Vec<Request>, outbox: &mut Outbox, refusal: &Error) {
+        let passes = |request: &mut Request| request.work.only_reads() || request.work.is_ours();
+        let refused: Vec<_> = batch.extract_if(.., |request| !passes(request)).collect();
+        for request in refused {
+            self.answer(outbox, request, Err(refusal.clone()));
+        }
+    }
+
+    pub(super) fn answer(&self, outbox: &mut Outbox, request: Request, result: Result<Answer>) {
+        drop(request.on_its_way);
+        outbox.answer(request.work.kind(), &request.ticket, request.promise, result);
+    }
+
+    /// Lets a close find what runs. One that begins when its time is over ends at once, if it can.
+    pub(super) fn note_running(&self, ticket: &Arc<Ticket>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.running = Arc::downgrade(ticket);
+        if open.ended {
+            ticket.cancel();
+        }
+    }
+
+    /// A read that was interrupted because the database closes is told so.
+    pub(super) fn ended(&self, error: Error) -> Error {
+        let is_ended = || self.open.lock().unwrap_or_else(PoisonError::into_inner).ended;
+        if error.kind() == Kind::Cancelled && is_ended() { Error::closed() } else { error }
+    }
+
+    pub(super) fn open_session(&self, session: &Arc<Session>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.session = Arc::downgrade(session);
+        let ended = open.ended;
+        drop(open);
+        if ended {
+            session.end(End::Closed);
+        }
+    }
+
+    /// What matters of a request for the choice of a group.
+    fn candidate(&self, request: &Request) -> Candidate {
+        let epoch = self.catalogue.epoch();
+        let options = request.ticket.options;
+        let may_be_member = !request.must_be_alone && !options.alone && !options.read_only;
+        let (groupable, bytes) = match &request.work {
+            Work::Execute { text, params } | Work::Query { text, params, .. } => {
+                (text.is_groupable(epoch, SHORT), params.heap_bytes())
+            }
+            Work::Many { text, rows } if rows.len() <= MEMBER_STATEMENTS => {
+                (text.is_groupable(epoch, SHORT), rows.iter().map(|row| row.heap_bytes()).sum())
+            }
+            Work::Batch(statements) if statements.len() <= MEMBER_STATEMENTS => (
+                statements.iter().all(|(text, _)| text.is_groupable(epoch, SHORT)),
+                statements.iter().map(|(_, params)| params.heap_bytes()).sum(),
+            ),
+            _ => (false, 0),
+        };
+        Candidate { groupable: groupable && may_be_member, bytes }
+    }
+}

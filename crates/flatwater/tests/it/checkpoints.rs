@@ -1,0 +1,170 @@
+//! Checkpoints: the WAL stays short without anybody's commit paying, and who is in the way is told.
+
+use std::time::Duration;
+
+use flatwater::{Cause, Checkpoint, CheckpointMode, Database, Kind, Managed, Options};
+
+use super::support::{ENDLESS, TestFile, count, empty_table, integer, run, until};
+
+const INSERT: &str = "INSERT INTO t VALUES (randomblob(8000))";
+const LIMIT: u64 = 4 << 20;
+
+fn small(file: &TestFile) -> Options {
+    file.options().checkpoint(Checkpoint::Managed(Managed { limit_bytes: LIMIT, hard_limit_bytes: 8 * LIMIT }))
+}
+
+async fn write(db: &Database, rows: usize) {
+    for _ in 0..rows {
+        db.execute(INSERT, ()).await.unwrap();
+    }
+}
+
+fn wal_bytes(file: &TestFile) -> u64 {
+    std::fs::metadata(file.beside("-wal")).map_or(0, |wal| wal.len())
+}
+
+#[test]
+fn the_wal_stays_short_under_a_steady_writer_and_overlapping_readers() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(small(&file)).await;
+        write(&db, 100).await;
+        let ends = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let readers: Vec<_> = (0..3)
+            .map(|_| {
+                let (db, ends) = (db.clone(), ends.clone());
+                tokio::spawn(async move {
+                    while !ends.load(std::sync::atomic::Ordering::Relaxed) {
+                        db.query("SELECT sum(length(a)) FROM t WHERE rowid < 300", ()).await.unwrap();
+                    }
+                })
+            })
+            .collect();
+        let mut longest = 0;
+        for _ in 0..40 {
+            write(&db, 100).await;
+            longest = longest.max(wal_bytes(&file));
+        }
+        ends.store(true, std::sync::atomic::Ordering::Relaxed);
+        for reader in readers {
+            reader.await.unwrap();
+        }
+        let wal = db.stats().wal;
+        assert!(wal.resets > 0 && wal.copies > 0 && wal.failures == 0, "{wal:?}");
+        assert!(longest <= 9 * LIMIT, "{longest} bytes: {wal:?}");
+        assert_eq!(count(&db).await, 4100);
+        db.close().await.unwrap();
+        assert!(!file.beside("-wal").exists());
+    });
+}
+
+#[test]
+fn a_read_that_never_ends_is_named_and_can_be_cut_off() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(small(&file).read_limit(Duration::from_millis(100))).await;
+        write(&db, 10).await;
+        let endless = format!("SELECT * FROM t, ({ENDLESS})");
+        let read = tokio::spawn(db.query(&endless, ()));
+        until(|| db.stats().wal.oldest_read.is_some()).await;
+        while !read.is_finished() {
+            write(&db, 10).await;
+        }
+        let error = read.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), Kind::SnapshotTooOld, "{error}");
+        let wal = db.stats().wal;
+        assert_eq!(wal.cut_off, 1);
+        assert!(matches!(&wal.cause, Some(Cause::Read { sql, .. }) if sql.contains("SELECT * FROM t")), "{wal:?}");
+        let resets = wal.resets;
+        while db.stats().wal.resets == resets {
+            write(&db, 10).await;
+        }
+    });
+}
+
+#[test]
+fn a_foreign_reader_is_told_and_the_wal_comes_back_when_it_ends() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(small(&file)).await;
+        write(&db, 10).await;
+        let other = file.plain();
+        other.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
+        while db.stats().wal.starved == 0 {
+            write(&db, 10).await;
+        }
+        assert_eq!(db.stats().wal.cause, Some(Cause::Foreign));
+        other.execute_batch("COMMIT").unwrap();
+        let resets = db.stats().wal.resets;
+        while db.stats().wal.resets == resets {
+            write(&db, 1).await;
+        }
+        assert_eq!(integer(&other, "SELECT count(*) FROM t"), count(&db).await);
+    });
+}
+
+#[test]
+fn writers_wait_at_the_hard_limit_and_never_for_ever() {
+    let file = TestFile::new();
+    run(async {
+        let options = file.options();
+        let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 512 << 10 };
+        let db = empty_table(options.checkpoint(Checkpoint::Managed(managed))).await;
+        write(&db, 10).await;
+        let other = file.plain();
+        other.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
+        while db.stats().wal.waits_for_room < 3 {
+            write(&db, 1).await;
+        }
+        other.execute_batch("COMMIT").unwrap();
+        let resets = db.stats().wal.resets;
+        until(|| db.stats().wal.resets > resets).await;
+        write(&db, 1).await;
+    });
+}
+
+#[test]
+fn a_pause_of_the_writer_is_used_and_an_asked_for_checkpoint_is_done_at_once() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options()).await;
+        write(&db, 400).await;
+        until(|| db.stats().wal.resets == 1).await;
+        assert!(wal_bytes(&file) > 1 << 20, "the file keeps its length");
+        write(&db, 5).await;
+        let done = db.checkpoint(CheckpointMode::Truncate).await.unwrap();
+        assert_eq!((done.frames, done.copied), (0, 0));
+        assert_eq!(wal_bytes(&file), 0);
+        let reader = file.options().read_only(true).open().await.unwrap();
+        assert_eq!(reader.checkpoint(CheckpointMode::Passive).await.unwrap_err().kind(), Kind::Misuse);
+        let other = file.plain();
+        write(&db, 1).await;
+        other.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
+        write(&db, 1).await;
+        let busy = db.timeout(Duration::from_millis(20)).checkpoint(CheckpointMode::Restart).await.unwrap_err();
+        assert!([Kind::Busy, Kind::Timeout].contains(&busy.kind()), "{busy}");
+    });
+}
+
+#[test]
+fn an_externally_kept_wal_is_left_alone() {
+    for litestream in [false, true] {
+        let file = TestFile::new();
+        run(async {
+            let options = if litestream {
+                file.plain().execute_batch("CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq)").unwrap();
+                file.options()
+            } else {
+                file.options().checkpoint(Checkpoint::External)
+            };
+            let db = empty_table(options).await;
+            write(&db, 2000).await;
+            let before = std::fs::metadata(file.path()).unwrap().len();
+            assert_eq!((db.stats().wal.copies, db.stats().wal.resets), (0, 0));
+            db.close().await.unwrap();
+            assert_eq!(std::fs::metadata(file.path()).unwrap().len(), before, "nothing was copied");
+            assert!(wal_bytes(&file) > 8 << 20);
+            assert_eq!(count(&file.open().await).await, 2000);
+        });
+    }
+}
