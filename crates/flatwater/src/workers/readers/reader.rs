@@ -73,6 +73,9 @@ impl Reader {
             let mut sink = RowSink::new(text.expected_size(), *limit);
             let run = self.connection.run(&ready, params, &mut sink);
             self.connection.sqlite.disarm();
+            if run.is_ok() {
+                self.connection.learn(&ready);
+            }
             Some(run.and_then(|_| {
                 let (cells, bytes) = sink.size();
                 text.had_size(cells, bytes);
