@@ -305,6 +305,31 @@ fn the_state_of_the_wal_moves_with_every_commit_and_every_restart() {
 }
 
 #[test]
+fn a_state_of_the_wal_does_not_come_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut connection = in_wal_mode(&directory.path().join("test.db"));
+    let (first, change) = (connection.wal_state(), connection.wal_header().unwrap().change);
+    for _ in 0..300 {
+        run(&mut connection, "UPDATE t SET a = a + 1", &[]).unwrap();
+        assert_ne!(connection.wal_state(), first);
+    }
+    // Without its index the WAL is recovered, which counts changes from the beginning.
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["test.db", "test.db-wal"] {
+        std::fs::copy(directory.path().join(name), copy.path().join(name)).unwrap();
+    }
+    let mut recovered = Connection::open(&copy.path().join("test.db"), OpenFlags::default(), None).unwrap();
+    assert_eq!(recovered.read_journal_mode().unwrap(), "wal");
+    run(&mut recovered, "SELECT * FROM t", &[]).unwrap();
+    assert!(recovered.wal_header().unwrap().change < change);
+    while recovered.wal_header().unwrap().change < change {
+        run(&mut recovered, "UPDATE t SET a = a + 1", &[]).unwrap();
+    }
+    assert_eq!(recovered.wal_header().unwrap().change, change);
+    assert_ne!(recovered.wal_state(), first);
+}
+
+#[test]
 fn the_wal_index_is_never_looked_for_where_it_was_before_wal_mode_was_left() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("test.db");
