@@ -45,4 +45,4 @@ pub use rusqlite;
 pub use sink::{Discard, Flow, Sink};
 pub use slots::StatementId;
 pub use statement::{Bindings, Prepared};
-pub use wal::WalHeader;
+pub use wal::{WalHeader, WalState};

@@ -304,8 +304,10 @@ fn checkpointer(
     if writer.is_external() {
         return None;
     }
+    let leasing = readers.clone();
     let powers = Powers {
         at_boundary: Box::new(writer.boundary()),
+        end_leases: Box::new(move || Box::new(leasing.end_leases())),
         oldest_read: Box::new(move || {
             let (began, sql, ticket) = readers.oldest()?;
             Some(OldestRead { age: began.elapsed(), sql, cut_off: Box::new(move || ticket.cut_off()) })

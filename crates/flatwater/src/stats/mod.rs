@@ -3,6 +3,7 @@
 //! Owns: the recorder, written by workers, and the snapshot a caller gets. Counters are single atomics; a histogram is
 //! guarded by its own lock, held for one record or one summary. Leaves out: export to any metrics system.
 
+pub(crate) mod leases;
 pub(crate) mod wal;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+use leases::{LeaseRecorder, LeaseStats};
 use wal::{WalRecorder, WalStats};
 
 /// The kinds of call that are told apart.
@@ -74,6 +76,7 @@ pub(crate) struct Recorder {
     abandoned: AtomicU64,
     replaced_connections: AtomicU64,
     pub(crate) wal: std::sync::Arc<WalRecorder>,
+    pub(crate) leases: LeaseRecorder,
 }
 
 impl Recorder {
@@ -88,6 +91,7 @@ impl Recorder {
             abandoned: AtomicU64::new(0),
             replaced_connections: AtomicU64::new(0),
             wal: std::sync::Arc::new(WalRecorder::new()),
+            leases: LeaseRecorder::default(),
         }
     }
 
@@ -148,6 +152,7 @@ impl Recorder {
             replaced_connections: self.replaced_connections.load(Ordering::Relaxed),
             calls,
             wal: self.wal.snapshot(),
+            leases: self.leases.snapshot(),
         }
     }
 }
@@ -183,6 +188,8 @@ pub struct Stats {
     pub calls: Vec<CallStats>,
     /// The WAL and its checkpoints.
     pub wal: WalStats,
+    /// Snapshots that readers keep from one read for the next.
+    pub leases: LeaseStats,
 }
 
 /// Count and latency of one kind of call, in microseconds; percentiles are exact to 1 %.

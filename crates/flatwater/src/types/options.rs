@@ -131,6 +131,7 @@ pub struct Options {
     pub(crate) on_open: Vec<String>,
     pub(crate) checkpoint: Checkpoint,
     pub(crate) read_limit: Option<Duration>,
+    pub(crate) leases: bool,
 }
 
 /// Another file, on every connection.
@@ -177,6 +178,7 @@ impl Options {
             on_open: Vec::new(),
             checkpoint: Checkpoint::default(),
             read_limit: None,
+            leases: true,
         }
     }
 
@@ -334,6 +336,14 @@ impl Options {
         self.read_limit = Some(limit);
         self
     }
+
+    /// Lets a reader keep its read transaction open for the next read, for milliseconds, while nothing is committed: the
+    /// next read then needs no lock. What is read stays the same. There are none with attached files, none where
+    /// somebody else keeps the WAL short, and none in another journal mode than WAL. Default on.
+    pub fn leases(mut self, on: bool) -> Self {
+        self.leases = on;
+        self
+    }
 }
 
 #[cfg(test)]
@@ -359,6 +369,7 @@ mod tests {
         assert_eq!((options.journal, options.second_copy), (Journal::Wal, SecondCopy::Refuse));
         let managed = Managed { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };
         assert_eq!((options.checkpoint, options.read_limit), (Checkpoint::Managed(managed), None));
+        assert!(options.leases);
         assert!(
             !options.immutable && !options.network_filesystem && options.vfs.is_none() && options.on_open.is_empty()
         );
