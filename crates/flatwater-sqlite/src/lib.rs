@@ -9,6 +9,7 @@
 //! - `explain`: the program of a text, as EXPLAIN lists it
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
+//! - `stay`: what bounds a run on a thread that must not be held up
 //! - `wal`: the wal-index header
 //! - `checkpoint`: checkpoints, and syncing the files outside of any lock
 //! - `locks`: locks that belong to a descriptor: the one place that opens a database file outside of SQLite
@@ -30,6 +31,7 @@ mod process;
 mod sink;
 mod slots;
 mod statement;
+mod stay;
 mod wal;
 
 pub use checkpoint::{CheckpointMode, Checkpointed};

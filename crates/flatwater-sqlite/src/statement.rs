@@ -98,7 +98,7 @@ impl Connection {
         }
     }
 
-    fn statement(&self, id: StatementId) -> Result<*mut ffi::sqlite3_stmt> {
+    pub(crate) fn statement(&self, id: StatementId) -> Result<*mut ffi::sqlite3_stmt> {
         self.slots.get(id).ok_or(Error::StaleStatement)
     }
 

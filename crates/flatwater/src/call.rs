@@ -9,7 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flatwater_sqlite::is_stranded;
 
@@ -18,6 +18,7 @@ use crate::backend::handle::{Handle, refuse_forked};
 use crate::types::error::{Applied, Error, Kind, Result};
 use crate::types::request::{CallOptions, Ticket};
 use crate::waiting::bounded::Place;
+use crate::waiting::fairness;
 use crate::waiting::park::{block_on, in_closure, must_not_block};
 use crate::waiting::reply::{Reply, reply};
 use crate::waiting::scope::is_inside;
@@ -42,17 +43,17 @@ pub struct Call<T> {
     alarm: Option<Alarm>,
     /// A write was on its way when the call began.
     had_active_writes: bool,
+    /// It gave other tasks their turn.
+    yielded: bool,
     read: fn(Answer) -> Result<T>,
 }
+
+/// A call with less time than this is not tried on its caller's thread.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 enum Stage {
     Refused(Error),
     New(Work),
-    Pushing {
-        server: Server,
-        request: Request,
-        reply: Reply<Result<Answer>>,
-    },
     /// Its request stands in the server's line, or is in, or runs.
     Waiting {
         server: Server,
@@ -81,6 +82,7 @@ impl<T> Call<T> {
             ticket: None,
             alarm: None,
             had_active_writes: false,
+            yielded: false,
             read,
         }
     }
@@ -98,13 +100,20 @@ impl<T> Call<T> {
             && matches!(self.stage, Stage::New(_))
             && let Stage::New(work) = std::mem::replace(&mut self.stage, Stage::Done)
         {
+            self.may_begin().map_err(|error| error.in_operation(self.operation))?;
+            if self.may_stay()
+                && let Some(answer) = self.stay(&work)
+            {
+                fairness::suspend();
+                return answer;
+            }
             let (request, reply) = self.request(work)?;
             let server = self.handle.server(&request.work);
             self.refuse_to_wait_for_itself(server)?;
-            self.stage = match self.handle.run_here(server, request) {
-                None => Stage::Waiting { server, place: None, reply },
-                Some(request) => Stage::Pushing { server, request, reply },
-            };
+            match self.handle.run_here(server, request) {
+                None => self.stage = Stage::Waiting { server, place: None, reply },
+                Some(request) => self.push(server, request, reply)?,
+            }
         }
         block_on(self)
     }
@@ -115,13 +124,7 @@ impl<T> Call<T> {
 
     /// The request for `work`. From here on its deadline counts.
     fn request(&mut self, work: Work) -> Result<(Request, Reply<Result<Answer>>)> {
-        refuse_forked().map_err(|error| error.in_operation(self.operation))?;
-        if in_closure() {
-            return Err(called_from_within().in_operation(self.operation));
-        }
-        if self.inside.is_none() && self.ticket.is_none() && self.handle.is_closed() {
-            return Err(Error::closed().in_operation(self.operation));
-        }
+        self.may_begin().map_err(|error| error.in_operation(self.operation))?;
         let (promise, reply) = reply();
         let ticket = match &self.ticket {
             Some(ticket) => ticket.clone(),
@@ -145,6 +148,28 @@ impl<T> Call<T> {
             );
         }
         Ok((Request::new(ticket, work, promise), reply))
+    }
+
+    fn may_begin(&self) -> Result<()> {
+        refuse_forked()?;
+        if in_closure() {
+            return Err(called_from_within());
+        }
+        if self.inside.is_none() && self.ticket.is_none() && self.handle.is_closed() {
+            return Err(Error::closed());
+        }
+        Ok(())
+    }
+
+    /// Whether the call may be tried on this thread. One with hardly any time is answered that its time is over.
+    fn may_stay(&self) -> bool {
+        self.options.timeout.is_none_or(|timeout| timeout >= SHORTEST)
+    }
+
+    /// Tries the work on this thread.
+    fn stay(&self, work: &Work) -> Option<Result<T>> {
+        let answer = self.handle.stay(self.inside.as_ref(), work)?;
+        Some(answer.map_err(|error| error.in_operation(self.operation)).and_then(self.read))
     }
 
     /// A write from the body of a transaction, but not on it, would wait for that transaction's end.
@@ -172,6 +197,18 @@ impl<T> Call<T> {
                 Stage::Refused(error) => return Poll::Ready(Err(error)),
                 Stage::Done => return Poll::Ready(Err(Error::misuse("the call was answered before"))),
                 Stage::New(work) => {
+                    self.may_begin().map_err(|error| error.in_operation(self.operation))?;
+                    if self.may_stay() {
+                        if fairness::is_spent() && !std::mem::replace(&mut self.yielded, true) {
+                            self.engine().yielded();
+                            self.stage = Stage::New(work);
+                            context.waker().wake_by_ref();
+                            return Poll::Pending;
+                        }
+                        if let Some(answer) = self.stay(&work) {
+                            return Poll::Ready(answer);
+                        }
+                    }
                     let (request, reply) = self.request(work)?;
                     if let Some(inside) = &self.inside {
                         inside
@@ -182,19 +219,9 @@ impl<T> Call<T> {
                     } else {
                         let server = self.handle.server(&request.work);
                         self.refuse_to_wait_for_itself(server)?;
-                        self.stage = Stage::Pushing { server, request, reply };
+                        self.push(server, request, reply)?;
                     }
                 }
-                Stage::Pushing { server, request, reply } => match self.handle.push(server, request) {
-                    Ok(place) => self.stage = Stage::Waiting { server, place, reply },
-                    Err(error) => {
-                        // It may be in the queue, without a thread to serve it: it must never run.
-                        self.ticket.iter().for_each(|ticket| {
-                            ticket.give_up();
-                        });
-                        return Poll::Ready(Err(error.in_operation(self.operation)));
-                    }
-                },
                 Stage::Waiting { server, place, mut reply } => match Pin::new(&mut reply).poll(context) {
                     // Asked for after the reply knows whom to wake, or a deadline in between would wake nobody.
                     Poll::Pending if self.is_too_late() => {
@@ -214,6 +241,20 @@ impl<T> Call<T> {
         }
     }
 
+    fn push(&mut self, server: Server, request: Request, reply: Reply<Result<Answer>>) -> Result<()> {
+        match self.handle.push(server, request) {
+            Ok(place) => self.stage = Stage::Waiting { server, place, reply },
+            Err(error) => {
+                // It may be in the queue, without a thread to serve it: it must never run.
+                self.ticket.iter().for_each(|ticket| {
+                    ticket.give_up();
+                });
+                return Err(error.in_operation(self.operation));
+            }
+        }
+        Ok(())
+    }
+
     /// A reader found that the work is not its own. Its own failure stands if no write can change it any more.
     fn ask_the_writer(&mut self, work: Work, error: Option<Error>) -> Result<()> {
         let is_settled = || !self.had_active_writes && !self.engine().has_active_writes();
@@ -227,8 +268,7 @@ impl<T> Call<T> {
             ticket.put_back();
         }
         let (request, reply) = self.request(work)?;
-        self.stage = Stage::Pushing { server: Server::Writer, request, reply };
-        Ok(())
+        self.push(Server::Writer, request, reply)
     }
 
     #[cold]
@@ -261,6 +301,8 @@ impl<T> Future for Call<T> {
         if answer.is_ready() {
             this.alarm = None;
             this.ticket = None;
+        } else {
+            fairness::suspend();
         }
         answer
     }

@@ -3,7 +3,7 @@
 //! Owns: the operations outside a transaction, and the handle whose last drop closes the database. Leaves out: how they
 //! are served.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
@@ -12,6 +12,7 @@ use rusqlite::types::FromSql;
 use crate::backend::handle::{Handle, refuse_forked};
 use crate::call::{Call, called_from_within};
 use crate::operations::Operations;
+use crate::prepared::Prepared;
 use crate::stats::Stats;
 use crate::transaction::Transaction;
 use crate::types::error::{Error, Result};
@@ -38,7 +39,7 @@ use crate::workers::request::{Answer, Work};
 /// ```
 #[derive(Clone)]
 pub struct Database {
-    operations: Operations,
+    pub(crate) operations: Operations,
 }
 
 impl Database {
@@ -73,6 +74,15 @@ impl Database {
 
     fn with_options(&self, options: CallOptions) -> Self {
         Self { operations: Operations { options, ..self.operations.clone() } }
+    }
+
+    /// Looks a text up once, for a loop that runs it many times. Nothing is prepared yet: what is wrong with the SQL is
+    /// told by the first call.
+    ///
+    /// # Errors
+    /// `Misuse` in a process that was forked while the database was open.
+    pub fn prepare(&self, sql: &str) -> Result<Prepared> {
+        Prepared::new(&self.operations, sql)
     }
 
     /// Runs one statement that returns no rows.
@@ -192,57 +202,6 @@ impl Database {
         transaction.run(body).await
     }
 
-    /// Runs a closure on one of the readers, inside a read transaction: everything it reads is of one point in time.
-    ///
-    /// The closure runs on a thread that may block. What it does to the connection's handlers is undone; transaction
-    /// control, ATTACH and PRAGMAs that change the connection are refused.
-    ///
-    /// # Errors
-    /// The closure's own; `Misuse` if it panics; `Closed`, `Io`.
-    pub async fn read_with<F, R, E>(&self, closure: F) -> Result<R, E>
-    where
-        F: FnOnce(&rusqlite::Connection) -> Result<R, E> + Send + 'static,
-        R: Send + 'static,
-        E: From<Error> + Send + 'static,
-    {
-        let result = Arc::new(Mutex::new(None));
-        let kept = result.clone();
-        let work = Work::ReadWith(Box::new(move |connection| {
-            let answer = closure(connection);
-            let succeeds = answer.is_ok();
-            keep(&kept, answer);
-            succeeds
-        }));
-        self.operations.call("read_with", Ok(work), Answer::done).await?;
-        taken(&result)
-    }
-
-    /// Runs a closure on the writer, inside a transaction of its own: commits if it answers Ok, rolls back if it answers
-    /// an error or panics. All of rusqlite can be used on the transaction it is given.
-    ///
-    /// The closure runs on the writer's thread; other writes wait for it. If the call is dropped meanwhile the closure
-    /// is finished and committed all the same.
-    ///
-    /// # Errors
-    /// The closure's own; `Misuse` if it panics; `Busy`, `Closed`, `Io`, and what COMMIT answers.
-    pub async fn write_with<F, R, E>(&self, closure: F) -> Result<R, E>
-    where
-        F: FnOnce(&rusqlite::Transaction<'_>) -> Result<R, E> + Send + 'static,
-        R: Send + 'static,
-        E: From<Error> + Send + 'static,
-    {
-        let result = Arc::new(Mutex::new(None));
-        let kept = result.clone();
-        let work = Work::WriteWith(Box::new(move |transaction| {
-            let answer = closure(transaction);
-            let commits = answer.is_ok();
-            keep(&kept, answer);
-            commits
-        }));
-        self.operations.call("write_with", Ok(work), Answer::done).await?;
-        taken(&result)
-    }
-
     /// Runs a checkpoint now. Other writes wait for it; a mode that waits for readers does so until
     /// [`Options::lock_wait`](crate::Options::lock_wait) or the deadline ends.
     ///
@@ -330,15 +289,4 @@ impl Options {
     pub fn open_blocking(self) -> Result<Database> {
         Handle::open(self).map(Database::from_handle)
     }
-}
-
-type Kept<R, E> = Mutex<Option<Result<R, E>>>;
-
-fn keep<R, E>(kept: &Kept<R, E>, result: Result<R, E>) {
-    *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-}
-
-fn taken<R, E: From<Error>>(kept: &Kept<R, E>) -> Result<R, E> {
-    let taken = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
-    taken.unwrap_or_else(|| Err(Error::misuse("the closure did not run to its end").into()))
 }

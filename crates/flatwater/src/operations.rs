@@ -26,6 +26,25 @@ pub(crate) struct Operations {
     pub(crate) inside: Option<Inside>,
 }
 
+/// What names a text: its SQL, or the text itself.
+pub(crate) trait Sql {
+    fn text(&self, handle: &Handle) -> Result<Arc<Text>>;
+}
+
+impl Sql for str {
+    fn text(&self, handle: &Handle) -> Result<Arc<Text>> {
+        // The catalogue's lock may be one that a thread held which a forked child does not have.
+        refuse_forked()?;
+        Ok(handle.engine().text(self))
+    }
+}
+
+impl Sql for Arc<Text> {
+    fn text(&self, _: &Handle) -> Result<Arc<Text>> {
+        Ok(self.clone())
+    }
+}
+
 impl Operations {
     pub(crate) fn call<T>(
         &self,
@@ -36,18 +55,16 @@ impl Operations {
         Call::new(&self.handle, self.inside.as_ref(), self.options, operation, work, read)
     }
 
-    fn text(&self, sql: &str) -> Result<Arc<Text>> {
-        // The catalogue's lock may be one that a thread held which a forked child does not have.
-        refuse_forked()?;
-        Ok(self.handle.engine().text(sql))
+    pub(crate) fn text(&self, sql: &(impl Sql + ?Sized)) -> Result<Arc<Text>> {
+        sql.text(&self.handle)
     }
 
-    pub(crate) fn execute(&self, sql: &str, params: impl IntoParams) -> Call<Executed> {
+    pub(crate) fn execute(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Executed> {
         let work = || Ok(Work::Execute { text: self.text(sql)?, params: params.into_params()? });
         self.call("execute", work(), Answer::executed)
     }
 
-    pub(crate) fn execute_many<I>(&self, sql: &str, rows: I) -> Call<u64>
+    pub(crate) fn execute_many<I>(&self, sql: &(impl Sql + ?Sized), rows: I) -> Call<u64>
     where
         I: IntoIterator,
         I::Item: IntoParams,
@@ -69,23 +86,27 @@ impl Operations {
         self.call("execute_script", self.text(sql).map(Work::Script), Answer::done)
     }
 
-    pub(crate) fn query(&self, sql: &str, params: impl IntoParams) -> Call<Rows> {
+    pub(crate) fn query(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Rows> {
         self.call("query", self.read(sql, params, usize::MAX), Answer::rows)
     }
 
-    pub(crate) fn query_one(&self, sql: &str, params: impl IntoParams) -> Call<Option<Row<'static>>> {
+    pub(crate) fn query_one(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Option<Row<'static>>> {
         self.call("query_one", self.read(sql, params, 1), Answer::first_row)
     }
 
-    pub(crate) fn query_value<T: FromSql>(&self, sql: &str, params: impl IntoParams) -> Call<Option<T>> {
+    pub(crate) fn query_value<T: FromSql>(
+        &self,
+        sql: &(impl Sql + ?Sized),
+        params: impl IntoParams,
+    ) -> Call<Option<T>> {
         self.call("query_value", self.read(sql, params, 1), Answer::first_value)
     }
 
-    pub(crate) fn query_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Call<Vec<T>> {
+    pub(crate) fn query_as<T: FromRow>(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Vec<T>> {
         self.call("query_as", self.read(sql, params, usize::MAX), Answer::read_rows)
     }
 
-    fn read(&self, sql: &str, params: impl IntoParams, limit: usize) -> Result<Work> {
+    fn read(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams, limit: usize) -> Result<Work> {
         Ok(Work::Query { text: self.text(sql)?, params: params.into_params()?, limit })
     }
 }

@@ -37,13 +37,13 @@ pub(crate) enum Server {
 }
 
 pub(crate) struct Engine {
-    options: Arc<Options>,
+    pub(super) options: Arc<Options>,
     catalogue: Arc<Catalogue>,
-    recorder: Arc<Recorder>,
+    pub(super) recorder: Arc<Recorder>,
     /// `None` if the database is only read.
-    writer: Option<Writer>,
+    pub(super) writer: Option<Writer>,
     /// `None` if the writer's connection is the only one.
-    readers: Option<Readers>,
+    pub(super) readers: Option<Readers>,
     /// `None` where nobody is to keep the WAL short, or there is none.
     checkpointer: Option<Checkpointer>,
     /// The journal mode the file was found in, or was switched to.
@@ -83,7 +83,7 @@ impl Engine {
         let catalogue = Arc::new(Catalogue::new());
         let recorder = Arc::new(Recorder::new());
         let watch = (!options.is_memory()).then(|| Arc::new(Watch::new(&options.path, options.second_copy)));
-        let readers = || Readers::new(options.clone(), recorder.clone(), watch.clone());
+        let readers = || Readers::new(options.clone(), catalogue.clone(), recorder.clone(), watch.clone());
         let (writer, readers, journal) = if options.read_only {
             let readers = readers();
             let journal = readers.open_one()?;

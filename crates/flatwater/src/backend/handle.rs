@@ -17,7 +17,8 @@ use crate::types::error::{Error, Kind, Result};
 use crate::types::options::{MEMORY, Options};
 use crate::types::request::CallOptions;
 use crate::waiting::bounded::Place;
-use crate::workers::request::{Request, Work};
+use crate::workers::request::{Answer, Request, Work};
+use crate::workers::session::Inside;
 
 pub(crate) struct Handle {
     engine: Arc<Engine>,
@@ -83,6 +84,12 @@ impl Handle {
             return Err(if self.is_closed() { Error::closed() } else { self.read_only() });
         }
         self.engine.push(server, request)
+    }
+
+    /// Runs the work on this thread, at once and without waiting for anything, if it is known to be short.
+    pub(crate) fn stay(&self, inside: Option<&Inside>, work: &Work) -> Option<Result<Answer>> {
+        let server = if inside.is_some() { Server::Writer } else { self.server(work) };
+        if self.is_refused(server, work) { None } else { self.engine.stay(server, inside, work) }
     }
 
     /// Runs the request on this thread, which may block, if a connection is free for it. Otherwise it comes back.

@@ -2,4 +2,5 @@
 
 pub(crate) mod embedded;
 pub(crate) mod handle;
+mod inline;
 mod registry;

@@ -17,6 +17,11 @@ use super::class::{Class, Route};
 
 /// Texts in the catalogue at most.
 const TEXTS: usize = 1024;
+/// Executions after which a text's cost is its history.
+const HISTORY: u32 = 8;
+/// After a stay that was given up so many uses go to a worker, and after the next twice as many, so many times.
+const FIRST_AVOID: u32 = 16;
+const MOST_MOVES: u32 = 8;
 /// A longer text is not kept, here or prepared.
 pub(crate) const KEPT_TEXT_BYTES: usize = 16 * 1024;
 
@@ -33,8 +38,14 @@ pub(crate) struct Text {
     hostile: AtomicBool,
     /// It failed as a member of a group that had no savepoint for it.
     failed: AtomicBool,
+    /// How many of its next uses go to a worker without a try, because stays were given up; and how often that was so
+    /// of late.
+    avoid: AtomicU32,
+    moves: AtomicU32,
     /// Running average of its execution in microseconds, plus 1; 0 before the first.
     cost_us: AtomicU32,
+    /// Executions that were timed, up to a few.
+    timed: AtomicU32,
     /// Cells and bytes of the largest recent result.
     cells: AtomicU32,
     bytes: AtomicU32,
@@ -48,7 +59,10 @@ impl Text {
             group_epoch: AtomicU64::new(0),
             hostile: AtomicBool::new(false),
             failed: AtomicBool::new(false),
+            avoid: AtomicU32::new(0),
+            moves: AtomicU32::new(0),
             cost_us: AtomicU32::new(0),
+            timed: AtomicU32::new(0),
             cells: AtomicU32::new(0),
             bytes: AtomicU32::new(0),
         }
@@ -99,6 +113,31 @@ impl Text {
         self.hostile.store(true, Ordering::Relaxed);
     }
 
+    /// Whether it may be tried on its caller's thread. After a stay that was given up it is not, for a number of uses
+    /// that doubles each time.
+    pub(crate) fn may_stay(&self) -> bool {
+        let avoid = self.avoid.load(Ordering::Relaxed);
+        if avoid != 0 {
+            self.avoid.store(avoid - 1, Ordering::Relaxed);
+        }
+        avoid == 0
+    }
+
+    /// A stay was given up.
+    pub(crate) fn moved(&self) {
+        let moves = self.moves.load(Ordering::Relaxed).min(MOST_MOVES);
+        self.avoid.store(FIRST_AVOID << moves, Ordering::Relaxed);
+        self.moves.store(moves + 1, Ordering::Relaxed);
+    }
+
+    /// A stay ended well.
+    pub(crate) fn stayed(&self) {
+        let moves = self.moves.load(Ordering::Relaxed);
+        if moves != 0 {
+            self.moves.store(moves - 1, Ordering::Relaxed);
+        }
+    }
+
     /// Adds one execution to the running average.
     pub(crate) fn took(&self, time: Duration) {
         let now = u32::try_from(time.as_micros()).unwrap_or(u32::MAX - 1).min(u32::MAX - 1);
@@ -108,6 +147,16 @@ impl Text {
             before => (before - 1) - (before - 1) / 8 + now / 8,
         };
         self.cost_us.store(average.min(u32::MAX - 1) + 1, Ordering::Relaxed);
+        let timed = self.timed.load(Ordering::Relaxed);
+        if timed < HISTORY {
+            self.timed.store(timed + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it was timed often enough to trust that it takes no longer than `short`.
+    pub(crate) fn has_short_history(&self, short: Duration) -> bool {
+        let cost = self.cost_us.load(Ordering::Relaxed);
+        self.timed.load(Ordering::Relaxed) >= HISTORY && u128::from(cost) <= short.as_micros()
     }
 
     /// Cells and bytes to expect of a result.
@@ -233,6 +282,24 @@ mod tests {
         assert!(text.is_groupable(0, short), "short again");
         text.mark_hostile();
         assert!(!text.is_groupable(0, short));
+    }
+
+    #[test]
+    fn a_text_whose_stays_are_given_up_is_tried_less_and_less_often() {
+        let text = Text::new("SELECT");
+        let uses = || (1..).find(|_| text.may_stay()).unwrap() - 1;
+        assert!(text.may_stay());
+        let avoided: Vec<u32> = (0..11)
+            .map(|_| {
+                text.moved();
+                uses()
+            })
+            .collect();
+        assert_eq!(avoided[..4], [16, 32, 64, 128]);
+        assert_eq!(avoided[8..], [4096, 4096, 4096]);
+        (0..20).for_each(|_| text.stayed());
+        text.moved();
+        assert_eq!(uses(), 16, "it was short again for a while");
     }
 
     #[test]

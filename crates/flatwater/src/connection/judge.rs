@@ -15,6 +15,11 @@ pub(crate) fn trusted(_: &AuthEvent) -> Verdict {
     Verdict::Allow
 }
 
+/// Where nothing may be prepared.
+pub(crate) fn nothing(_: &AuthEvent) -> Verdict {
+    Verdict::Deny
+}
+
 /// A text given to `execute`, `query` and the like.
 pub(crate) fn statement(event: &AuthEvent) -> Verdict {
     verdict(is_refused(event) || is_temp(event))

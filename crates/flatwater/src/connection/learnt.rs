@@ -1,7 +1,7 @@
 //! What the program of a prepared statement taught, and when it is looked at: at the second use, on a worker.
 //!
 //! Owns: the place beside a prepared statement where that is kept, and the step that fills it. Runs on the thread that
-//! has the connection; the place is shared by the clones of a `Ready` and written once. Invariants: what was learnt
+//! has the connection; the place is written once. Invariants: what was learnt
 //! lives and dies with the prepared statement; a text that is used once costs nothing; a write is explained only where
 //! nobody can ask for `changes()` afterwards. Leaves out: graphs (`bytecode`), running anything inline.
 
@@ -23,7 +23,6 @@ const TELLING_USE: u32 = 2;
 
 /// How a read may stay on its caller's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code, reason = "for the reads that stay on the caller's thread")]
 pub(crate) enum Stay {
     /// It ends by itself.
     Acyclic,
@@ -68,7 +67,6 @@ impl Learnt {
     }
 }
 
-#[allow(dead_code, reason = "for what stays on the caller's thread")]
 impl Ready {
     /// How this read may stay on its caller's thread; `None` if it may not or is not known well enough.
     pub(crate) fn stay(&self) -> Option<Stay> {

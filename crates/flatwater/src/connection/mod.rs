@@ -14,4 +14,5 @@ mod settings;
 #[cfg(test)]
 mod shapes;
 pub(crate) mod statements;
+pub(crate) mod stay;
 pub(crate) mod words;

@@ -5,6 +5,7 @@
 //! connection is for, threads.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use flatwater_sqlite::{Busy, Connection as Sqlite, Control, StatementId, has_nul};
 use rusqlite::config::DbConfig;
@@ -13,6 +14,7 @@ use rusqlite::{OpenFlags, ffi};
 use super::judge;
 use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
+use super::stay::Budget;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::resolve::beside;
@@ -42,6 +44,8 @@ pub(crate) struct Connection {
     pub(super) had_closure: bool,
     /// The journal mode, in lower case.
     pub(crate) journal: String,
+    /// Shared with SQLite's progress handler, on the same thread.
+    pub(crate) budget: Arc<Budget>,
 }
 
 impl Connection {
@@ -80,6 +84,7 @@ impl Connection {
             foreign_keys: options.foreign_keys,
             had_closure: false,
             journal,
+            budget: Arc::new(Budget::new()),
         })
     }
 

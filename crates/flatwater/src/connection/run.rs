@@ -12,6 +12,7 @@ use rusqlite::ffi;
 use super::catalogue::Text;
 use super::class::{Class, Schema, classify, names_other_tables};
 use super::judge;
+use super::learnt::Learnt;
 use super::open::Connection;
 use super::statements::Ready;
 use super::words::{has_in_with_one_parameter, is_pragma};
@@ -22,7 +23,7 @@ use crate::types::row::Names;
 
 impl Connection {
     /// The statement of `text`, prepared now if it is not yet. A text of several statements is refused.
-    pub(crate) fn ready(&mut self, text: &Arc<Text>, judge: Judge, schema: &impl Schema) -> Result<Ready> {
+    pub(crate) fn ready(&mut self, text: &Arc<Text>, judge: Judge, schema: &impl Schema) -> Result<Arc<Ready>> {
         let is_pragma = is_pragma(&text.sql);
         if is_pragma {
             self.load_schema()?;
@@ -38,6 +39,7 @@ impl Connection {
                 .hint("use `execute_script`, or `batch` if they have parameters")
                 .with_sql(&text.sql));
         }
+        let ready = Arc::new(ready);
         if is_kept(&ready) {
             self.statements.keep(&mut self.sqlite, ready.clone());
         }
@@ -80,7 +82,10 @@ impl Connection {
         };
         let class: Arc<Class> = classify(&sql[..prepared.length], &prepared, schema).into();
         let names = self.sqlite.column_names(prepared.id)?.into();
-        Ok(Some((Ready { id: prepared.id, class, names, text: text.clone(), learnt: Arc::default() }, prepared.length)))
+        Ok(Some((
+            Ready { id: prepared.id, class, names, text: text.clone(), learnt: Learnt::default() },
+            prepared.length,
+        )))
     }
 
     /// Runs a statement to its end.

@@ -15,17 +15,17 @@ use super::learnt::Learnt;
 use crate::types::row::Names;
 
 /// A statement that is ready to run, and what is known about it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) id: StatementId,
     pub(crate) class: Arc<Class>,
     pub(crate) names: Names,
     pub(crate) text: Arc<Text>,
-    pub(crate) learnt: Arc<Learnt>,
+    pub(crate) learnt: Learnt,
 }
 
 pub(crate) struct Statements {
-    ready: LruCache<Key, Ready>,
+    ready: LruCache<Key, Arc<Ready>>,
     limit: usize,
 }
 
@@ -35,7 +35,7 @@ impl Statements {
     }
 
     /// The statement of `text`, if it is prepared and was not prepared again behind our back.
-    pub(crate) fn find(&mut self, sqlite: &mut Sqlite, text: &Text) -> Option<Ready> {
+    pub(crate) fn find(&mut self, sqlite: &mut Sqlite, text: &Text) -> Option<Arc<Ready>> {
         let ready = self.ready.get(&*text.sql)?;
         if sqlite.reprepares(ready.id) == 0 {
             return Some(ready.clone());
@@ -45,7 +45,7 @@ impl Statements {
         None
     }
 
-    pub(crate) fn keep(&mut self, sqlite: &mut Sqlite, ready: Ready) {
+    pub(crate) fn keep(&mut self, sqlite: &mut Sqlite, ready: Arc<Ready>) {
         if self.ready.len() >= self.limit
             && let Some((_, evicted)) = self.ready.remove_lru()
         {

@@ -24,6 +24,11 @@ impl RowSink {
         (self.cells.len(), self.bytes.len())
     }
 
+    /// How many more rows it takes.
+    pub(crate) fn rows_left(&self) -> usize {
+        self.rows_left
+    }
+
     pub(crate) fn finish(self, names: Names) -> Rows {
         Rows { names, cells: self.cells, bytes: self.bytes }
     }

@@ -3,6 +3,7 @@
 //! Owns: the recorder, written by workers, and the snapshot a caller gets. Counters are single atomics; a histogram is
 //! guarded by its own lock, held for one record or one summary. Leaves out: export to any metrics system.
 
+pub(crate) mod inline;
 pub(crate) mod leases;
 pub(crate) mod wal;
 
@@ -12,8 +13,11 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+use inline::{InlineRecorder, InlineStats};
 use leases::{LeaseRecorder, LeaseStats};
 use wal::{WalRecorder, WalStats};
+
+use crate::types::inline::Stay;
 
 /// The kinds of call that are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +79,7 @@ pub(crate) struct Recorder {
     failed_commits: AtomicU64,
     abandoned: AtomicU64,
     replaced_connections: AtomicU64,
+    pub(crate) inline: InlineRecorder,
     pub(crate) wal: std::sync::Arc<WalRecorder>,
     pub(crate) leases: LeaseRecorder,
 }
@@ -90,6 +95,7 @@ impl Recorder {
             failed_commits: AtomicU64::new(0),
             abandoned: AtomicU64::new(0),
             replaced_connections: AtomicU64::new(0),
+            inline: InlineRecorder::default(),
             wal: std::sync::Arc::new(WalRecorder::new()),
             leases: LeaseRecorder::default(),
         }
@@ -99,6 +105,18 @@ impl Recorder {
     pub(crate) fn answered(&self, kind: CallKind, latency: Duration) {
         let mut histogram = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
         histogram.saturating_record(us(latency));
+    }
+
+    /// A call was tried on its caller's thread.
+    pub(crate) fn tried<T>(&self, kind: CallKind, writes: bool, stay: &Stay<T>) {
+        match stay {
+            Stay::Done(_, took) => {
+                self.inline.done(writes, *took);
+                self.answered(kind, *took);
+            }
+            Stay::Moved(why, took) => self.inline.moved(*why, *took),
+            Stay::Unfit => self.inline.queued(),
+        }
     }
 
     pub(crate) fn committed_group(&self, members: usize) {
@@ -151,6 +169,7 @@ impl Recorder {
             abandoned: self.abandoned.load(Ordering::Relaxed),
             replaced_connections: self.replaced_connections.load(Ordering::Relaxed),
             calls,
+            inline: self.inline.snapshot(),
             wal: self.wal.snapshot(),
             leases: self.leases.snapshot(),
         }
@@ -186,6 +205,8 @@ pub struct Stats {
     pub replaced_connections: u64,
     /// Latency of calls, from their first poll to their answer, by kind. Kinds never called are left out.
     pub calls: Vec<CallStats>,
+    /// Calls that ran on their caller's thread.
+    pub inline: InlineStats,
     /// The WAL and its checkpoints.
     pub wal: WalStats,
     /// Snapshots that readers keep from one read for the next.

@@ -3,6 +3,7 @@
 mod code;
 pub(crate) mod error;
 pub(crate) mod executed;
+pub(crate) mod inline;
 mod kind;
 pub(crate) mod options;
 pub(crate) mod params;

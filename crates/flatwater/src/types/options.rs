@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::inline::Inline;
 use super::uri::Mode;
 
 /// What an acknowledged write survives.
@@ -132,6 +133,7 @@ pub struct Options {
     pub(crate) checkpoint: Checkpoint,
     pub(crate) read_limit: Option<Duration>,
     pub(crate) leases: bool,
+    pub(crate) inline: Inline,
 }
 
 /// Another file, on every connection.
@@ -179,6 +181,7 @@ impl Options {
             checkpoint: Checkpoint::default(),
             read_limit: None,
             leases: true,
+            inline: Inline::default(),
         }
     }
 
@@ -330,6 +333,12 @@ impl Options {
         self
     }
 
+    /// Whether short calls may run on the thread that polls them. Default [`Inline::Auto`] with a limit of 50 us.
+    pub fn inline(mut self, inline: Inline) -> Self {
+        self.inline = inline;
+        self
+    }
+
     /// Ends a read that has been running for longer than this and keeps the WAL from starting over; it is answered with
     /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld). Default: none is ended.
     pub fn read_limit(mut self, limit: Duration) -> Self {
@@ -349,6 +358,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::inline::InlineLimits;
 
     #[test]
     fn the_defaults_are_these() {
@@ -370,6 +380,8 @@ mod tests {
         let managed = Managed { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };
         assert_eq!((options.checkpoint, options.read_limit), (Checkpoint::Managed(managed), None));
         assert!(options.leases);
+        let limits = InlineLimits { time: Duration::from_micros(50), rows: 256, bytes: 64 << 10 };
+        assert_eq!(options.inline, Inline::Auto(limits));
         assert!(
             !options.immutable && !options.network_filesystem && options.vfs.is_none() && options.on_open.is_empty()
         );

@@ -163,6 +163,7 @@ impl Options {
             checkpoint,
             read_limit,
             leases,
+            inline,
         } = self;
         let differs = [
             ("durability", *durability != other.durability),
@@ -186,6 +187,7 @@ impl Options {
             ("checkpoint", *checkpoint != other.checkpoint),
             ("read_limit", *read_limit != other.read_limit),
             ("leases", *leases != other.leases),
+            ("inline", *inline != other.inline),
         ];
         differs.into_iter().find_map(|(name, differs)| differs.then_some(name))
     }

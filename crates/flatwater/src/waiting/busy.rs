@@ -28,6 +28,11 @@ impl LockWait {
         *lock_std(&self.0) = Some(deadline);
     }
 
+    /// Locks are not waited for.
+    pub(crate) fn never(&self) {
+        *lock_std(&self.0) = None;
+    }
+
     /// The busy handler. Without a deadline it gives up at once.
     pub(crate) fn again(&self, tries: u32) -> bool {
         let Some(deadline) = *lock_std(&self.0) else { return false };

@@ -8,6 +8,9 @@ pub(crate) trait Growth: Send + Sync {
     /// Something was committed; the WAL is like this now. Must be short: it is called for each turn of the writer.
     fn grew(&self, header: &WalHeader);
 
+    /// Whether the WAL is shorter than it may be, so that the next turn need not wait.
+    fn has_room(&self) -> bool;
+
     /// Called before a turn, with the token. Blocks for a while if the WAL is longer than it may be, never for ever.
     fn wait_for_room(&self);
 }

@@ -2,20 +2,22 @@
 //!
 //! Owns: the inbox of an open transaction and how it ended. Invariants: what is sent is served in order; after the end
 //! nothing is accepted, and everybody who still waits is told how it ended; when the last handle is dropped the
-//! transaction is rolled back. Guarded by one lock that is never held while SQLite or a waker runs. Leaves out: what the
+//! transaction is rolled back. Guarded by one lock that is never held while a waker runs, nor while SQLite does, except
+//! for a stay: whoever sends meanwhile comes after it, and waits no longer than a stay may take. Leaves out: what the
 //! messages do.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::is_stranded;
 
-use crate::types::error::{Applied, Error};
+use crate::types::error::{Applied, Error, Result};
+use crate::types::inline::{InlineLimits, Stay};
 use crate::types::time::later;
 use crate::waiting::timer::{self, Alarm};
-use crate::workers::request::Request;
+use crate::workers::request::{Answer, Request, Work};
 
 /// How a transaction ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +63,19 @@ pub(crate) struct Inside {
     pub(crate) savepoints: Savepoints,
 }
 
+/// What can run short statements of an open transaction on their caller's thread.
+pub(crate) trait Desk: Send + Sync {
+    /// Runs the work here and now, if it is known to be short and the transaction stands at these savepoints. An error
+    /// beside the answer says that the transaction is lost.
+    fn stay(
+        &self,
+        work: &Work,
+        savepoints: &Savepoints,
+        limits: &InlineLimits,
+        began: Instant,
+    ) -> (Stay<Result<Answer>>, Option<Error>);
+}
+
 /// What the writer's thread finds in the inbox.
 pub(crate) enum Message {
     Request(Box<Request>, Savepoints),
@@ -75,6 +90,8 @@ pub(crate) struct Session {
     arrived: Condvar,
     idle_limit: Duration,
     savepoints: AtomicU64,
+    /// Set when the transaction begins to be served.
+    desk: OnceLock<Arc<dyn Desk>>,
 }
 
 struct Inbox {
@@ -87,12 +104,13 @@ struct Inbox {
 
 impl Session {
     fn new(idle_limit: Duration) -> Arc<Self> {
-        let inbox = Inbox { messages: VecDeque::new(), end: None, idle_since: Some(Instant::now()), alarm: None };
+        let inbox = Inbox { messages: VecDeque::new(), end: None, idle_since: None, alarm: None };
         let session = Arc::new(Self {
             inbox: Mutex::new(inbox),
             arrived: Condvar::new(),
             idle_limit,
             savepoints: AtomicU64::new(0),
+            desk: OnceLock::new(),
         });
         watch(&session, later(Instant::now(), idle_limit));
         session
@@ -103,8 +121,39 @@ impl Session {
     }
 
     /// Sends a request, unless the transaction is over.
-    pub(crate) fn send(&self, request: Request, savepoints: &Savepoints) -> Result<(), Error> {
+    pub(crate) fn send(&self, request: Request, savepoints: &Savepoints) -> Result<()> {
         self.post(Message::Request(Box::new(request), savepoints.clone()))
+    }
+
+    /// From now on short statements can run at `desk`.
+    pub(crate) fn open(&self, desk: Arc<dyn Desk>) {
+        // It is opened once, by the one thread that serves it.
+        let _ = self.desk.set(desk);
+    }
+
+    /// Runs the work on this thread, if it is short and nothing that was sent before waits.
+    pub(crate) fn stay(
+        &self,
+        work: &Work,
+        savepoints: &Savepoints,
+        limits: &InlineLimits,
+        began: Instant,
+    ) -> Stay<Result<Answer>> {
+        let mut inbox = self.lock();
+        // Without an idle time the writer's thread is at work.
+        if inbox.end.is_some() || !inbox.messages.is_empty() || inbox.idle_since.is_none() {
+            return Stay::Unfit;
+        }
+        let Some(desk) = self.desk.get() else { return Stay::Unfit };
+        let (stay, lost) = desk.stay(work, savepoints, limits, began);
+        inbox.idle_since = Some(Instant::now());
+        if let Some(error) = lost {
+            inbox.messages.push_back(Message::End(End::Lost(error.clone())));
+            inbox.end = Some(End::Lost(error));
+            drop(inbox);
+            self.arrived.notify_one();
+        }
+        stay
     }
 
     /// A number for another savepoint.
@@ -117,7 +166,7 @@ impl Session {
         let _ = self.post(Message::Undo(savepoints.clone()));
     }
 
-    fn post(&self, message: Message) -> Result<(), Error> {
+    fn post(&self, message: Message) -> Result<()> {
         let mut inbox = self.lock();
         if let Some(end) = &inbox.end {
             return Err(end.error());

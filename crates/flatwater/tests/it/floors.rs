@@ -11,9 +11,9 @@ const FLOORS: &[&[&str]] = &[
     &["backend"],
     &["call"],
     &["operations"],
-    &["transaction"],
+    &["prepared", "transaction"],
     &["database"],
-    &["blocking"],
+    &["blocking", "closures"],
     &["lib"],
 ];
 

@@ -359,7 +359,7 @@ fn a_failed_or_interrupted_read_costs_its_lease_and_nothing_else() {
     blocking.query("SELECT abs(-9223372036854775807 - n - 1) FROM t", ()).unwrap_err();
     hold(&db);
     blocking.query("SELECT * FROM missing", ()).unwrap_err();
-    assert!(leases(&db).other >= before + 1);
+    assert!(leases(&db).other > before);
     blocking.execute(COUNT, (0,)).unwrap();
     assert_eq!(read(&db, 0), 1);
     assert_eq!(db.stats().replaced_connections, 0);

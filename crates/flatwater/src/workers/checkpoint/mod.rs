@@ -151,11 +151,15 @@ impl Growth for Checkpointer {
         }
     }
 
+    fn has_room(&self) -> bool {
+        self.0.frames.load(Ordering::Relaxed) < self.0.hard.load(Ordering::Relaxed)
+    }
+
     fn wait_for_room(&self) {
-        let shared = &*self.0;
-        if shared.frames.load(Ordering::Relaxed) < shared.hard.load(Ordering::Relaxed) {
+        if self.has_room() {
             return;
         }
+        let shared = &*self.0;
         let began = Instant::now();
         let mut state = shared.lock();
         while shared.frames.load(Ordering::Relaxed) >= shared.hard.load(Ordering::Relaxed) && !state.closed {

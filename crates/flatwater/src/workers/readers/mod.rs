@@ -8,6 +8,7 @@
 //! every commit that was acknowledged before it began (<https://sqlite.org/isolation.html>). Leaves out: writes. A text that turns out to be the writer's goes back to its caller.
 
 mod close;
+mod inline;
 mod lease;
 mod leases;
 mod reader;
@@ -20,13 +21,14 @@ use std::time::{Duration, Instant};
 use leases::Wishes;
 use reader::Reader;
 
-use crate::connection::catalogue::Text;
+use crate::connection::catalogue::{Catalogue, Text};
 use crate::file::watch::Watch;
 use crate::stats::Recorder;
 use crate::types::error::{Error, Kind, Result, shorten};
 use crate::types::options::Options;
 use crate::types::request::Ticket;
 use crate::waiting::bounded::{Bounded, Place};
+use crate::waiting::breaker::Breaker;
 use crate::waiting::park::{mark_closure, mark_own_thread};
 use crate::workers::request::{Outbox, Request, Work};
 
@@ -39,7 +41,9 @@ pub(crate) struct Readers(Arc<Shared>);
 
 struct Shared {
     options: Arc<Options>,
+    catalogue: Arc<Catalogue>,
     recorder: Arc<Recorder>,
+    breaker: Breaker,
     watch: Option<Arc<Watch>>,
     wishes: Arc<Wishes>,
     state: Mutex<State>,
@@ -76,7 +80,12 @@ struct State {
 }
 
 impl Readers {
-    pub(crate) fn new(options: Arc<Options>, recorder: Arc<Recorder>, watch: Option<Arc<Watch>>) -> Self {
+    pub(crate) fn new(
+        options: Arc<Options>,
+        catalogue: Arc<Catalogue>,
+        recorder: Arc<Recorder>,
+        watch: Option<Arc<Watch>>,
+    ) -> Self {
         Self(Arc::new_cyclic(|pool| {
             let state = State {
                 waiting: Bounded::new(options.queue),
@@ -88,8 +97,9 @@ impl Readers {
                 leases: leases::Watch::new(pool.clone()),
                 closed: false,
             };
-            let state = Mutex::new(state);
-            Shared { options, recorder, watch, wishes: Arc::default(), state, closed: Condvar::new() }
+            let (state, closed, wishes) = (Mutex::new(state), Condvar::new(), Arc::default());
+            let breaker = Breaker::new(Instant::now());
+            Shared { options, catalogue, recorder, breaker, watch, wishes, state, closed }
         }))
     }
 
@@ -199,9 +209,13 @@ impl State {
         Some(None)
     }
 
-    /// `None`: the connection is no more.
     fn give_back(&mut self, reader: Option<Reader>, ticket: &Arc<Ticket>) {
         self.running.retain(|running| !Arc::ptr_eq(&running.ticket, ticket));
+        self.take_back(reader);
+    }
+
+    /// `None`: the connection is no more.
+    fn take_back(&mut self, reader: Option<Reader>) {
         match reader {
             Some(reader) => {
                 self.watch_lease(&reader);
@@ -318,7 +332,9 @@ impl Shared {
                 }
             };
             let (kind, ticket) = (request.work.kind(), request.ticket);
+            let epoch = self.catalogue.epoch();
             let (answer, usable) = mark_closure(|| reader.perform(&self.options, request.work, &ticket));
+            reader.epoch = epoch;
             outbox.answer(kind, &ticket, request.promise, answer.map_err(|error| self.ended(error.timed(&ticket))));
             if !usable {
                 self.recorder.replaced_connection();

@@ -26,8 +26,11 @@ use crate::waiting::busy::LockWait;
 use crate::workers::request::{Answer, ReadClosure, Work};
 
 pub(super) struct Reader {
-    connection: Connection,
-    lock_wait: LockWait,
+    /// In a box, since it is moved at each borrow.
+    pub(super) connection: Box<Connection>,
+    pub(super) lock_wait: LockWait,
+    /// The catalogue's epoch when a worker last ran something here: from then on the connection has that schema.
+    pub(super) epoch: u64,
     /// `None` where there can be no lease.
     leases: Option<Holder>,
     last_used: Instant,
@@ -38,9 +41,9 @@ impl Reader {
         let lock_wait = LockWait::default();
         let now = Instant::now();
         lock_wait.until(later(now, options.lock_wait));
-        let connection = Connection::open(options, Role::Reader, busy(&lock_wait))?;
+        let connection = Box::new(Connection::open(options, Role::Reader, busy(&lock_wait))?);
         let leases = leases::are_possible(options, &connection).then(|| Holder::new(wishes, recorder));
-        Ok(Self { connection, lock_wait, leases, last_used: now })
+        Ok(Self { connection, lock_wait, epoch: u64::MAX, leases, last_used: now })
     }
 
     pub(super) fn journal(&self) -> &str {
@@ -75,7 +78,7 @@ impl Reader {
 
     /// Continues the lease, renews it, begins one, or sees to it that there is none. False if the connection cannot be
     /// used.
-    fn enter(&mut self, now: Instant) -> bool {
+    pub(super) fn enter(&mut self, now: Instant) -> bool {
         if let Some(leases) = &mut self.leases {
             leases.enter(&mut self.connection, now);
         }
@@ -83,7 +86,7 @@ impl Reader {
     }
 
     /// Keeps the lease, or ends it. False if the connection cannot be used again.
-    fn leave(&mut self, well: bool, now: Instant) -> bool {
+    pub(super) fn leave(&mut self, well: bool, now: Instant) -> bool {
         self.last_used = now;
         if let Some(leases) = &mut self.leases {
             leases.leave(&mut self.connection, well, now);

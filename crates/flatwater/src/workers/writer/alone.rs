@@ -66,6 +66,7 @@ fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Arc<Ticket
         let end = seat.connection()?.sqlite.take_commit_began().unwrap_or_else(Instant::now);
         text.took(end.saturating_duration_since(began));
     }
+    seat.after_transaction(catalogue);
     // By now it is known what the text does: a read commits nothing.
     if work.only_reads() {
         return result;

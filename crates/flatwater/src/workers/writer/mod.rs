@@ -7,14 +7,17 @@
 mod alone;
 mod choice;
 mod commit;
+mod desk;
 mod group;
+mod inline;
 mod outcome;
 mod perform;
 mod seat;
 mod transaction;
 mod turn;
+mod ways;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
@@ -49,6 +52,8 @@ pub(super) struct Shared {
     queue: Queue<Request, Box<Seat>>,
     /// Who keeps the WAL short, if anybody does.
     growth: OnceLock<Arc<dyn Growth>>,
+    /// Short writes go through the queue now. Written by the holder of the token.
+    queueing: AtomicBool,
     /// Requests that are not answered yet.
     on_their_way: Arc<AtomicU64>,
     /// The open transaction, for ending it from outside.
@@ -83,6 +88,7 @@ impl Writer {
             journal,
             external,
             growth: OnceLock::new(),
+            queueing: AtomicBool::new(false),
             on_their_way: Arc::default(),
             open: Mutex::new(OpenTransaction::default()),
         })))

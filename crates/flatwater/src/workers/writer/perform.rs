@@ -64,7 +64,7 @@ pub(super) fn perform(seat: &mut Seat, rules: Rules<'_>, work: &Work) -> Result<
 }
 
 /// The statement of a text, and what it taught is noted.
-fn ready(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>) -> Result<Ready> {
+fn ready(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>) -> Result<Arc<Ready>> {
     let (connection, facts) = seat.parts()?;
     let ready = connection.ready(text, rules.judge(), facts)?;
     if let Rules::Statement(catalogue) | Rules::Reading(catalogue) = rules {

@@ -10,10 +10,13 @@ use std::time::Instant;
 use flatwater_sqlite::{Busy, CheckpointMode, WalHeader};
 
 use super::outcome::Change;
-use crate::connection::catalogue::Catalogue;
+use super::ways::Ways;
+use crate::connection::catalogue::{Catalogue, Text};
 use crate::connection::class::Class;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
+use crate::connection::statements::Ready;
+use crate::connection::stay;
 use crate::file::watch::Watch;
 use crate::types::error::{Error, Result};
 use crate::types::options::{Checkpoint, Options};
@@ -35,6 +38,8 @@ pub(crate) struct Seat {
     external: bool,
     facts: SchemaFacts,
     lock_wait: LockWait,
+    /// Which way short writes go.
+    pub(super) ways: Ways,
     /// TEMP objects were made in the transaction that is open.
     made_temp: bool,
     /// The schema was changed in the transaction that is open.
@@ -54,12 +59,30 @@ impl Seat {
             external: false,
             facts: SchemaFacts::default(),
             lock_wait: LockWait::default(),
+            ways: Ways::new(Instant::now()),
             made_temp: false,
             defined: false,
             met_alone: false,
         };
         seat.parts()?;
         Ok(seat)
+    }
+
+    /// What lies in this one's place while a transaction has it.
+    pub(super) fn stand_in(&self) -> Self {
+        Self {
+            options: self.options.clone(),
+            watch: self.watch.clone(),
+            connection: None,
+            was_open: self.was_open,
+            external: self.external,
+            facts: SchemaFacts::default(),
+            lock_wait: LockWait::default(),
+            ways: Ways::new(Instant::now()),
+            made_temp: false,
+            defined: false,
+            met_alone: false,
+        }
     }
 
     /// The connection, opened again if it had to be given up, and the facts of its schema.
@@ -100,6 +123,23 @@ impl Seat {
         self.lock_wait.until(deadline.map_or(end, |deadline| end.min(deadline)));
     }
 
+    /// The statement of `text`, if it is prepared.
+    pub(super) fn known(&mut self, text: &Text) -> Option<Arc<Ready>> {
+        let connection = self.connection.as_mut()?;
+        connection.statements.find(&mut connection.sqlite, text)
+    }
+
+    /// Runs `f` as a stay. Locks are not waited for, and nothing ends it.
+    pub(super) fn stay<T>(&mut self, bytes: usize, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.lock_wait.never();
+        let before = stay::begin(&mut self.connection()?.sqlite, bytes);
+        let result = f(self);
+        if let Some(connection) = &mut self.connection {
+            stay::end(&mut connection.sqlite, before);
+        }
+        result
+    }
+
     /// Lets the deadline of `ticket` end what runs from now on, up to the next commit's point of no return.
     pub(super) fn arm(&mut self, ticket: &Arc<Ticket>, work: &Work) {
         let Some(connection) = &self.connection else { return };
@@ -110,6 +150,18 @@ impl Seat {
         if let Some(deadline) = ticket.deadline {
             connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
         }
+    }
+
+    /// Statements end at `end`.
+    pub(super) fn end_at(&mut self, end: Instant) -> Result<()> {
+        let connection = self.connection()?;
+        stay::end_at(&mut connection.sqlite, &connection.budget, end);
+        Ok(())
+    }
+
+    /// Whether the schema was changed in the transaction that is open.
+    pub(super) fn defines(&self) -> bool {
+        self.defined
     }
 
     pub(super) fn disarm(&mut self) {

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use super::Shared;
 use super::commit::commit;
+use super::desk::{At, Open};
 use super::perform::{Rules, perform};
 use super::seat::Seat;
 use crate::connection::words::has_hostile_conflict_clause;
@@ -28,10 +29,13 @@ pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: 
     let session = claim.0.clone();
     let _closed = CloseAtLast(session.clone());
     shared.open_session(&session);
+    let mut open = Open::new(seat);
+    session.open(open.desk.clone());
     // If the caller is gone the claim comes back and is dropped at once, which ends the session below.
     shared.answer(outbox, request, Ok(Answer::Transaction(claim)));
     outbox.wake();
-    let end = run(seat, shared, &session, outbox);
+    let end = run(&mut open, shared, &session, outbox);
+    drop(open);
     seat.disarm();
     seat.rollback();
     seat.after_transaction(&shared.catalogue);
@@ -55,14 +59,19 @@ fn begin(seat: &mut Seat, ticket: &Ticket) -> Result<()> {
     Ok(connection.control.begin(&mut connection.sqlite)?)
 }
 
-fn run(seat: &mut Seat, shared: &Shared, session: &Session, outbox: &mut Outbox) -> End {
-    let mut open = Savepoints::new();
+fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Outbox) -> End {
     loop {
-        let (request, place) = match session.next() {
+        let message = session.next();
+        let mut place = open.desk.lock();
+        // It is there until the transaction ends, which is here.
+        let Some(At { seat, savepoints }) = &mut *place else { return End::Finished };
+        let (request, place) = match message {
             Message::End(end) => return end,
             Message::Undo(mut place) => {
                 let innermost = place.pop();
-                if innermost.is_some_and(|number| open.contains(&number)) && unwind(seat, &mut open, &place).is_err() {
+                if innermost.is_some_and(|number| savepoints.contains(&number))
+                    && unwind(seat, savepoints, &place).is_err()
+                {
                     return End::Lost(Error::misuse("a savepoint could not be undone"));
                 }
                 continue;
@@ -75,8 +84,8 @@ fn run(seat: &mut Seat, shared: &Shared, session: &Session, outbox: &mut Outbox)
         }
         let is_end = matches!(request.work, Work::Commit | Work::Rollback);
         shared.note_running(&request.ticket);
-        let result = unwind(seat, &mut open, &place)
-            .and_then(|()| step(seat, shared, &request, &mut open))
+        let result = unwind(seat, savepoints, &place)
+            .and_then(|()| step(seat, shared, &request, savepoints))
             .map_err(|error| shared.ended(error));
         let lost = seat.is_autocommit().then(|| {
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
@@ -162,7 +171,7 @@ fn keeps_part(work: &Work) -> bool {
     }
 }
 
-fn undo(seat: &mut Seat) -> Result<()> {
+pub(super) fn undo(seat: &mut Seat) -> Result<()> {
     let connection = seat.connection()?;
     Ok(connection.control.undo(&mut connection.sqlite)?)
 }

@@ -37,7 +37,10 @@ impl Shared {
             patience.waited(free_since.elapsed());
             let mut choice = Choice::new(self.options.group);
             self.queue.take_while(&mut batch, |request| choice.takes(self.candidate(request)));
+            let writes = batch.len();
             let closed = self.guarded_turn(&mut seat, &mut batch, &mut outbox);
+            seat.ways.turned(writes, Instant::now());
+            self.queueing.store(seat.ways.queues(), Ordering::Relaxed);
             if closed {
                 // The token is not given back: nothing runs after the last request.
                 drop(seat);
@@ -65,7 +68,7 @@ impl Shared {
         })
     }
 
-    fn tell_growth(&self, seat: &Seat) {
+    pub(super) fn tell_growth(&self, seat: &Seat) {
         if let Some(growth) = self.growth.get()
             && let Some(header) = seat.wal_header()
         {

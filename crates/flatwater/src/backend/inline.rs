@@ -1,0 +1,53 @@
+//! Calls on their caller's thread: whose connection a call is tried on, and what is noted of the try.
+//!
+//! Owns: the step from a call to a stay. Runs on the thread that polls the call, and waits for nothing. Leaves out: what
+//! is short enough, which the workers know.
+
+use std::time::Instant;
+
+use super::embedded::{Engine, Server};
+use crate::types::error::Result;
+use crate::types::inline::{Inline, Stay};
+use crate::waiting::fairness;
+use crate::workers::request::{Answer, Work};
+use crate::workers::session::Inside;
+
+impl Engine {
+    /// Runs the work on this thread, at once and without waiting for anything, if it is known to be short. `None`: it was
+    /// not run, or nothing came of it.
+    pub(super) fn stay(&self, server: Server, inside: Option<&Inside>, work: &Work) -> Option<Result<Answer>> {
+        let Inline::Auto(limits) = &self.options.inline else { return None };
+        let began = Instant::now();
+        let stay = match (server, &self.writer, &self.readers, work) {
+            _ if let Some(Inside { session, savepoints }) = inside => session.stay(work, savepoints, limits, began),
+            (Server::Readers, _, Some(readers), Work::Query { text, params, limit }) => {
+                match readers.stay(text, params, *limit, limits, began) {
+                    Stay::Done(rows, took) => Stay::Done(Ok(Answer::Rows(rows)), took),
+                    Stay::Moved(why, took) => Stay::Moved(why, took),
+                    Stay::Unfit => Stay::Unfit,
+                }
+            }
+            (Server::Writer, Some(writer), ..) => writer.stay(work, limits, began),
+            _ => Stay::Unfit,
+        };
+        self.recorder.tried(work.kind(), server == Server::Writer, &stay);
+        match stay {
+            Stay::Done(answer, took) => {
+                fairness::spend(took);
+                work.text().inspect(|text| text.stayed());
+                Some(answer)
+            }
+            Stay::Moved(_, took) => {
+                fairness::spend(took);
+                work.text().inspect(|text| text.moved());
+                None
+            }
+            Stay::Unfit => None,
+        }
+    }
+
+    /// A call suspends once so that other tasks get their turn.
+    pub(crate) fn yielded(&self) {
+        self.recorder.inline.yielded();
+    }
+}

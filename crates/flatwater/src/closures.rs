@@ -1,0 +1,73 @@
+//! Closures of the user on a connection of the database, for what rusqlite can do and Flatwater does not offer.
+//!
+//! Owns: carrying a closure to a connection and its result back. Leaves out: looking after the connection.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::database::Database;
+use crate::types::error::{Error, Result};
+use crate::workers::request::{Answer, Work};
+
+impl Database {
+    /// Runs a closure on one of the readers, inside a read transaction: everything it reads is of one point in time.
+    ///
+    /// The closure runs on a thread that may block. What it does to the connection's handlers is undone; transaction
+    /// control, ATTACH and PRAGMAs that change the connection are refused.
+    ///
+    /// # Errors
+    /// The closure's own; `Misuse` if it panics; `Closed`, `Io`.
+    pub async fn read_with<F, R, E>(&self, closure: F) -> Result<R, E>
+    where
+        F: FnOnce(&rusqlite::Connection) -> Result<R, E> + Send + 'static,
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let result = Arc::new(Mutex::new(None));
+        let kept = result.clone();
+        let work = Work::ReadWith(Box::new(move |connection| {
+            let answer = closure(connection);
+            let succeeds = answer.is_ok();
+            keep(&kept, answer);
+            succeeds
+        }));
+        self.operations.call("read_with", Ok(work), Answer::done).await?;
+        taken(&result)
+    }
+
+    /// Runs a closure on the writer, inside a transaction of its own: commits if it answers Ok, rolls back if it answers
+    /// an error or panics. All of rusqlite can be used on the transaction it is given.
+    ///
+    /// The closure runs on the writer's thread; other writes wait for it. If the call is dropped meanwhile the closure
+    /// is finished and committed all the same.
+    ///
+    /// # Errors
+    /// The closure's own; `Misuse` if it panics; `Busy`, `Closed`, `Io`, and what COMMIT answers.
+    pub async fn write_with<F, R, E>(&self, closure: F) -> Result<R, E>
+    where
+        F: FnOnce(&rusqlite::Transaction<'_>) -> Result<R, E> + Send + 'static,
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let result = Arc::new(Mutex::new(None));
+        let kept = result.clone();
+        let work = Work::WriteWith(Box::new(move |transaction| {
+            let answer = closure(transaction);
+            let commits = answer.is_ok();
+            keep(&kept, answer);
+            commits
+        }));
+        self.operations.call("write_with", Ok(work), Answer::done).await?;
+        taken(&result)
+    }
+}
+
+type Kept<R, E> = Mutex<Option<Result<R, E>>>;
+
+fn keep<R, E>(kept: &Kept<R, E>, result: Result<R, E>) {
+    *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+}
+
+fn taken<R, E: From<Error>>(kept: &Kept<R, E>) -> Result<R, E> {
+    let taken = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+    taken.unwrap_or_else(|| Err(Error::misuse("the closure did not run to its end").into()))
+}

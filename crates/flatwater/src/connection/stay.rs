@@ -1,0 +1,66 @@
+//! One stay: a short statement that runs on its caller's thread, under limits that no worker's run has.
+//!
+//! Owns: putting the limits on and taking them off. Invariant: within a stay nothing is prepared, so that what is known
+//! of a statement is true of what runs: one that SQLite wants to prepare again, because the schema changed, fails
+//! instead. Leaves out: which statements may stay, and what to do with one that did not end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::{Connection as Sqlite, Interrupt, Judge};
+
+use super::judge;
+
+/// The end of a stay, as the progress handler sees it.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    began: Instant,
+    /// Nanoseconds after `began`.
+    ends: AtomicU64,
+}
+
+impl Budget {
+    pub(crate) fn new() -> Self {
+        Self { began: Instant::now(), ends: AtomicU64::new(0) }
+    }
+
+    fn until(&self, end: Instant) {
+        self.ends.store(nanos(end.saturating_duration_since(self.began)), Ordering::Relaxed);
+    }
+}
+
+impl Interrupt for Budget {
+    fn should_stop(&self) -> bool {
+        nanos(self.began.elapsed()) >= self.ends.load(Ordering::Relaxed)
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What held before a stay.
+#[must_use]
+pub(crate) struct Before {
+    length: usize,
+    judge: Judge,
+}
+
+/// From now on values, rows and parameters are limited to `bytes`, and nothing is prepared.
+pub(crate) fn begin(sqlite: &mut Sqlite, bytes: usize) -> Before {
+    Before { length: sqlite.set_length_limit(bytes), judge: sqlite.set_judge(judge::nothing) }
+}
+
+/// From now on statements end at `end`.
+pub(crate) fn end_at(sqlite: &mut Sqlite, budget: &Arc<Budget>, end: Instant) {
+    budget.until(end);
+    sqlite.arm(budget.clone());
+}
+
+/// The stay is over.
+pub(crate) fn end(sqlite: &mut Sqlite, before: Before) {
+    sqlite.disarm();
+    sqlite.set_judge(before.judge);
+    sqlite.set_length_limit(before.length);
+}

@@ -1,0 +1,85 @@
+//! What `stats().inline` tells: how much ran on its caller's thread, and what did not.
+//!
+//! Owns: the recorder, written by whichever thread ran or sent away a call; single atomics. Leaves out: deciding.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::types::inline::Moved;
+
+#[derive(Default)]
+pub(crate) struct InlineRecorder {
+    reads: AtomicU64,
+    writes: AtomicU64,
+    moved: AtomicU64,
+    interrupted: AtomicU64,
+    queued: AtomicU64,
+    yields: AtomicU64,
+    longest_us: AtomicU64,
+}
+
+impl InlineRecorder {
+    fn held(&self, time: Duration) {
+        let us = super::us(time);
+        if us > self.longest_us.load(Ordering::Relaxed) {
+            self.longest_us.fetch_max(us, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn done(&self, writes: bool, took: Duration) {
+        let counter = if writes { &self.writes } else { &self.reads };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.held(took);
+    }
+
+    pub(super) fn moved(&self, why: Moved, took: Duration) {
+        self.moved.fetch_add(1, Ordering::Relaxed);
+        if why == Moved::Interrupted {
+            self.interrupted.fetch_add(1, Ordering::Relaxed);
+        }
+        self.held(took);
+    }
+
+    /// A call went to a worker without a try.
+    pub(super) fn queued(&self) {
+        self.queued.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A call suspended once for the sake of other tasks.
+    pub(crate) fn yielded(&self) {
+        self.yields.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn snapshot(&self) -> InlineStats {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        InlineStats {
+            reads: load(&self.reads),
+            writes: load(&self.writes),
+            moved: load(&self.moved),
+            interrupted: load(&self.interrupted),
+            queued: load(&self.queued),
+            yields: load(&self.yields),
+            longest_us: load(&self.longest_us),
+        }
+    }
+}
+
+/// Calls that ran on their caller's thread, and those that did not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InlineStats {
+    /// Reads that ran there.
+    pub reads: u64,
+    /// Writes that ran there.
+    pub writes: u64,
+    /// Calls that were begun there, turned out not to be short, and were run again by a worker.
+    pub moved: u64,
+    /// Those of them that ran for too long.
+    pub interrupted: u64,
+    /// Calls that went to a worker at once.
+    pub queued: u64,
+    /// Times a call suspended once so that other tasks got their turn.
+    pub yields: u64,
+    /// The longest time one call held its caller's thread, in microseconds of the clock on the wall.
+    pub longest_us: u64,
+}

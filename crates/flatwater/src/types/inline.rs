@@ -1,0 +1,60 @@
+//! Whether short work may run on its caller's thread, what counts as short, and what becomes of a try.
+//!
+//! Owns: the option's values and their defaults, which are API. Leaves out: deciding.
+
+use std::time::Duration;
+
+/// Whether an awaited call may run on the thread that polls it. A call that is known to be short then costs about what
+/// SQLite itself costs, instead of two changes of threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inline {
+    /// A statement whose bytecode shows that it is short, and that keeps to these limits. One that does not is run again
+    /// by a worker, and stays with the workers for a while.
+    Auto(InlineLimits),
+    /// Everything runs on the threads of workers.
+    Never,
+}
+
+impl Default for Inline {
+    fn default() -> Self {
+        Self::Auto(InlineLimits::default())
+    }
+}
+
+/// What an inline call keeps to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InlineLimits {
+    /// A read ends after this long; it is looked at about every 1,000 steps of SQLite's virtual machine. A write is
+    /// inline only if it usually takes no longer; it is never ended. Default 50 us.
+    pub time: Duration,
+    /// Rows of a result at most. Default 256.
+    pub rows: usize,
+    /// Bytes of text and blob parameters together, and of each value and row that is touched, at most. Default 64 KiB.
+    pub bytes: usize,
+}
+
+impl Default for InlineLimits {
+    fn default() -> Self {
+        Self { time: Duration::from_micros(50), rows: 256, bytes: 64 << 10 }
+    }
+}
+
+/// What became of a call that was tried on its caller's thread.
+#[derive(Debug)]
+pub(crate) enum Stay<T> {
+    /// It was answered, and held the thread for so long.
+    Done(T, Duration),
+    /// It turned out not to be short, or failed: a worker runs it again.
+    Moved(Moved, Duration),
+    /// It was not begun.
+    Unfit,
+}
+
+/// Why a call was moved to a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moved {
+    /// It ran for too long.
+    Interrupted,
+    /// A value, or the result, was too large; a lock was held; the schema had changed; or it failed.
+    Other,
+}

@@ -1,0 +1,105 @@
+//! Turning inline runs off for a while, where they turn out not to be short: a cold cache, a slow disk.
+//!
+//! Owns: the decision from slow stays, and the time until which it holds. Any thread may ask; the answer is one atomic.
+//! Invariant: a stay that was slow for no reason of its own, because the machine was busy, does not count. Leaves out:
+//! finding out the reason.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// So many slow stays within this time turn it off.
+const STAYS: u32 = 3;
+const WITHIN: Duration = Duration::from_secs(1);
+/// For how long, at first and at most. Each time within `WITHIN` of the end of the last doubles it.
+const OFF: Duration = Duration::from_secs(1);
+const OFF_MAX: Duration = Duration::from_secs(60);
+
+pub(crate) struct Breaker {
+    began: Instant,
+    /// Off until so many microseconds after `began`.
+    off_until_us: AtomicU64,
+    /// Guards the history.
+    history: Mutex<History>,
+}
+
+struct History {
+    stays: u32,
+    first: Instant,
+    off: Duration,
+    off_until: Instant,
+}
+
+impl Breaker {
+    pub(crate) fn new(now: Instant) -> Self {
+        let history = History { stays: 0, first: now, off: OFF, off_until: now };
+        Self { began: now, off_until_us: AtomicU64::new(0), history: Mutex::new(history) }
+    }
+
+    fn us(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.began).as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether stays are off now.
+    pub(crate) fn is_off(&self, now: Instant) -> bool {
+        let until = self.off_until_us.load(Ordering::Relaxed);
+        until != 0 && self.us(now) < until
+    }
+
+    /// A stay was slow for a reason of its own.
+    pub(crate) fn was_slow(&self, now: Instant) {
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_duration_since(history.first) > WITHIN {
+            history.stays = 0;
+        }
+        if history.stays == 0 {
+            history.first = now;
+        }
+        history.stays += 1;
+        if history.stays < STAYS {
+            return;
+        }
+        let is_again = history.off_until > self.began && now.saturating_duration_since(history.off_until) <= WITHIN;
+        history.off = if is_again { (history.off * 2).min(OFF_MAX) } else { OFF };
+        history.off_until = now + history.off;
+        history.stays = 0;
+        self.off_until_us.store(self.us(history.off_until), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_slow_stays_within_a_second_turn_it_off_for_a_second() {
+        let now = Instant::now();
+        let breaker = Breaker::new(now);
+        let at = |ms: u64| now + Duration::from_millis(ms);
+        breaker.was_slow(at(0));
+        breaker.was_slow(at(1100));
+        breaker.was_slow(at(1200));
+        assert!(!breaker.is_off(at(1200)), "the first is too old");
+        breaker.was_slow(at(1300));
+        assert!(breaker.is_off(at(1301)) && breaker.is_off(at(2299)));
+        assert!(!breaker.is_off(at(2301)));
+    }
+
+    #[test]
+    fn a_database_that_stays_slow_is_tried_less_and_less_often() {
+        let begin = Instant::now();
+        let breaker = Breaker::new(begin);
+        let mut now = begin;
+        let mut offs = Vec::new();
+        for _ in 0..8 {
+            (0..STAYS).for_each(|_| breaker.was_slow(now));
+            let off = (0..100).find(|seconds| !breaker.is_off(now + Duration::from_secs(*seconds))).unwrap();
+            offs.push(off);
+            now += Duration::from_secs(off);
+        }
+        assert_eq!(offs, [1, 2, 4, 8, 16, 32, 60, 60]);
+        now += Duration::from_secs(10);
+        (0..STAYS).for_each(|_| breaker.was_slow(now));
+        assert!(!breaker.is_off(now + Duration::from_secs(1)), "after a good while it begins anew");
+    }
+}

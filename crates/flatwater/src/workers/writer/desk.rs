@@ -1,0 +1,112 @@
+//! Where an open transaction lies while its caller is not waiting for the writer's thread, so that short statements of it
+//! can run on the caller's thread.
+//!
+//! Owns: the connection while a transaction is open, and one stay in it. Guarded by its own lock, which the writer's
+//! thread takes for each message and a caller only while the thread has none. Invariants: a stay that fails leaves
+//! nothing behind, and a worker runs it again; when the transaction ends, or its thread panics, the connection is back
+//! where it was. Leaves out: the order of messages (`session`).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::perform::{Rules, perform};
+use super::seat::Seat;
+use super::transaction::undo;
+use crate::types::error::{Error, Result};
+use crate::types::inline::{InlineLimits, Moved, Stay};
+use crate::workers::request::{Answer, Work};
+use crate::workers::session::{self, Savepoints};
+
+/// Where an open transaction stands.
+pub(super) struct At {
+    pub(super) seat: Seat,
+    /// The savepoints that are open, outermost first.
+    pub(super) savepoints: Savepoints,
+}
+
+/// `None` when the transaction is over.
+pub(super) struct Desk(Mutex<Option<At>>);
+
+impl Desk {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Option<At>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An open transaction, to its writer's thread. Dropping it takes the connection back.
+pub(super) struct Open<'a> {
+    seat: &'a mut Seat,
+    pub(super) desk: Arc<Desk>,
+}
+
+impl<'a> Open<'a> {
+    pub(super) fn new(seat: &'a mut Seat) -> Self {
+        let stand_in = seat.stand_in();
+        let at = At { seat: std::mem::replace(seat, stand_in), savepoints: Savepoints::new() };
+        Self { seat, desk: Arc::new(Desk(Mutex::new(Some(at)))) }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if let Some(at) = self.desk.lock().take() {
+            *self.seat = at.seat;
+        }
+    }
+}
+
+impl session::Desk for Desk {
+    fn stay(
+        &self,
+        work: &Work,
+        savepoints: &Savepoints,
+        limits: &InlineLimits,
+        began: Instant,
+    ) -> (Stay<Result<Answer>>, Option<Error>) {
+        let mut place = self.lock();
+        let Some(at) = place.as_mut().filter(|at| at.savepoints == *savepoints) else { return (Stay::Unfit, None) };
+        if !at.seat.is_fit_inside(work, limits) {
+            return (Stay::Unfit, None);
+        }
+        let answer = at.seat.stay(limits.bytes, |seat| statement(seat, work, began + limits.time));
+        let took = began.elapsed();
+        match answer {
+            Err(error) if at.seat.is_autocommit() => (Stay::Done(Err(error.clone()), took), Some(error)),
+            Ok(answer) => (Stay::Done(Ok(answer), took), None),
+            Err(_) => (Stay::Moved(Moved::Other, took), None),
+        }
+    }
+}
+
+/// Runs the statement inside a savepoint, since SQLite by itself does not undo every failed one.
+fn statement(seat: &mut Seat, work: &Work, end: Instant) -> Result<Answer> {
+    let connection = seat.connection()?;
+    connection.control.savepoint(&mut connection.sqlite)?;
+    if work.only_reads() {
+        seat.end_at(end)?;
+    }
+    let result = perform(seat, Rules::Transaction, work);
+    seat.disarm();
+    if result.is_ok() {
+        let connection = seat.connection()?;
+        connection.control.release(&mut connection.sqlite)?;
+    } else if !seat.is_autocommit() {
+        undo(seat)?;
+    }
+    result
+}
+
+impl Seat {
+    /// Whether the work is one short statement whose class is known, under the schema outside of the transaction.
+    fn is_fit_inside(&mut self, work: &Work, limits: &InlineLimits) -> bool {
+        let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return false };
+        let (cells, _) = text.expected_size();
+        if params.heap_bytes() > limits.bytes || self.defines() || !text.may_stay() {
+            return false;
+        }
+        if !work.only_reads() {
+            return self.writes_shortly(text, limits);
+        }
+        self.known(text).is_some_and(|ready| ready.stay().is_some() && cells <= limits.rows * ready.names.len())
+    }
+}

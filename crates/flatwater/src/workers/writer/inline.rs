@@ -1,0 +1,117 @@
+//! Writes on their caller's thread: one short write in plain autocommit, while nobody else writes or waits.
+//!
+//! Owns: borrowing the token for a stay, and what makes a write unfit for one. Runs on the thread that polls a call.
+//! Waits for nobody: neither for the token nor for a lock of the file. Invariants: the write is never interrupted; it
+//! never pays for a checkpoint, nor for the sync of a WAL that starts over; a failure is a worker's to tell, unless it
+//! came from the commit itself. Leaves out: which way is the cheaper one (`ways`).
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use rusqlite::ffi;
+
+use super::commit::settle;
+use super::outcome::Change;
+use super::perform::{Rules, perform};
+use super::seat::Seat;
+use super::{Shared, Writer};
+use crate::connection::catalogue::Text;
+use crate::types::error::{Error, Result};
+use crate::types::inline::{InlineLimits, Moved, Stay};
+use crate::types::options::Durability;
+use crate::types::params::Params;
+use crate::waiting::fairness;
+use crate::workers::request::{Answer, OnItsWay, Work};
+
+impl Writer {
+    /// Runs the write here and now, if it is known to be short and the token is free.
+    pub(crate) fn stay(&self, work: &Work, limits: &InlineLimits, began: Instant) -> Stay<Result<Answer>> {
+        let shared = &*self.0;
+        let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return Stay::Unfit };
+        if shared.queueing.load(Ordering::Relaxed) || !shared.is_short(text, params, limits) || !text.may_stay() {
+            return Stay::Unfit;
+        }
+        let _on_its_way = OnItsWay::new(&shared.on_their_way);
+        let Some(seat) = shared.queue.borrow_idle() else { return Stay::Unfit };
+        let mut lent = Lent { writer: self, seat: Some(seat) };
+        let Some(seat) = &mut lent.seat else { return Stay::Unfit };
+        if !seat.is_fit(text, limits) {
+            return Stay::Unfit;
+        }
+        let answer = shared.write(seat, work, limits);
+        let now = Instant::now();
+        let took = now.saturating_duration_since(began);
+        text.took(took);
+        shared.tell_growth(seat);
+        seat.ways.stayed(took, fairness::is_spent(), now);
+        shared.queueing.store(seat.ways.queues(), Ordering::Relaxed);
+        answer.map_or(Stay::Moved(Moved::Other, took), |answer| Stay::Done(answer, took))
+    }
+}
+
+/// The token on loan. It comes back however the stay ends; after a panic its connection is another one.
+struct Lent<'a> {
+    writer: &'a Writer,
+    seat: Option<Box<Seat>>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let Some(mut seat) = self.seat.take() else { return };
+        if std::thread::panicking() {
+            seat.replace();
+        }
+        let start = self.writer.0.queue.give_back(seat);
+        // Without a thread the requests that came meanwhile stay; the next push tries again.
+        let _ = self.writer.start(start);
+    }
+}
+
+impl Shared {
+    /// Whether as far as is known the write takes no longer than a stay may.
+    fn is_short(&self, text: &Text, params: &Params, limits: &InlineLimits) -> bool {
+        self.options.durability == Durability::Normal
+            && text.is_groupable(self.catalogue.epoch(), limits.time)
+            && params.heap_bytes() <= limits.bytes
+            && self.growth.get().is_none_or(|growth| growth.has_room())
+    }
+
+    /// The answer, or `None` if nothing was written and a worker is to try.
+    fn write(&self, seat: &mut Seat, work: &Work, limits: &InlineLimits) -> Option<Result<Answer>> {
+        let before = seat.change();
+        match seat.stay(limits.bytes, |seat| perform(seat, Rules::Statement(&self.catalogue), work)) {
+            Ok(answer) => Some(Ok(answer)),
+            Err(error) if is_from_commit(&error) => Some(Err(settle(seat, &self.recorder, error, before))),
+            Err(_) => None,
+        }
+    }
+}
+
+/// Whether the file system failed, so that it has to be found out what became of the write. Everything else failed
+/// before the commit, and was rolled back.
+fn is_from_commit(error: &Error) -> bool {
+    let code = error.sqlite_code().unwrap_or(ffi::SQLITE_ERROR) & 0xff;
+    matches!(code, ffi::SQLITE_IOERR | ffi::SQLITE_FULL | ffi::SQLITE_CORRUPT | ffi::SQLITE_NOMEM)
+}
+
+impl Seat {
+    /// Whether the statement of `text` is prepared here and short, and nothing is in the way of writing now.
+    fn is_fit(&mut self, text: &Text, limits: &InlineLimits) -> bool {
+        if self.refusal().is_some() {
+            return false;
+        }
+        let would_start_over = match self.change() {
+            Change::InMemory => false,
+            // Whoever writes first into a WAL that starts over writes its header and syncs it.
+            Change::Wal(_) => self.wal_header().is_none_or(|wal| wal.copied >= wal.max_frame),
+            Change::Unseen => true,
+        };
+        !would_start_over && self.writes_shortly(text, limits)
+    }
+    /// Whether the statement of `text` is prepared here and known to write shortly. A row that is there may be a long one
+    /// to free, which only a history tells.
+    pub(super) fn writes_shortly(&mut self, text: &Text, limits: &InlineLimits) -> bool {
+        let write = self.known(text).and_then(|ready| ready.inline_write());
+        write.is_some_and(|write| !write.changes_existing_rows || text.has_short_history(limits.time))
+    }
+}
