@@ -3,7 +3,7 @@
 
 .PHONY: demo test lint loom bench bench-quick bench-check test-lanes test-page
 
-# An embedded chat service's traffic beside what people do today, then three kills.
+# An embedded chat service's traffic beside what people do today, the longest commit and gap of a loop, three kills.
 demo:
 	cargo run --release --quiet -p flatwater-demo
 
@@ -17,7 +17,7 @@ test:
 
 # The small form of every lane, on the floor and on Flatwater; a lane checks its own work.
 test-lanes:
-	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater --json lab/out/test-lanes.json
+	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints --json lab/out/test-lanes.json
 
 # The lab's page in a browser. Without one it is skipped, and says so, unless FLATWATER_BROWSER=required.
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser)

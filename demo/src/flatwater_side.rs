@@ -21,6 +21,11 @@ impl FlatwaterSide {
         Ok(Self(db))
     }
 
+    /// How often the WAL was started over so far.
+    pub(crate) fn resets(&self) -> u64 {
+        self.0.stats().wal.resets
+    }
+
     pub(crate) async fn close(&self) -> Result<()> {
         Ok(self.0.close().await?)
     }
@@ -46,6 +51,19 @@ impl Side for FlatwaterSide {
     async fn update(&self, conversation: i64, at: i64) -> Result<()> {
         self.0.execute(side::UPDATE, (at, conversation)).await?;
         Ok(())
+    }
+
+    async fn pairs(&self) -> Result<i64> {
+        Ok(self.0.query_value(side::PAIRS, ()).await?.ok_or("the count has no row")?)
+    }
+
+    async fn store(&self, id: i64, bytes: Vec<u8>) -> Result<()> {
+        self.0.execute(side::STORE, (id, bytes)).await?;
+        Ok(())
+    }
+
+    async fn stored(&self) -> Result<(i64, i64)> {
+        Ok(self.0.query_one(side::STORED, ()).await?.ok_or("the counts have no row")?.read()?)
     }
 
     async fn contents(&self) -> Result<Contents> {

@@ -1,11 +1,14 @@
-//! A chat service's traffic on Flatwater and on what is usual today, then three kills and a count.
+//! A chat service's traffic on Flatwater and on what is usual today, the longest commit and the longest gap of an event
+//! loop on both, then three kills and a count.
 //!
 //! Owns: the acts, their order and what is printed. The report goes to standard output, progress and errors go to
-//! standard error; the exit code is 0 only if nothing was lost and every check passed. Leaves out: the traffic itself,
-//! the two sides, the table and the kills, which have a module each.
+//! standard error; the exit code is 0 only if nothing was lost and every check passed. Leaves out: the acts themselves,
+//! the two sides and the table, which have a module each.
 
+mod commits;
 mod crash;
 mod flatwater_side;
+mod gaps;
 mod mutex_side;
 mod progress;
 mod side;
@@ -18,6 +21,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::runtime::Runtime;
 
 use crate::flatwater_side::FlatwaterSide;
 use crate::mutex_side::MutexSide;
@@ -51,9 +56,12 @@ fn demo() -> Result<()> {
     let time = seconds_per_side(std::env::var("FLATWATER_DEMO_SECONDS").ok().as_deref())?;
     let directory = tempfile::Builder::new().prefix("flatwater-demo-").tempdir()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let progress = Progress::new(2 * u64::from(ROUNDS) + 3 + crash::KILLS.len() as u64);
+    let acts = 2 * u64::from(ROUNDS) + 5 + commits::ACTS + gaps::ACTS + crash::KILLS.len() as u64;
+    let progress = Progress::new(acts);
     say(&progress, &introduction(time))?;
     runtime.block_on(traffic(directory.path(), time, &progress))?;
+    tails(&runtime, directory.path(), time, &progress)?;
+    say(&progress, "\nThen a process that writes with Flatwater:\n")?;
     let verdict = crash::act(&runtime, &directory.path().join("crash.db"), &progress)?;
     say(&progress, &verdict.to_string())?;
     drop(progress);
@@ -98,11 +106,7 @@ fn introduction(time: Duration) -> String {
 
 /// Seeds both sides, lets them serve in turns, prints the table and checks what is in the files.
 async fn traffic(directory: &Path, time: Duration, progress: &Progress) -> Result<()> {
-    progress.act("Seeding Flatwater's database.");
-    let ours = Arc::new(FlatwaterSide::open(&directory.join("flatwater.db")).await?);
-    progress.act("Seeding the Mutex's database.");
-    let theirs = Arc::new(MutexSide::open(&directory.join("mutex.db")).await?);
-
+    let (ours, theirs) = sides(directory, "traffic", progress).await?;
     let (mut our_record, mut their_record) = (Record::new(), Record::new());
     for round in 0..ROUNDS {
         for half in 0..2 {
@@ -124,12 +128,26 @@ async fn traffic(directory: &Path, time: Duration, progress: &Progress) -> Resul
     ours.close().await
 }
 
+/// A new database for each side, with the seed in it.
+async fn sides(directory: &Path, name: &str, progress: &Progress) -> Result<(Arc<FlatwaterSide>, Arc<MutexSide>)> {
+    progress.act("Seeding Flatwater's database.");
+    let ours = FlatwaterSide::open(&directory.join(format!("flatwater-{name}.db"))).await?;
+    progress.act("Seeding the Mutex's database.");
+    let theirs = MutexSide::open(&directory.join(format!("mutex-{name}.db"))).await?;
+    Ok((Arc::new(ours), Arc::new(theirs)))
+}
+
+/// The longest commit and the longest gap of a loop, on new databases, so that both sides hold as much.
+fn tails(runtime: &Runtime, directory: &Path, time: Duration, progress: &Progress) -> Result<()> {
+    let (ours, theirs) = runtime.block_on(sides(directory, "tails", progress))?;
+    say(progress, &runtime.block_on(commits::act(&ours, &theirs, time / 2, progress))?)?;
+    say(progress, &gaps::act(runtime, &ours, &theirs, time / 4, progress)?)?;
+    runtime.block_on(ours.close())
+}
+
 fn all_found(ours: u64, theirs: u64) -> String {
     let [ours, theirs] = [ours, theirs].map(table::thousands);
-    format!(
-        "\nEvery acknowledged write is in the files: {ours} and {theirs}.\n\
-         Then a process that writes with Flatwater:\n"
-    )
+    format!("\nEvery acknowledged write is in the files: {ours} and {theirs}.\n")
 }
 
 /// The number of acknowledged writes, if all of them are in the file.

@@ -1,5 +1,5 @@
 //! The chat service as it is usually written today: one rusqlite connection behind a Mutex, each call in
-//! `spawn_blocking`, statements cached.
+//! `spawn_blocking`, statements cached. On demand it is called on the caller's own thread instead.
 //!
 //! Owns: its calls and its settings, which are the ones that Flatwater gives its writer. Leaves out: the statements.
 
@@ -10,14 +10,23 @@ use flatwater::rusqlite::{self, Connection, OptionalExtension};
 
 use crate::side::{self, Contents, Message, NewMessage, Result, Side, User};
 
-pub(crate) struct MutexSide(Arc<Mutex<Connection>>);
+pub(crate) struct MutexSide {
+    connection: Arc<Mutex<Connection>>,
+    /// Calls run where they are made.
+    on_the_callers_thread: bool,
+}
 
 impl MutexSide {
     /// A new database with the seed in it.
     pub(crate) async fn open(path: &Path) -> Result<Self> {
         let path = path.to_owned();
         let connection = tokio::task::spawn_blocking(move || seeded(&path)).await??;
-        Ok(Self(Arc::new(Mutex::new(connection))))
+        Ok(Self { connection: Arc::new(Mutex::new(connection)), on_the_callers_thread: false })
+    }
+
+    /// The same connection, without `spawn_blocking`.
+    pub(crate) fn on_the_callers_thread(&self) -> Self {
+        Self { connection: self.connection.clone(), on_the_callers_thread: true }
     }
 
     async fn run<T, F>(&self, work: F) -> Result<T>
@@ -25,8 +34,11 @@ impl MutexSide {
         T: Send + 'static,
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        let connection = self.0.clone();
+        let connection = self.connection.clone();
         let locked = move || work(&connection.lock().unwrap_or_else(PoisonError::into_inner));
+        if self.on_the_callers_thread {
+            return Ok(locked()?);
+        }
         Ok(tokio::task::spawn_blocking(locked).await??)
     }
 }
@@ -78,6 +90,18 @@ impl Side for MutexSide {
 
     async fn update(&self, conversation: i64, at: i64) -> Result<()> {
         self.run(move |connection| connection.prepare_cached(side::UPDATE)?.execute((at, conversation)).map(drop)).await
+    }
+
+    async fn pairs(&self) -> Result<i64> {
+        self.run(|connection| connection.prepare_cached(side::PAIRS)?.query_row([], |row| row.get(0))).await
+    }
+
+    async fn store(&self, id: i64, bytes: Vec<u8>) -> Result<()> {
+        self.run(move |connection| connection.prepare_cached(side::STORE)?.execute((id, bytes)).map(drop)).await
+    }
+
+    async fn stored(&self) -> Result<(i64, i64)> {
+        self.run(|connection| connection.query_row(side::STORED, [], |row| row.try_into())).await
     }
 
     async fn contents(&self) -> Result<Contents> {

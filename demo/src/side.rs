@@ -26,7 +26,8 @@ pub(crate) const SCHEMA: &str = "
         user_id INTEGER NOT NULL REFERENCES users (id),
         sent_at INTEGER NOT NULL, body TEXT NOT NULL
     );
-    CREATE INDEX messages_by_conversation ON messages (conversation_id);";
+    CREATE INDEX messages_by_conversation ON messages (conversation_id);
+    CREATE TABLE files (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL);";
 
 pub(crate) const SEED_USER: &str = "INSERT INTO users (id, name, email, joined_at) VALUES (?, ?, ?, ?)";
 pub(crate) const SEED_CONVERSATION: &str =
@@ -44,6 +45,14 @@ pub(crate) const UPDATE: &str =
     "UPDATE conversations SET last_message_at = ?, message_count = message_count + 1 WHERE id = ?";
 pub(crate) const CONTENTS: &str =
     "SELECT (SELECT count(*) FROM messages), (SELECT sum(message_count) FROM conversations)";
+/// How often two messages of one conversation are by one user: a report that takes its time.
+pub(crate) const PAIRS: &str = "
+    SELECT count(*) FROM messages a JOIN messages b
+    ON b.conversation_id = a.conversation_id AND b.user_id = a.user_id AND b.id > a.id";
+pub(crate) const STORE: &str = "INSERT INTO files (id, bytes) VALUES (?, ?)";
+/// Bytes of one of them.
+pub(crate) const FILE_BYTES: usize = 8192;
+pub(crate) const STORED: &str = "SELECT count(*), coalesce(sum(length(bytes)), 0) FROM files";
 
 /// Id, time and text of a message, id and name of its author.
 pub(crate) type Message = (i64, i64, String, i64, String);
@@ -62,6 +71,10 @@ pub(crate) trait Side: Send + Sync + 'static {
     fn user(&self, id: i64) -> impl Future<Output = Result<Option<User>>> + Send;
     fn new_message(&self, message: NewMessage) -> impl Future<Output = Result<()>> + Send;
     fn update(&self, conversation: i64, at: i64) -> impl Future<Output = Result<()>> + Send;
+    fn pairs(&self) -> impl Future<Output = Result<i64>> + Send;
+    fn store(&self, id: i64, bytes: Vec<u8>) -> impl Future<Output = Result<()>> + Send;
+    /// How many are stored, and all their bytes.
+    fn stored(&self) -> impl Future<Output = Result<(i64, i64)>> + Send;
     fn contents(&self) -> impl Future<Output = Result<Contents>> + Send;
 }
 

@@ -13,8 +13,7 @@ use crate::traffic::{Record, SHARES};
 
 /// The table and the averages.
 pub(crate) fn report(ours: &Record, theirs: &Record) -> String {
-    let mut report = line("time to answer", ["answered", "p50", "p99", "p99.9", "max"].map(str::to_owned));
-    report += &format!("{}\n", "-".repeat(80));
+    let mut report = heading("time to answer", "answered");
     report += &block("all requests", &ours.all(), &theirs.all());
     for (operation, _) in SHARES {
         report += &block(operation.name(), ours.of(operation), theirs.of(operation));
@@ -36,19 +35,34 @@ fn averages(rates: [f64; 2], means: [f64; 2]) -> String {
     )
 }
 
+/// What is measured, and the columns.
+pub(crate) fn heading(name: &str, counted: &str) -> String {
+    line(name, [counted, "p50", "p99", "p99.9", "max"].map(str::to_owned)) + &format!("{}\n", "-".repeat(80))
+}
+
 /// One operation: its name, a line for each side, and the comparison.
 fn block(name: &str, ours: &Histogram<u64>, theirs: &Histogram<u64>) -> String {
-    let [our_times, their_times] = [ours, theirs].map(times);
-    let count = compared(ours.len() as f64 / theirs.len() as f64);
-    let times = std::array::from_fn::<_, 4, _>(|at| compared(their_times[at] as f64 / our_times[at] as f64));
-    let cells = |count, times: [String; 4]| {
-        let [p50, p99, p999, max] = times;
-        [count, p50, p99, p999, max]
-    };
     format!("{name}\n")
-        + &line(&format!("  {}", FlatwaterSide::NAME), cells(thousands(ours.len()), our_times.map(duration)))
-        + &line(&format!("  {}", MutexSide::NAME), cells(thousands(theirs.len()), their_times.map(duration)))
-        + &line("  Flatwater is", cells(count, times))
+        + &row(FlatwaterSide::NAME, ours.len(), ours)
+        + &row(MutexSide::NAME, theirs.len(), theirs)
+        + &comparison(ours, theirs)
+}
+
+/// One side: how many, and the times.
+pub(crate) fn row(name: &str, count: u64, latencies: &Histogram<u64>) -> String {
+    line(&format!("  {name}"), cells(thousands(count), times(latencies).map(duration)))
+}
+
+/// How Flatwater compares, in each column.
+pub(crate) fn comparison(ours: &Histogram<u64>, theirs: &Histogram<u64>) -> String {
+    let count = compared(ours.len() as f64 / theirs.len() as f64);
+    let [our_times, their_times] = [ours, theirs].map(times);
+    let times = std::array::from_fn::<_, 4, _>(|at| compared(their_times[at] as f64 / our_times[at] as f64));
+    line("  Flatwater is", cells(count, times))
+}
+
+fn cells(count: String, [p50, p99, p999, max]: [String; 4]) -> [String; 5] {
+    [count, p50, p99, p999, max]
 }
 
 fn line(name: &str, cells: [String; 5]) -> String {

@@ -136,7 +136,8 @@ impl Record {
     }
 }
 
-fn histogram() -> Histogram<u64> {
+/// For nanoseconds.
+pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are valid")
 }
 

@@ -62,6 +62,7 @@ pub fn metric(name: &str) -> Option<Metric> {
 pub fn headline(lane: &str) -> &'static str {
     match lane {
         _ if lane.starts_with("caller_blocking") => "longest_gap_us",
+        _ if lane.starts_with("caller_polls") || lane == "long_queries" => "longest_poll_us",
         _ if lane.starts_with("memory") => "peak_rss_bytes",
         _ if lane.starts_with("burst") || lane.starts_with("sustained") => "p99_us",
         _ if lane.contains("concurrent") => OPS_PER_SECOND,
@@ -92,6 +93,9 @@ mod tests {
             ("p999_us", Some((Direction::LowerIsBetter, true))),
             ("max_us", Some((Direction::LowerIsBetter, true))),
             ("longest_gap_us", Some((Direction::LowerIsBetter, true))),
+            ("poll_cpu_p999_us", Some((Direction::LowerIsBetter, true))),
+            ("recovery_ms", Some((Direction::LowerIsBetter, false))),
+            ("writes_per_second", Some((Direction::HigherIsBetter, false))),
             ("read_p95_us", Some((Direction::LowerIsBetter, true))),
             ("ops_per_second", Some((Direction::HigherIsBetter, false))),
             ("peak_rss_bytes", Some((Direction::LowerIsBetter, false))),
@@ -109,6 +113,7 @@ mod tests {
     fn a_lane_is_decided_by_its_headline_too() {
         assert!(decides("caller_blocking", "longest_gap_us"));
         assert!(!decides("point_query", "longest_gap_us"));
+        assert!(decides("caller_polls_mixed", "longest_poll_us") && decides("long_queries", "longest_poll_us"));
         assert!(decides("memory_query_10k", "peak_rss_bytes"));
         assert!(!decides("point_query", "peak_rss_bytes"));
     }

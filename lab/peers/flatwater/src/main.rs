@@ -1,35 +1,61 @@
-//! The peer `flatwater`: its public API with its defaults, from this working tree.
+//! The peer `flatwater`: its public API with its defaults, from this working tree; and its variant
+//! `flatwater-no-checkpoints` (checkpoints left to others, and nobody runs one), which tells what checkpoints cost.
 //!
 //! Rows are read in place from the block that a query answers. JSON is made of them in this program, because the library
-//! has none yet. Leaves out: options that are not the defaults, besides durability.
+//! has none yet. Leaves out: options that are not the defaults, besides durability and those of the variants.
 
 use std::marker::PhantomData;
 use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
 
 use flatwater::rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use flatwater::{Database, Options, Params};
+use flatwater::{Checkpoint, Database, Options, Params};
+use lab_kit::lane::Info;
 use lab_kit::{
     About, Body, Cells, Durability, Peer, Record, Result, Rows, Setup, Step, Sum, Table, Transaction, Value, anyhow,
     json, version_in,
 };
 
+const NO_CHECKPOINTS: &str = "flatwater-no-checkpoints";
+
+/// A frame of the WAL, with the default page size.
+const FRAME_BYTES: u64 = 24 + 4096;
+
 #[derive(Clone)]
 struct Flatwater(Database);
+
+/// The options of the peer called `setup.name`; each variant differs from the defaults in one.
+fn options(setup: &Setup) -> Options {
+    let durability = match setup.durability {
+        Durability::Normal => flatwater::Durability::Normal,
+        Durability::Full => flatwater::Durability::Full,
+    };
+    let options = Options::new(&setup.path).durability(durability);
+    match setup.name.as_str() {
+        NO_CHECKPOINTS => options.checkpoint(Checkpoint::External),
+        _ => options,
+    }
+}
 
 impl Peer for Flatwater {
     type Table<R: Record> = Block<R>;
 
     fn about() -> About {
         let version = version_in(include_str!("../Cargo.lock"), "flatwater");
-        About { names: &["flatwater"], version, one_thread: false }
+        About { names: &["flatwater", NO_CHECKPOINTS], version, one_thread: false }
+    }
+
+    /// A variant runs the lanes in which its option tells something.
+    fn offers(name: &str, lane: &Info) -> bool {
+        match name {
+            NO_CHECKPOINTS => ["insert_sequential", "insert_concurrent_100_10s", "burst_8k"].contains(&&*lane.name),
+            _ => true,
+        }
     }
 
     async fn open(setup: &Setup) -> Result<Self> {
-        let durability = match setup.durability {
-            Durability::Normal => flatwater::Durability::Normal,
-            Durability::Full => flatwater::Durability::Full,
-        };
-        Ok(Self(Options::new(&setup.path).durability(durability).open().await?))
+        Ok(Self(options(setup).open().await?))
     }
 
     async fn execute(&self, sql: &'static str, params: &[Value<'_>]) -> Result<u64> {
@@ -57,6 +83,20 @@ impl Peer for Flatwater {
         let answer = body.run(&mut open).await?;
         open.0.commit().await?;
         Ok(answer)
+    }
+
+    async fn read_for(&self, lasts: Duration) -> Result<()> {
+        self.0
+            .read_with(move |connection| {
+                connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+                thread::sleep(lasts);
+                Ok(())
+            })
+            .await
+    }
+
+    fn wal_in_use(&self) -> Option<u64> {
+        Some(u64::from(self.0.stats().wal.frames) * FRAME_BYTES)
     }
 
     async fn close(self) -> Result<()> {

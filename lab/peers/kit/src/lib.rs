@@ -10,6 +10,7 @@ mod lanes;
 pub mod measure;
 pub mod pace;
 pub mod peer;
+mod polls;
 mod process;
 mod program;
 pub mod record;

@@ -166,6 +166,12 @@ impl Measured {
         self
     }
 
+    /// CPU time of the process in the timed part.
+    #[must_use]
+    pub fn cpu(&self) -> Duration {
+        self.cpu
+    }
+
     /// A figure of this lane only.
     pub fn extra(&mut self, name: &str, figure: impl Into<Value>) {
         self.extra.insert(name.to_owned(), figure.into());

@@ -98,6 +98,15 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
     /// Runs `body` in an immediate transaction, and commits.
     fn transaction<B: Body>(&self, body: B) -> impl Future<Output = Result<B::Answer>> + Send;
 
+    /// Begins a read, stays in it for so long without doing anything, and ends it: a program's own code while a read is
+    /// open. A peer with one connection does nothing else meanwhile.
+    fn read_for(&self, lasts: Duration) -> impl Future<Output = Result<()>> + Send;
+
+    /// How much of the WAL is in use, in bytes, if the library tells it: a WAL that started over keeps its length.
+    fn wal_in_use(&self) -> Option<u64> {
+        None
+    }
+
     /// Closes everything, so that the files are complete.
     fn close(self) -> impl Future<Output = Result<()>> + Send;
 }

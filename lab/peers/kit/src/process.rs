@@ -1,6 +1,7 @@
 //! What the operating system counts for this process.
 //!
-//! Owns: CPU seconds and memory, of the whole process. Leaves out: clocks, which are `Instant`.
+//! Owns: CPU time of the process and of the calling thread, and memory. Leaves out: the time of day's clocks, which are
+//! `Instant`.
 
 use std::fs;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use nix::time::{ClockId, clock_gettime};
 
 fn usage() -> Result<Usage> {
     Ok(getrusage(UsageWho::RUSAGE_SELF)?)
@@ -18,6 +20,11 @@ pub(crate) fn cpu() -> Result<Duration> {
     let usage = usage()?;
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     Ok(Duration::from_micros(u64::try_from(micros)?))
+}
+
+/// User and system time of the calling thread so far.
+pub(crate) fn thread_cpu() -> Result<Duration> {
+    Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?.into())
 }
 
 /// The largest resident size so far, in bytes. Where the kernel tells it for this program alone that figure is used;
@@ -58,5 +65,13 @@ mod tests {
             held.extend_from_slice(&[1_u8; 1 << 16]);
         }
         assert!(peak_rss().unwrap() >= held.len() as u64);
+    }
+
+    #[test]
+    fn a_thread_pays_for_its_own_work_only() {
+        let before = thread_cpu().unwrap();
+        while thread_cpu().unwrap() < before + Duration::from_millis(1) {}
+        let other = std::thread::spawn(|| thread_cpu().unwrap()).join().unwrap();
+        assert!(other < thread_cpu().unwrap(), "a new thread has used {other:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Looking at the files of a database from outside: lengths and times, by path.
 //!
-//! Owns: the WAL's size over time, and whether the database file was written, which in WAL mode only a checkpoint does.
+//! Owns: the WAL's size over time, watched from a thread, and whether the database file was written, which in WAL mode only a checkpoint does.
 //! Never opens a file of the database: closing it would drop the locks that the peer holds in this process.
 
 use std::path::{Path, PathBuf};
@@ -27,33 +27,48 @@ pub(crate) fn written(path: &Path) -> Result<SystemTime> {
     Ok(path.metadata()?.modified()?)
 }
 
-/// Watches the length of a WAL on a thread of its own.
+/// How many bytes were seen, and when.
+pub(crate) type Seen = Vec<(Instant, u64)>;
+
+/// Watches the length of a WAL, or another number of bytes, on a thread of its own.
 pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<(f64, u64)>>,
+    thread: JoinHandle<Seen>,
 }
 
 impl Watch {
     pub(crate) fn begin(wal: PathBuf) -> Self {
+        Self::of(move || length(&wal))
+    }
+
+    /// Watches what `bytes` answers.
+    pub(crate) fn of(bytes: impl Fn() -> u64 + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let thread = thread::spawn(move || {
-            let began = Instant::now();
-            let mut lengths = Vec::new();
+            let mut seen = Vec::new();
             while !told.load(Ordering::Relaxed) {
-                lengths.push((began.elapsed().as_secs_f64(), length(&wal)));
+                seen.push((Instant::now(), bytes()));
                 thread::sleep(EVERY);
             }
-            lengths.push((began.elapsed().as_secs_f64(), length(&wal)));
-            lengths
+            seen.push((Instant::now(), bytes()));
+            seen
         });
         Self { stop, thread }
     }
 
-    /// Ends the watch and adds what it saw to the lane's figures.
-    pub(crate) fn end(self, measured: &mut Measured) -> Result<()> {
+    /// Ends the watch and answers what it saw, which is at least one number.
+    pub(crate) fn seen(self) -> Result<Seen> {
         self.stop.store(true, Ordering::Relaxed);
-        let lengths = self.thread.join().map_err(|_| anyhow!("the thread that watches the WAL panicked"))?;
+        self.thread.join().map_err(|_| anyhow!("the thread that watches the WAL panicked"))
+    }
+
+    /// Ends the watch of a length and adds what it saw to the lane's figures.
+    pub(crate) fn end(self, measured: &mut Measured) -> Result<()> {
+        let seen = self.seen()?;
+        let began = seen.first().map(|(at, _)| *at);
+        let since = |at: Instant| began.map_or(0.0, |began| (at - began).as_secs_f64());
+        let lengths: Vec<_> = seen.into_iter().map(|(at, bytes)| (since(at), bytes)).collect();
         measured.extra("wal_bytes_max", lengths.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0));
         measured.extra("wal_bytes_end", lengths.last().map_or(0, |(_, bytes)| *bytes));
         measured.extra("wal_bytes_over_time", serde_json::to_value(thinned(&lengths))?);

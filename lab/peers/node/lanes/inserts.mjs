@@ -12,7 +12,7 @@ function insert(timing, peer, rows) {
 }
 
 function sequential(trial) {
-  const rows = tRows(trial.size(20_000, 200));
+  const rows = tRows(trial.size(50_000, 200));
   return trial.open((peer) => {
     peer.execute(T);
     const floor = writeFloor(trial, peer);

@@ -11,7 +11,7 @@ AT_ONCE = 100
 
 
 async def sequential(trial):
-    rows = t_rows(trial.size(20_000, 200))
+    rows = t_rows(trial.size(50_000, 200))
     async with trial.open() as peer:
         await peer.execute(T)
         floor = await noop.write_floor(trial, peer)

@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use lab_kit::lane::Info;
 use lab_kit::{About, Body, Peer, Record, Result, Rows, Setup, Value, anyhow, version_in};
@@ -66,7 +67,8 @@ impl Peer for Raw {
 
     fn offers(name: &str, lane: &Info) -> bool {
         match name {
-            HELD => lane.reads_only,
+            // Its reads stay as they are, whatever is written beside them.
+            HELD => lane.reads_only || lane.name == "point_query_writing",
             STREAMED => lane.name == "json_10k",
             RARE_CHECKPOINTS | COUNTED_CHECKPOINTS => lane.group == "tails",
             _ => true,
@@ -118,6 +120,10 @@ impl Peer for Raw {
 
     async fn transaction<B: Body>(&self, body: B) -> Result<B::Answer> {
         self.with(|connection| lab_rusqlite::transaction(connection, body))
+    }
+
+    async fn read_for(&self, lasts: Duration) -> Result<()> {
+        self.with(|connection| lab_rusqlite::read_for(connection, lasts))
     }
 
     async fn close(self) -> Result<()> {

@@ -4,6 +4,9 @@
 
 mod transaction;
 
+use std::thread;
+use std::time::Duration;
+
 use lab_kit::json::{Streamed, map};
 use lab_kit::peer::{BUSY_TIMEOUT, CACHE_KIB, STATEMENT_CACHE, Setup};
 use lab_kit::{Cells, Record, Result, Rows, Value};
@@ -69,6 +72,14 @@ pub fn query<R: Record>(connection: &Connection, sql: &str, params: &[Value<'_>]
         records.push(R::read(&RowCells(row))?);
     }
     Ok(records)
+}
+
+/// Stays in a read transaction for so long.
+pub fn read_for(connection: &Connection, lasts: Duration) -> Result<()> {
+    connection.execute_batch("BEGIN")?;
+    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+    thread::sleep(lasts);
+    Ok(connection.execute_batch("COMMIT")?)
 }
 
 /// A `serde_json::Map` for each row, then `to_vec`.

@@ -4,6 +4,7 @@
 
 use std::marker::PhantomData;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use lab_kit::peer::{BUSY_TIMEOUT, CACHE_KIB, STATEMENT_CACHE};
 use lab_kit::{
@@ -84,6 +85,13 @@ impl Peer for Pools {
         let answer = body.run(&mut open).await?;
         open.0.commit().await?;
         Ok(answer)
+    }
+
+    async fn read_for(&self, lasts: Duration) -> Result<()> {
+        let mut read = self.readers.begin().await?;
+        sqlx::query("SELECT count(*) FROM sqlite_schema").execute(&mut *read).await?;
+        tokio::time::sleep(lasts).await;
+        Ok(read.commit().await?)
     }
 
     async fn close(self) -> Result<()> {

@@ -2,6 +2,7 @@
 //! further connections for reads, which the library does not have.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use lab_kit::value::owned;
 use lab_kit::{About, Body, Peer, Record, Result, Rows, Setup, Value, anyhow, version_in};
@@ -60,6 +61,10 @@ impl Peer for Called {
 
     async fn transaction<B: Body>(&self, body: B) -> Result<B::Answer> {
         self.call(move |connection| lab_rusqlite::transaction(connection, body)).await
+    }
+
+    async fn read_for(&self, lasts: Duration) -> Result<()> {
+        self.call(move |connection| lab_rusqlite::read_for(connection, lasts)).await
     }
 
     async fn close(self) -> Result<()> {

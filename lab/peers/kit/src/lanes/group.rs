@@ -1,18 +1,23 @@
-//! insert_concurrent_{1,2,10,100,1000}, with `_full` and `_ct`: many tasks insert, each awaiting its own one after another.
+//! insert_concurrent_{1,2,10,100,1000}, with `_full` and `_ct`: many tasks insert, each awaiting its own one after another;
+//! and insert_concurrent_100_10s, the same for a time.
 //!
 //! All tasks together do the same number of inserts in every lane, so that throughput can be drawn against concurrency.
 //! `_full` has an fsync per commit; `_ct` runs on a current-thread runtime instead of one with two threads. A sample is
-//! one awaited insert.
+//! one awaited insert. `insert_concurrent_100_10s` is long enough that checkpoints come to rest in it: `cpu_per_insert_us`
+//! is the process's CPU time for each insert, `wal_bytes_*` the WAL.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use tokio::task::JoinSet;
 
 use crate::data::{self, INSERT_T, T};
 use crate::lane::{Lane, Trial};
-use crate::measure::{Measured, Timing, timed};
-use crate::peer::{Durability, Peer};
+use crate::measure::{Latencies, Measured, Timing, timed};
+use crate::peer::{Durability, Peer, Table};
+use crate::wal::Watch;
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     let forms = [
@@ -37,6 +42,8 @@ pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
             lanes.push(if current_thread { lane } else { lane.release() });
         }
     }
+    let about = "100 tasks that insert for 10 s, 2 runtime threads";
+    lanes.push(Lane::new("group", "insert_concurrent_100_10s", about, "inserts", for_a_time::<P>).tasks());
     lanes
 }
 
@@ -69,4 +76,49 @@ async fn inserts<P: Peer>(peer: P, first: usize, names: Vec<String>) -> Result<V
         latencies.push(latency);
     }
     Ok(latencies)
+}
+
+async fn for_a_time<P: Peer>(trial: Trial) -> Result<Measured> {
+    let lasts = Duration::from_millis(trial.size(10_000, 200) as u64);
+    let peer = trial.open::<P>().await?;
+    peer.execute(T, &[]).await?;
+    let next = Arc::new(AtomicUsize::new(0));
+    let watch = Watch::begin(trial.wal());
+    let mut timing = Timing::begin()?;
+    let end = Instant::now() + lasts;
+    let mut running = JoinSet::new();
+    for _ in 0..100 {
+        running.spawn(until(peer.clone(), next.clone(), end));
+    }
+    while let Some(latencies) = running.join_next().await {
+        timing.latencies.merge(&latencies??);
+    }
+    let done = timing.latencies.len();
+    let mut measured = timing.end(done)?;
+    watch.end(&mut measured)?;
+    measured.extra("cpu_per_insert_us", measured.cpu().as_secs_f64() * 1e6 / done as f64);
+    expect_many(&peer, done).await?;
+    peer.close().await?;
+    Ok(measured)
+}
+
+/// Inserts rows whose numbers all tasks share, so that none is left out.
+async fn until<P: Peer>(peer: P, next: Arc<AtomicUsize>, end: Instant) -> Result<Latencies> {
+    let mut latencies = Latencies::default();
+    while Instant::now() < end {
+        let i = next.fetch_add(1, Ordering::Relaxed);
+        latencies.time(peer.execute(INSERT_T, &[format!("item_{i}").into(), data::value(i).into()])).await?;
+    }
+    Ok(latencies)
+}
+
+/// As `expect_t`, where the rows are too many to hold: each row is right by itself, and their values are those of
+/// `0..count`.
+async fn expect_many<P: Peer>(peer: &P, count: u64) -> Result<()> {
+    let sql = "SELECT count(*), sum(name = 'item_' || CAST(value / 1.5 AS INTEGER)), max(value), sum(value) FROM t";
+    let found = peer.query::<(i64, i64, f64, f64)>(sql, &[]).await?.records()?;
+    let last = count as f64 - 1.0;
+    let expected = (count as i64, count as i64, last * 1.5, last * (last + 1.0) / 2.0 * 1.5);
+    ensure!(found == [expected], "rows, good ones, largest and sum are {found:?}, expected {expected:?}");
+    Ok(())
 }

@@ -2,12 +2,15 @@
 
 mod burst;
 mod caller;
+mod caller_polls;
 mod chat;
 mod chat_plan;
 mod feed;
 mod group;
 mod inserts;
 mod json_rows;
+mod long_queries;
+mod long_reader;
 mod many;
 mod memory;
 mod noop;
@@ -45,7 +48,10 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
         feed::lanes::<P>,
         burst::lanes::<P>,
         sustained::lanes::<P>,
+        long_reader::lanes::<P>,
         caller::lanes::<P>,
+        caller_polls::lanes::<P>,
+        long_queries::lanes::<P>,
         memory::lanes::<P>,
     ];
     files.into_iter().flat_map(|lanes| lanes()).collect()

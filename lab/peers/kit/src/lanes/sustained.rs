@@ -1,4 +1,5 @@
-//! sustained_8k, sustained_8k_readers: one insert of 8 KiB every 100 us for 20 s, alone or beside three readers.
+//! sustained_8k, sustained_8k_readers, sustained_8k_full: one insert of 8 KiB every 100 us for 20 s, alone or beside three
+//! readers; and every 2 ms at durability full, which has an fsync per commit.
 //!
 //! Latency counts from the moment an insert was due, so that one that stalls also delays those behind it, as it does for
 //! users; `service_*` counts from the call. `longest_stall_us` is the longest single call. `missed` inserts were due and
@@ -15,40 +16,50 @@ use crate::data::{self, Item, SELECT_ITEMS};
 use crate::lane::{Lane, Trial, beside, on_a_thread};
 use crate::measure::{Latencies, Measured, Timing};
 use crate::pace::wait_until;
-use crate::peer::Peer;
+use crate::peer::{Durability, Peer};
 use crate::record::sum_of;
 use crate::wal;
 
-const PACE: Duration = Duration::from_micros(100);
 const READERS: usize = 3;
 const READ_ROWS: usize = 800;
 
+/// How often an insert is due, what it survives, and who reads meanwhile.
+#[derive(Debug, Clone, Copy)]
+struct Form {
+    pace: Duration,
+    durability: Durability,
+    readers: usize,
+}
+
+/// As fast as every peer can follow, if nothing stalls.
+pub(super) const PACE: Duration = Duration::from_micros(100);
+const FULL_PACE: Duration = Duration::from_millis(2);
+
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
+    let normal = Form { pace: PACE, durability: Durability::Normal, readers: 0 };
+    let full = Form { pace: FULL_PACE, durability: Durability::Full, readers: 0 };
+    let lane = |name, about, form| Lane::new("tails", name, about, "inserts", move |trial| run::<P>(trial, form));
     vec![
-        Lane::new("tails", "sustained_8k", "an insert of 8 KiB every 100 us for 20 s", "inserts", |trial| {
-            run::<P>(trial, 0)
-        })
-        .release(),
-        Lane::new("tails", "sustained_8k_readers", "the same beside three overlapping readers", "inserts", |trial| {
-            run::<P>(trial, READERS)
-        })
-        .release(),
+        lane("sustained_8k", "an insert of 8 KiB every 100 us for 20 s", normal).release(),
+        lane("sustained_8k_readers", "the same beside three overlapping readers", Form { readers: READERS, ..normal })
+            .release(),
+        lane("sustained_8k_full", "an insert of 8 KiB every 2 ms for 20 s, durability full", full),
     ]
 }
 
-async fn run<P: Peer>(trial: Trial, readers: usize) -> Result<Measured> {
+async fn run<P: Peer>(trial: Trial, Form { pace, durability, readers }: Form) -> Result<Measured> {
     let lasts = if trial.quick { Duration::from_millis(200) } else { Duration::from_secs(20) };
-    let peer = trial.open::<P>().await?;
+    let peer = trial.open_with::<P>(durability).await?;
     peer.execute(BLOBS, &[]).await?;
     data::fill_items(&peer, READ_ROWS).await?;
     let stop = Arc::new(AtomicBool::new(false));
     let readers: Vec<_> = (0..readers).map(|_| beside::<P, _>(read(peer.clone(), stop.clone()))).collect();
     let watch = wal::Watch::begin(trial.wal());
     let mut timing = Timing::begin()?;
-    let paced = on_a_thread(write(peer.clone(), lasts)).await;
+    let paced = on_a_thread(write(peer.clone(), pace, lasts)).await;
     stop.store(true, Ordering::Relaxed);
-    let Paced { late, service } = paced??;
-    timing.latencies = late;
+    let paced = paced??;
+    timing.latencies = paced.late.clone();
     let done = timing.latencies.len();
     let mut measured = timing.end(done)?;
     watch.end(&mut measured)?;
@@ -58,21 +69,29 @@ async fn run<P: Peer>(trial: Trial, readers: usize) -> Result<Measured> {
     }
     measured.extra_latencies("read", &reads);
     measured.extra("reads", reads.len());
-    measured.extra_latencies("service", &service);
-    measured.extra("longest_stall_us", service.max_us());
-    measured.extra("missed", (lasts.as_micros() / PACE.as_micros()) as u64 - done);
+    paced.report(&mut measured);
     payloads::expect(&peer, i64::try_from(done)?).await?;
     peer.close().await?;
     Ok(measured)
 }
 
-struct Paced {
-    late: Latencies,
+/// Paced inserts: from when each was due, from when each was begun, and how many were due and never begun.
+pub(super) struct Paced {
+    pub(super) late: Latencies,
     service: Latencies,
+    missed: u64,
 }
 
-/// Blocks its thread between the inserts.
-async fn write<P: Peer>(peer: P, lasts: Duration) -> Result<Paced> {
+impl Paced {
+    pub(super) fn report(&self, measured: &mut Measured) {
+        measured.extra_latencies("service", &self.service);
+        measured.extra("longest_stall_us", self.service.max_us());
+        measured.extra("missed", self.missed);
+    }
+}
+
+/// Inserts rows 1 and so on, one at each `pace`. Blocks its thread between them.
+pub(super) async fn write<P: Peer>(peer: P, pace: Duration, lasts: Duration) -> Result<Paced> {
     let (mut late, mut service) = (Latencies::default(), Latencies::default());
     let mut payload = Payload::new();
     let began = Instant::now();
@@ -84,9 +103,10 @@ async fn write<P: Peer>(peer: P, lasts: Duration) -> Result<Paced> {
         wait_until(due);
         service.time(peer.execute(INSERT, &[id.into(), payload.of(id).into()])).await?;
         late.record(due.elapsed());
-        due += PACE;
+        due += pace;
     }
-    Ok(Paced { late, service })
+    let missed = u64::try_from(lasts.as_micros() / pace.as_micros())?.saturating_sub(late.len());
+    Ok(Paced { late, service, missed })
 }
 
 async fn read<P: Peer>(peer: P, stop: Arc<AtomicBool>) -> Result<Latencies> {
