@@ -384,3 +384,68 @@ fn a_text_of_several_statements_is_taken_one_by_one() {
     assert!(!connection.has_statement(&sql[first.length + second.length..]));
     assert!(connection.prepare(" -- nothing\n").unwrap().is_none());
 }
+
+#[test]
+fn explain_lists_the_program_and_each_subprogram_once() {
+    let mut connection = memory();
+    connection
+        .execute_batch(
+            "PRAGMA foreign_keys = ON; CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE log (a);
+             CREATE TABLE c (a REFERENCES p (id) ON DELETE CASCADE);
+             CREATE TRIGGER gone AFTER DELETE ON p BEGIN INSERT INTO log VALUES (old.id); END",
+        )
+        .unwrap();
+    let programs = connection.explain("SELECT id FROM p WHERE id = ?1 -- by key").unwrap();
+    let [program] = &*programs else { panic!("{programs:?}") };
+    let seek = program.iter().find(|op| &*op.opcode == "SeekRowid").unwrap();
+    assert_eq!(&*program[usize::try_from(seek.p2).unwrap()].opcode, "Halt");
+    assert!(program.iter().any(|op| &*op.opcode == "Variable" && op.p1 == 1));
+
+    let programs = connection.explain("DELETE FROM p WHERE id = ?").unwrap();
+    let calls = programs[0].iter().filter(|op| &*op.opcode == "Program" && op.p4.as_deref() == Some("program"));
+    assert_eq!((calls.count(), programs.len()), (2, 3));
+    assert!(programs.iter().all(|program| &*program[0].opcode == "Init" && program.len() > 3));
+    assert_eq!(run(&mut connection, "SELECT count(*) FROM log", &[]).unwrap(), [["0"]]);
+}
+
+#[test]
+fn explain_runs_nothing_records_nothing_and_reports_what_is_wrong() {
+    let mut connection = memory();
+    connection.execute_batch("CREATE TABLE t (a)").unwrap();
+    assert!(connection.take_commit_began().is_some());
+    connection.arm(Arc::new(Never));
+    assert!(connection.explain("INSERT INTO t VALUES (?), (:b)").is_ok());
+    connection.disarm();
+    assert!(connection.is_autocommit() && connection.take_commit_began().is_none() && !connection.has_busy_statement());
+    assert_eq!(run(&mut connection, "SELECT count(*) FROM t", &[]).unwrap(), [["0"]]);
+    for wrong in ["SELECT * FROM nowhere", "EXPLAIN SELECT 1", ""] {
+        assert!(connection.explain(wrong).is_err(), "{wrong}");
+    }
+    assert!(!connection.has_busy_statement());
+}
+
+/// An interrupt that never comes.
+struct Never;
+
+impl Interrupt for Never {
+    fn should_stop(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_judge_that_denies_everything_keeps_a_statement_from_being_prepared_again_inside_its_step() {
+    let mut connection = memory();
+    connection.execute_batch("CREATE TABLE t (a)").unwrap();
+    let id = prepare(&mut connection, "SELECT a FROM t");
+    let select = |connection: &mut Connection| connection.run(id, Bindings::Positional(&[]), &mut Texts::default());
+    let before = connection.set_judge(|_| Verdict::Deny);
+    select(&mut connection).unwrap();
+    connection.set_judge(before);
+    connection.execute_batch("CREATE INDEX i ON t (a)").unwrap();
+    connection.set_judge(|_| Verdict::Deny);
+    let Err(Error::Sqlite(error)) = select(&mut connection) else { panic!("it was prepared again") };
+    assert_eq!(error.code, ffi::SQLITE_AUTH);
+    connection.set_judge(before);
+    select(&mut connection).unwrap();
+}

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flatwater_sqlite::{Op, Program};
+use rusqlite::ffi;
 
 use super::bytecode::{Graph, Shape, Strange, bare, shape};
 use super::class::Route;
@@ -97,8 +98,12 @@ impl Connection {
         if !is_kept(ready) || resets_changes || !ready.learnt.is_due() {
             return;
         }
-        let lesson =
-            self.lesson(&ready.text.sql).unwrap_or(Lesson { shape: Shape::Opaque("EXPLAIN".into()), write: None });
+        let lesson = match self.lesson(&ready.text.sql) {
+            Ok(lesson) => lesson,
+            // The deadline of the call may still be armed. The next use will do.
+            Err(error) if error.sqlite_code() == Some(ffi::SQLITE_INTERRUPT) => return,
+            Err(_) => Lesson { shape: Shape::Opaque("EXPLAIN".into()), write: None },
+        };
         // Nobody else can have set it: the statement belongs to this connection.
         let _ = ready.learnt.lesson.set(lesson);
     }
@@ -176,4 +181,112 @@ fn changes_existing_rows(program: &Program) -> bool {
         "SeekGE" | "SeekGT" | "SeekLE" | "SeekLT" | "Last" | "Rewind" if is_write(op) => reaches_insert(at + 1),
         _ => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use flatwater_sqlite::Discard;
+
+    use super::*;
+    use crate::connection::catalogue::Text;
+    use crate::connection::judge;
+    use crate::connection::open::Role;
+    use crate::connection::schema::SchemaFacts;
+    use crate::types::options::Options;
+    use crate::types::params::Params;
+
+    fn open() -> (tempfile::TempDir, Connection) {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options::new(directory.path().join("test.db")).resolve().unwrap();
+        let connection = Connection::open(&options, Role::Creator, Box::new(|_| false)).unwrap();
+        connection.sqlite.execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT COLLATE NOCASE)").unwrap();
+        (directory, connection)
+    }
+
+    /// Uses a text as a worker does.
+    fn used(connection: &mut Connection, text: &Arc<Text>) -> Ready {
+        let ready = connection.ready(text, judge::statement, &SchemaFacts::default()).unwrap();
+        connection.run(&ready, &Params::default(), &mut Discard).unwrap();
+        connection.learn(&ready);
+        connection.done_with(&ready);
+        ready
+    }
+
+    fn used_twice(connection: &mut Connection, sql: &str) -> Ready {
+        let text = Arc::new(Text::new(sql));
+        used(connection, &text);
+        used(connection, &text)
+    }
+
+    #[test]
+    fn the_second_use_teaches_and_a_prepare_after_a_new_schema_teaches_again() {
+        let (_directory, mut connection) = open();
+        let text = Arc::new(Text::new("SELECT * FROM t WHERE a = 'x' ORDER BY id"));
+        assert_eq!(used(&mut connection, &text).stay(), None);
+        let before = used(&mut connection, &text);
+        assert_eq!(before.stay(), Some(Stay::Bounded));
+        connection.sqlite.execute_batch("CREATE UNIQUE INDEX t_a ON t (a)").unwrap();
+        // Prepared again inside its step, then anew, then learnt.
+        for _ in 0..2 {
+            used(&mut connection, &text);
+        }
+        let after = used(&mut connection, &text);
+        assert!(!Arc::ptr_eq(&before.learnt, &after.learnt));
+        assert_eq!(after.stay(), Some(Stay::Acyclic));
+    }
+
+    #[test]
+    fn reads_stay_and_writes_of_one_row_may_be_inline() {
+        let (_directory, mut connection) = open();
+        let read = used_twice(&mut connection, "SELECT * FROM t WHERE id = 1");
+        assert_eq!((read.stay(), read.inline_write()), (Some(Stay::Acyclic), None));
+        let write = used_twice(&mut connection, "REPLACE INTO t VALUES (1, 'x')");
+        let inline = InlineWrite { changes_existing_rows: true };
+        assert_eq!((write.stay(), write.inline_write()), (None, Some(inline)));
+        let sorts = used_twice(&mut connection, "SELECT * FROM t ORDER BY a");
+        assert_eq!(sorts.stay(), None);
+        for never in ["PRAGMA user_version", "EXPLAIN SELECT 1", "CREATE TABLE IF NOT EXISTS t (a)"] {
+            let ready = used_twice(&mut connection, never);
+            assert_eq!((ready.stay(), ready.inline_write()), (None, None), "{never}");
+        }
+    }
+
+    #[test]
+    fn a_function_that_has_the_name_of_sqlites_own_is_opaque() {
+        let (_directory, mut connection) = open();
+        let sql = "SELECT upper(a), lower(a) FROM t WHERE id = 1";
+        assert_eq!(used_twice(&mut connection, sql).stay(), Some(Stay::Acyclic));
+        let flags = rusqlite::functions::FunctionFlags::SQLITE_UTF8;
+        let sqlite = connection.sqlite.rusqlite();
+        sqlite.create_scalar_function("UPPER", 1, flags, |_| Ok(1)).unwrap();
+        sqlite.create_scalar_function("mine", 0, flags, |_| Ok(1)).unwrap();
+        for sql in [sql, "SELECT mine()"] {
+            used_twice(&mut connection, sql);
+            assert_eq!(used_twice(&mut connection, sql).stay(), None, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_collation_that_may_be_the_users_is_opaque() {
+        let (_directory, mut connection) = open();
+        connection.sqlite.rusqlite().create_collation("mine", |a, b| a.cmp(b)).unwrap();
+        assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE a = 'x'").stay(), Some(Stay::Bounded));
+        assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE a = 'x' COLLATE mine").stay(), None);
+        let _ = connection.restore_handlers(Box::new(|_| false));
+        connection.statements.clear(&mut connection.sqlite);
+        assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE a = 'x'").stay(), None);
+        assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE id = 1").stay(), Some(Stay::Acyclic));
+    }
+
+    #[test]
+    fn nothing_is_judged_by_what_was_judged_before() {
+        let (_directory, mut connection) = open();
+        used_twice(&mut connection, "INSERT INTO t (a) VALUES ('x')");
+        assert!(connection.sqlite.take_denied().is_none());
+        assert_eq!(connection.sqlite.last_insert_rowid(), 2);
+        let text = Arc::new(Text::new("ATTACH ':memory:' AS other"));
+        assert!(connection.ready(&text, judge::statement, &SchemaFacts::default()).is_err());
+    }
 }

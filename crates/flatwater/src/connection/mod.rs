@@ -3,6 +3,8 @@
 mod bytecode;
 pub(crate) mod catalogue;
 pub(crate) mod class;
+#[cfg(test)]
+mod gaps;
 pub(crate) mod judge;
 pub(crate) mod learnt;
 mod opcodes;

@@ -1,8 +1,7 @@
 //! Tests of shapes and inline writes on the programs that the linked SQLite makes.
 //!
-//! Owns: the tables of texts by shape, the property that no loop of a short statement goes unlooked, the comparison of
-//! our tables with the opcodes of SQLite, and the figures of what is opaque. Leaves out: learning on a connection,
-//! which `learnt` tests.
+//! Owns: the tables of texts by shape, and the comparison of our table with the opcodes of SQLite. Leaves out: what
+//! programs really do between two looks (`gaps`), learning on a connection (`learnt`).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ use super::bytecode::{Shape, Strange};
 use super::learnt::{InlineWrite, Lesson};
 use super::opcodes::flow;
 
-pub(super) const SCHEMA: &str = "
+const SCHEMA: &str = "
     CREATE TABLE t (id INTEGER PRIMARY KEY, a, b TEXT COLLATE NOCASE, c, UNIQUE (a));
     CREATE INDEX t_b ON t (b); CREATE INDEX t_c ON t (c) WHERE c > 0; CREATE INDEX t_e ON t (lower(b));
     CREATE TABLE u (id INTEGER PRIMARY KEY, t_id REFERENCES t (id), n);
@@ -40,7 +39,7 @@ pub(super) fn memory() -> Sqlite {
     sqlite
 }
 
-fn lesson(sqlite: &mut Sqlite, sql: &str) -> Lesson {
+pub(super) fn lesson(sqlite: &mut Sqlite, sql: &str) -> Lesson {
     Lesson::of(&sqlite.explain(sql).unwrap_or_else(|e| panic!("{sql}: {e}")), &Strange::default())
 }
 

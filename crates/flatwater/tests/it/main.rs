@@ -20,6 +20,7 @@ mod kill;
 mod killed_steps;
 mod leaks;
 mod leases;
+mod learning;
 mod limits;
 mod many_databases;
 mod one_engine;
