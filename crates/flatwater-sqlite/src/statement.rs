@@ -53,6 +53,7 @@ impl Connection {
         let mut raw: *mut ffi::sqlite3_stmt = std::ptr::null_mut();
         let mut tail: *const c_char = std::ptr::null();
         self.hooks().start_recording();
+        self.mapping.forget();
         // SAFETY: the connection is open and ours; `sql` has `bytes` bytes; both out-pointers live for the call.
         let rc = unsafe {
             ffi::sqlite3_prepare_v3(
@@ -140,10 +141,18 @@ impl Connection {
         let raw = self.statement(id)?;
         // `&mut self`: nobody has the rusqlite connection.
         self.mapping.take_back();
+        let mapping = self.mapping.set_aside();
+        let prepared = self.reprepares(id);
+        let result = self.run_raw(raw, bindings, sink);
         // SAFETY: the statement is alive. The `PRAGMA journal_mode` that leaves WAL mode is such a statement.
-        if unsafe { ffi::sqlite3_stmt_readonly(raw) == 0 && ffi::sqlite3_column_count(raw) > 0 } {
-            self.mapping.forget();
+        let may_leave_wal = unsafe { ffi::sqlite3_stmt_readonly(raw) == 0 && ffi::sqlite3_column_count(raw) > 0 };
+        if !may_leave_wal && self.reprepares(id) == prepared {
+            self.mapping.put_back(mapping);
         }
+        result
+    }
+
+    fn run_raw<S: Sink>(&mut self, raw: *mut ffi::sqlite3_stmt, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
         let mut running = Running { raw, borrows: false };
         running.bind(bindings)?;
         loop {

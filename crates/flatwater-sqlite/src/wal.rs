@@ -103,6 +103,15 @@ impl Mapping {
         self.base.set(std::ptr::null_mut());
     }
 
+    /// As `forget`, and answers what was remembered, to be remembered again if nothing left WAL mode after all.
+    pub(crate) fn set_aside(&self) -> *mut c_void {
+        self.base.replace(std::ptr::null_mut())
+    }
+
+    pub(crate) fn put_back(&mut self, base: *mut c_void) {
+        self.base.set(base);
+    }
+
     fn get(&self) -> Option<*mut c_void> {
         let base = self.base.get();
         (!base.is_null()).then_some(base)
@@ -161,7 +170,8 @@ impl Connection {
     /// It stays until this connection leaves WAL mode or closes: SQLite keeps the address itself for as long, and calls
     /// xShmUnmap nowhere else. Closing ends our use, too. WAL mode is left only by a `PRAGMA journal_mode`, which can
     /// come through the rusqlite connection, after whose handing out nothing is remembered until an exclusive borrow
-    /// shows that nobody has it any more; or as a statement of ours, before which `run` forgets.
+    /// shows that nobody has it any more; as a statement of ours, with which `run` forgets; or from a callback of the
+    /// user that is given the connection (collation_needed) while SQLite prepares, with which `prepare` and `run` forget.
     fn wal_index(&self) -> Option<*mut c_void> {
         if !self.in_wal_mode() {
             return None;

@@ -351,6 +351,31 @@ fn the_wal_index_is_never_looked_for_where_it_was_before_wal_mode_was_left() {
     assert!(connection.wal_state().is_some());
     assert_eq!(run(&mut connection, leave, &[]).unwrap(), [["'delete'"]]);
     assert!(connection.wal_header().is_none() && connection.wal_state().is_none());
+    drop(connection);
+    std::fs::remove_file(&path).unwrap();
+
+    let mut connection = in_wal_mode(&path);
+    // SAFETY: the connection is open; the callback needs no context.
+    unsafe {
+        let db = connection.rusqlite().handle();
+        ffi::sqlite3_collation_needed(db, std::ptr::null_mut(), Some(leaves_wal_mode));
+    }
+    run(&mut connection, "SELECT * FROM t", &[]).unwrap();
+    assert!(connection.wal_state().is_some());
+    assert!(connection.prepare("SELECT * FROM t ORDER BY a COLLATE missing").is_err());
+    assert!(connection.wal_header().is_none() && connection.wal_state().is_none());
+}
+
+/// What a safe callback of rusqlite may do with the connection that it is given.
+unsafe extern "C" fn leaves_wal_mode(
+    _: *mut std::ffi::c_void,
+    db: *mut ffi::sqlite3,
+    _: std::ffi::c_int,
+    _: *const std::ffi::c_char,
+) {
+    let leave = c"PRAGMA journal_mode = delete".as_ptr();
+    // SAFETY: SQLite calls with its open connection.
+    unsafe { ffi::sqlite3_exec(db, leave, None, std::ptr::null_mut(), std::ptr::null_mut()) };
 }
 
 #[test]

@@ -68,14 +68,9 @@ impl<S: Copy + PartialEq> Lease<S> {
         let ended = match self {
             Self::Held { state, used, .. } if live == Some(*state) => {
                 let used = *used;
-                match self.due(wish, now) {
-                    // The timer is late, or was never there: a lease in use is not idle.
-                    None | Some(Ended::Idle) => return (None, Run::Continue),
-                    ended => {
-                        self.end(used);
-                        ended
-                    }
-                }
+                let Some(ended) = self.due(wish, now) else { return (None, Run::Continue) };
+                self.end(used);
+                Some(ended)
             }
             Self::Held { .. } => {
                 *self = Self::None;
@@ -121,10 +116,10 @@ impl<S: Copy + PartialEq> Lease<S> {
         let Self::Held { since, used, .. } = self else { return None };
         if wish {
             Some(Ended::Wish)
-        } else if now.duration_since(*since) >= AGE {
-            Some(Ended::Old)
         } else if now.duration_since(*used) >= IDLE {
             Some(Ended::Idle)
+        } else if now.duration_since(*since) >= AGE {
+            Some(Ended::Old)
         } else {
             None
         }
@@ -239,6 +234,7 @@ mod tests {
                 (5, 5, Some(1), CALM, (None, Alone), None),
                 (9, 30, Some(1), CALM, (None, Begin), None),
                 (34, 34, Some(1), CALM, (None, Continue), None),
+                (39, 39, Some(1), CALM, (Some(Ended::Idle), Alone), None),
             ],
         );
     }
@@ -251,6 +247,7 @@ mod tests {
         assert_eq!(held(0, 0).rest(false, at(4)), None);
         assert_eq!(held(0, 0).rest(false, at(5)), Some(Ended::Idle));
         assert_eq!(held(0, 49).rest(false, at(50)), Some(Ended::Old));
+        assert_eq!(held(0, 0).rest(false, at(90)), Some(Ended::Idle), "the alarm was late");
         assert_eq!(held(0, 0).rest(true, at(0)), Some(Ended::Wish));
         assert_eq!(Lease::Seen(1, zero).rest(true, at(90)), None);
         assert_eq!((held(0, 3).until(false), held(0, 48).until(false)), (Some(at(8)), Some(at(50))));
