@@ -1,10 +1,12 @@
 //! Floor 2: what `stats()` tells. Counters and latency histograms.
 //!
 //! Owns: the recorder, written by workers, and the snapshot a caller gets. Counters are single atomics; a histogram is
-//! guarded by its own lock, held for one record or one summary. Leaves out: export to any metrics system.
+//! guarded by its own lock, held for one record or one summary. What is counted here is told here too. Leaves out: export
+//! to any metrics system.
 
 pub(crate) mod wal;
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,6 +14,9 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use wal::{WalRecorder, WalStats};
+
+use crate::types::error::Error;
+use crate::types::events;
 
 /// The kinds of call that are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +71,7 @@ fn us(time: Duration) -> u64 {
 }
 
 pub(crate) struct Recorder {
+    path: PathBuf,
     latency: [Mutex<Histogram<u32>>; CallKind::ALL.len()],
     groups: AtomicU64,
     members: AtomicU64,
@@ -77,9 +83,10 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(path: &Path) -> Self {
         let histogram = || Mutex::new(Histogram::new_with_bounds(1, SLOWEST_US, 2).expect("the bounds are valid"));
         Self {
+            path: path.to_owned(),
             latency: std::array::from_fn(|_| histogram()),
             groups: AtomicU64::new(0),
             members: AtomicU64::new(0),
@@ -87,7 +94,7 @@ impl Recorder {
             failed_commits: AtomicU64::new(0),
             abandoned: AtomicU64::new(0),
             replaced_connections: AtomicU64::new(0),
-            wal: std::sync::Arc::new(WalRecorder::new()),
+            wal: std::sync::Arc::new(WalRecorder::new(path.to_owned())),
         }
     }
 
@@ -106,8 +113,9 @@ impl Recorder {
         self.replays.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn commit_failed(&self) {
+    pub(crate) fn commit_failed(&self, error: &Error) {
         self.failed_commits.fetch_add(1, Ordering::Relaxed);
+        events::commit_failed(&self.path, error);
     }
 
     pub(crate) fn abandoned(&self) {
@@ -116,6 +124,7 @@ impl Recorder {
 
     pub(crate) fn replaced_connection(&self) {
         self.replaced_connections.fetch_add(1, Ordering::Relaxed);
+        events::replaced_connection(&self.path);
     }
 
     /// Everything but the file and the queues, which the recorder does not know.
@@ -209,7 +218,7 @@ mod tests {
 
     #[test]
     fn latencies_are_summed_up_by_kind() {
-        let recorder = Recorder::new();
+        let recorder = Recorder::new(Path::new("a.db"));
         for us in 1..=1000 {
             recorder.answered(CallKind::Query, Duration::from_micros(us));
         }

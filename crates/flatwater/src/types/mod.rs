@@ -2,6 +2,7 @@
 
 mod code;
 pub(crate) mod error;
+pub(crate) mod events;
 pub(crate) mod executed;
 mod kind;
 pub(crate) mod options;

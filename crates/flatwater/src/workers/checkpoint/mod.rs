@@ -38,7 +38,8 @@ pub(crate) struct Powers {
 pub(crate) struct OldestRead {
     pub(crate) age: Duration,
     pub(crate) sql: String,
-    pub(crate) cut_off: Box<dyn FnOnce()>,
+    /// False if that was done before.
+    pub(crate) cut_off: Box<dyn FnOnce() -> bool>,
 }
 
 /// The handle.
@@ -61,13 +62,15 @@ struct Shared {
     /// Writers wait beyond this; the highest number until the page size is known.
     hard: AtomicU32,
     state: Mutex<State>,
-    /// Signalled when the WAL was started over, and when the thread has ended.
+    /// Signalled when the thread waits for the end of a turn, and when it has ended.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     thread: Option<Thread>,
+    /// The thread waits for the end of a turn, to start the WAL over.
+    is_ready: bool,
     closed: bool,
 }
 
@@ -134,7 +137,7 @@ impl Checkpointer {
 impl Growth for Checkpointer {
     fn grew(&self, header: &WalHeader) {
         let shared = &*self.0;
-        let before = shared.frames.swap(header.max_frame, Ordering::Relaxed);
+        let before = shared.frames.swap(header.max_frame, Ordering::SeqCst);
         if before == header.max_frame {
             return;
         }
@@ -156,7 +159,8 @@ impl Growth for Checkpointer {
         }
         let began = Instant::now();
         let mut state = shared.lock();
-        while shared.frames.load(Ordering::Relaxed) >= shared.hard.load(Ordering::Relaxed) && !state.closed {
+        // What makes room needs the token, which this turn has.
+        while !state.is_ready && !state.closed {
             let left = ROOM.saturating_sub(began.elapsed());
             if left.is_zero() {
                 break;

@@ -43,8 +43,10 @@ impl Seen {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing to do; look again after this long, or when the WAL has grown.
-    Rest(Duration),
+    /// Nothing to do for this long, or until the WAL has so many frames.
+    Rest { time: Duration, frames: u32 },
+    /// Nothing to do before something is written.
+    End,
     /// A PASSIVE checkpoint.
     Copy,
     /// Sync outside of all locks, then start the WAL over at a boundary between writes. Readers are waited for this long.
@@ -68,7 +70,8 @@ const PAUSES_APART: Duration = Duration::from_secs(5);
 /// Any WAL worth it is started over when nothing was written for so long.
 const QUIET: Duration = Duration::from_secs(1);
 const QUIET_FRAMES: u32 = 64;
-/// A file is made short when nothing was written for so long, if it is longer than this part of the limit.
+/// When nothing was written for so long a file is made short, if it is longer than this part of the limit, and then the
+/// checkpointer ends.
 const IDLE: Duration = Duration::from_secs(30);
 const KEPT: u32 = 4;
 /// How long readers are waited for, at first and at most; how long a blocked reset is not tried again.
@@ -77,6 +80,8 @@ const BUDGET_MAX: Duration = Duration::from_millis(20);
 const RETRY: Duration = Duration::from_millis(20);
 const RETRY_MAX: Duration = Duration::from_millis(500);
 const BLOCKED_UNTIL_STARVED: u32 = 3;
+/// As a number of frames to wait for.
+const NEVER: u32 = u32::MAX;
 
 pub(crate) struct Policy {
     limits: Limits,
@@ -114,14 +119,6 @@ impl Policy {
         }
     }
 
-    /// From how many frames on the checkpointer has something to do.
-    pub(crate) fn wake_at(&self, seen: &Seen) -> u32 {
-        // While something is in the way it is the clock that wakes.
-        let copy = if self.copy_after.is_some() { u32::MAX } else { seen.copied.saturating_add(self.copy_frames) };
-        let reset = if self.blocked > 0 { u32::MAX } else { self.reset_frames() };
-        copy.min(reset)
-    }
-
     pub(crate) fn is_starved(&self) -> bool {
         self.blocked >= BLOCKED_UNTIL_STARVED
     }
@@ -154,17 +151,24 @@ impl Policy {
             return Step::Truncate;
         }
         let left = |then: Option<Instant>| then.map_or(Duration::ZERO, |then| then.saturating_duration_since(now));
-        let (reset_in, copy_in) = (left(self.reset_after), left(self.copy_after));
         if self.wants_reset(seen, now) {
-            if reset_in.is_zero() {
-                return Step::Reset(self.budget());
-            }
-            return Step::Rest(reset_in);
+            // While something is in the way it is the clock that wakes, and no growth.
+            return match left(self.reset_after) {
+                Duration::ZERO => Step::Reset(self.budget()),
+                time => Step::Rest { time, frames: NEVER },
+            };
         }
         if seen.backlog() >= self.copy_frames {
-            return if copy_in.is_zero() { Step::Copy } else { Step::Rest(copy_in) };
+            return match left(self.copy_after) {
+                Duration::ZERO => Step::Copy,
+                time => Step::Rest { time, frames: self.reset_frames() },
+            };
         }
-        Step::Rest(self.until_quiet(seen, now).max(Duration::from_millis(1)))
+        if seen.idle >= IDLE {
+            return Step::End;
+        }
+        let frames = seen.copied.saturating_add(self.copy_frames).min(self.reset_frames());
+        Step::Rest { time: self.until_quiet(seen, now).max(Duration::from_millis(1)), frames }
     }
 
     fn wants_reset(&self, seen: &Seen, now: Instant) -> bool {
@@ -215,8 +219,9 @@ impl Policy {
 
     /// A reader, or another process, was in the way; or a copy or a reset failed.
     pub(crate) fn was_blocked(&mut self, now: Instant) {
+        let then = now + (RETRY * 2u32.saturating_pow(self.blocked)).min(RETRY_MAX);
         self.complete = false;
-        self.reset_after = Some(now + (RETRY * 2u32.saturating_pow(self.blocked)).min(RETRY_MAX));
+        (self.reset_after, self.copy_after) = (Some(then), Some(then));
         self.blocked = self.blocked.saturating_add(1);
     }
 
@@ -241,18 +246,24 @@ mod tests {
         Seen { frames, copied, file_frames: frames.max(3000), idle: Duration::from_millis(idle_ms) }
     }
 
+    fn rest(time: Duration, frames: u32) -> Step {
+        Step::Rest { time, frames }
+    }
+
     #[test]
     fn each_state_of_the_wal_has_its_step() {
         let table = [
-            ("a short WAL rests", seen(10, 0, 0), Step::Rest(IDLE)),
+            ("a short WAL rests", seen(10, 0, 0), rest(IDLE, 1000)),
             ("a backlog is copied", seen(1500, 0, 0), Step::Copy),
-            ("what is copied is left alone", seen(1500, 1400, 0), Step::Rest(PAUSE)),
+            ("what is copied is left alone", seen(1500, 1400, 0), rest(PAUSE, 2400)),
+            ("at the latest to be started over", seen(5000, 4900, 0), rest(PAUSE, 5734)),
             ("a long WAL is started over", seen(5800, 5000, 0), Step::Reset(BUDGET)),
             ("so is one whose writer pauses", seen(1500, 1400, 2), Step::Reset(BUDGET)),
-            ("a small one waits for quiet", seen(100, 0, 400), Step::Rest(Duration::from_millis(600))),
+            ("a small one waits for quiet", seen(100, 0, 400), rest(Duration::from_millis(600), 1000)),
             ("and is started over then", seen(100, 0, 1000), Step::Reset(BUDGET)),
-            ("one frame is nothing", seen(1, 0, 5000), Step::Rest(Duration::from_secs(25))),
+            ("one frame is nothing", seen(1, 0, 5000), rest(Duration::from_secs(25), 1000)),
             ("a long file is made short when idle", seen(1, 0, 30_000), Step::Truncate),
+            ("a short one is the end", Seen { file_frames: 2000, ..seen(1, 0, 30_000) }, Step::End),
         ];
         let policy = Policy::new(LIMITS);
         for (what, seen, step) in table {
@@ -267,7 +278,7 @@ mod tests {
         policy.copied(1500, 0, Duration::from_millis(4), now);
         assert_eq!(policy.next(&seen(1500, 1500, 0), now), Step::Reset(BUDGET));
         policy.was_reset(Duration::from_millis(20), now);
-        assert_eq!(policy.next(&seen(1, 0, 0), now), Step::Rest(IDLE));
+        assert!(matches!(policy.next(&seen(1, 0, 0), now), Step::Rest { time: IDLE, .. }));
     }
 
     #[test]
@@ -292,7 +303,7 @@ mod tests {
         let mut policy = Policy::new(LIMITS);
         let now = Instant::now();
         policy.was_reset(Duration::from_millis(20), now);
-        assert!(matches!(policy.next(&seen(1500, 1400, 3), now), Step::Rest(_)));
+        assert!(matches!(policy.next(&seen(1500, 1400, 3), now), Step::Rest { .. }));
         assert_eq!(policy.next(&seen(1500, 1400, 3), now + PAUSES_APART), Step::Reset(BUDGET));
         assert_eq!(policy.next(&seen(1500, 1400, 1000), now), Step::Reset(BUDGET), "quiet is quiet");
     }
@@ -306,9 +317,9 @@ mod tests {
         for budget_ms in [5, 10, 20, 20, 20, 20, 20] {
             assert_eq!(policy.next(&long, now), Step::Reset(Duration::from_millis(budget_ms)));
             policy.was_blocked(now);
-            let Step::Rest(wait) = policy.next(&long, now) else { panic!("it does not rest") };
-            waits.push(wait.as_millis());
-            now += wait;
+            let Step::Rest { time, frames: NEVER } = policy.next(&long, now) else { panic!("it does not rest") };
+            waits.push(time.as_millis());
+            now += time;
         }
         assert_eq!(waits, [20, 40, 80, 160, 320, 500, 500]);
         assert!(policy.is_starved());
@@ -321,14 +332,41 @@ mod tests {
         let mut policy = Policy::new(LIMITS);
         let now = Instant::now();
         policy.copied(0, 1500, Duration::from_millis(1), now);
-        assert_eq!(policy.next(&seen(1500, 0, 0), now), Step::Rest(RETRY));
+        assert_eq!(policy.next(&seen(1500, 0, 0), now), rest(RETRY, policy.reset_frames()));
         assert_eq!(policy.next(&seen(1500, 0, 0), now + RETRY), Step::Copy);
+        assert_eq!(policy.next(&seen(1500, 800, 0), now), rest(PAUSE, 1800), "the rest may grow meanwhile");
+        policy.was_blocked(now);
+        assert_eq!(policy.next(&seen(1500, 0, 0), now), rest(RETRY, policy.reset_frames()), "nor one that failed");
+    }
+
+    #[test]
+    fn a_rest_waits_for_more_frames_than_there_are() {
+        let now = Instant::now();
+        let blocked = |times| {
+            let mut policy = Policy::new(LIMITS);
+            policy.copied(0, 3000, Duration::from_millis(1), now);
+            (0..times).for_each(|_| policy.was_blocked(now));
+            policy
+        };
+        for policy in [0, 1, 3].map(blocked) {
+            for (frames, copied) in
+                (0..9000).step_by(100).flat_map(|frames| [0, 100, 1000].map(|copied| (frames, copied)))
+            {
+                let seen = seen(frames, copied.min(frames), 0);
+                if let Step::Rest { frames: until, .. } = policy.next(&seen, now) {
+                    assert!(until > frames, "it would not rest: {seen:?}");
+                }
+            }
+        }
     }
 
     #[test]
     fn copies_get_as_large_as_their_time_allows() {
         let mut policy = Policy::new(LIMITS);
-        let rest = |policy: &Policy| policy.wake_at(&seen(0, 0, 0));
+        let rest = |policy: &Policy| match policy.next(&seen(0, 0, 0), Instant::now()) {
+            Step::Rest { frames, .. } => frames,
+            step => panic!("{step:?}"),
+        };
         let at_first = rest(&policy);
         (0..20).for_each(|_| policy.copied(1000, 500, Duration::from_millis(1), Instant::now()));
         assert!(rest(&policy) > at_first);
