@@ -15,18 +15,19 @@ use super::{SLOWEST_US, us};
 use crate::types::error::Error;
 use crate::types::events::{self, InTheWay};
 
-/// Who keeps the WAL from starting over.
+/// Who keeps the WAL from starting over: it can only when nobody reads from it
+/// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// A read of this database that has been running for so long. The SQL is cut to 200 bytes.
+    /// A read of this database: of those that were running the one that began first.
     Read {
         /// For how long it had been running.
         age: Duration,
-        /// What it runs.
+        /// What it runs, cut to 200 bytes and without its parameters; "a closure" for `read_with`.
         sql: String,
     },
-    /// A read in another process, or a connection of this one that is not Flatwater's.
+    /// A reader, a writer or a checkpoint in another process, or on a connection of this one that is not Flatwater's.
     Foreign,
 }
 
@@ -199,25 +200,25 @@ pub struct WalStats {
     pub backlog: u32,
     /// Length of the `-wal` file. It stays when the WAL starts over.
     pub file_bytes: u64,
-    /// Frames copied in the background since the database was opened.
+    /// Frames that background copies moved since the database was opened.
     pub copied_frames: u64,
-    /// Background copies.
+    /// Background copies, those that prepare a start over among them.
     pub copies: u64,
-    /// Their median duration.
+    /// Their median duration in microseconds.
     pub copy_p50_us: u64,
     /// The longest.
     pub copy_max_us: u64,
     /// How often the WAL was started over.
     pub resets: u64,
-    /// How long writes paused for it, or for the try: the median.
+    /// How long writes paused for it, or for the try, in microseconds: the median.
     pub pause_p50_us: u64,
     /// 99th percentile.
     pub pause_p99_us: u64,
     /// The longest.
     pub pause_max_us: u64,
-    /// How often it could not be started over several times in a row.
+    /// Tries that were blocked when at least two before them were: the WAL grows meanwhile.
     pub starved: u64,
-    /// Who was in the way the last time.
+    /// Who was in the way the last time that was counted.
     pub cause: Option<Cause>,
     /// Reads that were ended because of [`Options::read_limit`](crate::Options::read_limit).
     pub cut_off: u64,

@@ -30,13 +30,17 @@ pub enum Journal {
     Keep,
 }
 
-/// Who keeps the WAL short.
+/// Who keeps the WAL short: copies what is committed into the database, and starts the WAL over
+/// (<https://sqlite.org/wal.html#ckpt>). SQLite's autocheckpoint, which does it inside a COMMIT, is off either way. It
+/// matters only in WAL mode, and for a database that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checkpoint {
-    /// Flatwater, in the background.
+    /// Flatwater, on a thread of its own, which is there while something is written. Commits go on meanwhile; they pause
+    /// when the WAL is started over ([`WalStats::pause_max_us`](crate::WalStats::pause_max_us)).
     Managed(Managed),
-    /// Somebody else, such as Litestream: Flatwater never checkpoints by itself, also not when the database is closed.
-    /// Chosen by itself for a file that has Litestream's tables.
+    /// Somebody else, such as Litestream: Flatwater never checkpoints by itself, also not when the database is closed, and
+    /// the WAL has no limit. [`Database::checkpoint`](crate::Database::checkpoint) still does what it is asked to.
+    /// Chosen by itself for a file that has Litestream's tables when it is opened.
     External,
 }
 
@@ -49,10 +53,12 @@ impl Default for Checkpoint {
 /// The limits of a WAL that Flatwater keeps short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Managed {
-    /// The WAL starts over before it is longer than this, unless a long read or another process is in the way. Default
-    /// 32 MiB.
+    /// The WAL starts over before it is longer than this, unless a read or another process is in the way, which
+    /// [`WalStats::cause`](crate::WalStats::cause) tells, or a single transaction is larger. Its file keeps the length
+    /// it had, until nothing was written for 30 s. Default 32 MiB; at least 256 KiB.
     pub limit_bytes: u64,
-    /// Beyond this writes wait for the WAL, up to 100 ms each turn, until it is shorter. Default 256 MiB.
+    /// Beyond this writes are slowed: each turn of the writer, which is one write or a group, waits for up to 100 ms for
+    /// the WAL to start over, and then runs all the same. Default 256 MiB; more than `limit_bytes`.
     pub hard_limit_bytes: u64,
 }
 
@@ -322,14 +328,19 @@ impl Options {
         self
     }
 
-    /// Who keeps the WAL short. Default [`Checkpoint::Managed`] with a limit of 32 MiB.
+    /// Who keeps the WAL short. Default [`Checkpoint::Managed`] with a limit of 32 MiB and a hard limit of 256 MiB. The WAL
+    /// of an attached file is checkpointed only when the database is closed.
     pub fn checkpoint(mut self, checkpoint: Checkpoint) -> Self {
         self.checkpoint = checkpoint;
         self
     }
 
-    /// Ends a read that has been running for longer than this and keeps the WAL from starting over; it is answered with
-    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld). Default: none is ended.
+    /// Ends a read that has been running for longer than this *and* keeps the WAL from starting over
+    /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>); it is answered with
+    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld). It is no deadline: a read that is in nobody's way goes on, and
+    /// one that is in the way is ended after several tries, at most half a second apart. In a closure of `read_with` the
+    /// SQL is interrupted. Without effect on other processes, and where Flatwater does not keep the WAL. Default: none is
+    /// ended.
     pub fn read_limit(mut self, limit: Duration) -> Self {
         self.read_limit = Some(limit);
         self
