@@ -134,7 +134,8 @@ impl Checkpointer {
 impl Growth for Checkpointer {
     fn grew(&self, header: &WalHeader) {
         let shared = &*self.0;
-        let before = shared.frames.swap(header.max_frame, Ordering::Relaxed);
+        // In one order with `wake_at`: either the thread sees these frames before it sleeps, or it is woken here.
+        let before = shared.frames.swap(header.max_frame, Ordering::SeqCst);
         if before == header.max_frame {
             return;
         }

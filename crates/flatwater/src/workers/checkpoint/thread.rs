@@ -37,8 +37,11 @@ impl Shared {
         if ended.is_err() {
             self.recorder.failed();
         }
+        let mut state = self.lock();
+        state.thread = None;
+        // Under the lock: who finds the WAL grown from here on, or waits for the lock to wake this thread, starts another.
         self.wake_at.store(0, Ordering::SeqCst);
-        self.lock().thread = None;
+        drop(state);
         self.changed.notify_all();
     }
 
@@ -91,7 +94,7 @@ impl Shared {
         if is_idle {
             return false;
         }
-        let wake_at = policy.wake_at(seen).max(1);
+        let wake_at = policy.wake_at(seen, Instant::now()).max(1);
         self.wake_at.store(wake_at, Ordering::SeqCst);
         if self.frames.load(Ordering::SeqCst) < wake_at && !self.lock().closed {
             thread::park_timeout(time);
@@ -109,7 +112,10 @@ impl Shared {
                 policy.copied(frames, done.frames.saturating_sub(done.copied), began.elapsed(), Instant::now());
                 self.recorder.copied(frames, began.elapsed());
             }
-            Err(error) => self.failed(policy, error.into()),
+            Err(error) => {
+                self.failed(policy, error.into());
+                policy.was_not_copied();
+            }
         }
     }
 
