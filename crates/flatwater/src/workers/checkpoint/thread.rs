@@ -132,7 +132,7 @@ impl Shared {
                 policy.was_reset(began.elapsed(), Instant::now());
                 self.recorder.was_reset();
                 self.see(&connection);
-                self.changed.notify_all();
+                self.notify();
             }
             Err(error) => self.failed(policy, error),
         }
@@ -163,14 +163,19 @@ impl Shared {
             connection.sqlite.set_busy(Some(polls(began + budget)));
             let done = connection.sqlite.checkpoint(mode).map_err(Error::from);
             connection.sqlite.set_busy(Some(no_wait()));
-            if done.is_ok() && mode == CheckpointMode::Restart {
-                // If it fails a user's write pays for the header.
-                let _ = commit();
-            }
+            let done = match (done, mode) {
+                (Ok(_), CheckpointMode::Restart) => commit().or_else(unless_a_sync_failed),
+                (done, _) => done.map(drop),
+            };
             recorder.paused(began.elapsed());
-            let _ = send.send((connection, done.map(drop)));
+            let _ = send.send((connection, done));
         }));
-        if asked { receive.recv().ok() } else { None }
+        // Whoever waits for room with the token lets it go.
+        self.wants_a_turn.store(true, Ordering::SeqCst);
+        self.notify();
+        let done = if asked { receive.recv().ok() } else { None };
+        self.wants_a_turn.store(false, Ordering::SeqCst);
+        done
     }
 
     fn failed(&self, policy: &mut Policy, error: Error) {
@@ -202,6 +207,11 @@ impl Shared {
             self.recorder.cut_off();
         }
     }
+}
+
+/// If the first commit fails a user's write pays for the header. But a sync that failed is one, whoever asked for it.
+fn unless_a_sync_failed(error: Error) -> Result<()> {
+    if error.is_failed_sync() { Err(error) } else { Ok(()) }
 }
 
 /// Copies and syncs while writers go on, each round what came in during the one before, until so little is left that
