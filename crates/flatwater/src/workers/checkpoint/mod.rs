@@ -9,7 +9,7 @@
 mod policy;
 mod thread;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -61,16 +61,16 @@ struct Shared {
     wake_at: AtomicU32,
     /// Writers wait beyond this; the highest number until the page size is known.
     hard: AtomicU32,
+    /// Written by the thread: it waits for a boundary between two turns.
+    wants_a_turn: AtomicBool,
     state: Mutex<State>,
-    /// Signalled when the thread waits for the end of a turn, and when it has ended.
+    /// Signalled when the WAL was started over or is to be, and when the thread has ended.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     thread: Option<Thread>,
-    /// The thread waits for the end of a turn, to start the WAL over.
-    is_ready: bool,
     closed: bool,
 }
 
@@ -93,6 +93,7 @@ impl Checkpointer {
             last_write_us: AtomicU64::new(0),
             wake_at: AtomicU32::new(0),
             hard: AtomicU32::new(u32::MAX),
+            wants_a_turn: AtomicBool::new(false),
             state: Mutex::default(),
             changed: Condvar::new(),
         }))
@@ -137,6 +138,7 @@ impl Checkpointer {
 impl Growth for Checkpointer {
     fn grew(&self, header: &WalHeader) {
         let shared = &*self.0;
+        // In one order with `wake_at`: either the thread sees these frames before it sleeps, or it is woken here.
         let before = shared.frames.swap(header.max_frame, Ordering::SeqCst);
         if before == header.max_frame {
             return;
@@ -154,13 +156,12 @@ impl Growth for Checkpointer {
 
     fn wait_for_room(&self) {
         let shared = &*self.0;
-        if shared.frames.load(Ordering::Relaxed) < shared.hard.load(Ordering::Relaxed) {
+        if !shared.is_too_long() {
             return;
         }
         let began = Instant::now();
         let mut state = shared.lock();
-        // What makes room needs the token, which this turn has.
-        while !state.is_ready && !state.closed {
+        while shared.is_too_long() && !state.closed {
             let left = ROOM.saturating_sub(began.elapsed());
             if left.is_zero() {
                 break;
@@ -178,5 +179,17 @@ const WORTH_A_LOOK: u32 = 64;
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a writer waits for room. Not if it would wait for a thread that waits for its turn to end.
+    fn is_too_long(&self) -> bool {
+        let frames = self.frames.load(Ordering::Relaxed);
+        frames >= self.hard.load(Ordering::Relaxed) && !self.wants_a_turn.load(Ordering::SeqCst)
+    }
+
+    /// Wakes who waits for a change, also one who is about to.
+    fn notify(&self) {
+        drop(self.lock());
+        self.changed.notify_all();
     }
 }

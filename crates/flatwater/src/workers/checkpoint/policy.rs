@@ -2,8 +2,8 @@
 //!
 //! Owns: the thresholds, how they adapt, and the state that spans steps. Invariants: a copy that reached the end of the
 //! WAL is followed by a reset at once, so that not a user's write but the checkpointer pays for starting the WAL over; a
-//! reset that was blocked is not tried again at once; whoever starves is told after three of them. Leaves out: doing any
-//! of it.
+//! copy or a reset that was blocked is not tried again at once; whoever starves is told after three of them; a rest is
+//! for a time, and until the WAL has grown beyond what was seen. Leaves out: doing any of it.
 //!
 //! ```text
 //!            backlog >= copy_frames              frames >= reset_frames, or copied to the end
@@ -43,10 +43,8 @@ impl Seen {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing to do for this long, or until the WAL has so many frames.
-    Rest { time: Duration, frames: u32 },
-    /// Nothing to do before something is written.
-    End,
+    /// Nothing to do; look again after this long, or when the WAL has grown.
+    Rest(Duration),
     /// A PASSIVE checkpoint.
     Copy,
     /// Sync outside of all locks, then start the WAL over at a boundary between writes. Readers are waited for this long.
@@ -70,8 +68,7 @@ const PAUSES_APART: Duration = Duration::from_secs(5);
 /// Any WAL worth it is started over when nothing was written for so long.
 const QUIET: Duration = Duration::from_secs(1);
 const QUIET_FRAMES: u32 = 64;
-/// When nothing was written for so long a file is made short, if it is longer than this part of the limit, and then the
-/// checkpointer ends.
+/// A file is made short when nothing was written for so long, if it is longer than this part of the limit.
 const IDLE: Duration = Duration::from_secs(30);
 const KEPT: u32 = 4;
 /// How long readers are waited for, at first and at most; how long a blocked reset is not tried again.
@@ -80,8 +77,6 @@ const BUDGET_MAX: Duration = Duration::from_millis(20);
 const RETRY: Duration = Duration::from_millis(20);
 const RETRY_MAX: Duration = Duration::from_millis(500);
 const BLOCKED_UNTIL_STARVED: u32 = 3;
-/// As a number of frames to wait for.
-const NEVER: u32 = u32::MAX;
 
 pub(crate) struct Policy {
     limits: Limits,
@@ -119,6 +114,14 @@ impl Policy {
         }
     }
 
+    /// From how many frames on the checkpointer has something to do.
+    pub(crate) fn wake_at(&self, seen: &Seen, now: Instant) -> u32 {
+        // While something is in the way it is the clock that wakes.
+        let unless_waiting = |then, frames| if left(then, now).is_zero() { frames } else { u32::MAX };
+        let copy = unless_waiting(self.copy_after, seen.copied.saturating_add(self.copy_frames));
+        copy.min(unless_waiting(self.reset_after, self.reset_frames()))
+    }
+
     pub(crate) fn is_starved(&self) -> bool {
         self.blocked >= BLOCKED_UNTIL_STARVED
     }
@@ -141,6 +144,8 @@ impl Policy {
             // The last 100 ms count.
             let weight = (ms / 100.0).min(1.0);
             self.frames_per_ms += (f64::from(grown) / ms - self.frames_per_ms) * weight;
+        } else {
+            self.nothing_is_in_the_way();
         }
         self.last_seen = Some((now, seen.frames));
     }
@@ -150,25 +155,18 @@ impl Policy {
         if is_long && seen.idle >= IDLE {
             return Step::Truncate;
         }
-        let left = |then: Option<Instant>| then.map_or(Duration::ZERO, |then| then.saturating_duration_since(now));
-        if self.wants_reset(seen, now) {
-            // While something is in the way it is the clock that wakes, and no growth.
-            return match left(self.reset_after) {
-                Duration::ZERO => Step::Reset(self.budget()),
-                time => Step::Rest { time, frames: NEVER },
-            };
+        let (reset_in, copy_in) = (left(self.reset_after, now), left(self.copy_after, now));
+        let (wants_reset, wants_copy) = (self.wants_reset(seen, now), seen.backlog() >= self.copy_frames);
+        if wants_reset && reset_in.is_zero() {
+            return Step::Reset(self.budget());
         }
-        if seen.backlog() >= self.copy_frames {
-            return match left(self.copy_after) {
-                Duration::ZERO => Step::Copy,
-                time => Step::Rest { time, frames: self.reset_frames() },
-            };
+        // While a reset has to wait the database does not fall behind.
+        if wants_copy && copy_in.is_zero() {
+            return Step::Copy;
         }
-        if seen.idle >= IDLE {
-            return Step::End;
-        }
-        let frames = seen.copied.saturating_add(self.copy_frames).min(self.reset_frames());
-        Step::Rest { time: self.until_quiet(seen, now).max(Duration::from_millis(1)), frames }
+        let quiet = if wants_reset { reset_in } else { self.until_quiet(seen, now) };
+        let times = [quiet.max(Duration::from_millis(1)), reset_in, copy_in];
+        Step::Rest(times.into_iter().filter(|time| !time.is_zero()).min().unwrap_or(quiet))
     }
 
     fn wants_reset(&self, seen: &Seen, now: Instant) -> bool {
@@ -185,8 +183,12 @@ impl Policy {
         if seen.frames >= PAUSE_FRAMES {
             return PAUSE.saturating_sub(seen.idle).max(apart).min(QUIET);
         }
-        let quiet = if seen.frames >= QUIET_FRAMES { QUIET } else { IDLE };
-        quiet.saturating_sub(seen.idle)
+        match (seen.frames >= QUIET_FRAMES, IDLE.saturating_sub(seen.idle)) {
+            (true, _) => QUIET.saturating_sub(seen.idle),
+            // All that time does is done.
+            (false, Duration::ZERO) => IDLE,
+            (false, left) => left,
+        }
     }
 
     fn budget(&self) -> Duration {
@@ -209,25 +211,38 @@ impl Policy {
     pub(crate) fn was_reset(&mut self, took: Duration, now: Instant) {
         self.reset_ms += (took.as_secs_f64() * 1e3 - self.reset_ms) / 4.0;
         self.last_seen = None;
-        self.complete = false;
-        self.blocked = 0;
-        self.reset_after = None;
-        self.copy_after = None;
+        self.nothing_is_in_the_way();
         self.last_reset = Some(now);
         self.truncated = false;
     }
 
+    /// The WAL was started over, here or by another process.
+    fn nothing_is_in_the_way(&mut self) {
+        self.complete = false;
+        self.blocked = 0;
+        self.reset_after = None;
+        self.copy_after = None;
+    }
+
     /// A reader, or another process, was in the way; or a copy or a reset failed.
     pub(crate) fn was_blocked(&mut self, now: Instant) {
-        let then = now + (RETRY * 2u32.saturating_pow(self.blocked)).min(RETRY_MAX);
         self.complete = false;
-        (self.reset_after, self.copy_after) = (Some(then), Some(then));
+        self.reset_after = Some(now + (RETRY * 2u32.saturating_pow(self.blocked)).min(RETRY_MAX));
         self.blocked = self.blocked.saturating_add(1);
+    }
+
+    /// What was in the way was in the way of a copy too.
+    pub(crate) fn was_not_copied(&mut self) {
+        self.copy_after = self.reset_after;
     }
 
     pub(crate) fn was_truncated(&mut self) {
         self.truncated = true;
     }
+}
+
+fn left(then: Option<Instant>, now: Instant) -> Duration {
+    then.map_or(Duration::ZERO, |then| then.saturating_duration_since(now))
 }
 
 /// How many frames make a copy of the right length; never so many that a copy would come after the reset.
@@ -246,24 +261,25 @@ mod tests {
         Seen { frames, copied, file_frames: frames.max(3000), idle: Duration::from_millis(idle_ms) }
     }
 
-    fn rest(time: Duration, frames: u32) -> Step {
-        Step::Rest { time, frames }
+    /// One that does not wait for a pause of the writer.
+    fn just_reset() -> (Policy, Instant) {
+        let (mut policy, now) = (Policy::new(LIMITS), Instant::now());
+        policy.was_reset(Duration::from_millis(20), now);
+        (policy, now)
     }
 
     #[test]
     fn each_state_of_the_wal_has_its_step() {
         let table = [
-            ("a short WAL rests", seen(10, 0, 0), rest(IDLE, 1000)),
+            ("a short WAL rests", seen(10, 0, 0), Step::Rest(IDLE)),
             ("a backlog is copied", seen(1500, 0, 0), Step::Copy),
-            ("what is copied is left alone", seen(1500, 1400, 0), rest(PAUSE, 2400)),
-            ("at the latest to be started over", seen(5000, 4900, 0), rest(PAUSE, 5734)),
+            ("what is copied is left alone", seen(1500, 1400, 0), Step::Rest(PAUSE)),
             ("a long WAL is started over", seen(5800, 5000, 0), Step::Reset(BUDGET)),
             ("so is one whose writer pauses", seen(1500, 1400, 2), Step::Reset(BUDGET)),
-            ("a small one waits for quiet", seen(100, 0, 400), rest(Duration::from_millis(600), 1000)),
+            ("a small one waits for quiet", seen(100, 0, 400), Step::Rest(Duration::from_millis(600))),
             ("and is started over then", seen(100, 0, 1000), Step::Reset(BUDGET)),
-            ("one frame is nothing", seen(1, 0, 5000), rest(Duration::from_secs(25), 1000)),
+            ("one frame is nothing", seen(1, 0, 5000), Step::Rest(Duration::from_secs(25))),
             ("a long file is made short when idle", seen(1, 0, 30_000), Step::Truncate),
-            ("a short one is the end", Seen { file_frames: 2000, ..seen(1, 0, 30_000) }, Step::End),
         ];
         let policy = Policy::new(LIMITS);
         for (what, seen, step) in table {
@@ -278,7 +294,7 @@ mod tests {
         policy.copied(1500, 0, Duration::from_millis(4), now);
         assert_eq!(policy.next(&seen(1500, 1500, 0), now), Step::Reset(BUDGET));
         policy.was_reset(Duration::from_millis(20), now);
-        assert!(matches!(policy.next(&seen(1, 0, 0), now), Step::Rest { time: IDLE, .. }));
+        assert_eq!(policy.next(&seen(1, 0, 0), now), Step::Rest(IDLE));
     }
 
     #[test]
@@ -303,7 +319,7 @@ mod tests {
         let mut policy = Policy::new(LIMITS);
         let now = Instant::now();
         policy.was_reset(Duration::from_millis(20), now);
-        assert!(matches!(policy.next(&seen(1500, 1400, 3), now), Step::Rest { .. }));
+        assert!(matches!(policy.next(&seen(1500, 1400, 3), now), Step::Rest(_)));
         assert_eq!(policy.next(&seen(1500, 1400, 3), now + PAUSES_APART), Step::Reset(BUDGET));
         assert_eq!(policy.next(&seen(1500, 1400, 1000), now), Step::Reset(BUDGET), "quiet is quiet");
     }
@@ -317,9 +333,9 @@ mod tests {
         for budget_ms in [5, 10, 20, 20, 20, 20, 20] {
             assert_eq!(policy.next(&long, now), Step::Reset(Duration::from_millis(budget_ms)));
             policy.was_blocked(now);
-            let Step::Rest { time, frames: NEVER } = policy.next(&long, now) else { panic!("it does not rest") };
-            waits.push(time.as_millis());
-            now += time;
+            let Step::Rest(wait) = policy.next(&long, now) else { panic!("it does not rest") };
+            waits.push(wait.as_millis());
+            now += wait;
         }
         assert_eq!(waits, [20, 40, 80, 160, 320, 500, 500]);
         assert!(policy.is_starved());
@@ -329,44 +345,88 @@ mod tests {
 
     #[test]
     fn a_copy_that_a_reader_holds_up_is_not_tried_again_at_once() {
-        let mut policy = Policy::new(LIMITS);
-        let now = Instant::now();
+        let (mut policy, now) = just_reset();
         policy.copied(0, 1500, Duration::from_millis(1), now);
-        assert_eq!(policy.next(&seen(1500, 0, 0), now), rest(RETRY, policy.reset_frames()));
+        assert_eq!(policy.next(&seen(1500, 0, 0), now), Step::Rest(RETRY));
         assert_eq!(policy.next(&seen(1500, 0, 0), now + RETRY), Step::Copy);
-        assert_eq!(policy.next(&seen(1500, 800, 0), now), rest(PAUSE, 1800), "the rest may grow meanwhile");
-        policy.was_blocked(now);
-        assert_eq!(policy.next(&seen(1500, 0, 0), now), rest(RETRY, policy.reset_frames()), "nor one that failed");
     }
 
     #[test]
-    fn a_rest_waits_for_more_frames_than_there_are() {
+    fn a_copy_that_failed_is_not_tried_again_at_once() {
+        let (mut policy, now) = just_reset();
+        let backlog = seen(1500, 0, 0);
+        policy.was_blocked(now);
+        assert_eq!(policy.next(&backlog, now), Step::Copy, "a reset that was blocked keeps no copy");
+        policy.was_not_copied();
+        assert_eq!(policy.next(&backlog, now), Step::Rest(RETRY));
+        assert_eq!(policy.next(&backlog, now + RETRY), Step::Copy);
+    }
+
+    #[test]
+    fn copies_go_on_while_a_reset_has_to_wait() {
+        let mut policy = Policy::new(LIMITS);
         let now = Instant::now();
-        let blocked = |times| {
+        policy.was_blocked(now);
+        assert_eq!(policy.next(&seen(8000, 1000, 0), now), Step::Copy);
+        assert_eq!(policy.next(&seen(8000, 8000, 0), now), Step::Rest(RETRY));
+    }
+
+    #[test]
+    fn a_wal_that_somebody_else_started_over_has_nothing_in_the_way() {
+        let mut policy = Policy::new(LIMITS);
+        let now = Instant::now();
+        policy.saw(&seen(6000, 0, 0), now);
+        (0..4).for_each(|_| policy.was_blocked(now));
+        policy.saw(&seen(20, 0, 0), now + RETRY);
+        assert!(!policy.is_starved());
+        assert_eq!(policy.next(&seen(6000, 6000, 0), now + RETRY), Step::Reset(BUDGET));
+    }
+
+    /// Otherwise the thread would look again and again until that time.
+    #[test]
+    fn a_rest_lasts_until_the_wal_has_grown() {
+        let now = Instant::now();
+        let steps: [fn(&mut Policy, Instant); 6] = [
+            |_, _| {},
+            Policy::was_blocked,
+            |policy, now| (0..9).for_each(|_| policy.was_blocked(now)),
+            |policy, now| {
+                policy.was_blocked(now);
+                policy.was_not_copied();
+            },
+            |policy, now| policy.copied(0, 900, COPY_TIME, now),
+            |policy, now| policy.was_reset(COPY_TIME, now),
+        ];
+        let mut rests = 0;
+        for step in steps {
             let mut policy = Policy::new(LIMITS);
-            policy.copied(0, 3000, Duration::from_millis(1), now);
-            (0..times).for_each(|_| policy.was_blocked(now));
-            policy
-        };
-        for policy in [0, 1, 3].map(blocked) {
-            for (frames, copied) in
-                (0..9000).step_by(100).flat_map(|frames| [0, 100, 1000].map(|copied| (frames, copied)))
-            {
-                let seen = seen(frames, copied.min(frames), 0);
-                if let Step::Rest { frames: until, .. } = policy.next(&seen, now) {
-                    assert!(until > frames, "it would not rest: {seen:?}");
+            step(&mut policy, now);
+            for frames in [0, 1, 63, 64, 600, 999, 1000, 5800, 8192, 70_000] {
+                for copied in [0, frames / 2, frames] {
+                    for idle_ms in [0, 1, 3, 900, 1000, 29_999, 30_000, 90_000] {
+                        let seen = Seen { file_frames: 0, ..seen(frames, copied, idle_ms) };
+                        let Step::Rest(time) = policy.next(&seen, now) else { continue };
+                        assert!(policy.wake_at(&seen, now) > frames, "{seen:?}");
+                        assert!(!time.is_zero(), "{seen:?}");
+                        rests += 1;
+                    }
                 }
             }
         }
+        assert!(rests > 500, "{rests}");
+    }
+
+    #[test]
+    fn when_all_is_done_it_rests_for_long() {
+        let policy = Policy::new(LIMITS);
+        let done = Seen { file_frames: 0, ..seen(1, 0, 30_000) };
+        assert_eq!(policy.next(&done, Instant::now()), Step::Rest(IDLE));
     }
 
     #[test]
     fn copies_get_as_large_as_their_time_allows() {
         let mut policy = Policy::new(LIMITS);
-        let rest = |policy: &Policy| match policy.next(&seen(0, 0, 0), Instant::now()) {
-            Step::Rest { frames, .. } => frames,
-            step => panic!("{step:?}"),
-        };
+        let rest = |policy: &Policy| policy.wake_at(&seen(0, 0, 0), Instant::now());
         let at_first = rest(&policy);
         (0..20).for_each(|_| policy.copied(1000, 500, Duration::from_millis(1), Instant::now()));
         assert!(rest(&policy) > at_first);

@@ -17,6 +17,8 @@ use crate::stats::wal::Cause;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Managed;
 
+/// The thread ends when it has had nothing to do for so long.
+const IDLE: Duration = Duration::from_secs(10);
 /// Rounds of preparing a reset, and what is little enough to end them.
 const ROUNDS: u32 = 8;
 const FEW_FRAMES: u32 = 100;
@@ -36,7 +38,7 @@ impl Shared {
         }
         let mut state = self.lock();
         state.thread = None;
-        // Under the lock: whoever sees it must not find the thread that ends.
+        // Under the lock: who finds the WAL grown from here on, or waits for the lock to wake this thread, starts another.
         self.wake_at.store(0, Ordering::SeqCst);
         drop(state);
         self.changed.notify_all();
@@ -60,11 +62,7 @@ impl Shared {
             let Some(seen) = self.see(&open) else { return };
             policy.saw(&seen, Instant::now());
             connection = match policy.next(&seen, Instant::now()) {
-                Step::Rest { time, frames } => {
-                    self.rest(time, frames);
-                    Some(open)
-                }
-                Step::End => return,
+                Step::Rest(time) => self.rest(&policy, &seen, time).then_some(open),
                 Step::Copy => {
                     self.copy(&mut open, &mut policy);
                     Some(open)
@@ -89,19 +87,28 @@ impl Shared {
         })
     }
 
-    /// Sleeps until the WAL has grown to so many frames or the time is over.
-    fn rest(&self, time: Duration, frames: u32) {
-        self.wake_at.store(frames.max(1), Ordering::SeqCst);
-        if self.frames.load(Ordering::SeqCst) < frames && !self.lock().closed {
+    /// Sleeps until the WAL has grown or the time is over. False if the thread is to end.
+    fn rest(&self, policy: &Policy, seen: &Seen, time: Duration) -> bool {
+        let is_idle = seen.idle >= IDLE && time >= IDLE;
+        if is_idle {
+            return false;
+        }
+        let wake_at = policy.wake_at(seen, Instant::now()).max(1);
+        self.wake_at.store(wake_at, Ordering::SeqCst);
+        if self.frames.load(Ordering::SeqCst) < wake_at && !self.lock().closed {
             thread::park_timeout(time);
         }
         self.wake_at.store(u32::MAX, Ordering::SeqCst);
+        true
     }
 
     fn copy(&self, connection: &mut Connection, policy: &mut Policy) {
         match self.pass(connection) {
             Ok(Copied { frames, left, took }) => policy.copied(frames, left, took, Instant::now()),
-            Err(error) => self.failed(policy, &error, Duration::ZERO),
+            Err(error) => {
+                self.failed(policy, &error, Duration::ZERO);
+                policy.was_not_copied();
+            }
         }
     }
 
@@ -143,7 +150,7 @@ impl Shared {
                 policy.was_reset(began.elapsed(), Instant::now());
                 self.recorder.was_reset(began.elapsed());
                 self.see(&connection);
-                self.changed.notify_all();
+                self.notify();
             }
             Err(error) => self.failed(policy, &error, budget),
         }
@@ -170,29 +177,30 @@ impl Shared {
     ) -> Option<(Connection, Result<()>)> {
         let (send, receive) = mpsc::sync_channel(1);
         let (recorder, watch) = (self.recorder.clone(), self.watch.clone());
-        self.lock().is_ready = true;
-        self.changed.notify_all();
         let asked = (self.powers.at_boundary)(Box::new(move |commit| {
             let began = Instant::now();
             connection.sqlite.set_busy(Some(polls(began + budget)));
             let done = connection.sqlite.checkpoint(mode).map_err(Error::from);
             connection.sqlite.set_busy(Some(no_wait()));
+            let done = match (done, mode) {
+                (Ok(_), CheckpointMode::Restart) => commit().or_else(unless_a_sync_failed),
+                (done, _) => done.map(drop),
+            };
             if let Err(error) = &done
                 && error.is_failed_sync()
             {
                 // Before the next turn.
                 watch.refuse_after_failed_sync(error);
             }
-            if done.is_ok() && mode == CheckpointMode::Restart {
-                // If it fails a user's write syncs the header, unless it was the sync: that is seen to where it fails.
-                let _ = commit();
-            }
             recorder.paused(began.elapsed());
-            let _ = send.send((connection, done.map(drop)));
+            let _ = send.send((connection, done));
         }));
-        let answer = if asked { receive.recv().ok() } else { None };
-        self.lock().is_ready = false;
-        answer
+        // Whoever waits for room with the token lets it go.
+        self.wants_a_turn.store(true, Ordering::SeqCst);
+        self.notify();
+        let done = if asked { receive.recv().ok() } else { None };
+        self.wants_a_turn.store(false, Ordering::SeqCst);
+        done
     }
 
     /// A step failed; readers were waited for so long.
@@ -223,6 +231,11 @@ impl Shared {
             self.recorder.cut_off(read.age, &read.sql);
         }
     }
+}
+
+/// If the first commit fails a user's write pays for the header. But a sync that failed is one, whoever asked for it.
+fn unless_a_sync_failed(error: Error) -> Result<()> {
+    if error.is_failed_sync() { Err(error) } else { Ok(()) }
 }
 
 /// What a PASSIVE checkpoint did.
