@@ -246,16 +246,14 @@ impl Database {
     /// Runs a checkpoint of the main database now, and answers how many frames its WAL has and how many of them are copied
     /// (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>). Nobody has to: see [`Checkpoint`](crate::Checkpoint).
     ///
-    /// It waits its turn among the writes, and those behind it wait for it, in every mode. A mode that waits for readers or for
-    /// another process does so until [`Options::lock_wait`](crate::Options::lock_wait) or the deadline ends;
-    /// [`Passive`](CheckpointMode::Passive) waits for nobody and may copy less than everything. In another journal
-    /// mode than WAL there is nothing to do, and it answers 0 frames. If the call is dropped while it waits nothing is
-    /// done; while it runs, it is finished.
+    /// It waits its turn among the writes, and those behind it wait for it. What is in the way (another checkpoint; in all
+    /// modes but [`Passive`](CheckpointMode::Passive) readers and other processes too) is waited for until
+    /// [`Options::lock_wait`](crate::Options::lock_wait) or the deadline ends. In another journal mode than WAL it answers
+    /// 0 frames. If the call is dropped while it waits nothing is done; while it runs, it is finished.
     ///
     /// # Errors
-    /// `Busy` if readers, or another process, were in the way for that long, and at once if another checkpoint runs;
-    /// `Timeout`; `Misuse` on a handle that only reads; `Io`, `Full`, `Closed`. After a failed sync writes are refused
-    /// until the database is opened again.
+    /// `Busy` or `Timeout` if somebody was in the way for that long; `Misuse` on a handle that only reads; `Io`, `Full`,
+    /// `Closed`. After a failed sync writes are refused until the database is opened again.
     pub fn checkpoint(&self, mode: CheckpointMode) -> Call<Checkpointed> {
         self.operations.call("checkpoint", Ok(Work::Checkpoint(mode)), Answer::checkpointed)
     }
