@@ -1,9 +1,8 @@
 //! What is told through `tracing` (feature `tracing`): each event has its function, and without the feature they are empty.
 //!
 //! Owns: names, levels and fields. A normal step is `debug`; what somebody should look at is `warn`. The fields have
-//! OpenTelemetry's names (<https://opentelemetry.io/docs/specs/semconv/db/>) where it has one. Whoever listens is foreign
-//! code: no function is called with a lock held. Invariant: no bound value; SQL comes in shortened. Leaves
-//! out: when to tell.
+//! OpenTelemetry's names (<https://opentelemetry.io/docs/specs/semconv/db/>) where it has one. Invariants: no bound value;
+//! whoever listens is foreign code, so nothing is told with a lock held. Leaves out: when to tell, and shortening SQL.
 #![cfg_attr(not(feature = "tracing"), allow(unused_variables, dead_code))]
 
 use std::path::Path;
