@@ -14,6 +14,7 @@ use rusqlite::{OpenFlags, ffi};
 use crate::error::{Error, Result, SqliteError};
 use crate::hooks::{AuthEvent, Busy, Hooks, Interrupt, Judge};
 use crate::slots::Slots;
+use crate::wal::Mapping;
 
 /// SQLite 3.51.3: the first one without the WAL-reset bug.
 const OLDEST_LIBRARY: i32 = 3_051_003;
@@ -25,6 +26,7 @@ pub struct Connection {
     hooks: *mut Hooks,
     db: *mut ffi::sqlite3,
     wal: bool,
+    pub(crate) mapping: Mapping,
     /// `None` only inside `drop`.
     inner: Option<rusqlite::Connection>,
 }
@@ -51,7 +53,8 @@ impl Connection {
         // SAFETY: the handle is used only while `inner`, which we own, is open.
         let db = unsafe { inner.handle() };
         let hooks = Box::into_raw(Box::new(Hooks::new()));
-        let connection = Self { slots: Slots::default(), hooks, db, wal: false, inner: Some(inner) };
+        let connection =
+            Self { slots: Slots::default(), hooks, db, wal: false, mapping: Mapping::new(), inner: Some(inner) };
         // SAFETY: `db` is open and ours, and the hooks live until `drop` has closed it.
         unsafe {
             connection.hooks().install_authorizer(db);
@@ -66,6 +69,7 @@ impl Connection {
     /// Never: the connection is there until it is dropped.
     #[must_use]
     pub fn rusqlite(&self) -> &rusqlite::Connection {
+        self.mapping.lend();
         self.inner.as_ref().expect("the connection is open until it is dropped")
     }
 

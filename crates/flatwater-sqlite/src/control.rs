@@ -1,6 +1,6 @@
 //! Transaction control as statements that are prepared once.
 //!
-//! Owns: BEGIN IMMEDIATE, COMMIT, ROLLBACK and the savepoint of one connection. Transaction control never runs armed:
+//! Owns: BEGIN, BEGIN IMMEDIATE, COMMIT, ROLLBACK and the savepoint of one connection. Transaction control never runs armed:
 //! an interrupted COMMIT could be committed. Leaves out: when to begin and what to do with a failure.
 
 use crate::connection::Connection;
@@ -13,6 +13,7 @@ use crate::statement::Bindings;
 #[derive(Debug)]
 pub struct Control {
     begin: StatementId,
+    begin_read: StatementId,
     commit: StatementId,
     rollback: StatementId,
     savepoint: StatementId,
@@ -32,6 +33,7 @@ impl Control {
         };
         Ok(Self {
             begin: prepare("BEGIN IMMEDIATE")?,
+            begin_read: prepare("BEGIN")?,
             commit: prepare("COMMIT")?,
             rollback: prepare("ROLLBACK")?,
             savepoint: prepare("SAVEPOINT flatwater_savepoint")?,
@@ -46,6 +48,14 @@ impl Control {
     /// SQLITE_BUSY when the busy handler gave up, or what the file system answers.
     pub fn begin(&self, connection: &mut Connection) -> Result<()> {
         run(connection, self.begin)
+    }
+
+    /// BEGIN: the first statement that reads takes the snapshot. Takes no lock.
+    ///
+    /// # Errors
+    /// What SQLite answers.
+    pub fn begin_read(&self, connection: &mut Connection) -> Result<()> {
+        run(connection, self.begin_read)
     }
 
     /// COMMIT.

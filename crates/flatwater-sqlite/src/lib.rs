@@ -6,6 +6,7 @@
 //! - `connection`: open, hooks, state, restoring after a closure of the user
 //! - `slots`: the table of its statements
 //! - `statement`: prepare, bind, the loop into a [`Sink`]
+//! - `explain`: the program of a text, as EXPLAIN lists it
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
 //! - `wal`: the wal-index header
@@ -19,6 +20,7 @@ mod checkpoint;
 mod connection;
 mod control;
 mod error;
+mod explain;
 #[cfg(all(feature = "fault", target_os = "linux"))]
 pub mod fault;
 mod filesystem;
@@ -34,6 +36,7 @@ pub use checkpoint::{CheckpointMode, Checkpointed};
 pub use connection::{Connection, from_rusqlite, has_nul};
 pub use control::Control;
 pub use error::{Error, Result, SqliteError};
+pub use explain::{Op, Program};
 pub use filesystem::filesystem_magic;
 pub use hooks::{AuthEvent, Busy, Interrupt, Judge, Verdict};
 pub use locks::{LockFile, LockedFile};
@@ -42,4 +45,4 @@ pub use rusqlite;
 pub use sink::{Discard, Flow, Sink};
 pub use slots::StatementId;
 pub use statement::{Bindings, Prepared};
-pub use wal::WalHeader;
+pub use wal::{WalHeader, WalState};

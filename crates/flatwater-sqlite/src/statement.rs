@@ -138,6 +138,12 @@ impl Connection {
     /// Bindings that do not fit, before anything runs; then what SQLite answers.
     pub fn run<S: Sink>(&mut self, id: StatementId, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
         let raw = self.statement(id)?;
+        // `&mut self`: nobody has the rusqlite connection.
+        self.mapping.take_back();
+        // SAFETY: the statement is alive. The `PRAGMA journal_mode` that leaves WAL mode is such a statement.
+        if unsafe { ffi::sqlite3_stmt_readonly(raw) == 0 && ffi::sqlite3_column_count(raw) > 0 } {
+            self.mapping.forget();
+        }
         let mut running = Running { raw, borrows: false };
         running.bind(bindings)?;
         loop {

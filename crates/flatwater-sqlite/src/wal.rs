@@ -2,8 +2,10 @@
 //!
 //! Owns: reading the shared-memory header through SQLite's own mapping, so that no descriptor on the `-shm` file is ever
 //! opened (closing one would drop all POSIX locks of the process, <https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>).
-//! Leaves out: when to look.
+//! Invariant: the mapping's address is remembered only while nothing can have made the connection leave WAL mode, which
+//! ends the mapping. Leaves out: when to look.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -44,17 +46,91 @@ fn page_bytes(word: u32) -> u32 {
     }
 }
 
+/// The first copy of the wal-index header, whole. Two that are equal stand for the same content of the database: SQLite
+/// itself keeps its page cache by this rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WalState([u32; STATE_WORDS]);
+
+/// 48 bytes. The last two words are a checksum of the others.
+const STATE_WORDS: usize = 12;
+const CHECKED_WORDS: usize = 10;
+/// The word whose first byte in memory says that the header is initialised.
+const INITIALISED: usize = 3;
+
+impl WalState {
+    /// `None` for words that were read while somebody wrote them, or of an index that is not in use yet.
+    fn whole(words: [u32; STATE_WORDS]) -> Option<Self> {
+        let is_initialised = words[INITIALISED].to_ne_bytes()[0] != 0;
+        let (checked, sums) = words.split_at(CHECKED_WORDS);
+        (is_initialised && checksum(checked) == sums).then_some(Self(words))
+    }
+}
+
+/// The WAL's checksum over words in the machine's order (<https://sqlite.org/fileformat2.html#checksum_algorithm>).
+fn checksum(words: &[u32]) -> [u32; 2] {
+    words.chunks_exact(2).fold([0_u32; 2], |[first, second], pair| {
+        let first = first.wrapping_add(pair[0]).wrapping_add(second);
+        [first, second.wrapping_add(pair[1]).wrapping_add(first)]
+    })
+}
+
+/// Where the wal-index is mapped, if that is known and certain to hold.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: Cell<*mut c_void>,
+    /// The rusqlite connection was handed out, and may still be in somebody's hands.
+    is_lent: Cell<bool>,
+}
+
+impl Mapping {
+    pub(crate) fn new() -> Self {
+        Self { base: Cell::new(std::ptr::null_mut()), is_lent: Cell::new(true) }
+    }
+
+    /// The rusqlite connection is handed out: whoever has it may leave WAL mode at any time.
+    pub(crate) fn lend(&self) {
+        self.forget();
+        self.is_lent.set(true);
+    }
+
+    /// Nobody has the rusqlite connection any more.
+    pub(crate) fn take_back(&mut self) {
+        self.is_lent.set(false);
+    }
+
+    /// Something runs that may leave WAL mode.
+    pub(crate) fn forget(&self) {
+        self.base.set(std::ptr::null_mut());
+    }
+
+    fn get(&self) -> Option<*mut c_void> {
+        let base = self.base.get();
+        (!base.is_null()).then_some(base)
+    }
+
+    fn remember(&self, base: *mut c_void) {
+        if !self.is_lent.get() {
+            self.base.set(base);
+        }
+    }
+}
+
+/// # Safety
+/// `base` is the mapping of the first region of a wal-index, which stays for the call, and `offset` a multiple of 4 in it.
+unsafe fn load(base: *mut c_void, offset: usize) -> u32 {
+    // SAFETY: as the caller promises; the mapping is page-aligned. Other processes write these words: hence an atomic
+    // load.
+    unsafe { AtomicU32::from_ptr(base.cast::<u8>().add(offset).cast()) }.load(Ordering::Acquire)
+}
+
 impl Connection {
     /// The wal-index header as it is published now, or `None` for a database that is not in WAL mode or whose header
     /// is not mapped. Makes no system call once mapped. Call it only after the connection has read the database.
     #[must_use]
     pub fn wal_header(&self) -> Option<WalHeader> {
         let base = self.wal_index()?;
-        let load = |offset: usize| {
-            // SAFETY: the mapping is REGION_BYTES long and page-aligned, the offsets are multiples of 4, and other
-            // processes write these words: hence atomic loads.
-            unsafe { AtomicU32::from_ptr(base.cast::<u8>().add(offset).cast()) }.load(Ordering::Acquire)
-        };
+        // SAFETY: `wal_index` answers a mapping that is there, and the offsets below are multiples of 4.
+        let load = |offset| unsafe { load(base, offset) };
         Some(WalHeader {
             change: load(CHANGE),
             max_frame: load(MAX_FRAME),
@@ -64,6 +140,15 @@ impl Connection {
         })
     }
 
+    /// The whole published header, or `None` where [`wal_header`](Self::wal_header) answers none, or while somebody
+    /// writes it.
+    #[must_use]
+    pub fn wal_state(&self) -> Option<WalState> {
+        let base = self.wal_index()?;
+        // SAFETY: `wal_index` answers a mapping that is there, and each offset is a multiple of 4.
+        WalState::whole(std::array::from_fn(|word| unsafe { load(base, word * size_of::<u32>()) }))
+    }
+
     /// Where the wal-index is mapped, for finding it among the mappings of the process. Only a number: it says nothing
     /// of how long the mapping stays.
     #[must_use]
@@ -71,12 +156,20 @@ impl Connection {
         self.wal_index().map(|base| base.addr())
     }
 
-    /// SQLite's mapping of the first wal-index region. Asked anew each time: it stays valid until this connection
-    /// leaves WAL mode or closes, and so outlives the call.
+    /// SQLite's mapping of the first wal-index region, remembered from an earlier call or asked anew.
+    ///
+    /// It stays until this connection leaves WAL mode or closes: SQLite keeps the address itself for as long, and calls
+    /// xShmUnmap nowhere else. Closing ends our use, too. WAL mode is left only by a `PRAGMA journal_mode`, which can
+    /// come through the rusqlite connection, after whose handing out nothing is remembered until an exclusive borrow
+    /// shows that nobody has it any more; or as a statement of ours, before which `run` forgets.
     fn wal_index(&self) -> Option<*mut c_void> {
         if !self.in_wal_mode() {
             return None;
         }
+        self.mapping.get().or_else(|| self.ask_for_mapping().inspect(|base| self.mapping.remember(*base)))
+    }
+
+    fn ask_for_mapping(&self) -> Option<*mut c_void> {
         let mut file: *mut ffi::sqlite3_file = std::ptr::null_mut();
         // SAFETY: the connection is open; FILE_POINTER stores a pointer that lives as long as it does
         // (https://sqlite.org/c3ref/c_fcntl_begin_atomic_write.html#sqlitefcntlfilepointer), and xShmMap without
@@ -96,5 +189,28 @@ impl Connection {
             let rc = methods.xShmMap?(file, 0, REGION_BYTES, 0, (&raw mut base).cast());
             (rc & 0xff == ffi::SQLITE_OK && !base.is_null()).then_some(base)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words() -> [u32; STATE_WORDS] {
+        let mut words = [3_007_000, 0, 7, u32::from_ne_bytes([1, 0, 0, 16]), 5, 2, 11, 12, 13, 14, 0, 0];
+        let sums = checksum(&words[..CHECKED_WORDS]);
+        words[CHECKED_WORDS..].copy_from_slice(&sums);
+        words
+    }
+
+    #[test]
+    fn a_header_read_while_it_is_written_is_none() {
+        assert!(WalState::whole(words()).is_some());
+        for word in 0..STATE_WORDS {
+            let mut torn = words();
+            torn[word] ^= 1;
+            assert_eq!(WalState::whole(torn), None, "word {word}");
+        }
+        assert_eq!(WalState::whole([0; STATE_WORDS]), None, "not in use yet");
     }
 }

@@ -280,6 +280,79 @@ fn the_change_counter_moves_with_every_commit_of_anybody() {
     assert_ne!(restarted.salts, second.salts);
 }
 
+fn in_wal_mode(path: &std::path::Path) -> Connection {
+    let mut connection = Connection::open(path, OpenFlags::default(), None).unwrap();
+    connection.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a)").unwrap();
+    assert_eq!(connection.read_journal_mode().unwrap(), "wal");
+    run(&mut connection, "INSERT INTO t VALUES (1)", &[]).unwrap();
+    connection
+}
+
+#[test]
+fn the_state_of_the_wal_moves_with_every_commit_and_every_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut connection = in_wal_mode(&directory.path().join("test.db"));
+    let first = connection.wal_state().expect("a real header has the checksum that is looked for");
+    run(&mut connection, "SELECT * FROM t", &[]).unwrap();
+    assert_eq!(connection.wal_state(), Some(first));
+    run(&mut connection, "INSERT INTO t VALUES (2)", &[]).unwrap();
+    let second = connection.wal_state().unwrap();
+    assert_ne!(second, first);
+    connection.checkpoint(CheckpointMode::Passive).unwrap();
+    assert_eq!(connection.wal_state(), Some(second), "a copy changes nothing");
+    connection.checkpoint(CheckpointMode::Truncate).unwrap();
+    assert_ne!(connection.wal_state().unwrap(), second, "the WAL was started over");
+}
+
+#[test]
+fn a_state_of_the_wal_does_not_come_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut connection = in_wal_mode(&directory.path().join("test.db"));
+    let (first, change) = (connection.wal_state(), connection.wal_header().unwrap().change);
+    for _ in 0..300 {
+        run(&mut connection, "UPDATE t SET a = a + 1", &[]).unwrap();
+        assert_ne!(connection.wal_state(), first);
+    }
+    // Without its index the WAL is recovered, which counts changes from the beginning.
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["test.db", "test.db-wal"] {
+        std::fs::copy(directory.path().join(name), copy.path().join(name)).unwrap();
+    }
+    let mut recovered = Connection::open(&copy.path().join("test.db"), OpenFlags::default(), None).unwrap();
+    assert_eq!(recovered.read_journal_mode().unwrap(), "wal");
+    run(&mut recovered, "SELECT * FROM t", &[]).unwrap();
+    assert!(recovered.wal_header().unwrap().change < change);
+    while recovered.wal_header().unwrap().change < change {
+        run(&mut recovered, "UPDATE t SET a = a + 1", &[]).unwrap();
+    }
+    assert_eq!(recovered.wal_header().unwrap().change, change);
+    assert_ne!(recovered.wal_state(), first);
+}
+
+#[test]
+fn the_wal_index_is_never_looked_for_where_it_was_before_wal_mode_was_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("test.db");
+    let leave = "PRAGMA journal_mode = delete";
+
+    let mut connection = in_wal_mode(&path);
+    assert!(connection.wal_state().is_some());
+    let lent = connection.rusqlite();
+    assert!(connection.wal_header().is_some(), "a look while the connection is lent");
+    lent.execute_batch(leave).unwrap();
+    assert!(connection.wal_header().is_none() && connection.wal_state().is_none());
+    run(&mut connection, "SELECT * FROM t", &[]).unwrap();
+    assert!(connection.wal_state().is_none());
+    drop(connection);
+    std::fs::remove_file(&path).unwrap();
+
+    let mut connection = in_wal_mode(&path);
+    run(&mut connection, "SELECT * FROM t", &[]).unwrap();
+    assert!(connection.wal_state().is_some());
+    assert_eq!(run(&mut connection, leave, &[]).unwrap(), [["'delete'"]]);
+    assert!(connection.wal_header().is_none() && connection.wal_state().is_none());
+}
+
 #[test]
 fn only_a_row_put_into_the_watched_table_counts() {
     let mut connection = memory();

@@ -40,6 +40,7 @@ pub use call::Call;
 pub use database::Database;
 pub use flatwater_sqlite::{CheckpointMode, Checkpointed};
 pub use rusqlite::types::{FromSql, ToSql, Value, ValueRef};
+pub use stats::leases::LeaseStats;
 pub use stats::wal::{Cause, WalStats};
 pub use stats::{CallStats, Stats};
 pub use transaction::Transaction;

@@ -307,8 +307,10 @@ fn checkpointer(
             return None;
         }
     };
+    let leasing = readers.clone();
     let powers = Powers {
         at_boundary: Box::new(writer.boundary()),
+        end_leases: Box::new(move || Box::new(leasing.end_leases())),
         oldest_read: Box::new(move || {
             let (began, sql, ticket) = readers.oldest()?;
             Some(OldestRead { age: began.elapsed(), sql, cut_off: Box::new(move || ticket.cut_off()) })

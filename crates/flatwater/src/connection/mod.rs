@@ -1,12 +1,17 @@
 //! Floor 2: one connection. The order of opening it, what a text may do on it, its prepared statements, running them.
 
+mod bytecode;
 pub(crate) mod catalogue;
 pub(crate) mod class;
 pub(crate) mod judge;
+pub(crate) mod learnt;
+mod opcodes;
 pub(crate) mod open;
 pub(crate) mod pragma;
 pub(crate) mod run;
 pub(crate) mod schema;
 mod settings;
+#[cfg(test)]
+mod shapes;
 pub(crate) mod statements;
 pub(crate) mod words;

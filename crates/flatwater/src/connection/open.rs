@@ -38,6 +38,8 @@ pub(crate) struct Connection {
     /// Reads the schema; stepping it loads a newer one.
     schema: StatementId,
     foreign_keys: bool,
+    /// Whether a closure of the user ran on it, which may have replaced anything.
+    pub(super) had_closure: bool,
     /// The journal mode, in lower case.
     pub(crate) journal: String,
 }
@@ -76,6 +78,7 @@ impl Connection {
             cookie,
             schema,
             foreign_keys: options.foreign_keys,
+            had_closure: false,
             journal,
         })
     }
@@ -110,6 +113,7 @@ impl Connection {
     /// Right after a closure of the user, before anything else runs: puts our handlers back, and tells whether what can
     /// be asked is as it was.
     pub(crate) fn restore_handlers(&mut self, busy: Busy) -> bool {
+        self.had_closure = true;
         self.sqlite.set_judge(judge::trusted);
         self.sqlite.set_busy(Some(busy));
         let ours = self.sqlite.restore_handlers();

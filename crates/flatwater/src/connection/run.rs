@@ -80,7 +80,7 @@ impl Connection {
         };
         let class: Arc<Class> = classify(&sql[..prepared.length], &prepared, schema).into();
         let names = self.sqlite.column_names(prepared.id)?.into();
-        Ok(Some((Ready { id: prepared.id, class, names, text: text.clone() }, prepared.length)))
+        Ok(Some((Ready { id: prepared.id, class, names, text: text.clone(), learnt: Arc::default() }, prepared.length)))
     }
 
     /// Runs a statement to its end.
@@ -151,7 +151,7 @@ impl Connection {
 
 /// Whether the statement is kept prepared. A PRAGMA has its answer compiled in, and what creates TEMP objects was judged
 /// for a transaction and must be judged again.
-fn is_kept(ready: &Ready) -> bool {
+pub(super) fn is_kept(ready: &Ready) -> bool {
     ready.text.is_kept() && !ready.class.makes_temp && !is_pragma(&ready.text.sql)
 }
 

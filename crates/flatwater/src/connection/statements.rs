@@ -11,6 +11,7 @@ use hashlink::LruCache;
 
 use super::catalogue::{Key, Text};
 use super::class::Class;
+use super::learnt::Learnt;
 use crate::types::row::Names;
 
 /// A statement that is ready to run, and what is known about it.
@@ -20,6 +21,7 @@ pub(crate) struct Ready {
     pub(crate) class: Arc<Class>,
     pub(crate) names: Names,
     pub(crate) text: Arc<Text>,
+    pub(crate) learnt: Arc<Learnt>,
 }
 
 pub(crate) struct Statements {

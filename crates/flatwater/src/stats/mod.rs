@@ -4,6 +4,7 @@
 //! guarded by its own lock, held for one record or one summary. What is counted here is told here too. Leaves out: export
 //! to any metrics system.
 
+pub(crate) mod leases;
 pub(crate) mod wal;
 
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+use leases::{LeaseRecorder, LeaseStats};
 use wal::{WalRecorder, WalStats};
 
 use crate::types::error::Error;
@@ -80,6 +82,7 @@ pub(crate) struct Recorder {
     abandoned: AtomicU64,
     replaced_connections: AtomicU64,
     pub(crate) wal: std::sync::Arc<WalRecorder>,
+    pub(crate) leases: LeaseRecorder,
 }
 
 impl Recorder {
@@ -95,6 +98,7 @@ impl Recorder {
             abandoned: AtomicU64::new(0),
             replaced_connections: AtomicU64::new(0),
             wal: std::sync::Arc::new(WalRecorder::new(path.to_owned())),
+            leases: LeaseRecorder::default(),
         }
     }
 
@@ -157,6 +161,7 @@ impl Recorder {
             replaced_connections: self.replaced_connections.load(Ordering::Relaxed),
             calls,
             wal: self.wal.snapshot(),
+            leases: self.leases.snapshot(),
         }
     }
 }
@@ -192,6 +197,8 @@ pub struct Stats {
     pub calls: Vec<CallStats>,
     /// The WAL and its checkpoints.
     pub wal: WalStats,
+    /// Snapshots that readers keep from one read for the next.
+    pub leases: LeaseStats,
 }
 
 /// Count and latency of one kind of call, in microseconds; percentiles are exact to 1 %.

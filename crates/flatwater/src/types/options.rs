@@ -30,17 +30,13 @@ pub enum Journal {
     Keep,
 }
 
-/// Who keeps the WAL short: copies what is committed into the database, and starts the WAL over
-/// (<https://sqlite.org/wal.html#ckpt>). SQLite's autocheckpoint, which does it inside a COMMIT, is off either way. It
-/// matters only in WAL mode, and for a database that is written.
+/// Who keeps the WAL short (<https://sqlite.org/wal.html#ckpt>). SQLite's autocheckpoint is off either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checkpoint {
-    /// Flatwater, on a thread of its own, which is there while something is written. Commits go on meanwhile; they pause
-    /// when the WAL is started over ([`WalStats::pause_max_us`](crate::WalStats::pause_max_us)).
+    /// Flatwater, on a thread of its own. Commits pause only when the WAL is started over.
     Managed(Managed),
     /// Somebody else, such as Litestream: Flatwater never checkpoints by itself, also not when the database is closed, and
-    /// the WAL has no limit. [`Database::checkpoint`](crate::Database::checkpoint) still does what it is asked to.
-    /// Chosen by itself for a file that has Litestream's tables when it is opened.
+    /// the WAL has no limit. Chosen by itself for a file that has Litestream's tables when it is opened.
     External,
 }
 
@@ -54,8 +50,7 @@ impl Default for Checkpoint {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Managed {
     /// The WAL starts over before it is longer than this, unless a read or another process is in the way, which
-    /// [`WalStats::cause`](crate::WalStats::cause) tells, or a single transaction is larger. Its file keeps the length
-    /// it had, until nothing was written for 30 s. Default 32 MiB; at least 256 KiB.
+    /// [`WalStats::cause`](crate::WalStats::cause) tells, or one transaction is larger. Default 32 MiB; at least 256 KiB.
     pub limit_bytes: u64,
     /// Beyond this writes are slowed: each turn of the writer, which is one write or a group, waits for up to 100 ms for
     /// the WAL to start over, and then runs all the same. Default 256 MiB; more than `limit_bytes`.
@@ -137,6 +132,7 @@ pub struct Options {
     pub(crate) on_open: Vec<String>,
     pub(crate) checkpoint: Checkpoint,
     pub(crate) read_limit: Option<Duration>,
+    pub(crate) leases: bool,
 }
 
 /// Another file, on every connection.
@@ -183,6 +179,7 @@ impl Options {
             on_open: Vec::new(),
             checkpoint: Checkpoint::default(),
             read_limit: None,
+            leases: true,
         }
     }
 
@@ -328,8 +325,7 @@ impl Options {
         self
     }
 
-    /// Who keeps the WAL short. Default [`Checkpoint::Managed`] with a limit of 32 MiB and a hard limit of 256 MiB. The WAL
-    /// of an attached file is checkpointed only when the database is closed.
+    /// Who keeps the WAL short. Default [`Checkpoint::Managed`], 32 MiB. An attached file's WAL is checkpointed at the close.
     pub fn checkpoint(mut self, checkpoint: Checkpoint) -> Self {
         self.checkpoint = checkpoint;
         self
@@ -337,12 +333,17 @@ impl Options {
 
     /// Ends a read that has been running for longer than this *and* keeps the WAL from starting over
     /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>); it is answered with
-    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld). It is no deadline: a read that is in nobody's way goes on, and
-    /// one that is in the way is ended after several tries, at most half a second apart. In a closure of `read_with` the
-    /// SQL is interrupted. Without effect on other processes, and where Flatwater does not keep the WAL. Default: none is
-    /// ended.
+    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld). One that is in nobody's way goes on. Default: none is ended.
     pub fn read_limit(mut self, limit: Duration) -> Self {
         self.read_limit = Some(limit);
+        self
+    }
+
+    /// Lets a reader keep its read transaction open for the next read, for milliseconds, while nothing is committed: the
+    /// next read then needs no lock. What is read stays the same. There are none with attached files, none where
+    /// somebody else keeps the WAL short, and none in another journal mode than WAL. Default on.
+    pub fn leases(mut self, on: bool) -> Self {
+        self.leases = on;
         self
     }
 }
@@ -370,6 +371,7 @@ mod tests {
         assert_eq!((options.journal, options.second_copy), (Journal::Wal, SecondCopy::Refuse));
         let managed = Managed { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };
         assert_eq!((options.checkpoint, options.read_limit), (Checkpoint::Managed(managed), None));
+        assert!(options.leases);
         assert!(
             !options.immutable && !options.network_filesystem && options.vfs.is_none() && options.on_open.is_empty()
         );

@@ -162,6 +162,7 @@ impl Options {
             on_open,
             checkpoint,
             read_limit,
+            leases,
         } = self;
         let differs = [
             ("durability", *durability != other.durability),
@@ -184,6 +185,7 @@ impl Options {
             ("on_open", *on_open != other.on_open),
             ("checkpoint", *checkpoint != other.checkpoint),
             ("read_limit", *read_limit != other.read_limit),
+            ("leases", *leases != other.leases),
         ];
         differs.into_iter().find_map(|(name, differs)| differs.then_some(name))
     }

@@ -19,6 +19,7 @@ mod how_to_open;
 mod kill;
 mod killed_steps;
 mod leaks;
+mod leases;
 mod limits;
 mod many_databases;
 mod one_engine;

@@ -32,6 +32,8 @@ pub(crate) struct Powers {
     pub(crate) at_boundary: Box<dyn Fn(AtBoundary) -> bool + Send + Sync>,
     /// The read that has been running longest.
     pub(crate) oldest_read: Box<dyn Fn() -> Option<OldestRead> + Send + Sync>,
+    /// Ends the snapshots that readers keep for the next read. While the answer lives none is kept.
+    pub(crate) end_leases: Box<dyn Fn() -> Box<dyn Send> + Send + Sync>,
 }
 
 /// A read that is running: for how long, what it runs, and how to end it.

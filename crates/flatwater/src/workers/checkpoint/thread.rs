@@ -140,6 +140,7 @@ impl Shared {
     /// Starts the WAL over: everything that takes long first, then the rest between two turns of the writer.
     fn reset(&self, mut connection: Connection, policy: &mut Policy, budget: Duration) -> Option<Connection> {
         let began = Instant::now();
+        let _without_leases = (self.powers.end_leases)();
         if let Err(error) = self.prepare(&mut connection) {
             self.failed(policy, &error, Duration::ZERO);
             return Some(connection);
@@ -158,6 +159,7 @@ impl Shared {
     }
 
     fn truncate(&self, connection: Connection, policy: &mut Policy) -> Option<Connection> {
+        let _without_leases = (self.powers.end_leases)();
         let (connection, result) = self.between_turns(connection, CheckpointMode::Truncate, POLL)?;
         policy.was_truncated();
         match result {

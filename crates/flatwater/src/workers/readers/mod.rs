@@ -4,9 +4,12 @@
 //! a thread of ours or by a blocking caller's. The connection and the thread used last are taken first, so that their
 //! caches are warm and the others can end. Invariants, all under one lock: there are never more connections than the
 //! options say; a request that waits while a connection is free has exactly one thread woken or started for it; each
-//! read begins its own read transaction, so that it sees every commit that was acknowledged before it began
-//! (<https://sqlite.org/isolation.html>). Leaves out: writes. A text that turns out to be the writer's goes back to its caller.
+//! read begins its own read transaction, or goes on in one since whose beginning nothing was committed, so that it sees
+//! every commit that was acknowledged before it began (<https://sqlite.org/isolation.html>). Leaves out: writes. A text that turns out to be the writer's goes back to its caller.
 
+mod close;
+mod lease;
+mod leases;
 mod reader;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,6 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use leases::Wishes;
 use reader::Reader;
 
 use crate::connection::catalogue::Text;
@@ -37,6 +41,7 @@ struct Shared {
     options: Arc<Options>,
     recorder: Arc<Recorder>,
     watch: Option<Arc<Watch>>,
+    wishes: Arc<Wishes>,
     state: Mutex<State>,
     /// Signalled when a connection came back or is no more, for a close that waits for them.
     closed: Condvar,
@@ -66,21 +71,26 @@ struct State {
     threads: usize,
     /// The requests that are running, with what they run.
     running: Vec<Running>,
+    leases: leases::Watch,
     closed: bool,
 }
 
 impl Readers {
     pub(crate) fn new(options: Arc<Options>, recorder: Arc<Recorder>, watch: Option<Arc<Watch>>) -> Self {
-        let state = State {
-            waiting: Bounded::new(options.queue),
-            idle: Vec::new(),
-            connections: 0,
-            asleep: Vec::new(),
-            threads: 0,
-            running: Vec::new(),
-            closed: false,
-        };
-        Self(Arc::new(Shared { options, recorder, watch, state: Mutex::new(state), closed: Condvar::new() }))
+        Self(Arc::new_cyclic(|pool| {
+            let state = State {
+                waiting: Bounded::new(options.queue),
+                idle: Vec::new(),
+                connections: 0,
+                asleep: Vec::new(),
+                threads: 0,
+                running: Vec::new(),
+                leases: leases::Watch::new(pool.clone()),
+                closed: false,
+            };
+            let state = Mutex::new(state);
+            Shared { options, recorder, watch, wishes: Arc::default(), state, closed: Condvar::new() }
+        }))
     }
 
     /// Opens the first connection now, to see that it can be, and answers its journal mode. Blocks.
@@ -128,38 +138,6 @@ impl Readers {
         let _ = self.rouse(state);
         outbox.wake();
         None
-    }
-
-    /// Takes no more requests, lets those that wait and run come to their end, and closes all connections. At
-    /// `deadline` those that run are interrupted. Blocks.
-    pub(crate) fn close(&self, deadline: Instant) {
-        let mut state = self.0.lock();
-        state.closed = true;
-        state.waiting.admit_all(None);
-        let asleep = std::mem::take(&mut state.asleep);
-        drop(state);
-        asleep.into_iter().for_each(|thread| thread.unpark());
-        let mut state = self.0.lock();
-        loop {
-            if state.waiting.is_empty() && !state.idle.is_empty() {
-                let idle = std::mem::take(&mut state.idle);
-                let closed = idle.len();
-                drop(state);
-                drop(idle);
-                state = self.0.lock();
-                state.connections -= closed;
-                continue;
-            }
-            if state.waiting.is_empty() && state.connections == 0 {
-                return;
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                state.running.iter().for_each(|running| running.ticket.cancel());
-            }
-            let left = left.max(Duration::from_millis(10));
-            state = self.0.closed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
     }
 
     /// The read that has been running longest: since when, its SQL, and its ticket. A closure has no SQL.
@@ -225,7 +203,10 @@ impl State {
     fn give_back(&mut self, reader: Option<Reader>, ticket: &Arc<Ticket>) {
         self.running.retain(|running| !Arc::ptr_eq(&running.ticket, ticket));
         match reader {
-            Some(reader) => self.idle.push(reader),
+            Some(reader) => {
+                self.watch_lease(&reader);
+                self.idle.push(reader);
+            }
             None => self.connections -= 1,
         }
     }
@@ -305,7 +286,7 @@ impl Shared {
         if let Some(watch) = &self.watch {
             watch.check_file()?;
         }
-        let reader = Reader::open(&self.options)?;
+        let reader = Reader::open(&self.options, &self.wishes, &self.recorder)?;
         // With a writer it is the writer's connection that is watched.
         if let Some(watch) = self.watch.as_ref().filter(|_| self.options.read_only) {
             watch.opened(reader.index());

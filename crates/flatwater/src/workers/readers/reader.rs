@@ -1,8 +1,9 @@
 //! One reader: a read-only connection, and what it does for one request.
 //!
 //! Owns: running a query or a closure of the user on a connection that cannot write. Used by the thread that borrowed it.
-//! Invariants: a query runs armed, so that a caller who leaves ends it; after a closure the connection is as it was, or
-//! it is not used again. Leaves out: the pool.
+//! Invariants: a query runs armed, so that a caller who leaves ends it; it runs between `enter` and `leave`, and after
+//! that no transaction is open but that of a lease; after a closure the connection is as it was, or it is not used again.
+//! Leaves out: the pool.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,12 +11,14 @@ use std::time::Instant;
 
 use flatwater_sqlite::Busy;
 
+use super::leases::{self, Holder, Wishes};
 use crate::connection::class::Route;
 use crate::connection::judge;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::encode::rows::RowSink;
-use crate::types::error::{Error, Result};
+use crate::stats::Recorder;
+use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::request::Ticket;
 use crate::types::time::later;
@@ -25,14 +28,19 @@ use crate::workers::request::{Answer, ReadClosure, Work};
 pub(super) struct Reader {
     connection: Connection,
     lock_wait: LockWait,
+    /// `None` where there can be no lease.
+    leases: Option<Holder>,
+    last_used: Instant,
 }
 
 impl Reader {
-    pub(super) fn open(options: &Options) -> Result<Self> {
+    pub(super) fn open(options: &Options, wishes: &Arc<Wishes>, recorder: &Arc<Recorder>) -> Result<Self> {
         let lock_wait = LockWait::default();
-        lock_wait.until(later(Instant::now(), options.lock_wait));
+        let now = Instant::now();
+        lock_wait.until(later(now, options.lock_wait));
         let connection = Connection::open(options, Role::Reader, busy(&lock_wait))?;
-        Ok(Self { connection, lock_wait })
+        let leases = leases::are_possible(options, &connection).then(|| Holder::new(wishes, recorder));
+        Ok(Self { connection, lock_wait, leases, last_used: now })
     }
 
     pub(super) fn journal(&self) -> &str {
@@ -46,12 +54,63 @@ impl Reader {
 
     /// Answers the work, and whether the connection is as it was.
     pub(super) fn perform(&mut self, options: &Options, work: Work, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
-        let wait_end = later(Instant::now(), options.lock_wait);
+        let now = Instant::now();
+        let wait_end = later(now, options.lock_wait);
         self.lock_wait.until(ticket.deadline.map_or(wait_end, |deadline| deadline.min(wait_end)));
         match work {
             Work::ReadWith(closure) => self.closure(closure, ticket),
-            work => (self.query(work, ticket), true),
+            work => self.read(work, ticket, now),
         }
+    }
+
+    /// Runs a query, in the transaction of a lease or in one of its own. Answers as `perform`.
+    pub(super) fn read(&mut self, work: Work, ticket: &Arc<Ticket>, now: Instant) -> (Result<Answer>, bool) {
+        if !self.enter(now) {
+            return (Err(not_ended()), false);
+        }
+        let answer = self.query(work, ticket);
+        let usable = self.leave(answer.is_ok(), Instant::now());
+        (answer, usable)
+    }
+
+    /// Continues the lease, renews it, begins one, or sees to it that there is none. False if the connection cannot be
+    /// used.
+    fn enter(&mut self, now: Instant) -> bool {
+        if let Some(leases) = &mut self.leases {
+            leases.enter(&mut self.connection, now);
+        }
+        self.is_usable()
+    }
+
+    /// Keeps the lease, or ends it. False if the connection cannot be used again.
+    fn leave(&mut self, well: bool, now: Instant) -> bool {
+        self.last_used = now;
+        if let Some(leases) = &mut self.leases {
+            leases.leave(&mut self.connection, well, now);
+        }
+        self.is_usable()
+    }
+
+    /// No transaction is open but that of a lease: what runs next would see its old snapshot.
+    fn is_usable(&self) -> bool {
+        self.leases.as_ref().is_some_and(Holder::is_held) || self.connection.sqlite.is_autocommit()
+    }
+
+    /// When nobody uses the reader: when its lease is to end, if it has one.
+    pub(super) fn lease_until(&self) -> Option<Instant> {
+        self.leases.as_ref()?.until()
+    }
+
+    /// When nobody uses the reader: ends a lease that is due. False if the connection cannot be used again.
+    pub(super) fn rest(&mut self, now: Instant) -> bool {
+        if let Some(leases) = &mut self.leases {
+            leases.rest(&mut self.connection, now);
+        }
+        self.is_usable()
+    }
+
+    pub(super) fn last_used(&self) -> Instant {
+        self.last_used
     }
 
     fn query(&mut self, work: Work, ticket: &Arc<Ticket>) -> Result<Answer> {
@@ -73,6 +132,9 @@ impl Reader {
             let mut sink = RowSink::new(text.expected_size(), *limit);
             let run = self.connection.run(&ready, params, &mut sink);
             self.connection.sqlite.disarm();
+            if run.is_ok() {
+                self.connection.learn(&ready);
+            }
             Some(run.and_then(|_| {
                 let (cells, bytes) = sink.size();
                 text.had_size(cells, bytes);
@@ -86,6 +148,12 @@ impl Reader {
     /// A closure of the user, inside a read transaction: one snapshot. What it may have done to the connection is
     /// looked at afterwards.
     fn closure(&mut self, closure: ReadClosure, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
+        if let Some(leases) = &mut self.leases {
+            leases.end(&mut self.connection);
+        }
+        if !self.is_usable() {
+            return (Err(not_ended()), false);
+        }
         if let Err(error) = self.connection.sqlite.execute_batch("BEGIN") {
             return (Err(error.into()), true);
         }
@@ -103,6 +171,11 @@ impl Reader {
         };
         (answer, usable)
     }
+}
+
+#[cold]
+fn not_ended() -> Error {
+    Error::new(Kind::Io, "a read transaction could not be ended, and its connection was given up").hint("try again")
 }
 
 fn busy(wait: &LockWait) -> Busy {

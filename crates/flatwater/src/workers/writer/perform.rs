@@ -38,6 +38,13 @@ impl Rules<'_> {
             Self::Transaction => judge::transaction,
         }
     }
+
+    /// Learns from a statement that ran by itself, where its caller cannot ask for `changes()` next.
+    fn learn(self, seat: &mut Seat, ready: &Ready) {
+        if let (Self::Statement(_) | Self::Reading(_), Ok((connection, _))) = (self, seat.parts()) {
+            connection.learn(ready);
+        }
+    }
 }
 
 /// What the work answers, if it is one of statements.
@@ -89,7 +96,9 @@ fn with_ready<T>(
 fn execute(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params) -> Result<Executed> {
     with_ready(seat, rules, text, |seat, ready| {
         refuse_rows(ready)?;
-        seat.parts()?.0.run(ready, params, &mut flatwater_sqlite::Discard)
+        let executed = seat.parts()?.0.run(ready, params, &mut flatwater_sqlite::Discard)?;
+        rules.learn(seat, ready);
+        Ok(executed)
     })
 }
 
@@ -107,7 +116,9 @@ fn query(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params, l
         }
         // A write is run to its end whatever the caller wants to see of its rows.
         let limit = if ready.class.route == Route::Write { usize::MAX } else { limit };
-        Ok(rows(seat, ready, params, limit)?.1)
+        let rows = rows(seat, ready, params, limit)?.1;
+        rules.learn(seat, ready);
+        Ok(rows)
     })
 }
 

@@ -1,0 +1,103 @@
+//! The program of a text, as EXPLAIN lists it.
+//!
+//! Owns: the listing and the border between the main program and the subprograms of triggers and foreign-key actions.
+//! Runs on the thread that has the connection. Invariants: parameters stay unbound and nothing of the text runs; the
+//! statement of the listing is ended before `explain` returns. Leaves out: what a program means.
+
+use std::ffi::{CStr, c_int};
+
+use rusqlite::ffi;
+
+use crate::connection::Connection;
+use crate::error::{Error, Result};
+
+/// One instruction of a program (<https://sqlite.org/opcode.html>).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Op {
+    /// Its name, such as `SeekRowid`.
+    pub opcode: Box<str>,
+    /// The operands; their meaning depends on the opcode.
+    pub p1: i32,
+    /// Often an address to jump to.
+    pub p2: i32,
+    /// See `p1`.
+    pub p3: i32,
+    /// What it points to, in words: a function and its number of arguments, a key with its collations, a table.
+    pub p4: Option<Box<str>>,
+    /// Flags.
+    pub p5: i32,
+}
+
+/// The instructions of one program. An instruction's address is its place.
+pub type Program = Vec<Op>;
+
+impl Connection {
+    /// The programs of the one statement of `sql`: its own first, then each subprogram once. Addresses are those of the
+    /// program they stand in. Blocks for as long as a prepare does.
+    ///
+    /// The judge of the moment is asked as for any prepare; its answers and the events are not kept. SQLite counts the
+    /// listing of a write as a statement that changed nothing: `changes()` is 0 afterwards. PRAGMAs may act while they
+    /// are prepared, so they are not to be explained.
+    ///
+    /// # Errors
+    /// What SQLite answers; [`Error::StaleStatement`] if there is no statement.
+    pub fn explain(&mut self, sql: &str) -> Result<Vec<Program>> {
+        let prepared = self.prepare(&format!("EXPLAIN {sql}"))?.ok_or(Error::StaleStatement)?;
+        let raw = self.slots.get(prepared.id).ok_or(Error::StaleStatement)?;
+        // SAFETY: just prepared, not stepped, and only ours.
+        let programs = unsafe { list(raw) };
+        self.finalize(prepared.id);
+        programs.map_err(|code| self.error(code))
+    }
+}
+
+/// Steps a listing to its end. The addresses of a program are counted from 0, so an address 0 begins the next program.
+///
+/// # Safety
+/// `raw` is a statement that EXPLAIN begins, not stepped, on a connection that only the caller uses.
+unsafe fn list(raw: *mut ffi::sqlite3_stmt) -> std::result::Result<Vec<Program>, c_int> {
+    let mut programs = Vec::new();
+    loop {
+        // SAFETY: as the caller promises.
+        match unsafe { ffi::sqlite3_step(raw) } {
+            ffi::SQLITE_ROW => {
+                // SAFETY: the statement stands on a row.
+                let (address, op) = unsafe { (ffi::sqlite3_column_int(raw, 0), op(raw)) };
+                if address == 0 {
+                    programs.push(Program::new());
+                }
+                if let Some(program) = programs.last_mut() {
+                    program.push(op);
+                }
+            }
+            ffi::SQLITE_DONE => return Ok(programs),
+            code => return Err(code),
+        }
+    }
+}
+
+/// # Safety
+/// `raw` is a listing that stands on a row: address, opcode, p1 to p5, comment.
+unsafe fn op(raw: *mut ffi::sqlite3_stmt) -> Op {
+    // SAFETY: as the caller promises.
+    unsafe {
+        Op {
+            opcode: text(raw, 1).unwrap_or_default(),
+            p1: ffi::sqlite3_column_int(raw, 2),
+            p2: ffi::sqlite3_column_int(raw, 3),
+            p3: ffi::sqlite3_column_int(raw, 4),
+            p4: text(raw, 5),
+            p5: ffi::sqlite3_column_int(raw, 6),
+        }
+    }
+}
+
+/// # Safety
+/// `raw` stands on a row that has this column.
+unsafe fn text(raw: *mut ffi::sqlite3_stmt, column: c_int) -> Option<Box<str>> {
+    // SAFETY: the text is null or NUL-terminated and lives until the next step; it is copied here.
+    unsafe {
+        let text = ffi::sqlite3_column_text(raw, column);
+        (!text.is_null()).then(|| CStr::from_ptr(text.cast()).to_string_lossy().into())
+    }
+}

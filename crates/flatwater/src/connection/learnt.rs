@@ -1,0 +1,181 @@
+//! What the program of a prepared statement taught, and when it is looked at: at the second use, on a worker.
+//!
+//! Owns: the place beside a prepared statement where that is kept, and the step that fills it. Runs on the thread that
+//! has the connection; the place is shared by the clones of a `Ready` and written once. Invariants: what was learnt
+//! lives and dies with the prepared statement; a text that is used once costs nothing; a write is explained only where
+//! nobody can ask for `changes()` afterwards. Leaves out: graphs (`bytecode`), running anything inline.
+
+use std::collections::HashSet;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use flatwater_sqlite::{Op, Program};
+
+use super::bytecode::{Graph, Shape, Strange, bare, shape};
+use super::class::Route;
+use super::open::Connection;
+use super::run::is_kept;
+use super::statements::Ready;
+use crate::types::error::Result;
+
+/// The use of a prepared statement after which it is looked at.
+const TELLING_USE: u32 = 2;
+
+/// How a read may stay on its caller's thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "for the reads that stay on the caller's thread")]
+pub(crate) enum Stay {
+    /// It ends by itself.
+    Acyclic,
+    /// It ends because the progress handler ends it.
+    Bounded,
+}
+
+/// A write that may run on its caller's thread: without a loop, to one ordinary table of the main database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InlineWrite {
+    /// It may change or delete a row that was there, and must then free what is left of a long one.
+    pub(crate) changes_existing_rows: bool,
+}
+
+/// The lesson of one program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lesson {
+    pub(crate) shape: Shape,
+    pub(crate) write: Option<InlineWrite>,
+}
+
+impl Lesson {
+    pub(crate) fn of(programs: &[Program], strange: &Strange) -> Self {
+        let shape = shape(programs, strange);
+        let write = if shape == Shape::Acyclic { inline_write(&programs[0]) } else { None };
+        Self { shape, write }
+    }
+}
+
+/// The uses of a prepared statement, and its lesson once there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Learnt {
+    /// Counted by whoever has the connection.
+    uses: AtomicU32,
+    lesson: OnceLock<Lesson>,
+}
+
+impl Learnt {
+    /// Counts a use, and says whether it is the one to learn from.
+    fn is_due(&self) -> bool {
+        self.lesson.get().is_none() && self.uses.fetch_add(1, Ordering::Relaxed) + 1 >= TELLING_USE
+    }
+}
+
+#[allow(dead_code, reason = "for what stays on the caller's thread")]
+impl Ready {
+    /// How this read may stay on its caller's thread; `None` if it may not or is not known well enough.
+    pub(crate) fn stay(&self) -> Option<Stay> {
+        if self.class.route != Route::Read {
+            return None;
+        }
+        match self.learnt.lesson.get()?.shape {
+            Shape::Acyclic => Some(Stay::Acyclic),
+            Shape::Bounded => Some(Stay::Bounded),
+            Shape::Opaque(_) => None,
+        }
+    }
+
+    /// How this write may run on its caller's thread; `None` if it may not or is not known well enough.
+    pub(crate) fn inline_write(&self) -> Option<InlineWrite> {
+        let lesson = self.learnt.lesson.get().filter(|_| self.class.changes_rows)?;
+        lesson.write
+    }
+}
+
+impl Connection {
+    /// Counts a use of a statement that ran well, and learns from its program at the second one. To be called by a
+    /// worker, which may take the time of a prepare, and outside a transaction of the user.
+    pub(crate) fn learn(&mut self, ready: &Ready) {
+        // A PRAGMA acts while it is prepared. A database in memory has one connection, whose `changes()` a caller can ask
+        // for, and explaining a write resets it.
+        let resets_changes = ready.class.route == Route::Write && self.journal != "wal";
+        if !is_kept(ready) || resets_changes || !ready.learnt.is_due() {
+            return;
+        }
+        let lesson =
+            self.lesson(&ready.text.sql).unwrap_or(Lesson { shape: Shape::Opaque("EXPLAIN".into()), write: None });
+        // Nobody else can have set it: the statement belongs to this connection.
+        let _ = ready.learnt.lesson.set(lesson);
+    }
+
+    fn lesson(&mut self, sql: &str) -> Result<Lesson> {
+        let programs = self.sqlite.explain(sql)?;
+        let strange = self.strange()?;
+        Ok(Lesson::of(&programs, &strange))
+    }
+
+    /// The functions and collations of this connection that are not SQLite's own. That one of SQLite's collations was
+    /// replaced cannot be seen; a closure of the user may have done so.
+    fn strange(&self) -> Result<Strange> {
+        let sqlite = self.sqlite.rusqlite();
+        let own = ["BINARY", "NOCASE", "RTRIM"];
+        let mut functions = HashSet::new();
+        let mut listed = sqlite.prepare("PRAGMA function_list")?;
+        let mut rows = listed.query([])?;
+        while let Some(row) = rows.next()? {
+            if !row.get::<_, bool>("builtin")? {
+                functions.insert(row.get::<_, String>("name")?.to_ascii_lowercase());
+            }
+        }
+        let mut collations = HashSet::new();
+        let mut listed = sqlite.prepare("PRAGMA collation_list")?;
+        let mut rows = listed.query([])?;
+        while let Some(row) = rows.next()? {
+            let name: String = row.get("name")?;
+            if !own.contains(&&*name) || (self.had_closure && name != own[0]) {
+                collations.extend(name.split(',').map(|name| bare(name).to_ascii_lowercase()));
+            }
+        }
+        Ok(Strange { functions, collations })
+    }
+}
+
+/// `UPDATE` in P5 of an `Insert`, and `P2 is a register` in P5 of an `OpenWrite`.
+const IS_UPDATE: i32 = 0x04;
+const P2_IS_REGISTER: i32 = 0x10;
+/// The root page of the schema table.
+const SCHEMA_ROOT: i32 = 1;
+
+/// How a program without a loop writes, if it writes one table of the main database and its indexes.
+fn inline_write(program: &Program) -> Option<InlineWrite> {
+    let named = |name: &'static str| program.iter().filter(move |op| &*op.opcode == name);
+    let elsewhere = |op: &Op| op.p1 != 0 && op.p2 != 0;
+    if named("OpenWrite").next().is_none() || named("Transaction").any(elsewhere) {
+        return None;
+    }
+    let ordinary = |op: &Op| op.p3 == 0 && op.p2 != SCHEMA_ROOT && op.p5 & P2_IS_REGISTER == 0;
+    // A table with rowids tells its number of columns, an index and a table without rowids its key.
+    let is_table = |op: &&Op| op.p4.as_deref().is_some_and(|p4| !p4.starts_with("k("));
+    if !named("OpenWrite").all(ordinary) || named("OpenWrite").filter(is_table).nth(1).is_some() {
+        return None;
+    }
+    Some(InlineWrite { changes_existing_rows: changes_existing_rows(program) })
+}
+
+/// Whether a row that is there can be deleted, updated or written over. An `Insert` writes over the row with its rowid:
+/// so it counts if it is reached after a seek that found one.
+fn changes_existing_rows(program: &Program) -> bool {
+    let writes: HashSet<i32> = program.iter().filter(|op| &*op.opcode == "OpenWrite").map(|op| op.p1).collect();
+    let is_write = |op: &Op| writes.contains(&op.p1);
+    let inserts = |op: &Op| is_write(op) && matches!(&*op.opcode, "Insert" | "IdxInsert");
+    let graph = Graph::of(program);
+    let reaches_insert = |found: usize| {
+        found < program.len()
+            && (0..program.len()).any(|at| inserts(&program[at]) && (at == found || graph.reaches(found, at)))
+    };
+    program.iter().enumerate().any(|(at, op)| match &*op.opcode {
+        "Delete" | "IdxDelete" => true,
+        "Insert" if inserts(op) && op.p5 & IS_UPDATE != 0 => true,
+        "Found" if is_write(op) => reaches_insert(usize::try_from(op.p2).unwrap_or(at)),
+        "NotExists" | "SeekRowid" | "NotFound" | "NoConflict" | "IfNoHope" if is_write(op) => reaches_insert(at + 1),
+        "SeekGE" | "SeekGT" | "SeekLE" | "SeekLT" | "Last" | "Rewind" if is_write(op) => reaches_insert(at + 1),
+        _ => false,
+    })
+}

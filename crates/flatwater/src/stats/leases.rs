@@ -1,0 +1,62 @@
+//! What `stats().leases` tells: how often a reader kept its snapshot for the next read, and why it let go.
+//!
+//! Owns: the recorder, written by readers, and the snapshot. Counters are single atomics. Leaves out: deciding anything.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+#[derive(Default)]
+pub(crate) struct LeaseRecorder {
+    pub(crate) taken: Counter,
+    pub(crate) reused: Counter,
+    pub(crate) changed: Counter,
+    pub(crate) idle: Counter,
+    pub(crate) old: Counter,
+    pub(crate) wish: Counter,
+    pub(crate) other: Counter,
+}
+
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn count(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl LeaseRecorder {
+    pub(crate) fn snapshot(&self) -> LeaseStats {
+        let [changed, idle, old, wish, other] =
+            [&self.changed, &self.idle, &self.old, &self.wish, &self.other].map(Counter::get);
+        let taken = self.taken.get();
+        let held = taken.saturating_sub(changed + idle + old + wish + other);
+        LeaseStats { taken, reused: self.reused.get(), changed, idle, old, wish, other, held }
+    }
+}
+
+/// Leases: snapshots that a reader kept from one read for the next. All zero without them, see
+/// [`Options::leases`](crate::Options::leases).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeaseStats {
+    /// Leases taken.
+    pub taken: u64,
+    /// Reads that used one again.
+    pub reused: u64,
+    /// Leases that ended because something was committed.
+    pub changed: u64,
+    /// Because nobody read for some milliseconds.
+    pub idle: u64,
+    /// Because of their age.
+    pub old: u64,
+    /// Because the WAL was to start over.
+    pub wish: u64,
+    /// Because of a failed read, a closure, or the end of the connection.
+    pub other: u64,
+    /// Leases that are held now.
+    pub held: u64,
+}

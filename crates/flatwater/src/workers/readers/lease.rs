@@ -1,0 +1,270 @@
+//! When a reader keeps its read transaction open from one read to the next, and when that ends. Pure: the state of the
+//! WAL and the time are inputs.
+//!
+//! Owns: the lease of one reader. Invariant: a lease notes the state of the WAL from before its snapshot was taken, and
+//! is used only while that state is still published; so no commit came in between, and the snapshot is the newest.
+//! Leaves out: the transaction itself.
+//!
+//! ```text
+//!            the state of the last read, a moment ago           leave, within all limits
+//!   NONE ---> SEEN -------------------------------------> HELD ------------------------> HELD ...
+//!              ^                                             |
+//!              +------- changed, idle, old, wish, other -----+
+//! ```
+
+use std::time::{Duration, Instant};
+
+/// A lease ends after this long without a read. Reads further apart take none.
+const IDLE: Duration = Duration::from_millis(5);
+/// It ends at this age, whatever is read: other processes may wait for the snapshot to go.
+const AGE: Duration = Duration::from_millis(50);
+
+/// Why a lease ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Something was committed, or the WAL was started over.
+    Changed,
+    Idle,
+    Old,
+    /// The checkpointer asked for it.
+    Wish,
+    /// A failed read, a closure, the end of the connection.
+    Other,
+}
+
+/// In which transaction a read runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Run {
+    /// In one of its own.
+    Alone,
+    /// In one that is to be begun and stays open.
+    Begin,
+    /// In the one that is open.
+    Continue,
+}
+
+/// The lease of one reader; `S` is the state of the WAL.
+#[derive(Debug)]
+pub(super) enum Lease<S> {
+    None,
+    /// The last read began at this state, then.
+    Seen(S, Instant),
+    Held {
+        /// Published before the snapshot was taken.
+        state: S,
+        since: Instant,
+        used: Instant,
+    },
+}
+
+impl<S: Copy + PartialEq> Lease<S> {
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self, Self::Held { .. })
+    }
+
+    /// A read begins. `live` is the state that is published now, `None` where no lease can be; `wish` says that leases
+    /// are to end. Answers why a held lease ended, and how the read runs.
+    pub(super) fn enter(&mut self, live: Option<S>, wish: bool, now: Instant) -> (Option<Ended>, Run) {
+        let ended = match self {
+            Self::Held { state, used, .. } if live == Some(*state) => {
+                let used = *used;
+                match self.due(wish, now) {
+                    // The timer is late, or was never there: a lease in use is not idle.
+                    None | Some(Ended::Idle) => return (None, Run::Continue),
+                    ended => {
+                        self.end(used);
+                        ended
+                    }
+                }
+            }
+            Self::Held { .. } => {
+                *self = Self::None;
+                Some(Ended::Changed)
+            }
+            _ => None,
+        };
+        let Some(live) = live else {
+            *self = Self::None;
+            return (ended, Run::Alone);
+        };
+        let again = matches!(self, Self::Seen(state, at) if *state == live && now.duration_since(*at) < IDLE);
+        if again && !wish {
+            *self = Self::Held { state: live, since: now, used: now };
+            return (ended, Run::Begin);
+        }
+        *self = Self::Seen(live, now);
+        (ended, Run::Alone)
+    }
+
+    /// A read ended, well or not. Answers why the lease ends with it, if it does.
+    pub(super) fn leave(&mut self, well: bool, wish: bool, now: Instant) -> Option<Ended> {
+        if !self.is_held() {
+            return None;
+        }
+        if !well {
+            *self = Self::None;
+            return Some(Ended::Other);
+        }
+        if let Self::Held { used, .. } = self {
+            *used = now;
+        }
+        self.due(wish, now).inspect(|_| self.end(now))
+    }
+
+    /// Nobody reads. Answers why the lease ends, if it does.
+    pub(super) fn rest(&mut self, wish: bool, now: Instant) -> Option<Ended> {
+        self.due(wish, now).inspect(|_| *self = Self::None)
+    }
+
+    /// Why a held lease is to end now.
+    fn due(&self, wish: bool, now: Instant) -> Option<Ended> {
+        let Self::Held { since, used, .. } = self else { return None };
+        if wish {
+            Some(Ended::Wish)
+        } else if now.duration_since(*since) >= AGE {
+            Some(Ended::Old)
+        } else if now.duration_since(*used) >= IDLE {
+            Some(Ended::Idle)
+        } else {
+            None
+        }
+    }
+
+    /// When a lease that nobody uses is to end; with a wish, some time ago.
+    pub(super) fn until(&self, wish: bool) -> Option<Instant> {
+        let Self::Held { since, used, .. } = self else { return None };
+        Some(if wish { *since } else { (*used + IDLE).min(*since + AGE) })
+    }
+
+    /// Ends it for something else. Answers whether there was one.
+    pub(super) fn drop_it(&mut self) -> bool {
+        matches!(std::mem::replace(self, Self::None), Self::Held { .. })
+    }
+
+    /// The snapshot goes; the next read at the same state may take another.
+    fn end(&mut self, read: Instant) {
+        if let Self::Held { state, .. } = self {
+            *self = Self::Seen(*state, read);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Run::{Alone, Begin, Continue};
+
+    /// A read from `at` to `to` ms, at a state, with or without a wish at its beginning and end; what it is to answer.
+    type Read = (u64, u64, Option<u32>, [bool; 2], (Option<Ended>, Run), Option<Ended>);
+
+    const CALM: [bool; 2] = [false, false];
+
+    fn check(name: &str, reads: &[Read]) {
+        let zero = Instant::now();
+        let at = |ms| zero + Duration::from_millis(ms);
+        let mut lease = Lease::None;
+        for (number, (from, to, live, wish, enters, leaves)) in reads.iter().enumerate() {
+            let entered = lease.enter(*live, wish[0], at(*from));
+            assert_eq!(entered, *enters, "{name}: enter {number}");
+            let left = lease.leave(true, wish[1], at(*to));
+            assert_eq!(left, *leaves, "{name}: leave {number}");
+        }
+    }
+
+    #[test]
+    fn a_lease_is_taken_at_the_second_read_with_no_commit_between_and_ends_with_the_next_commit() {
+        check(
+            "reads only",
+            &[
+                (0, 0, Some(1), CALM, (None, Alone), None),
+                (1, 1, Some(1), CALM, (None, Begin), None),
+                (2, 2, Some(1), CALM, (None, Continue), None),
+                (3, 3, Some(2), CALM, (Some(Ended::Changed), Alone), None),
+                (4, 4, Some(2), CALM, (None, Begin), None),
+                (5, 5, Some(1), CALM, (Some(Ended::Changed), Alone), None),
+            ],
+        );
+        check(
+            "a commit before each read",
+            &[(0, 0, Some(1), CALM, (None, Alone), None), (1, 1, Some(2), CALM, (None, Alone), None)],
+        );
+    }
+
+    #[test]
+    fn without_a_header_there_is_no_lease() {
+        check("never one", &[(0, 0, None, CALM, (None, Alone), None), (1, 1, None, CALM, (None, Alone), None)]);
+        check(
+            "none for a moment",
+            &[
+                (0, 0, Some(1), CALM, (None, Alone), None),
+                (0, 0, Some(1), CALM, (None, Begin), None),
+                (0, 0, None, CALM, (Some(Ended::Changed), Alone), None),
+                (0, 0, Some(1), CALM, (None, Alone), None),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_lease_is_renewed_at_its_age_however_often_it_is_read() {
+        let mut reads = vec![(0, 0, Some(1), CALM, (None, Alone), None), (1, 1, Some(1), CALM, (None, Begin), None)];
+        reads.extend((2..51).map(|ms| (ms, ms, Some(1), CALM, (None, Continue), None)));
+        reads.push((51, 51, Some(1), CALM, (Some(Ended::Old), Begin), None));
+        reads.push((52, 52, Some(1), CALM, (None, Continue), None));
+        reads.push((53, 102, Some(1), CALM, (None, Continue), Some(Ended::Old)));
+        check("old", &reads);
+    }
+
+    #[test]
+    fn a_wish_ends_a_lease_and_keeps_others_from_being_taken() {
+        check(
+            "wish",
+            &[
+                (0, 0, Some(1), CALM, (None, Alone), None),
+                (0, 0, Some(1), CALM, (None, Begin), None),
+                (0, 0, Some(1), [false, true], (None, Continue), Some(Ended::Wish)),
+                (0, 0, Some(1), [true, true], (None, Alone), None),
+                (0, 0, Some(1), CALM, (None, Begin), None),
+                (0, 0, Some(1), [true, true], (Some(Ended::Wish), Alone), None),
+                (0, 0, Some(2), [true, false], (None, Alone), None),
+            ],
+        );
+    }
+
+    #[test]
+    fn reads_that_are_far_apart_take_none_and_a_read_that_is_long_keeps_its_own() {
+        check(
+            "apart",
+            &[
+                (0, 0, Some(1), CALM, (None, Alone), None),
+                (5, 5, Some(1), CALM, (None, Alone), None),
+                (9, 30, Some(1), CALM, (None, Begin), None),
+                (34, 34, Some(1), CALM, (None, Continue), None),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_lease_at_rest_is_due_when_it_is_idle_old_or_unwelcome() {
+        let zero = Instant::now();
+        let at = |ms| zero + Duration::from_millis(ms);
+        let held = |since, used| Lease::Held { state: 1, since: at(since), used: at(used) };
+        assert_eq!(held(0, 0).rest(false, at(4)), None);
+        assert_eq!(held(0, 0).rest(false, at(5)), Some(Ended::Idle));
+        assert_eq!(held(0, 49).rest(false, at(50)), Some(Ended::Old));
+        assert_eq!(held(0, 0).rest(true, at(0)), Some(Ended::Wish));
+        assert_eq!(Lease::Seen(1, zero).rest(true, at(90)), None);
+        assert_eq!((held(0, 3).until(false), held(0, 48).until(false)), (Some(at(8)), Some(at(50))));
+        assert_eq!((held(0, 3).until(true), Lease::Seen(1, zero).until(true)), (Some(at(0)), None));
+        let mut ended = held(0, 0);
+        assert!(ended.rest(false, at(5)).is_some() && !ended.is_held());
+    }
+
+    #[test]
+    fn a_failed_read_ends_its_lease() {
+        let now = Instant::now();
+        let mut lease = Lease::Held { state: 1, since: now, used: now };
+        assert_eq!(lease.leave(false, false, now), Some(Ended::Other));
+        assert_eq!(lease.enter(Some(1), false, now), (None, Alone));
+        assert_eq!(lease.leave(false, false, now), None);
+    }
+}
