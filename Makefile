@@ -1,7 +1,7 @@
 # The two commands of a contributor are `make demo` and `make test`; they need cargo and nothing else. The page's test
 # also needs npm and chromium, and is skipped without them.
 
-.PHONY: demo test lint loom bench bench-quick bench-check test-lanes test-page
+.PHONY: demo test test-tracing lint loom bench bench-quick bench-check test-lanes test-page
 
 # An embedded chat service's traffic beside what people do today, the longest commit and gap of a loop, three kills.
 demo:
@@ -10,10 +10,15 @@ demo:
 # Every test.
 test:
 	cargo test --workspace
+	$(MAKE) test-tracing
 	$(MAKE) loom
 	$(MAKE) test-default-build
 	$(MAKE) test-lanes
 	$(MAKE) test-page
+
+# With feature `tracing`, which is off by default: what a listener is told.
+test-tracing:
+	cargo test -p flatwater --features tracing --test tracing
 
 # The small form of every lane, on the floor and on Flatwater; a lane checks its own work.
 test-lanes:
@@ -45,6 +50,7 @@ loom:
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy -p flatwater --all-targets --features tracing -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
 # The measuring lab. It is not optimised itself, for it measures in other processes, which are.

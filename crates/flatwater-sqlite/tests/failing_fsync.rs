@@ -9,17 +9,26 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use flatwater::{Blocking, Durability, Kind, Options, rusqlite};
+use flatwater::{Blocking, Checkpoint, Durability, Kind, Managed, Options, rusqlite};
 
-/// How many of the next syncs fail.
+/// How many syncs pass before, and how many then fail.
+static PASSING: AtomicI32 = AtomicI32::new(0);
 static FAILING: AtomicI32 = AtomicI32::new(0);
+/// Syncs that were done.
+static DONE: AtomicI32 = AtomicI32::new(0);
 
 fn sync(number: libc::c_long, fd: c_int) -> c_int {
-    if FAILING.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| (left > 0).then(|| left - 1)).is_ok() {
+    let takes_one = |left: &AtomicI32| {
+        left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| (left > 0).then(|| left - 1)).is_ok()
+    };
+    // SQLite syncs the directory of a new file too, and does not look at the answer.
+    let is_file = std::fs::metadata(format!("/proc/self/fd/{fd}")).is_ok_and(|metadata| metadata.is_file());
+    if is_file && !takes_one(&PASSING) && takes_one(&FAILING) {
         // SAFETY: the C library's errno of this thread.
         unsafe { *libc::__errno_location() = libc::EIO };
         return -1;
     }
+    DONE.fetch_add(1, Ordering::SeqCst);
     // SAFETY: the system call that the replaced function makes, with its argument.
     unsafe { libc::syscall(number, fd) as c_int }
 }
@@ -37,12 +46,17 @@ extern "C" fn fdatasync(fd: c_int) -> c_int {
 }
 
 fn with_database(test: impl FnOnce(&Path, &Blocking)) {
+    with_options(|path| Options::new(path).durability(Durability::Full), test);
+}
+
+fn with_options(options: impl FnOnce(&Path) -> Options, test: impl FnOnce(&Path, &Blocking)) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    PASSING.store(0, Ordering::SeqCst);
     FAILING.store(0, Ordering::SeqCst);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("test.db");
-    let db = Options::new(&path).durability(Durability::Full).open_blocking().unwrap().blocking();
+    let db = options(&path).open_blocking().unwrap().blocking();
     db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)", ()).unwrap();
     db.execute("INSERT INTO t VALUES (0)", ()).unwrap();
     test(&path, &db);
@@ -102,6 +116,37 @@ fn after_a_failed_sync_nothing_is_written_any_more_and_reads_go_on() {
         assert_eq!(after_a_crash(path), [0, 100]);
         again.close().unwrap();
     });
+}
+
+/// The copy's, those of both files before the WAL is started over, and that of its new header.
+#[test]
+fn whichever_sync_of_a_checkpoint_fails_nothing_is_written_any_more() {
+    let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 8 << 20 };
+    let small =
+        |path: &Path| Options::new(path).durability(Durability::Normal).checkpoint(Checkpoint::Managed(managed));
+    for passing in 0..12 {
+        with_options(small, |path, db| {
+            let mut known = vec![0];
+            PASSING.store(passing, Ordering::SeqCst);
+            FAILING.store(1, Ordering::SeqCst);
+            let mut at_failure = None;
+            let error = loop {
+                let n = i64::try_from(known.len()).unwrap();
+                match db.execute("INSERT INTO t VALUES (?)", (n,)) {
+                    Ok(_) => known.push(n),
+                    Err(error) => break error,
+                }
+                if FAILING.load(Ordering::SeqCst) == 0 {
+                    let done = DONE.load(Ordering::SeqCst);
+                    let before = *at_failure.get_or_insert(done);
+                    assert!(done < before + 20, "sync {passing} failed, and all goes on");
+                }
+            };
+            assert_eq!(error.kind(), Kind::Io, "{error}");
+            assert!(db.execute("INSERT INTO t VALUES (-1)", ()).is_err());
+            assert_eq!(after_a_crash(path), known);
+        });
+    }
 }
 
 #[test]

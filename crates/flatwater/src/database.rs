@@ -202,12 +202,17 @@ impl Database {
         transaction.run(body).await
     }
 
-    /// Runs a checkpoint now. Other writes wait for it; a mode that waits for readers does so until
-    /// [`Options::lock_wait`](crate::Options::lock_wait) or the deadline ends.
+    /// Runs a checkpoint of the main database now, and answers how many frames its WAL has and how many of them are copied
+    /// (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>). Nobody has to: see [`Checkpoint`](crate::Checkpoint).
+    ///
+    /// It waits its turn among the writes, and those behind it wait for it. What is in the way (another checkpoint; in all
+    /// modes but [`Passive`](CheckpointMode::Passive) readers and other processes too) is waited for until
+    /// [`Options::lock_wait`](crate::Options::lock_wait) or the deadline ends. In another journal mode than WAL it answers
+    /// 0 frames. If the call is dropped while it waits nothing is done; while it runs, it is finished.
     ///
     /// # Errors
-    /// `Busy` if readers, or another process, were in the way for that long; `Misuse` on a handle that only reads; `Io`,
-    /// `Full`.
+    /// `Busy` or `Timeout` if somebody was in the way for that long; `Misuse` on a handle that only reads; `Io`, `Full`,
+    /// `Closed`. After a failed sync writes are refused until the database is opened again.
     pub fn checkpoint(&self, mode: CheckpointMode) -> Call<Checkpointed> {
         self.operations.call("checkpoint", Ok(Work::Checkpoint(mode)), Answer::checkpointed)
     }

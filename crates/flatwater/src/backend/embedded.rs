@@ -81,7 +81,7 @@ impl Engine {
         let in_use = Some(InUse::new());
         let options = Arc::new(options);
         let catalogue = Arc::new(Catalogue::new());
-        let recorder = Arc::new(Recorder::new());
+        let recorder = Arc::new(Recorder::new(&options.path));
         let watch = (!options.is_memory()).then(|| Arc::new(Watch::new(&options.path, options.second_copy)));
         let readers = || Readers::new(options.clone(), catalogue.clone(), recorder.clone(), watch.clone());
         let (writer, readers, journal) = if options.read_only {
@@ -300,10 +300,13 @@ fn checkpointer(
     recorder: &Recorder,
 ) -> Option<Checkpointer> {
     let (writer, readers, watch) = (writer?, readers?.clone(), watch?.clone());
-    let Checkpoint::Managed(managed) = options.checkpoint else { return None };
-    if writer.is_external() {
-        return None;
-    }
+    let managed = match options.checkpoint {
+        Checkpoint::Managed(managed) if !writer.is_external() => managed,
+        _ => {
+            recorder.wal.is_external();
+            return None;
+        }
+    };
     let leasing = readers.clone();
     let powers = Powers {
         at_boundary: Box::new(writer.boundary()),

@@ -75,11 +75,11 @@ enum Found {
 
 /// The engine that has the file open, or the claim to open it.
 fn join_or_claim(options: &Options, deadline: Instant) -> Result<Found> {
-    let mut files = FILES.lock();
     loop {
         // Anew after each wait: the file may be there now, or another one.
         let id = FileId::of(&options.path);
-        refuse_successor(&files.entries, &id, options)?;
+        refuse_successor(&id, options)?;
+        let mut files = FILES.lock();
         match files.entries.get_mut(&id) {
             None => {
                 files.entries.insert(id.clone(), Entry::Claimed);
@@ -102,7 +102,7 @@ fn join_or_claim(options: &Options, deadline: Instant) -> Result<Found> {
                 if left.is_zero() {
                     return Err(still_claimed(options));
                 }
-                files = CHANGED.wait_timeout(files, left).unwrap_or_else(PoisonError::into_inner).0;
+                drop(CHANGED.wait_timeout(files, left).unwrap_or_else(PoisonError::into_inner));
             }
         }
     }
@@ -116,18 +116,11 @@ fn still_claimed(options: &Options) -> Error {
 }
 
 /// Another file has come to stand where an open one stood: both would use the files beside it.
-fn refuse_successor(entries: &HashMap<FileId, Entry>, id: &FileId, options: &Options) -> Result<()> {
-    let others = entries.iter().filter(|(other, _)| *other != id);
-    let engines = others.filter_map(|(_, entry)| match entry {
-        Entry::Open(engine, _) => engine.upgrade(),
-        Entry::Claimed => None,
-    });
-    for engine in engines {
-        if let Some(watch) = engine.watch().filter(|watch| watch.path() == options.path) {
-            watch.check_file().map_err(|error| error.in_operation("open"))?;
-        }
-    }
-    Ok(())
+fn refuse_successor(id: &FileId, options: &Options) -> Result<()> {
+    let engines = FILES.lock().open_engines();
+    let watches = engines.iter().filter_map(|engine| engine.watch());
+    let mut others = watches.filter(|watch| watch.path() == options.path && watch.file() != Some(id));
+    others.try_for_each(|watch| watch.check_file().map_err(|error| error.in_operation("open")))
 }
 
 /// The right to open or to close a file. Dropping it gives it back.

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use super::copies::{Mapped, mapped};
 use super::identity::FileId;
 use crate::types::error::{Error, Kind, Result};
+use crate::types::events;
 use crate::types::options::SecondCopy;
 use crate::types::resolve::beside;
 
@@ -92,14 +93,27 @@ impl Watch {
     /// Blocks on the file system.
     pub(crate) fn look(&self, mappings: &str) -> Result<()> {
         if let Some(error) = self.find(mappings) {
-            self.refusal.get_or_init(|| error);
+            self.refuse(|| error);
         }
         self.refusal().map_or(Ok(()), |error| Err(error.clone()))
     }
 
     /// For whoever opens a connection: the path must lead to the file that is open.
     pub(crate) fn check_file(&self) -> Result<()> {
-        if self.is_moved() { Err(self.refusal.get_or_init(|| self.moved()).clone()) } else { Ok(()) }
+        if self.is_moved() { Err(self.refuse(|| self.moved()).clone()) } else { Ok(()) }
+    }
+
+    /// Refuses writes from now on. The first reason stays.
+    fn refuse(&self, error: impl FnOnce() -> Error) -> &Error {
+        let mut is_first = false;
+        let error = self.refusal.get_or_init(|| {
+            is_first = true;
+            error()
+        });
+        if is_first {
+            events::refused(&self.path, error);
+        }
+        error
     }
 
     fn is_moved(&self) -> bool {
@@ -122,7 +136,9 @@ impl Watch {
             Mapped::Deleted => Some(self.lost("wal-index")),
             Mapped::Twice(_) if self.second_copy == SecondCopy::Off => None,
             Mapped::Twice(libraries) => {
-                self.second_copies.fetch_add(1, Ordering::Relaxed);
+                if self.second_copies.fetch_add(1, Ordering::Relaxed) == 0 && self.second_copy == SecondCopy::Warn {
+                    events::second_copy(&self.path, &libraries);
+                }
                 (self.second_copy == SecondCopy::Refuse).then(|| self.copied(&libraries))
             }
             Mapped::Once | Mapped::Unknown => None,
@@ -137,7 +153,7 @@ impl Watch {
     /// Refuses writes because a sync failed. The system then forgets what it could not write, and another sync would
     /// say that all is well (<https://wiki.postgresql.org/wiki/Fsync_Errors>).
     pub(crate) fn refuse_after_failed_sync(&self, error: &Error) {
-        self.refusal.get_or_init(|| {
+        self.refuse(|| {
             Error::new(
                 Kind::Io,
                 format!(

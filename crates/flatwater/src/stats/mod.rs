@@ -1,12 +1,14 @@
 //! Floor 2: what `stats()` tells. Counters and latency histograms.
 //!
 //! Owns: the recorder, written by workers, and the snapshot a caller gets. Counters are single atomics; a histogram is
-//! guarded by its own lock, held for one record or one summary. Leaves out: export to any metrics system.
+//! guarded by its own lock, held for one record or one summary. What is counted here is told here too. Leaves out: export
+//! to any metrics system.
 
 pub(crate) mod inline;
 pub(crate) mod leases;
 pub(crate) mod wal;
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -17,6 +19,8 @@ use inline::{InlineRecorder, InlineStats};
 use leases::{LeaseRecorder, LeaseStats};
 use wal::{WalRecorder, WalStats};
 
+use crate::types::error::Error;
+use crate::types::events;
 use crate::types::inline::Stay;
 
 /// The kinds of call that are told apart.
@@ -72,6 +76,7 @@ fn us(time: Duration) -> u64 {
 }
 
 pub(crate) struct Recorder {
+    path: PathBuf,
     latency: [Mutex<Histogram<u32>>; CallKind::ALL.len()],
     groups: AtomicU64,
     members: AtomicU64,
@@ -85,9 +90,10 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(path: &Path) -> Self {
         let histogram = || Mutex::new(Histogram::new_with_bounds(1, SLOWEST_US, 2).expect("the bounds are valid"));
         Self {
+            path: path.to_owned(),
             latency: std::array::from_fn(|_| histogram()),
             groups: AtomicU64::new(0),
             members: AtomicU64::new(0),
@@ -96,7 +102,7 @@ impl Recorder {
             abandoned: AtomicU64::new(0),
             replaced_connections: AtomicU64::new(0),
             inline: InlineRecorder::default(),
-            wal: std::sync::Arc::new(WalRecorder::new()),
+            wal: std::sync::Arc::new(WalRecorder::new(path.to_owned())),
             leases: LeaseRecorder::default(),
         }
     }
@@ -128,8 +134,9 @@ impl Recorder {
         self.replays.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn commit_failed(&self) {
+    pub(crate) fn commit_failed(&self, error: &Error) {
         self.failed_commits.fetch_add(1, Ordering::Relaxed);
+        events::commit_failed(&self.path, error);
     }
 
     pub(crate) fn abandoned(&self) {
@@ -138,6 +145,7 @@ impl Recorder {
 
     pub(crate) fn replaced_connection(&self) {
         self.replaced_connections.fetch_add(1, Ordering::Relaxed);
+        events::replaced_connection(&self.path);
     }
 
     /// Everything but the file and the queues, which the recorder does not know.
@@ -237,7 +245,7 @@ mod tests {
 
     #[test]
     fn latencies_are_summed_up_by_kind() {
-        let recorder = Recorder::new();
+        let recorder = Recorder::new(Path::new("a.db"));
         for us in 1..=1000 {
             recorder.answered(CallKind::Query, Duration::from_micros(us));
         }

@@ -1,8 +1,10 @@
 //! What `stats().wal` tells: how long the WAL is, what checkpoints cost, and who kept one from being done.
 //!
 //! Owns: the recorder, written by the checkpointer and the writer, and the snapshot. Counters are single atomics; the
-//! rest is guarded by one lock, held for one record or one summary. Leaves out: deciding anything.
+//! rest is guarded by one lock, held for one record or one summary. What is counted here is told here too, without the
+//! lock. Leaves out: deciding anything.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,23 +12,33 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use super::{SLOWEST_US, us};
+use crate::types::error::Error;
+use crate::types::events::{self, InTheWay};
 
-/// Who keeps the WAL from starting over.
+/// Who keeps the WAL from starting over: it can only when nobody reads from it
+/// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// A read of this database that has been running for so long. The SQL is cut to 200 bytes.
+    /// A read of this database: of those that were running the one that began first.
     Read {
         /// For how long it had been running.
         age: Duration,
-        /// What it runs.
+        /// What it runs, cut to 200 bytes and without its parameters; "a closure" for `read_with`.
         sql: String,
     },
-    /// A read in another process, or a connection of this one that is not Flatwater's.
+    /// A reader, a writer or a checkpoint in another process, or on a connection of this one that is not Flatwater's.
     Foreign,
 }
 
+impl Cause {
+    fn in_the_way(&self) -> InTheWay<'_> {
+        if let Self::Read { age, sql } = self { Some((*age, sql)) } else { None }
+    }
+}
+
 pub(crate) struct WalRecorder {
+    path: PathBuf,
     frames: AtomicU32,
     copied: AtomicU32,
     bytes: AtomicU64,
@@ -43,13 +55,25 @@ struct Guarded {
     room: Histogram<u32>,
     starved: u64,
     cause: Option<Cause>,
+    /// Told since the WAL was started over: that it starves, that writers wait.
+    told_starved: bool,
+    told_room: bool,
 }
 
 impl WalRecorder {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         let histogram = || Histogram::new_with_bounds(1, SLOWEST_US, 2).expect("the bounds are valid");
-        let guarded = Guarded { copies: histogram(), pauses: histogram(), room: histogram(), starved: 0, cause: None };
+        let guarded = Guarded {
+            copies: histogram(),
+            pauses: histogram(),
+            room: histogram(),
+            starved: 0,
+            cause: None,
+            told_starved: false,
+            told_room: false,
+        };
         Self {
+            path,
             frames: AtomicU32::new(0),
             copied: AtomicU32::new(0),
             bytes: AtomicU64::new(0),
@@ -72,9 +96,11 @@ impl WalRecorder {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    pub(crate) fn copied(&self, frames: u32, took: Duration) {
+    /// A PASSIVE checkpoint copied `frames` and did not reach `left`.
+    pub(crate) fn copied(&self, frames: u32, left: u32, took: Duration) {
         self.copied_frames.fetch_add(u64::from(frames), Ordering::Relaxed);
         self.guarded().copies.saturating_record(us(took));
+        events::copied(&self.path, frames, left, took);
     }
 
     /// A turn between two writes, in which the WAL was started over or not.
@@ -82,27 +108,60 @@ impl WalRecorder {
         self.guarded().pauses.saturating_record(us(took));
     }
 
-    pub(crate) fn was_reset(&self) {
+    /// Starting the WAL over took so long from its first sync to its end.
+    pub(crate) fn was_reset(&self, took: Duration) {
         self.resets.fetch_add(1, Ordering::Relaxed);
+        let mut guarded = self.guarded();
+        (guarded.told_starved, guarded.told_room) = (false, false);
+        drop(guarded);
+        events::was_reset(&self.path, took);
     }
 
-    pub(crate) fn failed(&self) {
+    pub(crate) fn truncated(&self) {
+        events::truncated(&self.path);
+    }
+
+    /// A checkpoint failed for another reason than a lock.
+    pub(crate) fn failed(&self, error: &Error) {
         self.failures.fetch_add(1, Ordering::Relaxed);
+        events::checkpoint_failed(&self.path, error);
     }
 
-    pub(crate) fn starved(&self, cause: Cause) {
+    /// A checkpoint met a lock: once, or several times in a row.
+    pub(crate) fn blocked(&self, cause: Cause, is_starved: bool) {
+        events::blocked(&self.path, cause.in_the_way());
+        if !is_starved {
+            return;
+        }
         let mut guarded = self.guarded();
         guarded.starved += 1;
-        guarded.cause = Some(cause);
+        guarded.cause = Some(cause.clone());
+        let is_told = std::mem::replace(&mut guarded.told_starved, true);
+        drop(guarded);
+        if !is_told {
+            events::starved(&self.path, cause.in_the_way());
+        }
     }
 
-    pub(crate) fn cut_off(&self) {
+    pub(crate) fn cut_off(&self, age: Duration, sql: &str) {
         self.cut_off.fetch_add(1, Ordering::Relaxed);
+        events::cut_off(&self.path, age, sql);
     }
 
     /// A turn waited because the WAL is longer than it may be.
     pub(crate) fn writers_waited(&self, took: Duration) {
-        self.guarded().room.saturating_record(us(took));
+        let mut guarded = self.guarded();
+        guarded.room.saturating_record(us(took));
+        let is_told = std::mem::replace(&mut guarded.told_room, true);
+        drop(guarded);
+        if !is_told {
+            events::waited_for_room(&self.path, took);
+        }
+    }
+
+    /// Nobody is to keep the WAL short.
+    pub(crate) fn is_external(&self) {
+        events::external(&self.path);
     }
 
     pub(crate) fn snapshot(&self) -> WalStats {
@@ -141,25 +200,25 @@ pub struct WalStats {
     pub backlog: u32,
     /// Length of the `-wal` file. It stays when the WAL starts over.
     pub file_bytes: u64,
-    /// Frames copied in the background since the database was opened.
+    /// Frames that background copies moved since the database was opened.
     pub copied_frames: u64,
-    /// Background copies.
+    /// Background copies, those that prepare a start over among them.
     pub copies: u64,
-    /// Their median duration.
+    /// Their median duration in microseconds.
     pub copy_p50_us: u64,
     /// The longest.
     pub copy_max_us: u64,
     /// How often the WAL was started over.
     pub resets: u64,
-    /// How long writes paused for it, or for the try: the median.
+    /// How long writes paused for it, or for the try, in microseconds: the median.
     pub pause_p50_us: u64,
     /// 99th percentile.
     pub pause_p99_us: u64,
     /// The longest.
     pub pause_max_us: u64,
-    /// How often it could not be started over several times in a row.
+    /// Tries that were blocked when at least two before them were: the WAL grows meanwhile.
     pub starved: u64,
-    /// Who was in the way the last time.
+    /// Who was in the way the last time that was counted.
     pub cause: Option<Cause>,
     /// Reads that were ended because of [`Options::read_limit`](crate::Options::read_limit).
     pub cut_off: u64,

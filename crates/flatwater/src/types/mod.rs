@@ -2,6 +2,7 @@
 
 mod code;
 pub(crate) mod error;
+pub(crate) mod events;
 pub(crate) mod executed;
 pub(crate) mod inline;
 mod kind;

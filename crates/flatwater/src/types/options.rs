@@ -31,13 +31,13 @@ pub enum Journal {
     Keep,
 }
 
-/// Who keeps the WAL short.
+/// Who keeps the WAL short (<https://sqlite.org/wal.html#ckpt>). SQLite's autocheckpoint is off either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checkpoint {
-    /// Flatwater, in the background.
+    /// Flatwater, on a thread of its own. Commits pause only when the WAL is started over.
     Managed(Managed),
-    /// Somebody else, such as Litestream: Flatwater never checkpoints by itself, also not when the database is closed.
-    /// Chosen by itself for a file that has Litestream's tables.
+    /// Somebody else, such as Litestream: Flatwater never checkpoints by itself, also not when the database is closed, and
+    /// the WAL has no limit. Chosen by itself for a file that has Litestream's tables when it is opened.
     External,
 }
 
@@ -50,10 +50,11 @@ impl Default for Checkpoint {
 /// The limits of a WAL that Flatwater keeps short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Managed {
-    /// The WAL starts over before it is longer than this, unless a long read or another process is in the way. Default
-    /// 32 MiB.
+    /// The WAL starts over before it is longer than this, unless a read or another process is in the way, which
+    /// [`WalStats::cause`](crate::WalStats::cause) tells, or one transaction is larger. Default 32 MiB; at least 256 KiB.
     pub limit_bytes: u64,
-    /// Beyond this writes wait for the WAL, up to 100 ms each turn, until it is shorter. Default 256 MiB.
+    /// Beyond this writes are slowed: each turn of the writer, which is one write or a group, waits for up to 100 ms for
+    /// the WAL to start over, and then runs all the same. Default 256 MiB; more than `limit_bytes`.
     pub hard_limit_bytes: u64,
 }
 
@@ -327,7 +328,7 @@ impl Options {
         self
     }
 
-    /// Who keeps the WAL short. Default [`Checkpoint::Managed`] with a limit of 32 MiB.
+    /// Who keeps the WAL short. Default [`Checkpoint::Managed`], 32 MiB. An attached file's WAL is checkpointed at the close.
     pub fn checkpoint(mut self, checkpoint: Checkpoint) -> Self {
         self.checkpoint = checkpoint;
         self
@@ -339,8 +340,9 @@ impl Options {
         self
     }
 
-    /// Ends a read that has been running for longer than this and keeps the WAL from starting over; it is answered with
-    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld). Default: none is ended.
+    /// Ends a read that has been running for longer than this *and* keeps the WAL from starting over
+    /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>); it is answered with
+    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld). One that is in nobody's way goes on. Default: none is ended.
     pub fn read_limit(mut self, limit: Duration) -> Self {
         self.read_limit = Some(limit);
         self

@@ -86,10 +86,11 @@ impl Ticket {
         self.cancelled.store(true, Ordering::Release);
     }
 
-    /// Ends a read because it keeps the WAL from starting over.
-    pub(crate) fn cut_off(&self) {
-        self.cut_off.store(true, Ordering::Release);
+    /// Ends a read because it keeps the WAL from starting over. False if that was done before.
+    pub(crate) fn cut_off(&self) -> bool {
+        let before = self.cut_off.swap(true, Ordering::AcqRel);
         self.cancel();
+        !before
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {

@@ -7,6 +7,7 @@
 //! messages do.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -14,10 +15,15 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::is_stranded;
 
 use crate::types::error::{Applied, Error, Result};
+use crate::types::events;
 use crate::types::inline::{InlineLimits, Stay};
+use crate::types::options::Options;
 use crate::types::time::later;
 use crate::waiting::timer::{self, Alarm};
 use crate::workers::request::{Answer, Request, Work};
+
+/// A transaction that is not used for this long is told of, once.
+const TOLD_AFTER: Duration = Duration::from_secs(1);
 
 /// How a transaction ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +94,7 @@ pub(crate) enum Message {
 pub(crate) struct Session {
     inbox: Mutex<Inbox>,
     arrived: Condvar,
+    path: PathBuf,
     idle_limit: Duration,
     savepoints: AtomicU64,
     /// Set when the transaction begins to be served.
@@ -99,20 +106,26 @@ struct Inbox {
     end: Option<End>,
     /// Since when the writer's thread has found nothing to do; `None` while it works.
     idle_since: Option<Instant>,
+    /// It was told that nobody uses it, or need not be.
+    told: bool,
     alarm: Option<Alarm>,
 }
 
 impl Session {
-    fn new(idle_limit: Duration) -> Arc<Self> {
-        let inbox = Inbox { messages: VecDeque::new(), end: None, idle_since: None, alarm: None };
+    fn new(options: &Options) -> Arc<Self> {
+        let now = Instant::now();
+        let idle_limit = options.transaction_idle;
+        let told = !events::ARE_BUILT || idle_limit <= TOLD_AFTER;
+        let inbox = Inbox { messages: VecDeque::new(), end: None, idle_since: None, told, alarm: None };
         let session = Arc::new(Self {
             inbox: Mutex::new(inbox),
             arrived: Condvar::new(),
+            path: options.path.clone(),
             idle_limit,
             savepoints: AtomicU64::new(0),
             desk: OnceLock::new(),
         });
-        watch(&session, later(Instant::now(), idle_limit));
+        watch(&session, later(now, if told { idle_limit } else { TOLD_AFTER }));
         session
     }
 
@@ -215,23 +228,28 @@ impl Session {
             .collect()
     }
 
-    /// On the timer's thread: ends the transaction if it has been idle for its limit, or looks again when it could be.
+    /// On the timer's thread: ends the transaction if it has been idle for its limit, tells if it was for a while, or
+    /// looks again when it could be.
     fn look(self: &Arc<Self>) {
         let now = Instant::now();
         let mut inbox = self.lock();
-        match inbox.idle_since.map(|since| later(since, self.idle_limit)) {
-            Some(end) if end <= now => {
-                // Under the same lock: a request that comes now comes too late, and is told so.
-                inbox.messages.push_back(Message::End(End::Idle(self.idle_limit)));
-                inbox.end.get_or_insert(End::Idle(self.idle_limit));
-                drop(inbox);
-                self.arrived.notify_one();
-            }
-            end => {
-                drop(inbox);
-                watch(self, end.unwrap_or_else(|| later(now, self.idle_limit)));
-            }
+        let idle = inbox.idle_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        if idle >= self.idle_limit {
+            // Under the same lock: a request that comes now comes too late, and is told so.
+            inbox.messages.push_back(Message::End(End::Idle(self.idle_limit)));
+            inbox.end.get_or_insert(End::Idle(self.idle_limit));
+            drop(inbox);
+            self.arrived.notify_one();
+            return;
         }
+        let tells = !inbox.told && idle >= TOLD_AFTER;
+        inbox.told |= tells;
+        let limit = if inbox.told { self.idle_limit } else { TOLD_AFTER };
+        drop(inbox);
+        if tells {
+            events::idle_transaction(&self.path, idle);
+        }
+        watch(self, later(now, limit.saturating_sub(idle)));
     }
 }
 
@@ -253,8 +271,8 @@ fn watch(session: &Arc<Session>, when: Instant) {
 pub(crate) struct Claim(pub(crate) Arc<Session>);
 
 impl Claim {
-    pub(crate) fn new(idle_limit: Duration) -> Self {
-        Self(Session::new(idle_limit))
+    pub(crate) fn new(options: &Options) -> Self {
+        Self(Session::new(options))
     }
 }
 

@@ -1,12 +1,13 @@
 //! The edges: the longest durations, the end of a close, odd TEMP objects, locks on attached files, empty statements,
-//! maintenance beside open readers.
+//! maintenance beside open readers, a checkpoint beside another.
 
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::task::Poll;
 use std::time::Duration;
 
-use flatwater::{Database, Error, Group, Kind, Options, Transaction, params};
+use flatwater::{CheckpointMode, Database, Error, Group, Kind, Options, Transaction, params};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -302,5 +303,30 @@ fn vacuum_and_a_truncating_checkpoint_beside_an_open_reader_leave_its_snapshot_a
         db.execute("VACUUM INTO ?", (copy.to_str().unwrap(),)).await.unwrap();
         assert_eq!(integer(&rusqlite::Connection::open(copy).unwrap(), "SELECT count(*) FROM t"), 3);
         assert_eq!(count(&db).await, 3);
+    });
+}
+
+#[test]
+fn a_checkpoint_waits_for_another_one() {
+    static IT_WAITS: AtomicBool = AtomicBool::new(false);
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options()).await;
+        db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+        let (reader, mut other) = (file.plain(), file.plain());
+        reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
+        let waits = |_| {
+            IT_WAITS.store(true, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(1));
+            true
+        };
+        other.busy_handler(Some(waits)).unwrap();
+        let restart = std::thread::spawn(move || integer(&other, "PRAGMA wal_checkpoint(RESTART)"));
+        until(|| IT_WAITS.load(Ordering::SeqCst)).await;
+        let waited = db.timeout(Duration::from_millis(20)).checkpoint(CheckpointMode::Passive).await.unwrap_err();
+        assert_eq!(waited.kind(), Kind::Timeout, "{waited}");
+        reader.execute_batch("COMMIT").unwrap();
+        assert_eq!(restart.join().unwrap(), 0);
+        db.checkpoint(CheckpointMode::Passive).await.unwrap();
     });
 }

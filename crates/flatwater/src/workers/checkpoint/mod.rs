@@ -9,7 +9,7 @@
 mod policy;
 mod thread;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -40,7 +40,8 @@ pub(crate) struct Powers {
 pub(crate) struct OldestRead {
     pub(crate) age: Duration,
     pub(crate) sql: String,
-    pub(crate) cut_off: Box<dyn FnOnce()>,
+    /// False if that was done before.
+    pub(crate) cut_off: Box<dyn FnOnce() -> bool>,
 }
 
 /// The handle.
@@ -62,8 +63,10 @@ struct Shared {
     wake_at: AtomicU32,
     /// Writers wait beyond this; the highest number until the page size is known.
     hard: AtomicU32,
+    /// Written by the thread: it waits for a boundary between two turns.
+    wants_a_turn: AtomicBool,
     state: Mutex<State>,
-    /// Signalled when the WAL was started over, and when the thread has ended.
+    /// Signalled when the WAL was started over or is to be, and when the thread has ended.
     changed: Condvar,
 }
 
@@ -92,6 +95,7 @@ impl Checkpointer {
             last_write_us: AtomicU64::new(0),
             wake_at: AtomicU32::new(0),
             hard: AtomicU32::new(u32::MAX),
+            wants_a_turn: AtomicBool::new(false),
             state: Mutex::default(),
             changed: Condvar::new(),
         }))
@@ -136,7 +140,8 @@ impl Checkpointer {
 impl Growth for Checkpointer {
     fn grew(&self, header: &WalHeader) {
         let shared = &*self.0;
-        let before = shared.frames.swap(header.max_frame, Ordering::Relaxed);
+        // In one order with `wake_at`: either the thread sees these frames before it sleeps, or it is woken here.
+        let before = shared.frames.swap(header.max_frame, Ordering::SeqCst);
         if before == header.max_frame {
             return;
         }
@@ -152,7 +157,7 @@ impl Growth for Checkpointer {
     }
 
     fn has_room(&self) -> bool {
-        self.0.frames.load(Ordering::Relaxed) < self.0.hard.load(Ordering::Relaxed)
+        !self.0.is_too_long()
     }
 
     fn wait_for_room(&self) {
@@ -162,7 +167,7 @@ impl Growth for Checkpointer {
         let shared = &*self.0;
         let began = Instant::now();
         let mut state = shared.lock();
-        while shared.frames.load(Ordering::Relaxed) >= shared.hard.load(Ordering::Relaxed) && !state.closed {
+        while shared.is_too_long() && !state.closed {
             let left = ROOM.saturating_sub(began.elapsed());
             if left.is_zero() {
                 break;
@@ -180,5 +185,17 @@ const WORTH_A_LOOK: u32 = 64;
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a writer waits for room. Not if it would wait for a thread that waits for its turn to end.
+    fn is_too_long(&self) -> bool {
+        let frames = self.frames.load(Ordering::Relaxed);
+        frames >= self.hard.load(Ordering::Relaxed) && !self.wants_a_turn.load(Ordering::SeqCst)
+    }
+
+    /// Wakes who waits for a change, also one who is about to.
+    fn notify(&self) {
+        drop(self.lock());
+        self.changed.notify_all();
     }
 }

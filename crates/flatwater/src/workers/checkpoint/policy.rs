@@ -2,8 +2,8 @@
 //!
 //! Owns: the thresholds, how they adapt, and the state that spans steps. Invariants: a copy that reached the end of the
 //! WAL is followed by a reset at once, so that not a user's write but the checkpointer pays for starting the WAL over; a
-//! reset that was blocked is not tried again at once; whoever starves is told after three of them. Leaves out: doing any
-//! of it.
+//! copy or a reset that was blocked is not tried again at once; whoever starves is told after three of them; a rest is
+//! for a time, and until the WAL has grown beyond what was seen. Leaves out: doing any of it.
 //!
 //! ```text
 //!            backlog >= copy_frames              frames >= reset_frames, or copied to the end
@@ -115,11 +115,11 @@ impl Policy {
     }
 
     /// From how many frames on the checkpointer has something to do.
-    pub(crate) fn wake_at(&self, seen: &Seen) -> u32 {
+    pub(crate) fn wake_at(&self, seen: &Seen, now: Instant) -> u32 {
         // While something is in the way it is the clock that wakes.
-        let copy = if self.copy_after.is_some() { u32::MAX } else { seen.copied.saturating_add(self.copy_frames) };
-        let reset = if self.blocked > 0 { u32::MAX } else { self.reset_frames() };
-        copy.min(reset)
+        let unless_waiting = |then, frames| if left(then, now).is_zero() { frames } else { u32::MAX };
+        let copy = unless_waiting(self.copy_after, seen.copied.saturating_add(self.copy_frames));
+        copy.min(unless_waiting(self.reset_after, self.reset_frames()))
     }
 
     pub(crate) fn is_starved(&self) -> bool {
@@ -144,6 +144,8 @@ impl Policy {
             // The last 100 ms count.
             let weight = (ms / 100.0).min(1.0);
             self.frames_per_ms += (f64::from(grown) / ms - self.frames_per_ms) * weight;
+        } else {
+            self.nothing_is_in_the_way();
         }
         self.last_seen = Some((now, seen.frames));
     }
@@ -153,18 +155,18 @@ impl Policy {
         if is_long && seen.idle >= IDLE {
             return Step::Truncate;
         }
-        let left = |then: Option<Instant>| then.map_or(Duration::ZERO, |then| then.saturating_duration_since(now));
-        let (reset_in, copy_in) = (left(self.reset_after), left(self.copy_after));
-        if self.wants_reset(seen, now) {
-            if reset_in.is_zero() {
-                return Step::Reset(self.budget());
-            }
-            return Step::Rest(reset_in);
+        let (reset_in, copy_in) = (left(self.reset_after, now), left(self.copy_after, now));
+        let (wants_reset, wants_copy) = (self.wants_reset(seen, now), seen.backlog() >= self.copy_frames);
+        if wants_reset && reset_in.is_zero() {
+            return Step::Reset(self.budget());
         }
-        if seen.backlog() >= self.copy_frames {
-            return if copy_in.is_zero() { Step::Copy } else { Step::Rest(copy_in) };
+        // While a reset has to wait the database does not fall behind.
+        if wants_copy && copy_in.is_zero() {
+            return Step::Copy;
         }
-        Step::Rest(self.until_quiet(seen, now).max(Duration::from_millis(1)))
+        let quiet = if wants_reset { reset_in } else { self.until_quiet(seen, now) };
+        let times = [quiet.max(Duration::from_millis(1)), reset_in, copy_in];
+        Step::Rest(times.into_iter().filter(|time| !time.is_zero()).min().unwrap_or(quiet))
     }
 
     fn wants_reset(&self, seen: &Seen, now: Instant) -> bool {
@@ -181,8 +183,12 @@ impl Policy {
         if seen.frames >= PAUSE_FRAMES {
             return PAUSE.saturating_sub(seen.idle).max(apart).min(QUIET);
         }
-        let quiet = if seen.frames >= QUIET_FRAMES { QUIET } else { IDLE };
-        quiet.saturating_sub(seen.idle)
+        match (seen.frames >= QUIET_FRAMES, IDLE.saturating_sub(seen.idle)) {
+            (true, _) => QUIET.saturating_sub(seen.idle),
+            // All that time does is done.
+            (false, Duration::ZERO) => IDLE,
+            (false, left) => left,
+        }
     }
 
     fn budget(&self) -> Duration {
@@ -205,12 +211,17 @@ impl Policy {
     pub(crate) fn was_reset(&mut self, took: Duration, now: Instant) {
         self.reset_ms += (took.as_secs_f64() * 1e3 - self.reset_ms) / 4.0;
         self.last_seen = None;
+        self.nothing_is_in_the_way();
+        self.last_reset = Some(now);
+        self.truncated = false;
+    }
+
+    /// The WAL was started over, here or by another process.
+    fn nothing_is_in_the_way(&mut self) {
         self.complete = false;
         self.blocked = 0;
         self.reset_after = None;
         self.copy_after = None;
-        self.last_reset = Some(now);
-        self.truncated = false;
     }
 
     /// A reader, or another process, was in the way; or a copy or a reset failed.
@@ -220,9 +231,18 @@ impl Policy {
         self.blocked = self.blocked.saturating_add(1);
     }
 
+    /// What was in the way was in the way of a copy too.
+    pub(crate) fn was_not_copied(&mut self) {
+        self.copy_after = self.reset_after;
+    }
+
     pub(crate) fn was_truncated(&mut self) {
         self.truncated = true;
     }
+}
+
+fn left(then: Option<Instant>, now: Instant) -> Duration {
+    then.map_or(Duration::ZERO, |then| then.saturating_duration_since(now))
 }
 
 /// How many frames make a copy of the right length; never so many that a copy would come after the reset.
@@ -239,6 +259,13 @@ mod tests {
 
     fn seen(frames: u32, copied: u32, idle_ms: u64) -> Seen {
         Seen { frames, copied, file_frames: frames.max(3000), idle: Duration::from_millis(idle_ms) }
+    }
+
+    /// One that does not wait for a pause of the writer.
+    fn just_reset() -> (Policy, Instant) {
+        let (mut policy, now) = (Policy::new(LIMITS), Instant::now());
+        policy.was_reset(Duration::from_millis(20), now);
+        (policy, now)
     }
 
     #[test]
@@ -318,17 +345,88 @@ mod tests {
 
     #[test]
     fn a_copy_that_a_reader_holds_up_is_not_tried_again_at_once() {
-        let mut policy = Policy::new(LIMITS);
-        let now = Instant::now();
+        let (mut policy, now) = just_reset();
         policy.copied(0, 1500, Duration::from_millis(1), now);
         assert_eq!(policy.next(&seen(1500, 0, 0), now), Step::Rest(RETRY));
         assert_eq!(policy.next(&seen(1500, 0, 0), now + RETRY), Step::Copy);
     }
 
     #[test]
+    fn a_copy_that_failed_is_not_tried_again_at_once() {
+        let (mut policy, now) = just_reset();
+        let backlog = seen(1500, 0, 0);
+        policy.was_blocked(now);
+        assert_eq!(policy.next(&backlog, now), Step::Copy, "a reset that was blocked keeps no copy");
+        policy.was_not_copied();
+        assert_eq!(policy.next(&backlog, now), Step::Rest(RETRY));
+        assert_eq!(policy.next(&backlog, now + RETRY), Step::Copy);
+    }
+
+    #[test]
+    fn copies_go_on_while_a_reset_has_to_wait() {
+        let mut policy = Policy::new(LIMITS);
+        let now = Instant::now();
+        policy.was_blocked(now);
+        assert_eq!(policy.next(&seen(8000, 1000, 0), now), Step::Copy);
+        assert_eq!(policy.next(&seen(8000, 8000, 0), now), Step::Rest(RETRY));
+    }
+
+    #[test]
+    fn a_wal_that_somebody_else_started_over_has_nothing_in_the_way() {
+        let mut policy = Policy::new(LIMITS);
+        let now = Instant::now();
+        policy.saw(&seen(6000, 0, 0), now);
+        (0..4).for_each(|_| policy.was_blocked(now));
+        policy.saw(&seen(20, 0, 0), now + RETRY);
+        assert!(!policy.is_starved());
+        assert_eq!(policy.next(&seen(6000, 6000, 0), now + RETRY), Step::Reset(BUDGET));
+    }
+
+    /// Otherwise the thread would look again and again until that time.
+    #[test]
+    fn a_rest_lasts_until_the_wal_has_grown() {
+        let now = Instant::now();
+        let steps: [fn(&mut Policy, Instant); 6] = [
+            |_, _| {},
+            Policy::was_blocked,
+            |policy, now| (0..9).for_each(|_| policy.was_blocked(now)),
+            |policy, now| {
+                policy.was_blocked(now);
+                policy.was_not_copied();
+            },
+            |policy, now| policy.copied(0, 900, COPY_TIME, now),
+            |policy, now| policy.was_reset(COPY_TIME, now),
+        ];
+        let mut rests = 0;
+        for step in steps {
+            let mut policy = Policy::new(LIMITS);
+            step(&mut policy, now);
+            for frames in [0, 1, 63, 64, 600, 999, 1000, 5800, 8192, 70_000] {
+                for copied in [0, frames / 2, frames] {
+                    for idle_ms in [0, 1, 3, 900, 1000, 29_999, 30_000, 90_000] {
+                        let seen = Seen { file_frames: 0, ..seen(frames, copied, idle_ms) };
+                        let Step::Rest(time) = policy.next(&seen, now) else { continue };
+                        assert!(policy.wake_at(&seen, now) > frames, "{seen:?}");
+                        assert!(!time.is_zero(), "{seen:?}");
+                        rests += 1;
+                    }
+                }
+            }
+        }
+        assert!(rests > 500, "{rests}");
+    }
+
+    #[test]
+    fn when_all_is_done_it_rests_for_long() {
+        let policy = Policy::new(LIMITS);
+        let done = Seen { file_frames: 0, ..seen(1, 0, 30_000) };
+        assert_eq!(policy.next(&done, Instant::now()), Step::Rest(IDLE));
+    }
+
+    #[test]
     fn copies_get_as_large_as_their_time_allows() {
         let mut policy = Policy::new(LIMITS);
-        let rest = |policy: &Policy| policy.wake_at(&seen(0, 0, 0));
+        let rest = |policy: &Policy| policy.wake_at(&seen(0, 0, 0), Instant::now());
         let at_first = rest(&policy);
         (0..20).for_each(|_| policy.copied(1000, 500, Duration::from_millis(1), Instant::now()));
         assert!(rest(&policy) > at_first);

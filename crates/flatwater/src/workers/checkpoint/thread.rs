@@ -9,13 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Busy, CheckpointMode};
-use rusqlite::ffi;
 
 use super::Shared;
 use super::policy::{Limits, Policy, Seen, Step};
 use crate::connection::open::{Connection, Role};
 use crate::stats::wal::Cause;
-use crate::types::error::{Error, Result};
+use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Managed;
 
 /// The thread ends when it has had nothing to do for so long.
@@ -32,13 +31,16 @@ impl Shared {
     pub(super) fn run(&self) {
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match self.open() {
             Ok(connection) => self.serve(connection),
-            Err(_) => self.recorder.failed(),
+            Err(error) => self.recorder.failed(&error),
         }));
         if ended.is_err() {
-            self.recorder.failed();
+            self.recorder.failed(&Error::misuse("the checkpointer panicked"));
         }
+        let mut state = self.lock();
+        state.thread = None;
+        // Under the lock: who finds the WAL grown from here on, or waits for the lock to wake this thread, starts another.
         self.wake_at.store(0, Ordering::SeqCst);
-        self.lock().thread = None;
+        drop(state);
         self.changed.notify_all();
     }
 
@@ -91,7 +93,7 @@ impl Shared {
         if is_idle {
             return false;
         }
-        let wake_at = policy.wake_at(seen).max(1);
+        let wake_at = policy.wake_at(seen, Instant::now()).max(1);
         self.wake_at.store(wake_at, Ordering::SeqCst);
         if self.frames.load(Ordering::SeqCst) < wake_at && !self.lock().closed {
             thread::park_timeout(time);
@@ -101,35 +103,57 @@ impl Shared {
     }
 
     fn copy(&self, connection: &mut Connection, policy: &mut Policy) {
+        match self.pass(connection) {
+            Ok(Copied { frames, left, took }) => policy.copied(frames, left, took, Instant::now()),
+            Err(error) => {
+                self.failed(policy, &error, Duration::ZERO);
+                policy.was_not_copied();
+            }
+        }
+    }
+
+    /// One PASSIVE checkpoint.
+    fn pass(&self, connection: &mut Connection) -> Result<Copied> {
         let before = connection.sqlite.wal_header().map_or(0, |header| header.copied);
         let began = Instant::now();
-        match connection.sqlite.checkpoint(CheckpointMode::Passive) {
-            Ok(done) => {
-                let frames = done.copied.saturating_sub(before);
-                policy.copied(frames, done.frames.saturating_sub(done.copied), began.elapsed(), Instant::now());
-                self.recorder.copied(frames, began.elapsed());
+        let done = connection.sqlite.checkpoint(CheckpointMode::Passive)?;
+        let frames = done.copied.saturating_sub(before);
+        let copied = Copied { frames, left: done.frames.saturating_sub(done.copied), took: began.elapsed() };
+        self.recorder.copied(copied.frames, copied.left, copied.took);
+        Ok(copied)
+    }
+
+    /// Copies and syncs while writers go on, each round what came in during the one before, until so little is left that
+    /// writers can wait for it.
+    fn prepare(&self, connection: &mut Connection) -> Result<()> {
+        for _ in 0..ROUNDS {
+            let began = Instant::now();
+            let copied = self.pass(connection)?;
+            connection.sqlite.sync_files()?;
+            if copied.frames < FEW_FRAMES || copied.left > 0 || began.elapsed() < SHORT {
+                break;
             }
-            Err(error) => self.failed(policy, error.into()),
         }
+        Ok(())
     }
 
     /// Starts the WAL over: everything that takes long first, then the rest between two turns of the writer.
     fn reset(&self, mut connection: Connection, policy: &mut Policy, budget: Duration) -> Option<Connection> {
         let began = Instant::now();
         let _without_leases = (self.powers.end_leases)();
-        if let Err(error) = prepare(&mut connection) {
-            self.failed(policy, error);
+        if let Err(error) = self.prepare(&mut connection) {
+            self.failed(policy, &error, Duration::ZERO);
             return Some(connection);
         }
         let (connection, result) = self.between_turns(connection, CheckpointMode::Restart, budget)?;
         match result {
             Ok(()) => {
                 policy.was_reset(began.elapsed(), Instant::now());
-                self.recorder.was_reset();
+                self.recorder.was_reset(began.elapsed());
                 self.see(&connection);
-                self.changed.notify_all();
+                self.notify();
             }
-            Err(error) => self.failed(policy, error),
+            Err(error) => self.failed(policy, &error, budget),
         }
         Some(connection)
     }
@@ -138,8 +162,9 @@ impl Shared {
         let _without_leases = (self.powers.end_leases)();
         let (connection, result) = self.between_turns(connection, CheckpointMode::Truncate, POLL)?;
         policy.was_truncated();
-        if let Err(error) = result {
-            self.failed(policy, error);
+        match result {
+            Ok(()) => self.recorder.truncated(),
+            Err(error) => self.failed(policy, &error, POLL),
         }
         Some(connection)
     }
@@ -153,67 +178,74 @@ impl Shared {
         budget: Duration,
     ) -> Option<(Connection, Result<()>)> {
         let (send, receive) = mpsc::sync_channel(1);
-        let recorder = self.recorder.clone();
+        let (recorder, watch) = (self.recorder.clone(), self.watch.clone());
         let asked = (self.powers.at_boundary)(Box::new(move |commit| {
             let began = Instant::now();
             connection.sqlite.set_busy(Some(polls(began + budget)));
             let done = connection.sqlite.checkpoint(mode).map_err(Error::from);
             connection.sqlite.set_busy(Some(no_wait()));
-            if done.is_ok() && mode == CheckpointMode::Restart {
-                // If it fails a user's write pays for the header.
-                let _ = commit();
+            let done = match (done, mode) {
+                (Ok(_), CheckpointMode::Restart) => commit().or_else(unless_a_sync_failed),
+                (done, _) => done.map(drop),
+            };
+            if let Err(error) = &done
+                && error.is_failed_sync()
+            {
+                // Before the next turn.
+                watch.refuse_after_failed_sync(error);
             }
             recorder.paused(began.elapsed());
-            let _ = send.send((connection, done.map(drop)));
+            let _ = send.send((connection, done));
         }));
-        if asked { receive.recv().ok() } else { None }
+        // Whoever waits for room with the token lets it go.
+        self.wants_a_turn.store(true, Ordering::SeqCst);
+        self.notify();
+        let done = if asked { receive.recv().ok() } else { None };
+        self.wants_a_turn.store(false, Ordering::SeqCst);
+        done
     }
 
-    fn failed(&self, policy: &mut Policy, error: Error) {
+    /// A step failed; readers were waited for so long.
+    fn failed(&self, policy: &mut Policy, error: &Error, waited: Duration) {
         policy.was_blocked(Instant::now());
         if error.is_failed_sync() {
-            self.watch.refuse_after_failed_sync(&error);
+            self.watch.refuse_after_failed_sync(error);
         }
-        match error.sqlite_code() {
-            Some(code) if code & 0xff == ffi::SQLITE_BUSY => {}
-            _ => self.recorder.failed(),
+        if error.kind() != Kind::Busy {
+            return self.recorder.failed(error);
         }
-        if policy.is_starved() {
-            self.starved();
-        }
+        self.blocked(waited, policy.is_starved());
     }
 
-    /// Finds out who keeps the WAL from starting over.
-    fn starved(&self) {
-        let oldest = (self.powers.oldest_read)();
+    /// Finds out who is in the way. A read that is younger than the wait is not.
+    fn blocked(&self, waited: Duration, is_starved: bool) {
+        let oldest = (self.powers.oldest_read)().filter(|read| read.age >= waited);
         let cause = match &oldest {
             Some(read) => Cause::Read { age: read.age, sql: read.sql.clone() },
             None => Cause::Foreign,
         };
-        self.recorder.starved(cause);
+        self.recorder.blocked(cause, is_starved);
         if let (Some(read), Some(limit)) = (oldest, self.options.read_limit)
+            && is_starved
             && read.age >= limit
+            && (read.cut_off)()
         {
-            (read.cut_off)();
-            self.recorder.cut_off();
+            self.recorder.cut_off(read.age, &read.sql);
         }
     }
 }
 
-/// Copies and syncs while writers go on, each round what came in during the one before, until so little is left that
-/// writers can wait for it.
-fn prepare(connection: &mut Connection) -> Result<()> {
-    for _ in 0..ROUNDS {
-        let before = connection.sqlite.wal_header().map_or(0, |header| header.copied);
-        let began = Instant::now();
-        let done = connection.sqlite.checkpoint(CheckpointMode::Passive)?;
-        connection.sqlite.sync_files()?;
-        let copied = done.copied.saturating_sub(before);
-        if copied < FEW_FRAMES || began.elapsed() < SHORT || done.copied < done.frames {
-            break;
-        }
-    }
-    Ok(())
+/// If the first commit fails a user's write pays for the header. But a sync that failed is one, whoever asked for it.
+fn unless_a_sync_failed(error: Error) -> Result<()> {
+    if error.is_failed_sync() { Err(error) } else { Ok(()) }
+}
+
+/// What a PASSIVE checkpoint did.
+struct Copied {
+    frames: u32,
+    /// Frames that it did not reach: a reader was in the way.
+    left: u32,
+    took: Duration,
 }
 
 fn frame_bytes(page_bytes: u32) -> u64 {

@@ -46,12 +46,22 @@ pub(super) fn run_alone(
 
 /// Waits for others until the lock wait ends, or the deadline.
 fn checkpoint(seat: &mut Seat, mode: CheckpointMode) -> Result<Checkpointed> {
-    let done = seat.connection()?.sqlite.checkpoint(mode).map_err(Error::from);
-    done.inspect_err(|error| {
-        if error.is_failed_sync() {
-            seat.refuse_after_failed_sync(error);
+    let (mut again, mut tries) = (seat.busy(), 0);
+    loop {
+        let error = match seat.connection()?.sqlite.checkpoint(mode) {
+            Ok(done) => return Ok(done),
+            Err(error) => Error::from(error),
+        };
+        // SQLite asks no busy handler when another checkpoint runs, such as a copy of our own.
+        if error.kind() == Kind::Busy && again(tries) {
+            tries += 1;
+            continue;
         }
-    })
+        if error.is_failed_sync() {
+            seat.refuse_after_failed_sync(&error);
+        }
+        return Err(error);
+    }
 }
 
 fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Arc<Ticket>) -> Result<Answer> {

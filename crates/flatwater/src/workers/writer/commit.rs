@@ -18,9 +18,10 @@ pub(super) fn commit(seat: &mut Seat, recorder: &Recorder) -> Result<()> {
     let before = seat.change();
     let connection = seat.connection()?;
     let Err(error) = connection.control.commit(&mut connection.sqlite) else { return Ok(()) };
-    recorder.commit_failed();
+    let error = Error::from(error);
+    recorder.commit_failed(&error);
     seat.rollback();
-    Err(settle(seat, recorder, error.into(), before))
+    Err(settle(seat, recorder, error, before))
 }
 
 /// Turns the error of a failed commit, or of a failed autocommit statement, into one that can be told. `before` is the
@@ -53,14 +54,18 @@ pub(super) fn settle(seat: &mut Seat, recorder: &Recorder, error: Error, before:
 pub(super) fn smallest(seat: &mut Seat) -> Result<()> {
     let connection = seat.connection()?;
     connection.control.begin(&mut connection.sqlite)?;
-    let written = (|| {
+    let written: Result<()> = (|| {
         let sqlite = connection.sqlite.rusqlite();
         let version: i64 = sqlite.query_row("PRAGMA main.user_version", [], |row| row.get(0))?;
         sqlite.execute_batch(&format!("PRAGMA main.user_version = {version}"))?;
         connection.control.commit(&mut connection.sqlite)?;
         Ok(())
     })();
-    if written.is_err() {
+    if let Err(error) = &written {
+        // A WAL that was just started over has its header synced here: no later commit may trust it.
+        if error.is_failed_sync() {
+            seat.refuse_after_failed_sync(error);
+        }
         seat.rollback();
     }
     written

@@ -25,7 +25,7 @@ pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: 
         let error = error.timed(&request.ticket);
         return shared.answer(outbox, request, Err(error));
     }
-    let claim = Claim::new(shared.options.transaction_idle);
+    let claim = Claim::new(&shared.options);
     let session = claim.0.clone();
     let _closed = CloseAtLast(session.clone());
     shared.open_session(&session);
