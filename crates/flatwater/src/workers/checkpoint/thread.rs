@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Busy, CheckpointMode};
+use flatwater_sqlite::{Busy, CheckpointMode, Checkpointed};
 use rusqlite::ffi;
 
 use super::Shared;
@@ -24,6 +24,8 @@ const IDLE: Duration = Duration::from_secs(10);
 const ROUNDS: u32 = 8;
 const FEW_FRAMES: u32 = 100;
 const SHORT: Duration = Duration::from_millis(3);
+/// How long somebody else's checkpoint is waited for before a reset.
+const OTHERS: Duration = Duration::from_millis(100);
 /// Between two looks at whether a lock is free.
 const POLL: Duration = Duration::from_micros(20);
 
@@ -220,7 +222,7 @@ fn prepare(connection: &mut Connection) -> Result<()> {
     for _ in 0..ROUNDS {
         let before = connection.sqlite.wal_header().map_or(0, |header| header.copied);
         let began = Instant::now();
-        let done = connection.sqlite.checkpoint(CheckpointMode::Passive)?;
+        let done = copy_after_others(connection)?;
         connection.sqlite.sync_files()?;
         let copied = done.copied.saturating_sub(before);
         if copied < FEW_FRAMES || began.elapsed() < SHORT || done.copied < done.frames {
@@ -228,6 +230,19 @@ fn prepare(connection: &mut Connection) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Copies when another process, which may be copying just now, has done so: a reset must not depend on luck.
+fn copy_after_others(connection: &mut Connection) -> Result<Checkpointed> {
+    let until = Instant::now() + OTHERS;
+    loop {
+        let done = connection.sqlite.checkpoint(CheckpointMode::Passive).map_err(Error::from);
+        let is_busy = |error: &Error| error.sqlite_code().is_some_and(|code| code & 0xff == ffi::SQLITE_BUSY);
+        if !done.as_ref().is_err_and(is_busy) || Instant::now() >= until {
+            return done;
+        }
+        thread::sleep(POLL);
+    }
 }
 
 fn frame_bytes(page_bytes: u32) -> u64 {
