@@ -17,13 +17,15 @@ use flatwater::{Blocking, Checkpoint, CheckpointMode, Database, Kind, Managed, O
 /// How many of the next calls on files with this end fail, and with which error number.
 struct Failing {
     end: &'static str,
+    /// Only where writes are run, which is not the checkpointer's thread.
+    of_writers: bool,
     left: AtomicI64,
     errno: AtomicI32,
 }
 
 impl Failing {
-    const fn new(end: &'static str) -> Self {
-        Self { end, left: AtomicI64::new(0), errno: AtomicI32::new(0) }
+    const fn new(end: &'static str, of_writers: bool) -> Self {
+        Self { end, of_writers, left: AtomicI64::new(0), errno: AtomicI32::new(0) }
     }
 
     fn set(&self, calls: i64, errno: c_int) {
@@ -33,6 +35,9 @@ impl Failing {
 
     fn fails(&self, fd: c_int) -> bool {
         if self.left.load(Ordering::SeqCst) <= 0 {
+            return false;
+        }
+        if self.of_writers && std::thread::current().name() == Some("fw-checkpoint") {
             return false;
         }
         let file = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
@@ -46,12 +51,14 @@ impl Failing {
     }
 }
 
-static DATABASE_WRITES: Failing = Failing::new("test.db");
-static DATABASE_SYNCS: Failing = Failing::new("test.db");
-static WAL_SYNCS: Failing = Failing::new("test.db-wal");
+static DATABASE_WRITES: Failing = Failing::new("test.db", false);
+static DATABASE_SYNCS: Failing = Failing::new("test.db", false);
+static WAL_SYNCS: Failing = Failing::new("test.db-wal", false);
+/// The first commit after a reset syncs the WAL's new header.
+static HEADER_SYNCS: Failing = Failing::new("test.db-wal", true);
 
 fn sync(number: libc::c_long, fd: c_int) -> c_int {
-    if DATABASE_SYNCS.fails(fd) || WAL_SYNCS.fails(fd) {
+    if DATABASE_SYNCS.fails(fd) || WAL_SYNCS.fails(fd) || HEADER_SYNCS.fails(fd) {
         return -1;
     }
     // SAFETY: the system call that the replaced function makes, with its argument.
@@ -122,7 +129,7 @@ impl Bench {
 fn with_database(test: impl FnOnce(&mut Bench)) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    [&DATABASE_WRITES, &DATABASE_SYNCS, &WAL_SYNCS].iter().for_each(|failing| failing.set(0, 0));
+    [&DATABASE_WRITES, &DATABASE_SYNCS, &WAL_SYNCS, &HEADER_SYNCS].iter().for_each(|failing| failing.set(0, 0));
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("test.db");
     let handle = options(&path).open_blocking().unwrap();
@@ -195,7 +202,11 @@ fn nothing_is_written_after(sync: &'static Failing, errno: c_int) {
         sync.set(1, errno);
         let refused = loop {
             match bench.db.execute(INSERT, ()) {
-                Ok(_) => bench.rows += 1,
+                Ok(_) => {
+                    bench.rows += 1;
+                    // Lets the checkpointer reach the end of the WAL.
+                    std::thread::sleep(Duration::from_millis(1));
+                }
                 Err(error) => break error,
             }
         };
@@ -222,6 +233,11 @@ fn a_failed_sync_of_the_database_ends_writing_until_it_is_opened_again() {
 #[test]
 fn a_failed_sync_of_the_wal_ends_writing_until_it_is_opened_again() {
     nothing_is_written_after(&WAL_SYNCS, libc::EIO);
+}
+
+#[test]
+fn a_failed_sync_of_the_first_commit_after_a_reset_ends_writing_too() {
+    nothing_is_written_after(&HEADER_SYNCS, libc::EIO);
 }
 
 /// Pages that found no place at the time they were written back are as lost as on a broken disk: Linux marks them clean
