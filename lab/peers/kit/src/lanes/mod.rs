@@ -14,6 +14,7 @@ mod noop;
 mod payloads;
 mod point_query;
 mod query;
+mod reopen;
 mod selects;
 mod shapes;
 mod sustained;
@@ -45,6 +46,7 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
         feed::lanes::<P>,
         burst::lanes::<P>,
         sustained::lanes::<P>,
+        reopen::lanes::<P>,
         caller::lanes::<P>,
         memory::lanes::<P>,
     ];
