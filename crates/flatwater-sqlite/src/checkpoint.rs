@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use rusqlite::ffi;
 
 use crate::connection::Connection;
-use crate::error::{Result, SqliteError};
+use crate::error::{Error, Result, SqliteError};
 
 /// How far a checkpoint goes (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,11 +40,29 @@ enum File {
 }
 
 impl Connection {
-    /// Runs a checkpoint of the main database. Blocks for as long as the mode and the busy handler allow.
+    /// Runs a checkpoint of the main database. Blocks for as long as the mode and the busy handler allow; another
+    /// checkpoint is waited for as any lock is, except by `Passive`.
     ///
     /// # Errors
     /// SQLITE_BUSY if the mode's locks were not to be had, and whatever the file system answers.
     pub fn checkpoint(&mut self, mode: CheckpointMode) -> Result<Checkpointed> {
+        let mut tries = 0;
+        loop {
+            match self.checkpoint_once(mode) {
+                // SQLite asks the busy handler for the other locks only.
+                Err(Error::Sqlite(error))
+                    if error.code & 0xff == ffi::SQLITE_BUSY
+                        && mode != CheckpointMode::Passive
+                        && self.hooks().waits(tries) =>
+                {
+                    tries = tries.saturating_add(1);
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn checkpoint_once(&mut self, mode: CheckpointMode) -> Result<Checkpointed> {
         let mode = match mode {
             CheckpointMode::Passive => ffi::SQLITE_CHECKPOINT_PASSIVE,
             CheckpointMode::Full => ffi::SQLITE_CHECKPOINT_FULL,

@@ -149,6 +149,11 @@ impl Hooks {
         *self.busy.borrow_mut() = busy;
     }
 
+    /// Asks the busy handler whether to try again for a lock, after so many tries.
+    pub(crate) fn waits(&self, tries: u32) -> bool {
+        self.guarded(false, || self.busy.borrow_mut().as_mut().is_some_and(|again| again(tries)))
+    }
+
     pub(crate) fn start_recording(&self) {
         *self.recorded.borrow_mut() = Some(Vec::new());
         *self.denied.borrow_mut() = None;
@@ -263,10 +268,7 @@ unsafe extern "C" fn on_authorize(
 unsafe extern "C" fn on_busy(context: *mut c_void, calls: c_int) -> c_int {
     // SAFETY: SQLite hands back the context we registered.
     let hooks = unsafe { hooks(context) };
-    hooks.guarded(0, || {
-        let mut busy = hooks.busy.borrow_mut();
-        c_int::from(busy.as_mut().is_some_and(|again| again(calls.unsigned_abs())))
-    })
+    c_int::from(hooks.waits(calls.unsigned_abs()))
 }
 
 unsafe extern "C" fn on_progress(context: *mut c_void) -> c_int {

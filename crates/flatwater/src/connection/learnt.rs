@@ -214,7 +214,7 @@ mod tests {
         ready
     }
 
-    fn used_twice(connection: &mut Connection, sql: &str) -> Ready {
+    fn used_twice(connection: &mut Connection, sql: &str) -> Arc<Ready> {
         let text = Arc::new(Text::new(sql));
         used(connection, &text);
         used(connection, &text)

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Busy, CheckpointMode};
+use flatwater_sqlite::{Busy, CheckpointMode, Checkpointed};
 
 use super::Shared;
 use super::policy::{Limits, Policy, Seen, Step};
@@ -23,6 +23,8 @@ const IDLE: Duration = Duration::from_secs(10);
 const ROUNDS: u32 = 8;
 const FEW_FRAMES: u32 = 100;
 const SHORT: Duration = Duration::from_millis(3);
+/// How long somebody else's checkpoint is waited for before a reset.
+const OTHERS: Duration = Duration::from_millis(100);
 /// Between two looks at whether a lock is free.
 const POLL: Duration = Duration::from_micros(20);
 
@@ -103,7 +105,7 @@ impl Shared {
     }
 
     fn copy(&self, connection: &mut Connection, policy: &mut Policy) {
-        match self.pass(connection) {
+        match self.pass(connection, |open| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?)) {
             Ok(Copied { frames, left, took }) => policy.copied(frames, left, took, Instant::now()),
             Err(error) => {
                 self.failed(policy, &error, Duration::ZERO);
@@ -113,10 +115,14 @@ impl Shared {
     }
 
     /// One PASSIVE checkpoint.
-    fn pass(&self, connection: &mut Connection) -> Result<Copied> {
+    fn pass(
+        &self,
+        connection: &mut Connection,
+        copy: impl FnOnce(&mut Connection) -> Result<Checkpointed>,
+    ) -> Result<Copied> {
         let before = connection.sqlite.wal_header().map_or(0, |header| header.copied);
         let began = Instant::now();
-        let done = connection.sqlite.checkpoint(CheckpointMode::Passive)?;
+        let done = copy(connection)?;
         let frames = done.copied.saturating_sub(before);
         let copied = Copied { frames, left: done.frames.saturating_sub(done.copied), took: began.elapsed() };
         self.recorder.copied(copied.frames, copied.left, copied.took);
@@ -128,7 +134,7 @@ impl Shared {
     fn prepare(&self, connection: &mut Connection) -> Result<()> {
         for _ in 0..ROUNDS {
             let began = Instant::now();
-            let copied = self.pass(connection)?;
+            let copied = self.pass(connection, copy_after_others)?;
             connection.sqlite.sync_files()?;
             if copied.frames < FEW_FRAMES || copied.left > 0 || began.elapsed() < SHORT {
                 break;
@@ -246,6 +252,18 @@ struct Copied {
     /// Frames that it did not reach: a reader was in the way.
     left: u32,
     took: Duration,
+}
+
+/// Copies when another process, which may be copying just now, has done so: a reset must not depend on luck.
+fn copy_after_others(connection: &mut Connection) -> Result<Checkpointed> {
+    let until = Instant::now() + OTHERS;
+    loop {
+        let done = connection.sqlite.checkpoint(CheckpointMode::Passive).map_err(Error::from);
+        if !done.as_ref().is_err_and(|error| error.kind() == Kind::Busy) || Instant::now() >= until {
+            return done;
+        }
+        thread::sleep(POLL);
+    }
 }
 
 fn frame_bytes(page_bytes: u32) -> u64 {

@@ -17,6 +17,7 @@ mod noop;
 mod payloads;
 mod point_query;
 mod query;
+mod reopen;
 mod selects;
 mod shapes;
 mod sustained;
@@ -49,6 +50,7 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
         burst::lanes::<P>,
         sustained::lanes::<P>,
         long_reader::lanes::<P>,
+        reopen::lanes::<P>,
         caller::lanes::<P>,
         caller_polls::lanes::<P>,
         long_queries::lanes::<P>,

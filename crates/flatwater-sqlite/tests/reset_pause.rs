@@ -1,0 +1,115 @@
+//! What a reset does while the writer waits for it: nothing but the little that came in while it was prepared.
+//!
+//! Its own program, because it puts its own `pwrite`, `fsync` and `fdatasync` in the place of the C library's. In WAL
+//! mode only a checkpoint writes the database file (<https://sqlite.org/wal.html>).
+#![cfg(target_os = "linux")]
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use flatwater::{Options, rusqlite};
+
+/// Pages of the database that are written and not synced.
+static DIRTY: AtomicI64 = AtomicI64::new(0);
+/// The most of them that a sync met while the writer waited, and the pages written meanwhile.
+static DIRTY_IN_PAUSE: AtomicI64 = AtomicI64::new(0);
+static WRITTEN_IN_PAUSE: AtomicI64 = AtomicI64::new(0);
+/// From now on each copy stops at its first write until it is told to go on. It has synced the WAL before.
+static STOPS: AtomicBool = AtomicBool::new(false);
+static BEGINS: AtomicBool = AtomicBool::new(false);
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+fn is_database(fd: c_int) -> bool {
+    let file = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
+    file.as_os_str().as_encoded_bytes().ends_with(b"test.db")
+}
+
+fn is_checkpointer() -> bool {
+    std::thread::current().name() == Some("fw-checkpoint")
+}
+
+fn sync(number: libc::c_long, fd: c_int) -> c_int {
+    if is_database(fd) {
+        let dirty = DIRTY.swap(0, Ordering::SeqCst);
+        if !is_checkpointer() {
+            DIRTY_IN_PAUSE.fetch_max(dirty, Ordering::SeqCst);
+        }
+    } else {
+        BEGINS.store(true, Ordering::SeqCst);
+    }
+    // SAFETY: the system call that the replaced function makes, with its argument.
+    unsafe { libc::syscall(number, fd) as c_int }
+}
+
+// SAFETY: the C library's signature; nothing else in this program defines the name. So for the ones below.
+#[unsafe(no_mangle)]
+extern "C" fn fsync(fd: c_int) -> c_int {
+    sync(libc::SYS_fsync, fd)
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn fdatasync(fd: c_int) -> c_int {
+    sync(libc::SYS_fdatasync, fd)
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pwrite(fd: c_int, data: *const c_void, bytes: usize, offset: i64) -> isize {
+    if is_database(fd) {
+        DIRTY.fetch_add(1, Ordering::SeqCst);
+        if !is_checkpointer() {
+            WRITTEN_IN_PAUSE.fetch_add(1, Ordering::SeqCst);
+        } else if STOPS.load(Ordering::SeqCst) && BEGINS.swap(false, Ordering::SeqCst) {
+            STOPPED.store(true, Ordering::SeqCst);
+            wait_until(|| !STOPPED.load(Ordering::SeqCst));
+        }
+    }
+    // SAFETY: the system call that the replaced function makes, with its arguments.
+    unsafe { libc::syscall(libc::SYS_pwrite64, fd, data, bytes, offset) as isize }
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pwrite64(fd: c_int, data: *const c_void, bytes: usize, offset: i64) -> isize {
+    // SAFETY: the caller's arguments.
+    unsafe { pwrite(fd, data, bytes, offset) }
+}
+
+fn wait_until(condition: impl Fn() -> bool) {
+    while !condition() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_reset_copies_and_syncs_what_it_can_before_the_writer_waits() {
+    const ROWS: i64 = 400;
+    let insert = "INSERT INTO t (b) VALUES (zeroblob(6000))";
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("test.db");
+    let handle = Options::new(&path).open_blocking().unwrap();
+    let db = handle.blocking();
+    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, b)", ()).unwrap();
+    // A reader keeps everything from being copied.
+    let reader = rusqlite::Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
+    db.execute_many(insert, (0..ROWS).map(|_| ())).unwrap();
+    wait_until(|| handle.stats().wal.starved > 0);
+    [&DIRTY_IN_PAUSE, &WRITTEN_IN_PAUSE].iter().for_each(|count| count.store(0, Ordering::SeqCst));
+    STOPS.store(true, Ordering::SeqCst);
+    reader.execute_batch("COMMIT").unwrap();
+    // Rows that come in while it copies, so that no copy is complete.
+    while handle.stats().wal.resets == 0 {
+        if STOPPED.load(Ordering::SeqCst) {
+            (0..3).for_each(|_| drop(db.execute(insert, ())));
+            STOPPED.store(false, Ordering::SeqCst);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    STOPS.store(false, Ordering::SeqCst);
+    let (dirty, written) = (DIRTY_IN_PAUSE.load(Ordering::SeqCst), WRITTEN_IN_PAUSE.load(Ordering::SeqCst));
+    assert!(dirty <= 40 && written <= 40, "{dirty} pages synced and {written} written while the writer waited");
+    db.close().unwrap();
+}

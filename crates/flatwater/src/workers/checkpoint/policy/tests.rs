@@ -1,0 +1,184 @@
+//! What the policy answers to what is seen.
+
+use super::*;
+
+const LIMITS: Limits = Limits { soft: 8192, hard: 65_536 };
+
+fn seen(frames: u32, copied: u32, idle_ms: u64) -> Seen {
+    Seen { frames, copied, file_frames: frames.max(3000), idle: Duration::from_millis(idle_ms) }
+}
+
+/// One that does not wait for a pause of the writer.
+fn just_reset() -> (Policy, Instant) {
+    let (mut policy, now) = (Policy::new(LIMITS), Instant::now());
+    policy.was_reset(Duration::from_millis(20), now);
+    (policy, now)
+}
+
+#[test]
+fn each_state_of_the_wal_has_its_step() {
+    let table = [
+        ("a short WAL rests", seen(10, 0, 0), Step::Rest(IDLE)),
+        ("a backlog is copied", seen(1500, 0, 0), Step::Copy),
+        ("what is copied is left alone", seen(1500, 1400, 0), Step::Rest(PAUSE)),
+        ("a long WAL is started over", seen(5800, 5000, 0), Step::Reset(BUDGET)),
+        ("so is one whose writer pauses", seen(1500, 1400, 2), Step::Reset(BUDGET)),
+        ("a small one waits for quiet", seen(100, 0, 400), Step::Rest(Duration::from_millis(600))),
+        ("and is started over then", seen(100, 0, 1000), Step::Reset(BUDGET)),
+        ("one frame is nothing", seen(1, 0, 5000), Step::Rest(Duration::from_secs(25))),
+        ("a long file is made short when idle", seen(1, 0, 30_000), Step::Truncate),
+    ];
+    let policy = Policy::new(LIMITS);
+    for (what, seen, step) in table {
+        assert_eq!(policy.next(&seen, Instant::now()), step, "{what}");
+    }
+}
+
+#[test]
+fn a_copy_to_the_end_is_followed_by_a_reset() {
+    let mut policy = Policy::new(LIMITS);
+    let now = Instant::now();
+    policy.copied(1500, 0, Duration::from_millis(4), now);
+    assert_eq!(policy.next(&seen(1500, 1500, 0), now), Step::Reset(BUDGET));
+    policy.was_reset(Duration::from_millis(20), now);
+    assert_eq!(policy.next(&seen(1, 0, 0), now), Step::Rest(IDLE));
+}
+
+#[test]
+fn a_reset_begins_early_enough_for_what_is_written_meanwhile() {
+    let mut policy = Policy::new(LIMITS);
+    let mut now = Instant::now();
+    let mut frames = 0;
+    for _ in 0..50 {
+        policy.saw(&seen(frames, 0, 0), now);
+        now += Duration::from_millis(10);
+        frames += 40 * 10;
+    }
+    policy.was_reset(Duration::from_millis(200), now);
+    // 40 frames each millisecond, about 65 ms, half as much again: 3,900 of 8,192.
+    assert!((4000..4600).contains(&policy.reset_frames()), "{}", policy.reset_frames());
+    (0..20).for_each(|_| policy.was_reset(Duration::from_secs(2), now));
+    assert_eq!(policy.reset_frames(), 2048, "but never too early");
+}
+
+#[test]
+fn pauses_of_the_writer_do_not_reset_more_often_than_every_five_seconds() {
+    let mut policy = Policy::new(LIMITS);
+    let now = Instant::now();
+    policy.was_reset(Duration::from_millis(20), now);
+    assert!(matches!(policy.next(&seen(1500, 1400, 3), now), Step::Rest(_)));
+    assert_eq!(policy.next(&seen(1500, 1400, 3), now + PAUSES_APART), Step::Reset(BUDGET));
+    assert_eq!(policy.next(&seen(1500, 1400, 1000), now), Step::Reset(BUDGET), "quiet is quiet");
+}
+
+#[test]
+fn a_blocked_reset_waits_longer_each_time_and_the_third_starves() {
+    let mut policy = Policy::new(LIMITS);
+    let mut now = Instant::now();
+    let long = seen(6000, 5900, 0);
+    let mut waits = Vec::new();
+    for budget_ms in [5, 10, 20, 20, 20, 20, 20] {
+        assert_eq!(policy.next(&long, now), Step::Reset(Duration::from_millis(budget_ms)));
+        policy.was_blocked(now);
+        let Step::Rest(wait) = policy.next(&long, now) else { panic!("it does not rest") };
+        waits.push(wait.as_millis());
+        now += wait;
+    }
+    assert_eq!(waits, [20, 40, 80, 160, 320, 500, 500]);
+    assert!(policy.is_starved());
+    policy.was_reset(Duration::from_millis(20), now);
+    assert!(!policy.is_starved());
+}
+
+#[test]
+fn a_copy_that_a_reader_holds_up_is_not_tried_again_at_once() {
+    let (mut policy, now) = just_reset();
+    policy.copied(0, 1500, Duration::from_millis(1), now);
+    assert_eq!(policy.next(&seen(1500, 0, 0), now), Step::Rest(RETRY));
+    assert_eq!(policy.next(&seen(1500, 0, 0), now + RETRY), Step::Copy);
+}
+
+#[test]
+fn a_copy_that_failed_is_not_tried_again_at_once() {
+    let (mut policy, now) = just_reset();
+    let backlog = seen(1500, 0, 0);
+    policy.was_blocked(now);
+    assert_eq!(policy.next(&backlog, now), Step::Copy, "a reset that was blocked keeps no copy");
+    policy.was_not_copied();
+    assert_eq!(policy.next(&backlog, now), Step::Rest(RETRY));
+    assert_eq!(policy.next(&backlog, now + RETRY), Step::Copy);
+}
+
+#[test]
+fn copies_go_on_while_a_reset_has_to_wait() {
+    let mut policy = Policy::new(LIMITS);
+    let now = Instant::now();
+    policy.was_blocked(now);
+    assert_eq!(policy.next(&seen(8000, 1000, 0), now), Step::Copy);
+    assert_eq!(policy.next(&seen(8000, 8000, 0), now), Step::Rest(RETRY));
+}
+
+#[test]
+fn a_wal_that_somebody_else_started_over_has_nothing_in_the_way() {
+    let mut policy = Policy::new(LIMITS);
+    let now = Instant::now();
+    policy.saw(&seen(6000, 0, 0), now);
+    (0..4).for_each(|_| policy.was_blocked(now));
+    policy.saw(&seen(20, 0, 0), now + RETRY);
+    assert!(!policy.is_starved());
+    assert_eq!(policy.next(&seen(6000, 6000, 0), now + RETRY), Step::Reset(BUDGET));
+}
+
+/// Otherwise the thread would look again and again until that time.
+#[test]
+fn a_rest_lasts_until_the_wal_has_grown() {
+    let now = Instant::now();
+    let steps: [fn(&mut Policy, Instant); 6] = [
+        |_, _| {},
+        Policy::was_blocked,
+        |policy, now| (0..9).for_each(|_| policy.was_blocked(now)),
+        |policy, now| {
+            policy.was_blocked(now);
+            policy.was_not_copied();
+        },
+        |policy, now| policy.copied(0, 900, COPY_TIME, now),
+        |policy, now| policy.was_reset(COPY_TIME, now),
+    ];
+    let mut rests = 0;
+    for step in steps {
+        let mut policy = Policy::new(LIMITS);
+        step(&mut policy, now);
+        for frames in [0, 1, 63, 64, 600, 999, 1000, 5800, 8192, 70_000] {
+            for copied in [0, frames / 2, frames] {
+                for idle_ms in [0, 1, 3, 900, 1000, 29_999, 30_000, 90_000] {
+                    let seen = Seen { file_frames: 0, ..seen(frames, copied, idle_ms) };
+                    let Step::Rest(time) = policy.next(&seen, now) else { continue };
+                    assert!(policy.wake_at(&seen, now) > frames, "{seen:?}");
+                    assert!(!time.is_zero(), "{seen:?}");
+                    rests += 1;
+                }
+            }
+        }
+    }
+    assert!(rests > 500, "{rests}");
+}
+
+#[test]
+fn when_all_is_done_it_rests_for_long() {
+    let policy = Policy::new(LIMITS);
+    let done = Seen { file_frames: 0, ..seen(1, 0, 30_000) };
+    assert_eq!(policy.next(&done, Instant::now()), Step::Rest(IDLE));
+}
+
+#[test]
+fn copies_get_as_large_as_their_time_allows() {
+    let mut policy = Policy::new(LIMITS);
+    let rest = |policy: &Policy| policy.wake_at(&seen(0, 0, 0), Instant::now());
+    let at_first = rest(&policy);
+    (0..20).for_each(|_| policy.copied(1000, 500, Duration::from_millis(1), Instant::now()));
+    assert!(rest(&policy) > at_first);
+    (0..20).for_each(|_| policy.copied(1000, 500, Duration::from_millis(100), Instant::now()));
+    assert_eq!(rest(&policy), *COPY_FRAMES.start());
+    let small = Policy::new(Limits { soft: 100, hard: 1000 });
+    assert!(rest(&small) < 70, "a copy comes before the reset, however small the limit");
+}

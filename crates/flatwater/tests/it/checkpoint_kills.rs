@@ -1,0 +1,175 @@
+//! kill -9 between any two system calls of a run through copies, resets, an asked-for truncate and the close: whatever
+//! was acknowledged is there, and the file opens at once, with plain SQLite and with us, and can be written.
+//!
+//! The child is this program again, running the ignored test below. Its pages are large and its limit is the smallest,
+//! so that a reset comes after a few frames.
+#![cfg(target_os = "linux")]
+
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use flatwater::{Checkpoint, CheckpointMode, Database, Managed, Options};
+use flatwater_sqlite::fault::kill_at_call;
+
+use crate::support::{TestFile, integer, integrity, run};
+
+const PATH: &str = "FLATWATER_CHECKPOINTS_PATH";
+const PHASE: &str = "FLATWATER_CHECKPOINTS_PHASE";
+const CALL: &str = "FLATWATER_CHECKPOINTS_CALL";
+const INSERT: &str = "INSERT INTO t VALUES (?, zeroblob(3000))";
+/// Rows that were there before the child, each in a commit of its own: enough for the checkpointer to begin.
+const BEFORE: i64 = 70;
+const RESETS: u64 = 3;
+
+fn options(path: &Path) -> Options {
+    let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
+    Options::new(path).checkpoint(Checkpoint::Managed(managed))
+}
+
+fn say(what: &str) {
+    let mut out = std::io::stdout();
+    writeln!(out, "{what}").unwrap();
+    out.flush().unwrap();
+}
+
+async fn write(db: &Database, row: &mut i64) {
+    *row += 1;
+    db.execute(INSERT, (*row,)).await.unwrap();
+    say(&format!("ack {row}"));
+}
+
+#[test]
+#[ignore = "runs as the child of the test below"]
+fn child() {
+    let path = std::env::var_os(PATH).expect("the parent says where");
+    let wanted = std::env::var(PHASE).unwrap();
+    let call = std::env::var(CALL).unwrap().parse().unwrap();
+    // The calls are counted from the beginning of the phase on.
+    let begin = |phase: &str| {
+        say(&format!("now {phase}"));
+        (phase == wanted).then(|| kill_at_call(call))
+    };
+    run(async {
+        let _opening = begin("opening");
+        let db = options(Path::new(&path)).open().await.unwrap();
+        let mut row = 0;
+        let _writing = begin("writing");
+        while db.stats().wal.resets < RESETS {
+            write(&db, &mut row).await;
+            // So that few rows, and so few calls, lie between two resets.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let _truncating = begin("truncating");
+        db.checkpoint(CheckpointMode::Truncate).await.unwrap();
+        for _ in 0..8 {
+            write(&db, &mut row).await;
+        }
+        let _closing = begin("closing");
+        db.close().await.unwrap();
+        say("now closed");
+    });
+}
+
+/// The database and a WAL that a process left behind which was killed.
+fn start() -> tempfile::TempDir {
+    let (file, start) = (TestFile::new(), tempfile::tempdir().unwrap());
+    let plain = file.plain();
+    plain
+        .execute_batch(
+            "PRAGMA page_size = 16384; PRAGMA journal_mode = wal; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (a, b)",
+        )
+        .unwrap();
+    (1..=BEFORE).for_each(|row| {
+        plain.execute(INSERT, [-row]).unwrap();
+    });
+    for suffix in ["", "-wal"] {
+        std::fs::copy(file.beside(suffix), start.path().join(format!("test.db{suffix}"))).unwrap();
+    }
+    start
+}
+
+/// Runs the child on a copy of `start`, killed instead of the `call`-th call of its phase. False if it survived that.
+fn is_killed(start: &Path, phase: &str, call: i64) -> bool {
+    let file = TestFile::new();
+    for suffix in ["", "-wal"] {
+        std::fs::copy(start.join(format!("test.db{suffix}")), file.beside(suffix)).unwrap();
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["checkpoint_kills::child", "--exact", "--ignored", "--nocapture"])
+        .env(PATH, file.path())
+        .env(PHASE, phase)
+        .env(CALL, call.to_string())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let killed = output.status.signal() == Some(9);
+    assert!(killed || output.status.success(), "call {call}: {said}{}", String::from_utf8_lossy(&output.stderr));
+    let acknowledged = said.lines().filter_map(|line| line.split_once("ack ")?.1.parse().ok()).max().unwrap_or(0);
+    // Who opens it first after the kill finds what there is to repair.
+    if call % 2 == 0 {
+        let newest = check(&file, acknowledged, call);
+        write_on(&file, newest, call);
+    } else {
+        write_on(&file, acknowledged, call);
+    }
+    said.lines().filter_map(|line| Some(line.split_once("now ")?.1)).next_back() == Some(phase)
+}
+
+fn check(file: &TestFile, acknowledged: i64, call: i64) -> i64 {
+    let plain = file.plain();
+    assert_eq!(integrity(&plain), "ok", "call {call}");
+    let newest = integer(&plain, "SELECT ifnull(max(a), 0) FROM t WHERE a > 0");
+    assert_eq!(integer(&plain, "SELECT count(*) FROM t WHERE a < 0"), BEFORE, "call {call}: as they were");
+    assert_eq!(integer(&plain, "SELECT count(DISTINCT a) FROM t WHERE a > 0"), newest, "call {call}: a hole");
+    assert!(acknowledged <= newest, "call {call}: {acknowledged} was acknowledged, found {newest}");
+    newest
+}
+
+/// It opens with us and takes rows; they, too, are there.
+fn write_on(file: &TestFile, at_least: i64, call: i64) {
+    let db = options(&file.path()).open_blocking().unwrap().blocking();
+    let newest: i64 = db.query_value("SELECT ifnull(max(a), 0) FROM t WHERE a > 0", ()).unwrap().unwrap();
+    assert!(at_least <= newest, "call {call}: {at_least} were there, found {newest}");
+    for row in 1..=20 {
+        db.execute(INSERT, (newest + row,)).unwrap();
+    }
+    db.close().unwrap();
+    assert!(!file.beside("-wal").exists(), "call {call}: the WAL is left behind");
+    assert_eq!(check(file, newest + 20, call), newest + 20);
+}
+
+/// Kills the child at the first call of the phase, at the second, and so on until the phase survives. Answers at how
+/// many it was killed.
+fn kill_everywhere(start: &Path, phase: &str) -> i64 {
+    let (next, survived) = (AtomicI64::new(1), AtomicI64::new(i64::MAX));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let call = next.fetch_add(1, Ordering::SeqCst);
+                    if call > survived.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    if !is_killed(start, phase, call) {
+                        survived.fetch_min(call, Ordering::SeqCst);
+                    }
+                }
+            });
+        }
+    });
+    survived.into_inner() - 1
+}
+
+#[test]
+fn a_run_through_every_checkpoint_survives_a_kill_between_any_two_calls() {
+    let start = start();
+    for (phase, at_least) in [("opening", 20), ("writing", 100), ("truncating", 10), ("closing", 15)] {
+        let calls = kill_everywhere(start.path(), phase);
+        println!("{phase}: killed at {calls} calls");
+        assert!(calls >= at_least, "{phase}: {calls} calls are not all of them");
+    }
+}
