@@ -14,6 +14,7 @@ use std::time::Duration;
 use hashlink::LruCache;
 
 use super::class::{Class, Route};
+use super::words::is_pragma;
 
 /// Texts in the catalogue at most.
 const TEXTS: usize = 1024;
@@ -30,6 +31,7 @@ pub(crate) const KEPT_TEXT_BYTES: usize = 16 * 1024;
 #[derive(Debug)]
 pub(crate) struct Text {
     pub(crate) sql: Box<str>,
+    pub(crate) is_pragma: bool,
     /// 0 unknown, 1 read, 2 write. What a text does to the data does not depend on the schema.
     route: AtomicU32,
     /// The epoch in which the text was found to be groupable, plus 1; 0 if it was not.
@@ -55,6 +57,7 @@ impl Text {
     pub(crate) fn new(sql: &str) -> Self {
         Self {
             sql: sql.into(),
+            is_pragma: is_pragma(sql),
             route: AtomicU32::new(0),
             group_epoch: AtomicU64::new(0),
             hostile: AtomicBool::new(false),

@@ -15,7 +15,7 @@ use super::judge;
 use super::learnt::Learnt;
 use super::open::Connection;
 use super::statements::Ready;
-use super::words::{has_in_with_one_parameter, is_pragma};
+use super::words::has_in_with_one_parameter;
 use crate::types::error::{Error, Result};
 use crate::types::executed::Executed;
 use crate::types::params::Params;
@@ -24,8 +24,7 @@ use crate::types::row::Names;
 impl Connection {
     /// The statement of `text`, prepared now if it is not yet. A text of several statements is refused.
     pub(crate) fn ready(&mut self, text: &Arc<Text>, judge: Judge, schema: &impl Schema) -> Result<Arc<Ready>> {
-        let is_pragma = is_pragma(&text.sql);
-        if is_pragma {
+        if text.is_pragma {
             self.load_schema()?;
         } else if let Some(ready) = self.statements.find(&mut self.sqlite, text) {
             return Ok(ready);
@@ -157,7 +156,7 @@ impl Connection {
 /// Whether the statement is kept prepared. A PRAGMA has its answer compiled in, and what creates TEMP objects was judged
 /// for a transaction and must be judged again.
 pub(super) fn is_kept(ready: &Ready) -> bool {
-    ready.text.is_kept() && !ready.class.makes_temp && !is_pragma(&ready.text.sql)
+    ready.text.is_kept() && !ready.class.makes_temp && !ready.text.is_pragma
 }
 
 #[cold]

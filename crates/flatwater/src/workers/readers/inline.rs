@@ -48,8 +48,12 @@ impl Readers {
             return Stay::Unfit;
         }
         let stay = reader.stay(shared, &ready, params, limit, limits, began);
-        let now = Instant::now();
-        if !reader.leave(matches!(stay, Stay::Done(..)), now) {
+        let (well, took) = match &stay {
+            Stay::Done(_, took) => (true, *took),
+            Stay::Moved(_, took) => (false, *took),
+            Stay::Unfit => (true, Duration::ZERO),
+        };
+        if !reader.leave(well, began + took) {
             lent.reader = None;
         }
         stay
@@ -59,7 +63,7 @@ impl Readers {
 /// A connection on loan. It comes back however the stay ends; after a panic it is no more.
 struct Lent<'a> {
     readers: &'a Readers,
-    reader: Option<Reader>,
+    reader: Option<Box<Reader>>,
 }
 
 impl Drop for Lent<'_> {
@@ -80,7 +84,7 @@ impl Drop for Lent<'_> {
 
 impl State {
     /// The connection that was used last, if nobody waits for one.
-    fn lend(&mut self) -> Option<Reader> {
+    fn lend(&mut self) -> Option<Box<Reader>> {
         if self.closed || !self.waiting.is_empty() { None } else { self.idle.pop() }
     }
 }

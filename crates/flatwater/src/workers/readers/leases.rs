@@ -190,18 +190,18 @@ impl Readers {
         let now = Instant::now();
         let mut state = self.0.lock();
         let went_off = state.leases.alarm.take();
-        let is_due = |reader: &mut Reader| reader.lease_until().is_some_and(|until| until <= now);
-        let due: Vec<Reader> = state.idle.extract_if(.., is_due).collect();
+        let is_due = |reader: &mut Box<Reader>| reader.lease_until().is_some_and(|until| until <= now);
+        let due: Vec<_> = state.idle.extract_if(.., is_due).collect();
         drop(state);
         drop(went_off);
         let taken = due.len();
-        let usable: Vec<Reader> = due.into_iter().filter_map(|mut reader| reader.rest(now).then_some(reader)).collect();
+        let usable: Vec<_> = due.into_iter().filter_map(|mut reader| reader.rest(now).then_some(reader)).collect();
         let mut state = self.0.lock();
         state.connections -= taken - usable.len();
         state.idle.extend(usable);
-        state.idle.sort_by_key(Reader::last_used);
+        state.idle.sort_by_key(|reader| reader.last_used());
         if state.leases.alarm.is_none()
-            && let Some(next) = state.idle.iter().filter_map(Reader::lease_until).min()
+            && let Some(next) = state.idle.iter().filter_map(|reader| reader.lease_until()).min()
         {
             state.leases.set(next);
         }

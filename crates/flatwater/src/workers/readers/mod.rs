@@ -67,7 +67,8 @@ impl Running {
 struct State {
     waiting: Bounded<Request>,
     /// The connections nobody uses; the last one was used last.
-    idle: Vec<Reader>,
+    #[allow(clippy::vec_box, reason = "a reader is moved at each borrow")]
+    idle: Vec<Box<Reader>>,
     /// Connections that exist, in use or not.
     connections: usize,
     /// The threads that sleep; the last one fell asleep last.
@@ -198,7 +199,7 @@ impl State {
 
     /// A free connection; `Some(None)` is the right to open another one.
     #[allow(clippy::option_option)]
-    fn borrow(&mut self, options: &Options) -> Option<Option<Reader>> {
+    fn borrow(&mut self, options: &Options) -> Option<Option<Box<Reader>>> {
         if let Some(reader) = self.idle.pop() {
             return Some(Some(reader));
         }
@@ -209,13 +210,13 @@ impl State {
         Some(None)
     }
 
-    fn give_back(&mut self, reader: Option<Reader>, ticket: &Arc<Ticket>) {
+    fn give_back(&mut self, reader: Option<Box<Reader>>, ticket: &Arc<Ticket>) {
         self.running.retain(|running| !Arc::ptr_eq(&running.ticket, ticket));
         self.take_back(reader);
     }
 
     /// `None`: the connection is no more.
-    fn take_back(&mut self, reader: Option<Reader>) {
+    fn take_back(&mut self, reader: Option<Box<Reader>>) {
         match reader {
             Some(reader) => {
                 self.watch_lease(&reader);
@@ -296,7 +297,7 @@ impl Shared {
     }
 
     /// Another connection, to the same file as the ones before.
-    fn open(&self) -> Result<Reader> {
+    fn open(&self) -> Result<Box<Reader>> {
         if let Some(watch) = &self.watch {
             watch.check_file()?;
         }
@@ -305,7 +306,7 @@ impl Shared {
         if let Some(watch) = self.watch.as_ref().filter(|_| self.options.read_only) {
             watch.opened(reader.index());
         }
-        Ok(reader)
+        Ok(Box::new(reader))
     }
 
     /// A read that was interrupted because the database closes is told so.
@@ -315,7 +316,7 @@ impl Shared {
 
     /// Runs one request, and answers the connection if it may be used again. A panic, which only a fault of ours can
     /// be, costs the connection and breaks the promise to the caller.
-    fn serve(&self, reader: Option<Reader>, request: Request, outbox: &mut Outbox) -> Option<Reader> {
+    fn serve(&self, reader: Option<Box<Reader>>, request: Request, outbox: &mut Outbox) -> Option<Box<Reader>> {
         if !request.ticket.start() {
             self.recorder.abandoned();
             // A closure of the user may panic where it is dropped.

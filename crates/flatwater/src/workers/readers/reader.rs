@@ -26,8 +26,7 @@ use crate::waiting::busy::LockWait;
 use crate::workers::request::{Answer, ReadClosure, Work};
 
 pub(super) struct Reader {
-    /// In a box, since it is moved at each borrow.
-    pub(super) connection: Box<Connection>,
+    pub(super) connection: Connection,
     pub(super) lock_wait: LockWait,
     /// The catalogue's epoch when a worker last ran something here: from then on the connection has that schema.
     pub(super) epoch: u64,
@@ -41,7 +40,7 @@ impl Reader {
         let lock_wait = LockWait::default();
         let now = Instant::now();
         lock_wait.until(later(now, options.lock_wait));
-        let connection = Box::new(Connection::open(options, Role::Reader, busy(&lock_wait))?);
+        let connection = Connection::open(options, Role::Reader, busy(&lock_wait))?;
         let leases = leases::are_possible(options, &connection).then(|| Holder::new(wishes, recorder));
         Ok(Self { connection, lock_wait, epoch: u64::MAX, leases, last_used: now })
     }
