@@ -22,7 +22,7 @@ test-tracing:
 
 # The small form of every lane, on the floor and on Flatwater; a lane checks its own work.
 test-lanes:
-	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints --json lab/out/test-lanes.json
+	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints,flatwater-never-inline,flatwater-no-leases --json lab/out/test-lanes.json
 
 # The lab's page in a browser. Without one it is skipped, and says so, unless FLATWATER_BROWSER=required.
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser)

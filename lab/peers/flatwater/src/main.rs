@@ -1,5 +1,6 @@
-//! The peer `flatwater`: its public API with its defaults, from this working tree; and its variant
-//! `flatwater-no-checkpoints` (checkpoints left to others, and nobody runs one), which tells what checkpoints cost.
+//! The peer `flatwater`: its public API with its defaults, from this working tree; and variants that tell what one
+//! default is worth: `flatwater-no-checkpoints` (checkpoints left to others, and nobody runs one),
+//! `flatwater-never-inline` (every call on a worker's thread) and `flatwater-no-leases`.
 //!
 //! Rows are read in place from the block that a query answers. JSON is made of them in this program, because the library
 //! has none yet. Leaves out: options that are not the defaults, besides durability and those of the variants.
@@ -10,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use flatwater::rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use flatwater::{Checkpoint, Database, Options, Params};
+use flatwater::{Checkpoint, Database, Inline, Options, Params};
 use lab_kit::lane::Info;
 use lab_kit::{
     About, Body, Cells, Durability, Peer, Record, Result, Rows, Setup, Step, Sum, Table, Transaction, Value, anyhow,
@@ -18,6 +19,8 @@ use lab_kit::{
 };
 
 const NO_CHECKPOINTS: &str = "flatwater-no-checkpoints";
+const NEVER_INLINE: &str = "flatwater-never-inline";
+const NO_LEASES: &str = "flatwater-no-leases";
 
 /// A frame of the WAL, with the default page size.
 const FRAME_BYTES: u64 = 24 + 4096;
@@ -34,6 +37,8 @@ fn options(setup: &Setup) -> Options {
     let options = Options::new(&setup.path).durability(durability);
     match setup.name.as_str() {
         NO_CHECKPOINTS => options.checkpoint(Checkpoint::External),
+        NEVER_INLINE => options.inline(Inline::Never),
+        NO_LEASES => options.leases(false),
         _ => options,
     }
 }
@@ -43,13 +48,18 @@ impl Peer for Flatwater {
 
     fn about() -> About {
         let version = version_in(include_str!("../Cargo.lock"), "flatwater");
-        About { names: &["flatwater", NO_CHECKPOINTS], version, one_thread: false }
+        About { names: &["flatwater", NO_CHECKPOINTS, NEVER_INLINE, NO_LEASES], version, one_thread: false }
     }
 
     /// A variant runs the lanes in which its option tells something.
     fn offers(name: &str, lane: &Info) -> bool {
         match name {
             NO_CHECKPOINTS => ["insert_sequential", "insert_concurrent_100_10s", "burst_8k"].contains(&&*lane.name),
+            NEVER_INLINE => {
+                let families = ["insert_", "point_query", "noop_select", "transaction", "caller_"];
+                families.iter().any(|family| lane.name.starts_with(family))
+            }
+            NO_LEASES => ["point_query", "point_query_writing", "noop_select", "chat"].contains(&&*lane.name),
             _ => true,
         }
     }
