@@ -35,7 +35,7 @@ impl Engine {
             Stay::Done(answer, took) => {
                 fairness::spend(took);
                 work.text().inspect(|text| text.stayed());
-                Some(answer)
+                Some(answer.map_err(|error| error.in_operation(work.kind().name())))
             }
             Stay::Moved(_, took) => {
                 fairness::spend(took);
