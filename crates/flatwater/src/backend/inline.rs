@@ -30,7 +30,7 @@ impl Engine {
             (Server::Writer, Some(writer), ..) => writer.stay(work, limits, began),
             _ => Stay::Unfit,
         };
-        self.recorder.tried(work.kind(), server == Server::Writer, &stay);
+        self.recorder.tried(work.kind(), !work.only_reads(), &stay);
         match stay {
             Stay::Done(answer, took) => {
                 fairness::spend(took);

@@ -227,8 +227,11 @@ fn content(connection: &Connection) -> Vec<Vec<Vec<Value>>> {
     let rows = |table: &&str| {
         let rowid = if *table == "word" { "k" } else { "rowid" };
         let mut statement = connection.prepare(&format!("SELECT {rowid}, * FROM {table} ORDER BY {rowid}")).unwrap();
-        let columns = statement.column_count();
-        let rows = statement.query_map([], |row| (0..columns).map(|column| row.get(column)).collect()).unwrap();
+        // It may be prepared again at its first step, with other columns.
+        let cells = |row: &flatwater::rusqlite::Row<'_>| {
+            (0..row.as_ref().column_count()).map(|column| row.get(column)).collect()
+        };
+        let rows = statement.query_map([], cells).unwrap();
         rows.map(Result::unwrap).collect()
     };
     TABLES.iter().map(rows).collect()

@@ -168,24 +168,28 @@ fn the_idle_limit_and_close_still_end_it() {
     });
 }
 
+/// In memory, where the connection that has the transaction is the one that learnt what reads are.
 #[test]
-fn a_result_keeps_to_the_limit_of_rows_in_a_transaction_too() {
-    let file = TestFile::new();
+fn a_read_in_a_transaction_stays_and_keeps_to_the_limit_of_rows() {
     run(async {
         let limits = InlineLimits { time: Duration::from_secs(60), rows: 2, ..InlineLimits::default() };
-        let db = file.options().readers(1).inline(Inline::Auto(limits)).open().await.unwrap();
-        db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)", ()).await.unwrap();
-        let returning = "INSERT INTO t VALUES (NULL) RETURNING a";
-        for _ in 0..9 {
-            db.query(returning, ()).await.unwrap();
-        }
+        let db = Options::new(":memory:").inline(Inline::Auto(limits)).open().await.unwrap();
+        db.execute_script("CREATE TABLE t (a INTEGER PRIMARY KEY); INSERT INTO t VALUES (1)").await.unwrap();
         for _ in 0..6 {
-            let tx = db.begin().await.unwrap();
-            let before = db.stats().inline.reads;
-            assert_eq!(tx.query("SELECT a FROM t", ()).await.unwrap().len(), 9);
-            assert_eq!(db.stats().inline.reads, before);
-            tx.rollback().await.unwrap();
+            assert_eq!(db.query("SELECT a FROM t", ()).await.unwrap().len(), 1);
         }
+        let tx = db.begin().await.unwrap();
+        let mut before = db.stats().inline.reads;
+        while db.stats().inline.reads == before {
+            assert_eq!(tx.query("SELECT a FROM t", ()).await.unwrap().len(), 1);
+        }
+        tx.execute("INSERT INTO t VALUES (2), (3), (4), (5)", ()).await.unwrap();
+        for _ in 0..40 {
+            before = db.stats().inline.reads;
+            assert_eq!(tx.query("SELECT a FROM t", ()).await.unwrap().len(), 5);
+            assert_eq!(db.stats().inline.reads, before);
+        }
+        tx.rollback().await.unwrap();
         db.close().await.unwrap();
     });
 }
