@@ -43,8 +43,6 @@ pub struct Call<T> {
     alarm: Option<Alarm>,
     /// A write was on its way when the call began.
     had_active_writes: bool,
-    /// It gave other tasks their turn.
-    yielded: bool,
     read: fn(Answer) -> Result<T>,
 }
 
@@ -60,6 +58,8 @@ enum Stage {
         place: Place,
         reply: Reply<Result<Answer>>,
     },
+    /// It was answered at once, and tells so after the others' turn.
+    Held(Result<Answer>),
     Done,
 }
 
@@ -82,7 +82,6 @@ impl<T> Call<T> {
             ticket: None,
             alarm: None,
             had_active_writes: false,
-            yielded: false,
             read,
         }
     }
@@ -102,10 +101,10 @@ impl<T> Call<T> {
         {
             self.may_begin().map_err(|error| error.in_operation(self.operation))?;
             if self.may_stay()
-                && let Some(answer) = self.stay(&work)
+                && let Some(answer) = self.handle.stay(None, &work)
             {
                 fairness::suspend();
-                return answer;
+                return answer.and_then(self.read);
             }
             let (request, reply) = self.request(work)?;
             let server = self.handle.server(&request.work);
@@ -166,12 +165,6 @@ impl<T> Call<T> {
         self.options.timeout.is_none_or(|timeout| timeout >= SHORTEST)
     }
 
-    /// Tries the work on this thread.
-    fn stay(&self, work: &Work) -> Option<Result<T>> {
-        let answer = self.handle.stay(self.inside.as_ref(), work)?;
-        Some(answer.map_err(|error| error.in_operation(self.operation)).and_then(self.read))
-    }
-
     /// A write from the body of a transaction, but not on it, would wait for that transaction's end.
     fn refuse_to_wait_for_itself(&self, server: Server) -> Result<()> {
         if server == Server::Writer && is_inside(self.handle.id()) {
@@ -198,16 +191,16 @@ impl<T> Call<T> {
                 Stage::Done => return Poll::Ready(Err(Error::misuse("the call was answered before"))),
                 Stage::New(work) => {
                     self.may_begin().map_err(|error| error.in_operation(self.operation))?;
-                    if self.may_stay() {
-                        if fairness::is_spent() && !std::mem::replace(&mut self.yielded, true) {
-                            self.engine().yielded();
-                            self.stage = Stage::New(work);
-                            context.waker().wake_by_ref();
-                            return Poll::Pending;
+                    if self.may_stay()
+                        && let Some(answer) = self.handle.stay(self.inside.as_ref(), &work)
+                    {
+                        if !fairness::is_spent() {
+                            return Poll::Ready(answer.and_then(self.read));
                         }
-                        if let Some(answer) = self.stay(&work) {
-                            return Poll::Ready(answer);
-                        }
+                        self.engine().yielded();
+                        self.stage = Stage::Held(answer);
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
                     }
                     let (request, reply) = self.request(work)?;
                     if let Some(inside) = &self.inside {
@@ -222,6 +215,7 @@ impl<T> Call<T> {
                         self.push(server, request, reply)?;
                     }
                 }
+                Stage::Held(answer) => return Poll::Ready(answer.and_then(self.read)),
                 Stage::Waiting { server, place, mut reply } => match Pin::new(&mut reply).poll(context) {
                     // Asked for after the reply knows whom to wake, or a deadline in between would wake nobody.
                     Poll::Pending if self.is_too_late() => {

@@ -30,12 +30,12 @@ impl Engine {
             (Server::Writer, Some(writer), ..) => writer.stay(work, limits, began),
             _ => Stay::Unfit,
         };
-        self.recorder.tried(work.kind(), server == Server::Writer, &stay);
+        self.recorder.tried(work.kind(), !work.only_reads(), &stay);
         match stay {
             Stay::Done(answer, took) => {
                 fairness::spend(took);
                 work.text().inspect(|text| text.stayed());
-                Some(answer)
+                Some(answer.map_err(|error| error.in_operation(work.kind().name())))
             }
             Stay::Moved(_, took) => {
                 fairness::spend(took);

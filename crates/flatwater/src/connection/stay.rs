@@ -40,6 +40,9 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// SQLite writes its messages under the same limit, and one that is cut is lost.
+const MESSAGE_BYTES: usize = 1024;
+
 /// What held before a stay.
 #[must_use]
 pub(crate) struct Before {
@@ -47,9 +50,15 @@ pub(crate) struct Before {
     judge: Judge,
 }
 
-/// From now on values, rows and parameters are limited to `bytes`, and nothing is prepared.
+/// From now on values, rows and parameters are limited to `bytes`, or to less if they were before, and nothing is
+/// prepared.
 pub(crate) fn begin(sqlite: &mut Sqlite, bytes: usize) -> Before {
-    Before { length: sqlite.set_length_limit(bytes), judge: sqlite.set_judge(judge::nothing) }
+    let bytes = bytes.max(MESSAGE_BYTES);
+    let length = sqlite.set_length_limit(bytes);
+    if length < bytes {
+        sqlite.set_length_limit(length);
+    }
+    Before { length, judge: sqlite.set_judge(judge::nothing) }
 }
 
 /// From now on statements end at `end`.

@@ -29,7 +29,8 @@ pub struct InlineLimits {
     pub time: Duration,
     /// Rows of a result at most. Default 256.
     pub rows: usize,
-    /// Bytes of text and blob parameters together, and of each value and row that is touched, at most. Default 64 KiB.
+    /// Bytes of text and blob parameters together, and of each value and row that is touched, at most. For values and
+    /// rows less than 1 KiB counts as that. Default 64 KiB.
     pub bytes: usize,
 }
 

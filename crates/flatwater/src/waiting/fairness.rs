@@ -1,7 +1,7 @@
 //! Giving the event loop its turn: how long inline runs have held this thread since it last suspended.
 //!
-//! Owns: one number per thread. Invariant: after inline work worth `SHARE` the next call suspends once before it runs
-//! anything, so that other tasks get their turn. Leaves out: waking, and what runs.
+//! Owns: one number per thread. Invariant: the call whose inline work makes it `SHARE` suspends once before it tells its
+//! answer, so that other tasks get their turn. Its work is done by then: a call that came after it does not overtake it. Leaves out: waking, and what runs.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -15,12 +15,17 @@ thread_local! {
 
 /// Inline work held this thread for so long.
 pub(crate) fn spend(time: Duration) {
-    SPENT.set(SPENT.get() + time);
+    SPENT.set(SPENT.get().saturating_add(time));
 }
 
 /// Whether it is the others' turn.
 pub(crate) fn is_spent() -> bool {
-    SPENT.get() >= SHARE
+    is_spent_with(Duration::ZERO)
+}
+
+/// Whether it is after `more` inline work.
+pub(crate) fn is_spent_with(more: Duration) -> bool {
+    SPENT.get().saturating_add(more) >= SHARE
 }
 
 /// This thread goes back to its loop.
@@ -37,6 +42,7 @@ mod tests {
         assert!(!is_spent());
         spend(SHARE / 2);
         assert!(!is_spent());
+        assert!(is_spent_with(SHARE / 2));
         spend(SHARE / 2);
         assert!(is_spent());
         suspend();

@@ -312,14 +312,27 @@ mod model {
         Arc::new(Shared { queue: Queue::new(4, 0), done: AtomicUsize::new(0), inside: AtomicUsize::new(0) })
     }
 
+    /// The token on loan, which comes back as the last thing its holder does.
+    struct Lent<'a> {
+        shared: &'a Arc<Shared>,
+        token: Option<usize>,
+    }
+
+    impl Drop for Lent<'_> {
+        fn drop(&mut self) {
+            let Some(token) = self.token.take() else { return };
+            if self.shared.queue.give_back(token) == Start::Yes {
+                writer(self.shared);
+            }
+        }
+    }
+
     /// Two callers push or run inline; whoever is told to start the writer runs it. Each piece of work is done once,
     /// by one holder at a time, and none is left behind without anybody to do it.
     fn caller(shared: &Arc<Shared>, inline: bool) {
         if inline && let Some(token) = shared.queue.borrow_idle() {
+            let _lent = Lent { shared, token: Some(token) };
             work(shared);
-            if shared.queue.give_back(token) == Start::Yes {
-                writer(shared);
-            }
             return;
         }
         let (_, start) = shared.queue.push(1).unwrap();
@@ -375,6 +388,32 @@ mod model {
     #[test]
     fn two_inline_writes() {
         check([true, true]);
+    }
+
+    /// What comes last is done although the token is lent when the queue is closed, and nobody borrows it afterwards.
+    #[test]
+    fn a_close_while_the_token_is_lent() {
+        loom::model(|| {
+            let shared = shared();
+            let inline = {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    if let Some(token) = shared.queue.borrow_idle() {
+                        let _lent = Lent { shared: &shared, token: Some(token) };
+                        work(&shared);
+                        return 1;
+                    }
+                    0
+                })
+            };
+            if shared.queue.close(1).unwrap() == Start::Yes {
+                writer(&shared);
+            }
+            assert!(shared.queue.borrow_idle().is_none());
+            let stays = inline.join().unwrap();
+            assert_eq!(shared.done.load(Ordering::SeqCst), stays + 1, "the close was left behind");
+            assert!(lock(&shared.queue.state).token.is_some());
+        });
     }
 
     /// A parked writer gets the one request that is pushed, also when a caller's thread holds the token meanwhile. If it

@@ -15,9 +15,9 @@ use crate::support::{TestFile, integrity, run};
 
 const PATH: &str = "FLATWATER_KILL_PATH";
 const FIRST: &str = "FLATWATER_KILL_FIRST";
-const TASKS: i64 = 16;
+const TASKS: &str = "FLATWATER_KILL_TASKS";
 
-/// Each write is a pair of rows that must be found together.
+/// Each write is a pair of rows that must be found together, or one row.
 async fn write_pair(db: &Database, number: i64, way: i64) -> Result<(), Error> {
     const PAIR: &str = "INSERT INTO pair SELECT ?1, value FROM json_each('[1,2]')";
     match way {
@@ -33,6 +33,8 @@ async fn write_pair(db: &Database, number: i64, way: i64) -> Result<(), Error> {
             .await
         }
         2 => db.execute_many("INSERT INTO pair VALUES (?, ?)", [(number, 1), (number, 2)]).await.map(drop),
+        // Short enough for its caller's thread.
+        way if way % 2 == 0 => db.execute("INSERT INTO one VALUES (?)", (number,)).await.map(drop),
         _ => db.execute(PAIR, (number,)).await.map(drop),
     }
 }
@@ -41,16 +43,17 @@ async fn write_pair(db: &Database, number: i64, way: i64) -> Result<(), Error> {
 #[ignore = "runs as the child of the test below"]
 fn child() {
     let path = std::env::var(PATH).expect("the parent says where");
-    let first: i64 = std::env::var(FIRST).unwrap().parse().unwrap();
+    let number = |name| std::env::var(name).unwrap().parse::<i64>().unwrap();
+    let (first, count) = (number(FIRST), number(TASKS));
     run(async {
         let db = Options::new(path).open().await.unwrap();
         let out = Arc::new(Mutex::new(std::io::stdout()));
-        let tasks: Vec<_> = (0..TASKS)
+        let tasks: Vec<_> = (0..count)
             .map(|task| {
                 let (db, out) = (db.clone(), out.clone());
                 tokio::spawn(async move {
                     for step in 0.. {
-                        let number = first + step * TASKS + task;
+                        let number = first + step * count + task;
                         write_pair(&db, number, number % 20).await.unwrap();
                         let mut out = out.lock().unwrap();
                         writeln!(out, "ack {number}").unwrap();
@@ -65,11 +68,12 @@ fn child() {
     });
 }
 
-fn spawn(path: &Path, first: i64) -> Child {
+fn spawn(path: &Path, first: i64, tasks: i64) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["kill::child", "--exact", "--ignored", "--nocapture"])
         .env(PATH, path)
         .env(FIRST, first.to_string())
+        .env(TASKS, tasks.to_string())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap()
@@ -77,15 +81,28 @@ fn spawn(path: &Path, first: i64) -> Child {
 
 #[test]
 fn nothing_acknowledged_is_lost_to_kill_9() {
+    kill(16);
+}
+
+/// Each write begins when the one before is acknowledged: most run on their caller's thread.
+#[test]
+fn nothing_acknowledged_one_by_one_is_lost_to_kill_9() {
+    kill(1);
+}
+
+fn kill(tasks: i64) {
     let rounds = std::env::var("FLATWATER_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(30);
     let file = TestFile::new();
     file.plain()
-        .execute_batch("PRAGMA journal_mode = wal; CREATE TABLE pair (n, half, PRIMARY KEY (n, half))")
+        .execute_batch(
+            "PRAGMA journal_mode = wal; CREATE TABLE pair (n, half, PRIMARY KEY (n, half)); \
+             CREATE TABLE one (n PRIMARY KEY)",
+        )
         .unwrap();
     let mut acknowledged: HashSet<i64> = HashSet::new();
     let mut first = 0;
     for round in 0..rounds {
-        let mut child = spawn(&file.path(), first);
+        let mut child = spawn(&file.path(), first, tasks);
         // Killed after a random number of acknowledgements, the first rounds while it still opens the file.
         let until = if round < 3 { 0 } else { rand::rng().random_range(1..3000) };
         let mut seen = 0;
@@ -123,7 +140,7 @@ fn check(file: &TestFile, acknowledged: &HashSet<i64>, round: usize) {
         .query_row("SELECT count(*) FROM (SELECT n FROM pair GROUP BY n HAVING count(*) <> 2)", [], |row| row.get(0))
         .unwrap();
     assert_eq!(halves, 0, "round {round}: half of a write is there");
-    let mut statement = plain.prepare("SELECT DISTINCT n FROM pair").unwrap();
+    let mut statement = plain.prepare("SELECT n FROM pair UNION SELECT n FROM one").unwrap();
     let found: HashSet<i64> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     let lost: Vec<_> = acknowledged.difference(&found).collect();
     assert!(lost.is_empty(), "round {round}: acknowledged and lost: {lost:?}");

@@ -19,6 +19,7 @@ use crate::encode::rows::RowSink;
 use crate::types::inline::{InlineLimits, Moved, Stay};
 use crate::types::params::Params;
 use crate::types::row::Rows;
+use crate::types::time::later;
 
 /// A stay that took so many times its limit is looked into.
 const SLOW: u32 = 4;
@@ -97,7 +98,7 @@ impl Reader {
         }
         let ready = self.connection.statements.find(&mut self.connection.sqlite, text)?;
         let (cells, _) = text.expected_size();
-        (ready.stay().is_some() && cells <= limits.rows * ready.names.len()).then_some(ready)
+        (ready.stay().is_some() && cells <= limits.rows.saturating_mul(ready.names.len())).then_some(ready)
     }
 
     fn stay(
@@ -116,11 +117,11 @@ impl Reader {
         let rows = limit.min(limits.rows.saturating_add(1));
         let mut sink = RowSink::new(text.expected_size(), rows);
         let before = stay::begin(&mut connection.sqlite, limits.bytes);
-        stay::end_at(&mut connection.sqlite, &connection.budget, began + limits.time);
+        stay::end_at(&mut connection.sqlite, &connection.budget, later(began, limits.time));
         let ran = connection.sqlite.run(ready.id, params.bindings(), &mut sink);
         stay::end(&mut connection.sqlite, before);
         let took = began.elapsed();
-        if took > limits.time * SLOW {
+        if took > limits.time.saturating_mul(SLOW) {
             // Only for a reason of its own: pages it had to read, or its steps. Otherwise the machine was busy.
             let read = connection.sqlite.cache_misses() != misses;
             if read || STEP * connection.sqlite.take_steps(ready.id) > took / 2 {

@@ -9,11 +9,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::perform::{Rules, perform};
+use super::perform::{Rules, perform, query};
 use super::seat::Seat;
 use super::transaction::undo;
+use crate::connection::catalogue::Text;
 use crate::types::error::{Error, Result};
 use crate::types::inline::{InlineLimits, Moved, Stay};
+use crate::types::params::Params;
+use crate::types::time::later;
 use crate::workers::request::{Answer, Work};
 use crate::workers::session::{self, Savepoints};
 
@@ -68,7 +71,7 @@ impl session::Desk for Desk {
         if !at.seat.is_fit_inside(work, limits) {
             return (Stay::Unfit, None);
         }
-        let answer = at.seat.stay(limits.bytes, |seat| statement(seat, work, began + limits.time));
+        let answer = at.seat.stay(limits.bytes, |seat| statement(seat, work, limits, later(began, limits.time)));
         let took = began.elapsed();
         match answer {
             Err(error) if at.seat.is_autocommit() => (Stay::Done(Err(error.clone()), took), Some(error)),
@@ -79,13 +82,16 @@ impl session::Desk for Desk {
 }
 
 /// Runs the statement inside a savepoint, since SQLite by itself does not undo every failed one.
-fn statement(seat: &mut Seat, work: &Work, end: Instant) -> Result<Answer> {
+fn statement(seat: &mut Seat, work: &Work, limits: &InlineLimits, end: Instant) -> Result<Answer> {
     let connection = seat.connection()?;
     connection.control.savepoint(&mut connection.sqlite)?;
     if work.only_reads() {
         seat.end_at(end)?;
     }
-    let result = perform(seat, Rules::Transaction, work);
+    let result = match work {
+        Work::Query { text, params, limit } if work.only_reads() => short_query(seat, text, params, *limit, limits),
+        work => perform(seat, Rules::Transaction, work),
+    };
     seat.disarm();
     if result.is_ok() {
         let connection = seat.connection()?;
@@ -94,6 +100,21 @@ fn statement(seat: &mut Seat, work: &Work, end: Instant) -> Result<Answer> {
         undo(seat)?;
     }
     result
+}
+
+/// The rows of a query, unless there are more than a stay may answer.
+fn short_query(
+    seat: &mut Seat,
+    text: &Arc<Text>,
+    params: &Params,
+    limit: usize,
+    limits: &InlineLimits,
+) -> Result<Answer> {
+    let rows = query(seat, Rules::Transaction, text, params, limit.min(limits.rows.saturating_add(1)))?;
+    if rows.len() > limits.rows {
+        return Err(Error::misuse("a stay does not answer so many rows"));
+    }
+    Ok(Answer::Rows(rows))
 }
 
 impl Seat {
@@ -107,6 +128,7 @@ impl Seat {
         if !work.only_reads() {
             return self.writes_shortly(text, limits);
         }
-        self.known(text).is_some_and(|ready| ready.stay().is_some() && cells <= limits.rows * ready.names.len())
+        self.known(text)
+            .is_some_and(|ready| ready.stay().is_some() && cells <= limits.rows.saturating_mul(ready.names.len()))
     }
 }

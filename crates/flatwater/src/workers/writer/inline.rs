@@ -43,7 +43,7 @@ impl Writer {
         let took = now.saturating_duration_since(began);
         text.took(took);
         shared.tell_growth(seat);
-        seat.ways.stayed(took, fairness::is_spent(), now);
+        seat.ways.stayed(took, fairness::is_spent_with(took), now);
         shared.queueing.store(seat.ways.queues(), Ordering::Relaxed);
         answer.map_or(Stay::Moved(Moved::Other, took), |answer| Stay::Done(answer, took))
     }

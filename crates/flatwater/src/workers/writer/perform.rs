@@ -102,7 +102,13 @@ fn execute(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params)
     })
 }
 
-fn query(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params, limit: usize) -> Result<Rows> {
+pub(super) fn query(
+    seat: &mut Seat,
+    rules: Rules<'_>,
+    text: &Arc<Text>,
+    params: &Params,
+    limit: usize,
+) -> Result<Rows> {
     with_ready(seat, rules, text, |seat, ready| {
         if matches!(rules, Rules::Reading(_)) && ready.class.route == Route::Write {
             return Err(Error::misuse("the database was opened to be read only")

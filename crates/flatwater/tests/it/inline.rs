@@ -1,0 +1,275 @@
+//! Reads on their caller's thread: what is long never runs there, others get their turn, and whoever leaves gives the
+//! connection back.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use flatwater::rusqlite::functions::FunctionFlags;
+use flatwater::{Database, Error, Inline, InlineLimits};
+
+use crate::inline_transactions::unhurried;
+use crate::support::{TestFile, count, run};
+
+const FIND: &str = "SELECT a FROM t WHERE rowid = ?";
+
+/// A database with rows and a text that runs on its caller's thread.
+async fn known(file: &TestFile) -> Database {
+    let db = unhurried(file.options()).open().await.unwrap();
+    db.execute_script("CREATE TABLE t (a); INSERT INTO t VALUES (1), (2), (3)").await.unwrap();
+    while db.stats().inline.reads == 0 {
+        db.query(FIND, (1,)).await.unwrap();
+    }
+    db
+}
+
+const LONG_SCHEMA: &str = "
+    CREATE TABLE large (id INTEGER PRIMARY KEY, x TEXT);
+    INSERT INTO large SELECT value, printf('%*d', 1000000, value) FROM json_each('[1,2,3]');
+    CREATE TABLE many (id INTEGER PRIMARY KEY, x, y);
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 30000)
+        INSERT INTO many SELECT i, i * 7919 % 30011, 'text ' || i FROM n;
+    CREATE VIRTUAL TABLE text USING fts5 (x);
+    INSERT INTO text SELECT y FROM many LIMIT 3000;
+    CREATE TABLE doc (j);
+    INSERT INTO doc SELECT json_group_array(y) FROM many;";
+
+/// Texts that are not short, each for a reason of its own.
+const LONG: &[&str] = &[
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000) SELECT sum(i) FROM n",
+    "SELECT count(*) FROM many a, many b WHERE a.id < 100 AND b.id < 2000 AND a.x <> b.y",
+    "SELECT id FROM large WHERE x LIKE '%7%3%'",
+    "SELECT length(x || x) FROM large WHERE id = 1",
+    "SELECT x FROM large WHERE id = 2",
+    "SELECT length(randomblob(10000000))",
+    "SELECT length(printf('%*d', 10000000, 1))",
+    "SELECT length(zeroblob(10000000) || 'x')",
+    "SELECT length(hex(zeroblob(1000000)))",
+    "SELECT length(replace(printf('%*d', 50000, 1), ' ', 'abcdefgh'))",
+    "SELECT length(group_concat(y)) FROM many",
+    "SELECT x FROM many ORDER BY x, y LIMIT 1 OFFSET 1000",
+    "SELECT DISTINCT x % 5 FROM many",
+    "SELECT x % 3, count(*), max(y) FROM many GROUP BY x % 3",
+    "SELECT sum(x) OVER (ORDER BY x) FROM many LIMIT 3",
+    "SELECT * FROM many",
+    "SELECT count(*) FROM text WHERE text MATCH 'text'",
+    "SELECT rowid FROM text WHERE text MATCH 'text' ORDER BY rank LIMIT 1",
+    "SELECT json_extract(j, '$[20000]') FROM doc",
+    "SELECT count(*) FROM doc, json_each(j)",
+    "SELECT j FROM doc",
+    "SELECT a.y FROM many a JOIN many b ON a.y = b.y WHERE a.id = 29000 OR b.x = 5",
+    "SELECT count(*) FROM many WHERE y GLOB '*9*9*'",
+    "PRAGMA integrity_check",
+];
+
+#[test]
+fn what_is_long_is_not_answered_on_the_callers_thread_and_answered_right() {
+    let file = TestFile::new();
+    run(async {
+        let worker = file.options().inline(Inline::Never).open().await.unwrap();
+        worker.execute_script(LONG_SCHEMA).await.unwrap();
+        let mut expected = Vec::new();
+        for text in LONG {
+            expected.push(worker.query(text, ()).await.unwrap());
+        }
+        worker.close().await.unwrap();
+        let limits = InlineLimits { rows: 100, ..InlineLimits::default() };
+        let db = file.options().readers(1).inline(Inline::Auto(limits)).open().await.unwrap();
+        for (text, expected) in LONG.iter().zip(&expected) {
+            for _ in 0..6 {
+                let before = db.stats().inline.reads;
+                assert_eq!(&db.query(text, ()).await.unwrap(), expected, "{text}");
+                assert_eq!(db.stats().inline.reads, before, "{text}");
+            }
+            // In a transaction, where the writer's connection knows nothing of it.
+            let tx = db.begin().await.unwrap();
+            let before = db.stats().inline.reads;
+            assert_eq!(&tx.query(text, ()).await.unwrap(), expected, "{text}");
+            assert_eq!(db.stats().inline.reads, before, "{text}");
+            tx.rollback().await.unwrap();
+        }
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_read_that_turns_out_long_is_interrupted_and_answered_by_a_worker() {
+    let file = TestFile::new();
+    run(async {
+        let limits = InlineLimits { time: Duration::ZERO, rows: usize::MAX, ..InlineLimits::default() };
+        let db = file.options().readers(1).inline(Inline::Auto(limits)).open().await.unwrap();
+        db.execute_script(LONG_SCHEMA).await.unwrap();
+        for _ in 0..40 {
+            assert_eq!(db.query_value::<i64>("SELECT id FROM many WHERE y = 'text 29999'", ()).await, Ok(Some(29999)));
+        }
+        let inline = db.stats().inline;
+        assert!(inline.interrupted > 0 && inline.reads == 0, "{inline:?}");
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn the_users_functions_and_collations_never_run_on_the_callers_thread() {
+    let file = TestFile::new();
+    // One thread, which is the caller's.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let threads: Arc<Mutex<Vec<ThreadId>>> = Arc::default();
+        let db = known(&file).await;
+        db.execute("CREATE TABLE u (a INTEGER PRIMARY KEY, b)", ()).await.unwrap();
+        let register = |threads: Arc<Mutex<Vec<ThreadId>>>| {
+            move |c: &flatwater::rusqlite::Connection| {
+                // One of a name of its own, one in place of SQLite's.
+                for name in ["who", "upper"] {
+                    let threads = threads.clone();
+                    c.create_scalar_function(name, 1, FunctionFlags::SQLITE_UTF8, move |context| {
+                        threads.lock().unwrap().push(std::thread::current().id());
+                        context.get::<i64>(0)
+                    })?;
+                }
+                let threads = threads.clone();
+                c.create_collation("NOCASE", move |a: &str, b: &str| {
+                    threads.lock().unwrap().push(std::thread::current().id());
+                    a.cmp(b)
+                })?;
+                Ok::<_, Error>(())
+            }
+        };
+        // What runs there before is known to be short, and no longer afterwards.
+        for _ in 0..6 {
+            db.query("SELECT upper(?)", (1,)).await.unwrap();
+            db.query("SELECT 'a' = ? COLLATE NOCASE", ("b",)).await.unwrap();
+            db.execute("INSERT INTO u (b) VALUES (upper(?))", (1,)).await.unwrap();
+        }
+        db.read_with(register(threads.clone())).await.unwrap();
+        db.write_with({
+            let register = register(threads.clone());
+            move |tx| register(tx)
+        })
+        .await
+        .unwrap();
+        for _ in 0..20 {
+            for text in ["SELECT who(?)", "SELECT upper(?)", "SELECT who(a) FROM t WHERE rowid = ?"] {
+                assert_eq!(db.query_value::<i64>(text, (1,)).await, Ok(Some(1)));
+            }
+            db.query("SELECT 'a' = ? COLLATE NOCASE", ("b",)).await.unwrap();
+            db.execute("INSERT INTO u (b) VALUES (who(?))", (1,)).await.unwrap();
+            db.execute("INSERT INTO u (b) VALUES (upper(?))", (1,)).await.unwrap();
+            let tx = db.begin().await.unwrap();
+            tx.execute("INSERT INTO u (b) VALUES (upper(?))", (1,)).await.unwrap();
+            tx.commit().await.unwrap();
+        }
+        let seen = threads.lock().unwrap().clone();
+        assert!(seen.len() > 100, "the functions were gone: {}", seen.len());
+        assert!(!seen.contains(&std::thread::current().id()));
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_loop_of_point_queries_lets_another_task_run() {
+    let file = TestFile::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let db = known(&file).await;
+        let progress = Arc::new(AtomicU64::new(0));
+        let other = tokio::spawn({
+            let progress = progress.clone();
+            async move {
+                while progress.fetch_add(1, Ordering::Relaxed) < 50 {
+                    tokio::task::yield_now().await;
+                }
+            }
+        });
+        let before = db.stats().inline;
+        let mut calls = 0;
+        while progress.load(Ordering::Relaxed) < 50 {
+            assert!(calls < 1_000_000, "the other task starves");
+            db.query(FIND, (1 + calls % 3,)).await.unwrap();
+            calls += 1;
+        }
+        let after = db.stats().inline;
+        assert!(after.yields > before.yields && after.reads > before.reads, "{after:?}");
+        other.await.unwrap();
+        db.close().await.unwrap();
+    });
+}
+
+/// Polls once.
+fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn whoever_leaves_at_any_point_gives_the_connection_back() {
+    let file = TestFile::new();
+    run(async {
+        let db = known(&file).await;
+        let insert = "INSERT INTO t VALUES (?)";
+        let (mut least, mut most) = (count(&db).await, count(&db).await);
+        let before = db.stats().inline.yields;
+        // In one poll of this task, so that the thread's share is spent again and again.
+        while db.stats().inline.yields < before + 10 {
+            drop(db.query(FIND, (1,)));
+            drop(db.execute(insert, (1,)));
+            let mut read = db.query(FIND, (1,));
+            let _ = poll(&mut read);
+            drop(read);
+            let mut write = db.execute(insert, (1,));
+            match poll(&mut write) {
+                Poll::Ready(answer) => {
+                    answer.unwrap();
+                    least += 1;
+                    most += 1;
+                }
+                Poll::Pending => most += 1,
+            }
+            drop(write);
+            // What waits behind a transaction is left, too.
+            let mut waiting = db.begin().await.unwrap();
+            let mut call = waiting.execute(insert, (2,));
+            let _ = poll(&mut call);
+            drop(call);
+            let nested = waiting.begin().await.unwrap();
+            drop(nested);
+            let mut queued = db.execute(insert, (3,));
+            assert!(poll(&mut queued).is_pending());
+            drop(queued);
+            waiting.rollback().await.unwrap();
+        }
+        let found = count(&db).await;
+        assert!((least..=most).contains(&found), "{found} rows, of {least} to {most}");
+        for number in 1..4 {
+            assert_eq!(db.query_value::<i64>(FIND, (number,)).await, Ok(Some(number)));
+        }
+        let stats = db.stats();
+        assert_eq!((stats.writes_waiting, stats.reads_waiting), (0, 0));
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_call_that_waits_for_the_others_turn_is_answered_after_close() {
+    let file = TestFile::new();
+    run(async {
+        let db = known(&file).await;
+        let before = db.stats().inline.yields;
+        let held = poll_fn(|context| {
+            loop {
+                let mut call = db.query_value::<i64>(FIND, (1,));
+                let answer = Pin::new(&mut call).poll(context);
+                if db.stats().inline.yields > before {
+                    assert!(answer.is_pending());
+                    return Poll::Ready(call);
+                }
+            }
+        });
+        let held = held.await;
+        db.close().await.unwrap();
+        assert_eq!(held.await, Ok(Some(1)), "its work was done before");
+    });
+}

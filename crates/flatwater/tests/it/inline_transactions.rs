@@ -1,0 +1,195 @@
+//! Statements of an open transaction on their caller's thread: nothing else about the transaction changes.
+
+use std::time::Duration;
+
+use flatwater::{Database, Inline, InlineLimits, Kind, Options};
+use futures_util::future::join_all;
+
+use crate::support::{TestFile, count, run, until};
+
+/// Time decides nothing here.
+pub(crate) fn unhurried(options: Options) -> Options {
+    options.readers(1).inline(Inline::Auto(InlineLimits { time: Duration::from_secs(60), ..InlineLimits::default() }))
+}
+
+const INSERT: &str = "INSERT INTO t VALUES (?, ?)";
+const FIND: &str = "SELECT b FROM t WHERE a = ?";
+
+/// A database whose two texts are known to be short. Its rows are none.
+async fn known(options: Options) -> Database {
+    let db = unhurried(options).open().await.unwrap();
+    db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b UNIQUE)", ()).await.unwrap();
+    while db.stats().inline.writes == 0 {
+        db.execute(INSERT, (None::<i64>, None::<i64>)).await.unwrap();
+    }
+    // In a transaction the writer's connection reads: what it knows of a text it learns from a write, or alone in memory.
+    while db.stats().inline.reads == 0 {
+        db.query(FIND, (1,)).await.unwrap();
+    }
+    db.execute("DELETE FROM t", ()).await.unwrap();
+    db
+}
+
+fn stays(db: &Database) -> u64 {
+    let inline = db.stats().inline;
+    inline.reads + inline.writes
+}
+
+#[test]
+fn short_statements_of_a_transaction_run_on_the_callers_thread_with_savepoints_and_failures() {
+    let file = TestFile::new();
+    run(async {
+        let db = known(file.options()).await;
+        let mut tx = db.begin().await.unwrap();
+        let mut number = 0;
+        let before = stays(&db);
+        while stays(&db) < before + 10 {
+            number += 1;
+            assert_eq!(tx.execute(INSERT, (number, number)).await.unwrap().last_insert_rowid, Some(number));
+            assert_eq!(tx.query_value::<i64>(FIND, (number,)).await.unwrap(), Some(number));
+            let error = tx.execute(INSERT, (1000 + number, number)).await.unwrap_err();
+            assert_eq!(error.kind(), Kind::Constraint);
+            let savepoint = tx.begin().await.unwrap();
+            savepoint.execute(INSERT, (2000 + number, 2000 + number)).await.unwrap();
+            if number % 2 == 0 { savepoint.commit().await.unwrap() } else { savepoint.rollback().await.unwrap() }
+        }
+        tx.commit().await.unwrap();
+        assert_eq!(count(&db).await, number + number / 2);
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn calls_that_are_made_together_keep_their_order() {
+    let file = TestFile::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let db = known(file.options()).await;
+        let yields = db.stats().inline.yields;
+        // In a transaction, and outside; often enough that other tasks get their turn in between.
+        let tx = db.begin().await.unwrap();
+        let mut last = 0;
+        while db.stats().inline.yields < yields + 20 {
+            for done in join_all((1..5).map(|number| tx.execute(INSERT, (None::<i64>, last + number)))).await {
+                done.unwrap();
+            }
+            last += 4;
+        }
+        tx.commit().await.unwrap();
+        while db.stats().inline.yields < yields + 40 {
+            for done in join_all((1..5).map(|number| db.execute(INSERT, (None::<i64>, last + number)))).await {
+                done.unwrap();
+            }
+            last += 4;
+        }
+        let found: Vec<(i64,)> = db.query_as("SELECT b FROM t ORDER BY a", ()).await.unwrap();
+        assert!(found.iter().map(|row| row.0).eq(1..=last), "a later write overtook an earlier one");
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_definition_is_not_overtaken_by_the_write_that_needs_it() {
+    let file = TestFile::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let db = known(file.options()).await;
+        let yields = db.stats().inline.yields;
+        for number in 0.. {
+            if db.stats().inline.yields > yields + 20 {
+                break;
+            }
+            for _ in 0..7 {
+                db.execute(INSERT, (None::<i64>, None::<i64>)).await.unwrap();
+            }
+            let (define, insert) = (format!("CREATE TABLE n{number} (a)"), format!("INSERT INTO n{number} VALUES (1)"));
+            let (defined, inserted) = tokio::join!(db.execute(&define, ()), db.execute(&insert, ()));
+            defined.unwrap();
+            inserted.unwrap();
+            db.execute(&format!("DROP TABLE n{number}"), ()).await.unwrap();
+        }
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_stay_that_loses_the_transaction_tells_so_like_a_worker() {
+    let file = TestFile::new();
+    run(async {
+        let db = known(file.options()).await;
+        let harsh = "INSERT OR ROLLBACK INTO t VALUES (?, ?)";
+        for number in 0..4 {
+            db.execute(harsh, (None::<i64>, 100 + number)).await.unwrap();
+        }
+        let rows = count(&db).await;
+        for _ in 0..4 {
+            let tx = db.begin().await.unwrap();
+            tx.execute(INSERT, (None::<i64>, 1)).await.unwrap();
+            assert_eq!(tx.execute(harsh, (None::<i64>, 1)).await.unwrap_err().kind(), Kind::Constraint);
+            let error = tx.execute(INSERT, (None::<i64>, 2)).await.unwrap_err();
+            assert!(error.message().contains("rolled back by SQLite"), "{error}");
+            assert!(tx.commit().await.is_err());
+            assert_eq!(count(&db).await, rows);
+        }
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn the_idle_limit_and_close_still_end_it() {
+    let file = TestFile::new();
+    run(async {
+        let db = known(file.options().transaction_idle(Duration::from_millis(30))).await;
+        let tx = db.begin().await.unwrap();
+        let before = stays(&db);
+        for number in 0..20 {
+            tx.execute(INSERT, (None::<i64>, number)).await.unwrap();
+        }
+        assert!(stays(&db) > before);
+        // It has the writer until it ends.
+        db.execute(INSERT, (None::<i64>, 5)).await.unwrap();
+        assert_eq!(tx.execute(INSERT, (None::<i64>, 50)).await.unwrap_err().kind(), Kind::Timeout);
+        assert_eq!(count(&db).await, 1);
+        db.close().await.unwrap();
+
+        let db = unhurried(file.options().close_wait(Duration::from_millis(30))).open().await.unwrap();
+        let tx = db.begin().await.unwrap();
+        tx.execute(INSERT, (None::<i64>, 60)).await.unwrap();
+        let closing = tokio::spawn({
+            let db = db.clone();
+            async move { db.close().await }
+        });
+        until(|| closing.is_finished()).await;
+        closing.await.unwrap().unwrap();
+        assert_eq!(tx.execute(INSERT, (None::<i64>, 61)).await.unwrap_err().kind(), Kind::Closed);
+        let db = file.open().await;
+        assert_eq!(count(&db).await, 1);
+        db.close().await.unwrap();
+    });
+}
+
+/// In memory, where the connection that has the transaction is the one that learnt what reads are.
+#[test]
+fn a_read_in_a_transaction_stays_and_keeps_to_the_limit_of_rows() {
+    run(async {
+        let limits = InlineLimits { time: Duration::from_secs(60), rows: 2, ..InlineLimits::default() };
+        let db = Options::new(":memory:").inline(Inline::Auto(limits)).open().await.unwrap();
+        db.execute_script("CREATE TABLE t (a INTEGER PRIMARY KEY); INSERT INTO t VALUES (1)").await.unwrap();
+        for _ in 0..6 {
+            assert_eq!(db.query("SELECT a FROM t", ()).await.unwrap().len(), 1);
+        }
+        let tx = db.begin().await.unwrap();
+        let mut before = db.stats().inline.reads;
+        while db.stats().inline.reads == before {
+            assert_eq!(tx.query("SELECT a FROM t", ()).await.unwrap().len(), 1);
+        }
+        tx.execute("INSERT INTO t VALUES (2), (3), (4), (5)", ()).await.unwrap();
+        for _ in 0..40 {
+            before = db.stats().inline.reads;
+            assert_eq!(tx.query("SELECT a FROM t", ()).await.unwrap().len(), 5);
+            assert_eq!(db.stats().inline.reads, before);
+        }
+        tx.rollback().await.unwrap();
+        db.close().await.unwrap();
+    });
+}

@@ -1,0 +1,204 @@
+//! Writes on their caller's thread: the worker's errors, applied once, nobody blocked, and the WAL is kept short.
+
+use std::time::Duration;
+
+use flatwater::rusqlite;
+use flatwater::{Applied, Checkpoint, Database, Durability, Error, Inline, Kind, Managed};
+
+use crate::inline_transactions::unhurried;
+use crate::support::{TestFile, integer, run, until};
+
+const COUNT: &str = "INSERT INTO counted (n, v) VALUES (?, ?)";
+
+/// A table in which a write that is applied twice fails.
+async fn counted(db: &Database) {
+    db.execute("CREATE TABLE counted (n UNIQUE NOT NULL, v)", ()).await.unwrap();
+    for number in 1.. {
+        if db.stats().inline.writes > 0 {
+            break;
+        }
+        db.execute(COUNT, (-number, 0)).await.unwrap();
+    }
+}
+
+#[test]
+fn an_inline_write_is_never_interrupted_and_applied_once() {
+    let file = TestFile::new();
+    run(async {
+        let db = file.options().open().await.unwrap();
+        counted(&db).await;
+        let mut number = 0;
+        let before = db.stats().inline;
+        while db.stats().inline.writes < before.writes + 300 {
+            number += 1;
+            let executed = db.execute(COUNT, (number, "x".repeat(number % 3000))).await.unwrap();
+            assert_eq!(executed.changes, 1);
+        }
+        let after = db.stats().inline;
+        assert_eq!(after.interrupted, before.interrupted);
+        let plain = file.plain();
+        let found = integer(&plain, "SELECT count(*) FROM counted WHERE n > 0");
+        assert_eq!(usize::try_from(found), Ok(number));
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn failures_read_like_a_workers_and_leave_nothing() {
+    let (ours, theirs) = (TestFile::new(), TestFile::new());
+    run(async {
+        let inline = unhurried(ours.options()).open().await.unwrap();
+        let worker = theirs.options().inline(Inline::Never).open().await.unwrap();
+        counted(&inline).await;
+        worker.execute("CREATE TABLE counted (n UNIQUE NOT NULL, v)", ()).await.unwrap();
+        worker.execute(COUNT, (-1, 0)).await.unwrap();
+        let rows = integer(&ours.plain(), "SELECT count(*) FROM counted");
+        for _ in 0..40 {
+            for (number, value) in [(Some(-1), String::new()), (None, String::new())] {
+                let ours = inline.execute(COUNT, (number, &*value)).await.unwrap_err();
+                assert_eq!(ours, worker.execute(COUNT, (number, &*value)).await.unwrap_err());
+            }
+        }
+        assert!(inline.stats().inline.moved > 0, "none was tried");
+        assert_eq!(integer(&ours.plain(), "SELECT count(*) FROM counted"), rows);
+        // Larger than a stay may touch, and nothing is wrong with it.
+        let large = "INSERT INTO counted (n, v) VALUES (?, ?) RETURNING length(v)";
+        for number in 0..8 {
+            let length = if number == 7 { 100_000 } else { 1 };
+            let answer = inline.query_value::<i64>(large, (number, "y".repeat(length))).await.unwrap();
+            assert_eq!(answer, Some(length as i64));
+        }
+        inline.close().await.unwrap();
+        worker.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_foreign_lock_blocks_no_caller_and_its_write_is_done_once() {
+    let file = TestFile::new();
+    // One thread: a caller that waited for the lock would keep it from being let go.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let db = unhurried(file.options().lock_wait(Duration::from_secs(60))).open().await.unwrap();
+        counted(&db).await;
+        let foreign = file.plain();
+        let mut writes = 0;
+        while db.stats().inline.moved < 3 {
+            assert!(writes < 5000, "none is tried: {:?}", db.stats().inline);
+            let number = writes;
+            writes += 1;
+            foreign.execute_batch("BEGIN IMMEDIATE").unwrap();
+            let (executed, ()) = tokio::join!(db.execute(COUNT, (number, 1)), async {
+                until(|| db.stats().writes_waiting == 0).await;
+                foreign.execute_batch("COMMIT").unwrap();
+            });
+            assert_eq!(executed.unwrap().changes, 1);
+        }
+        assert_eq!(integer(&foreign, "SELECT count(*) FROM counted WHERE n >= 0"), writes);
+        drop(foreign);
+        db.close().await.unwrap();
+
+        let db = unhurried(file.options().lock_wait(Duration::ZERO)).open().await.unwrap();
+        let foreign = file.plain();
+        for number in 10_000..10_010 {
+            db.execute(COUNT, (number, 1)).await.unwrap();
+        }
+        foreign.execute_batch("BEGIN IMMEDIATE").unwrap();
+        for _ in 0..20 {
+            let error = db.execute(COUNT, (20_000, 1)).await.unwrap_err();
+            assert_eq!(error.kind(), Kind::Busy);
+        }
+        foreign.execute_batch("COMMIT").unwrap();
+        db.execute(COUNT, (20_000, 1)).await.unwrap();
+        drop(foreign);
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_limit_that_a_closure_set_holds_in_a_stay() {
+    let file = TestFile::new();
+    run(async {
+        let db = unhurried(file.options()).open().await.unwrap();
+        counted(&db).await;
+        let limit = rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH;
+        db.write_with(move |c| c.set_limit(limit, 1000).map_err(Error::from)).await.unwrap();
+        let before = db.stats().inline.writes;
+        for number in 0.. {
+            if db.stats().inline.writes > before + 3 {
+                break;
+            }
+            db.execute(COUNT, (number, 1)).await.unwrap();
+            let error = db.execute(COUNT, (-1000, "z".repeat(2000))).await.unwrap_err();
+            assert_eq!(error.sqlite_code().map(|code| code & 0xff), Some(rusqlite::ffi::SQLITE_TOOBIG));
+        }
+        let left = db.write_with(move |c| c.limit(limit).map_err(Error::from)).await.unwrap();
+        assert_eq!(left, 1000);
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_durable_write_and_one_without_a_log_never_stay() {
+    let file = TestFile::new();
+    run(async {
+        for (options, text) in [
+            (unhurried(file.options()).durability(Durability::Full), COUNT),
+            (unhurried(flatwater::Options::new(":memory:")), COUNT),
+        ] {
+            let db = options.open().await.unwrap();
+            db.execute("CREATE TABLE counted (n UNIQUE NOT NULL, v)", ()).await.unwrap();
+            for number in 0..30 {
+                db.execute(text, (number, 1)).await.unwrap();
+            }
+            assert_eq!(db.stats().inline.writes, 0);
+            db.close().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn the_wal_starts_over_under_inline_writes_and_none_is_lost() {
+    let file = TestFile::new();
+    run(async {
+        let small = Managed { limit_bytes: 1 << 20, hard_limit_bytes: 4 << 20 };
+        let db = unhurried(file.options().checkpoint(Checkpoint::Managed(small))).open().await.unwrap();
+        counted(&db).await;
+        let mut number = 0;
+        let before = db.stats();
+        loop {
+            number += 1;
+            db.execute(COUNT, (number, vec![0_u8; 2000])).await.unwrap();
+            let now = db.stats();
+            if now.wal.resets >= before.wal.resets + 3 && now.inline.writes >= before.inline.writes + 500 {
+                break;
+            }
+        }
+        db.close().await.unwrap();
+        assert!(!file.beside("-wal").exists());
+        assert_eq!(integer(&file.plain(), "SELECT count(*) FROM counted WHERE n > 0"), number);
+    });
+}
+
+#[test]
+fn a_write_whose_time_was_over_says_whether_it_was_applied() {
+    let file = TestFile::new();
+    run(async {
+        let db = unhurried(file.options()).open().await.unwrap();
+        counted(&db).await;
+        for number in 0..50 {
+            match db.timeout(Duration::from_micros(number * 10)).execute(COUNT, (number as i64, 0)).await {
+                Ok(executed) => assert_eq!(executed.changes, 1),
+                Err(error) => {
+                    assert_eq!(error.kind(), Kind::Timeout);
+                    let found: Option<i64> =
+                        db.query_value("SELECT count(*) FROM counted WHERE n = ?", (number as i64,)).await.unwrap();
+                    if error.applied() == Some(Applied::No) {
+                        assert_eq!(found, Some(0));
+                    }
+                }
+            }
+        }
+        db.close().await.unwrap();
+    });
+}

@@ -1,0 +1,72 @@
+//! `Database::prepare`: the same as the text itself, after schema changes, across clones and after close.
+
+use flatwater::{Error, Kind};
+
+use crate::place::{Place, in_both_places};
+
+in_both_places!(
+    a_prepared_text_does_what_the_text_does,
+    a_prepared_text_follows_the_schema,
+    a_prepared_text_of_a_closed_database_is_refused,
+);
+
+async fn a_prepared_text_does_what_the_text_does(place: &Place) {
+    let db = place.open().await;
+    db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b UNIQUE)", ()).await.unwrap();
+    let insert = db.prepare("INSERT INTO t (b) VALUES (?)").unwrap();
+    let find = db.prepare("SELECT a, b FROM t WHERE b = ?").unwrap();
+    for number in 1..30_i64 {
+        let executed = insert.clone().execute((number,)).await.unwrap();
+        assert_eq!((executed.changes, executed.last_insert_rowid), (1, Some(number)));
+        assert_eq!(find.query((number,)).await, db.query(find.sql(), (number,)).await);
+        assert_eq!(find.query_value::<i64>((number,)).await, Ok(Some(number)));
+        assert_eq!(find.query_as::<(i64, i64)>((number,)).await, Ok(vec![(number, number)]));
+        assert_eq!(find.query_one((number,)).await.unwrap().unwrap().get::<i64>(1), Ok(number));
+        assert_eq!(insert.execute((number,)).await, db.execute(insert.sql(), (number,)).await);
+        assert_eq!(find.query(()).await, db.query(find.sql(), ()).await, "too few parameters");
+    }
+    assert_eq!(insert.execute_many((100..110).map(|number| (number,))).await, Ok(10));
+    let wrong = db.prepare("SELEC 1").map(|wrong| async move { wrong.query(()).await });
+    let told = match wrong {
+        Ok(answer) => answer.await.unwrap_err(),
+        Err(error) => error,
+    };
+    assert_eq!(told.sqlite_code(), db.query("SELEC 1", ()).await.unwrap_err().sqlite_code());
+    db.close().await.unwrap();
+}
+
+async fn a_prepared_text_follows_the_schema(place: &Place) {
+    let db = place.open().await;
+    db.execute_script("CREATE TABLE t (a INTEGER PRIMARY KEY); INSERT INTO t VALUES (1)").await.unwrap();
+    let all = db.prepare("SELECT * FROM t WHERE a = 1").unwrap();
+    let insert = db.prepare("INSERT INTO t (a) VALUES (NULL)").unwrap();
+    for column in 0..4 {
+        for _ in 0..6 {
+            let rows = all.query(()).await.unwrap();
+            assert_eq!(rows.iter().next().map(|row| row.len()), Some(column + 1));
+            insert.execute(()).await.unwrap();
+        }
+        let add = format!("ALTER TABLE t ADD COLUMN c{column}");
+        match place.file() {
+            Some(file) if column % 2 == 0 => file.plain().execute_batch(&add).unwrap(),
+            _ => drop(db.execute(&add, ()).await.unwrap()),
+        }
+    }
+    db.execute("DROP TABLE t", ()).await.unwrap();
+    assert_eq!(all.query(()).await, db.query(all.sql(), ()).await);
+    assert_eq!(insert.execute(()).await, db.execute(insert.sql(), ()).await);
+    db.close().await.unwrap();
+}
+
+async fn a_prepared_text_of_a_closed_database_is_refused(place: &Place) {
+    let db = place.open().await;
+    let select = db.prepare("SELECT 1").unwrap();
+    for _ in 0..5 {
+        assert_eq!(select.query_value::<i64>(()).await, Ok(Some(1)));
+    }
+    db.close().await.unwrap();
+    let closed = |error: Error| error.kind() == Kind::Closed;
+    assert!(closed(select.query(()).await.unwrap_err()));
+    assert!(closed(select.execute(()).await.unwrap_err()));
+    assert!(closed(select.clone().query(()).wait().unwrap_err()));
+}
