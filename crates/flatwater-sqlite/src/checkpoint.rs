@@ -112,23 +112,6 @@ impl Connection {
         (rc == ffi::SQLITE_OK).then(|| bytes.unsigned_abs())
     }
 
-    /// Whether another process has a read transaction open on the WAL
-    /// (<https://sqlite.org/c3ref/c_fcntl_begin_atomic_write.html#sqlitefcntlexternalreader>).
-    #[must_use]
-    pub fn has_foreign_reader(&self) -> bool {
-        let mut answer: c_int = 0;
-        // SAFETY: the connection is open, and EXTERNAL_READER stores an int.
-        let rc = unsafe {
-            ffi::sqlite3_file_control(
-                self.raw(),
-                c"main".as_ptr(),
-                ffi::SQLITE_FCNTL_EXTERNAL_READER,
-                (&raw mut answer).cast(),
-            )
-        };
-        rc == ffi::SQLITE_OK && answer != 0
-    }
-
     /// SQLite's own handle of a file, if it is open. It stays open as long as the connection does and is in WAL mode.
     fn file(&self, which: File) -> Option<*mut ffi::sqlite3_file> {
         if !self.in_wal_mode() {

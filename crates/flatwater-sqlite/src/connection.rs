@@ -124,6 +124,13 @@ impl Connection {
         unsafe { self.hooks().disarm(self.db) };
     }
 
+    /// From now on a commit that finds so many frames in the WAL of an attached file copies them, as SQLite does by itself
+    /// for each file (<https://sqlite.org/c3ref/wal_autocheckpoint.html>). The main file is left alone.
+    pub fn checkpoint_attached(&self, frames: u16) {
+        // SAFETY: the connection is open and ours, the hooks live as long.
+        unsafe { self.hooks().checkpoint_attached(self.db, frames.into()) };
+    }
+
     /// How many virtual machine steps lie between two looks at the interrupt, from the next `arm` on. For tests.
     pub fn set_progress_steps(&self, steps: i32) {
         self.hooks().set_progress_steps(steps);

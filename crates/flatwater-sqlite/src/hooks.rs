@@ -1,4 +1,4 @@
-//! The callbacks SQLite makes into us: authorizer, busy handler, progress handler, commit hook and update hook.
+//! The callbacks SQLite makes into us: authorizer, busy handler, progress handler, commit, WAL and update hook.
 //!
 //! Owns: the state behind them, one `Hooks` per connection at a fixed address. Every callback runs on the thread that
 //! is inside a SQLite call on that connection, so the state needs no lock; `Cell`s keep it sound when a callback runs
@@ -67,6 +67,8 @@ pub(crate) struct Hooks {
     watched_table: RefCell<Vec<u8>>,
     inserted: Cell<bool>,
     commit_began: Cell<Option<Instant>>,
+    /// From how many frames on the WAL of an attached file is copied by the commit that finds it so long; 0: never.
+    attached_frames: Cell<c_int>,
     panicked: Cell<bool>,
 }
 
@@ -87,6 +89,7 @@ impl Hooks {
             watched_table: RefCell::new(Vec::new()),
             inserted: Cell::new(false),
             commit_began: Cell::new(None),
+            attached_frames: Cell::new(0),
             panicked: Cell::new(false),
         }
     }
@@ -110,6 +113,9 @@ impl Hooks {
         unsafe {
             ffi::sqlite3_busy_handler(db, Some(on_busy), context);
             ffi::sqlite3_progress_handler(db, 0, None, std::ptr::null_mut());
+            if self.attached_frames.get() > 0 {
+                ffi::sqlite3_wal_hook(db, Some(on_wal), context);
+            }
             let commit = ffi::sqlite3_commit_hook(db, Some(on_commit), context);
             let update = ffi::sqlite3_update_hook(db, Some(on_update), context);
             commit == context && update == context
@@ -174,6 +180,16 @@ impl Hooks {
         watched.clear();
         watched.extend_from_slice(table.as_bytes());
         self.inserted.set(false);
+    }
+
+    /// From now on commits copy the WAL of an attached file that has so many frames.
+    ///
+    /// # Safety
+    /// As for [`install_authorizer`](Self::install_authorizer).
+    pub(crate) unsafe fn checkpoint_attached(&self, db: *mut ffi::sqlite3, frames: c_int) {
+        self.attached_frames.set(frames);
+        // SAFETY: as the caller promises.
+        unsafe { ffi::sqlite3_wal_hook(db, Some(on_wal), self.as_context()) };
     }
 
     fn is_watched(&self, table: &[u8]) -> bool {
@@ -286,6 +302,27 @@ unsafe extern "C" fn on_commit(context: *mut c_void) -> c_int {
         *hooks.armed.borrow_mut() = None;
         hooks.commit_began.set(Some(Instant::now()));
         0
+    })
+}
+
+/// After a commit into a WAL, with no lock held.
+unsafe extern "C" fn on_wal(
+    context: *mut c_void,
+    db: *mut ffi::sqlite3,
+    database: *const c_char,
+    frames: c_int,
+) -> c_int {
+    // SAFETY: SQLite hands back the context we registered and a name that lives for this call.
+    let (hooks, name) = unsafe { (hooks(context), CStr::from_ptr(database)) };
+    hooks.guarded(ffi::SQLITE_OK, || {
+        let limit = hooks.attached_frames.get();
+        if limit > 0 && frames >= limit && name != c"main" {
+            let none = std::ptr::null_mut();
+            // SAFETY: `db` is the connection that committed, and may be used in this hook. What this could not copy the
+            // next commit does.
+            unsafe { ffi::sqlite3_wal_checkpoint_v2(db, database, ffi::SQLITE_CHECKPOINT_PASSIVE, none, none) };
+        }
+        ffi::SQLITE_OK
     })
 }
 

@@ -51,6 +51,9 @@ fn switch_to_wal(sqlite: &mut Sqlite, options: &Options) -> Result<()> {
         .hint("WAL needs a local file system with shared memory (https://sqlite.org/wal.html)"))
 }
 
+/// As SQLite does by itself.
+const ATTACHED_FRAMES: u16 = 1000;
+
 pub(super) fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> {
     let synchronous = match options.durability {
         Durability::Normal => "NORMAL",
@@ -70,6 +73,9 @@ pub(super) fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> 
     ))?;
     if role == Role::Checkpointer {
         return Ok(());
+    }
+    if !options.attach.is_empty() {
+        sqlite.checkpoint_attached(ATTACHED_FRAMES);
     }
     for attached in &options.attach {
         attach(sqlite, attached, synchronous).map_err(|error| {

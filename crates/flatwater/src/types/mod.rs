@@ -1,5 +1,6 @@
 //! Floor 1: plain data. Nothing here waits, opens or runs.
 
+mod choices;
 mod code;
 pub(crate) mod error;
 pub(crate) mod events;

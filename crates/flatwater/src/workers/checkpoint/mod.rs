@@ -23,8 +23,9 @@ use crate::waiting::growth::Growth;
 use crate::waiting::park::mark_own_thread;
 use crate::workers::request::AtBoundary;
 
-/// One turn of the writer waits for room no longer than this.
+/// One turn of the writer waits for room no longer than this beyond the hard limit, and than that beyond the soft one.
 const ROOM: Duration = Duration::from_millis(100);
+const BRAKE: Duration = Duration::from_millis(2);
 
 /// What the checkpointer asks of other workers.
 pub(crate) struct Powers {
@@ -61,8 +62,10 @@ struct Shared {
     last_write_us: AtomicU64,
     /// From how many frames on the thread is to be woken; the highest number while it is awake.
     wake_at: AtomicU32,
-    /// Writers wait beyond this; the highest number until the page size is known.
+    /// Writers wait beyond these; the highest number until the page size is known. The soft one is that number, too, while
+    /// somebody is in the way of a reset: then there is nothing that a slower writer would help.
     hard: AtomicU32,
+    soft: AtomicU32,
     /// Written by the thread: it waits for a boundary between two turns.
     wants_a_turn: AtomicBool,
     state: Mutex<State>,
@@ -95,6 +98,7 @@ impl Checkpointer {
             last_write_us: AtomicU64::new(0),
             wake_at: AtomicU32::new(0),
             hard: AtomicU32::new(u32::MAX),
+            soft: AtomicU32::new(u32::MAX),
             wants_a_turn: AtomicBool::new(false),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -156,19 +160,23 @@ impl Growth for Checkpointer {
         }
     }
 
+    fn end_leases(&self) -> Box<dyn Send> {
+        (self.0.powers.end_leases)()
+    }
+
     fn has_room(&self) -> bool {
-        !self.0.is_too_long()
+        self.0.wait().is_none()
     }
 
     fn wait_for_room(&self) {
-        if self.has_room() {
+        let shared = &*self.0;
+        if shared.wait().is_none() {
             return;
         }
-        let shared = &*self.0;
         let began = Instant::now();
         let mut state = shared.lock();
-        while shared.is_too_long() && !state.closed {
-            let left = ROOM.saturating_sub(began.elapsed());
+        while let Some(wait) = shared.wait().filter(|_| !state.closed) {
+            let left = wait.saturating_sub(began.elapsed());
             if left.is_zero() {
                 break;
             }
@@ -187,10 +195,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a writer waits for room. Not if it would wait for a thread that waits for its turn to end.
-    fn is_too_long(&self) -> bool {
+    /// How long a turn of the writer waits for room, if it does. Not if it would wait for a thread that waits for its turn
+    /// to end.
+    fn wait(&self) -> Option<Duration> {
         let frames = self.frames.load(Ordering::Relaxed);
-        frames >= self.hard.load(Ordering::Relaxed) && !self.wants_a_turn.load(Ordering::SeqCst)
+        if frames < self.soft.load(Ordering::Relaxed).min(self.hard.load(Ordering::Relaxed))
+            || self.wants_a_turn.load(Ordering::SeqCst)
+        {
+            return None;
+        }
+        Some(if frames >= self.hard.load(Ordering::Relaxed) { ROOM } else { BRAKE })
     }
 
     /// Wakes who waits for a change, also one who is about to.

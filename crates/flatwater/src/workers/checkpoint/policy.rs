@@ -15,15 +15,6 @@
 
 use std::time::{Duration, Instant};
 
-/// The limits of a managed WAL, in frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Limits {
-    /// The WAL is started over before it is this long.
-    pub(crate) soft: u32,
-    /// Writers wait beyond this.
-    pub(crate) hard: u32,
-}
-
 /// What can be seen of the WAL and of its writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -79,7 +70,8 @@ const RETRY_MAX: Duration = Duration::from_millis(500);
 const BLOCKED_UNTIL_STARVED: u32 = 3;
 
 pub(crate) struct Policy {
-    limits: Limits,
+    /// The WAL is started over before it is so many frames long.
+    limit: u32,
     us_per_frame: f64,
     /// How fast the WAL grows, and how long a reset takes from its beginning.
     frames_per_ms: f64,
@@ -97,14 +89,14 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limit: u32) -> Self {
         Self {
-            limits,
+            limit,
             us_per_frame: 4.0,
             frames_per_ms: 0.0,
             reset_ms: 20.0,
             last_seen: None,
-            copy_frames: copy_frames(4.0, limits),
+            copy_frames: copy_frames(4.0, limit),
             complete: false,
             blocked: 0,
             reset_after: None,
@@ -122,12 +114,17 @@ impl Policy {
         copy.min(unless_waiting(self.reset_after, self.reset_frames()))
     }
 
+    /// Somebody was in the way of the last reset.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked > 0
+    }
+
     pub(crate) fn is_starved(&self) -> bool {
         self.blocked >= BLOCKED_UNTIL_STARVED
     }
 
     fn reset_frames(&self) -> u32 {
-        let soft = f64::from(self.limits.soft);
+        let soft = f64::from(self.limit);
         let meanwhile = self.frames_per_ms * self.reset_ms * MARGIN;
         (soft - meanwhile).clamp(soft * RESET_AT_LEAST, soft * RESET_AT) as u32
     }
@@ -151,7 +148,7 @@ impl Policy {
     }
 
     pub(crate) fn next(&self, seen: &Seen, now: Instant) -> Step {
-        let is_long = seen.file_frames > self.limits.soft / KEPT && !self.truncated;
+        let is_long = seen.file_frames > self.limit / KEPT && !self.truncated;
         if is_long && seen.idle >= IDLE {
             return Step::Truncate;
         }
@@ -201,7 +198,7 @@ impl Policy {
         if frames >= 100 {
             let per_frame = took.as_secs_f64() * 1e6 / f64::from(frames);
             self.us_per_frame += (per_frame - self.us_per_frame) / 4.0;
-            self.copy_frames = copy_frames(self.us_per_frame, self.limits);
+            self.copy_frames = copy_frames(self.us_per_frame, self.limit);
         }
         // A reader holds the rest: trying again at once would find the same.
         self.copy_after = (frames < self.copy_frames / 4 && left > 0).then(|| now + RETRY);
@@ -246,9 +243,9 @@ fn left(then: Option<Instant>, now: Instant) -> Duration {
 }
 
 /// How many frames make a copy of the right length; never so many that a copy would come after the reset.
-fn copy_frames(us_per_frame: f64, limits: Limits) -> u32 {
+fn copy_frames(us_per_frame: f64, limit: u32) -> u32 {
     let frames = (COPY_TIME.as_secs_f64() * 1e6 / us_per_frame.max(0.1)) as u32;
-    frames.clamp(*COPY_FRAMES.start(), *COPY_FRAMES.end()).min((limits.soft / 4).max(1))
+    frames.clamp(*COPY_FRAMES.start(), *COPY_FRAMES.end()).min((limit / 4).max(1))
 }
 
 #[cfg(test)]

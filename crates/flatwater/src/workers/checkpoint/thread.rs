@@ -11,11 +11,10 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{Busy, CheckpointMode, Checkpointed};
 
 use super::Shared;
-use super::policy::{Limits, Policy, Seen, Step};
+use super::policy::{Policy, Seen, Step};
 use crate::connection::open::{Connection, Role};
 use crate::stats::wal::Cause;
 use crate::types::error::{Error, Kind, Result};
-use crate::types::options::Managed;
 
 /// The thread ends when it has had nothing to do for so long.
 const IDLE: Duration = Duration::from_secs(10);
@@ -53,9 +52,10 @@ impl Shared {
 
     fn serve(&self, connection: Connection) {
         let Some(header) = connection.sqlite.wal_header() else { return };
-        let limits = limits(self.managed, header.page_bytes);
-        self.hard.store(limits.hard, Ordering::Relaxed);
-        let mut policy = Policy::new(limits);
+        let frames = |bytes| frames(bytes, header.page_bytes);
+        let soft = frames(self.managed.limit_bytes);
+        self.hard.store(frames(self.managed.hard_limit_bytes), Ordering::Relaxed);
+        let mut policy = Policy::new(soft);
         let mut connection = Some(connection);
         while let Some(mut open) = connection.take() {
             if self.lock().closed || self.watch.refusal().is_some() {
@@ -63,6 +63,7 @@ impl Shared {
             }
             let Some(seen) = self.see(&open) else { return };
             policy.saw(&seen, Instant::now());
+            self.soft.store(if policy.is_blocked() { u32::MAX } else { soft }, Ordering::Relaxed);
             connection = match policy.next(&seen, Instant::now()) {
                 Step::Rest(time) => self.rest(&policy, &seen, time).then_some(open),
                 Step::Copy => {
@@ -270,9 +271,9 @@ fn frame_bytes(page_bytes: u32) -> u64 {
     u64::from(page_bytes) + 24
 }
 
-fn limits(managed: Managed, page_bytes: u32) -> Limits {
-    let frames = |bytes: u64| u32::try_from(bytes / frame_bytes(page_bytes)).unwrap_or(u32::MAX).max(16);
-    Limits { soft: frames(managed.limit_bytes), hard: frames(managed.hard_limit_bytes) }
+/// A limit in frames.
+fn frames(bytes: u64, page_bytes: u32) -> u32 {
+    u32::try_from(bytes / frame_bytes(page_bytes)).unwrap_or(u32::MAX).max(16)
 }
 
 /// Gives up at once.

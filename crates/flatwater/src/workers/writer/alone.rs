@@ -32,7 +32,7 @@ pub(super) fn run_alone(
     let result = match work {
         Work::WriteWith(closure) => write_with(seat, shared, closure, ticket).map(|()| Answer::Done),
         Work::ReadWith(closure) => read_with(seat, shared, closure, ticket).map(|()| Answer::Done),
-        Work::Checkpoint(mode) => checkpoint(seat, mode).map(Answer::Checkpointed),
+        Work::Checkpoint(mode) => checkpoint(seat, shared, mode).map(Answer::Checkpointed),
         work @ (Work::Execute { .. } | Work::Query { .. }) => autocommit(seat, shared, &work, ticket),
         work => in_transaction(seat, shared, |seat| {
             seat.arm(ticket, &work);
@@ -45,7 +45,8 @@ pub(super) fn run_alone(
 }
 
 /// Waits for others until the lock wait ends, or the deadline.
-fn checkpoint(seat: &mut Seat, mode: CheckpointMode) -> Result<Checkpointed> {
+fn checkpoint(seat: &mut Seat, shared: &Shared, mode: CheckpointMode) -> Result<Checkpointed> {
+    let _without_leases = shared.growth.get().map(|growth| growth.end_leases());
     let (mut again, mut tries) = (seat.busy(), 0);
     loop {
         let error = match seat.connection()?.sqlite.checkpoint(mode) {

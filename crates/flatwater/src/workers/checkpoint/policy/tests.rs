@@ -2,7 +2,7 @@
 
 use super::*;
 
-const LIMITS: Limits = Limits { soft: 8192, hard: 65_536 };
+const LIMIT: u32 = 8192;
 
 fn seen(frames: u32, copied: u32, idle_ms: u64) -> Seen {
     Seen { frames, copied, file_frames: frames.max(3000), idle: Duration::from_millis(idle_ms) }
@@ -10,7 +10,7 @@ fn seen(frames: u32, copied: u32, idle_ms: u64) -> Seen {
 
 /// One that does not wait for a pause of the writer.
 fn just_reset() -> (Policy, Instant) {
-    let (mut policy, now) = (Policy::new(LIMITS), Instant::now());
+    let (mut policy, now) = (Policy::new(LIMIT), Instant::now());
     policy.was_reset(Duration::from_millis(20), now);
     (policy, now)
 }
@@ -28,7 +28,7 @@ fn each_state_of_the_wal_has_its_step() {
         ("one frame is nothing", seen(1, 0, 5000), Step::Rest(Duration::from_secs(25))),
         ("a long file is made short when idle", seen(1, 0, 30_000), Step::Truncate),
     ];
-    let policy = Policy::new(LIMITS);
+    let policy = Policy::new(LIMIT);
     for (what, seen, step) in table {
         assert_eq!(policy.next(&seen, Instant::now()), step, "{what}");
     }
@@ -36,7 +36,7 @@ fn each_state_of_the_wal_has_its_step() {
 
 #[test]
 fn a_copy_to_the_end_is_followed_by_a_reset() {
-    let mut policy = Policy::new(LIMITS);
+    let mut policy = Policy::new(LIMIT);
     let now = Instant::now();
     policy.copied(1500, 0, Duration::from_millis(4), now);
     assert_eq!(policy.next(&seen(1500, 1500, 0), now), Step::Reset(BUDGET));
@@ -46,7 +46,7 @@ fn a_copy_to_the_end_is_followed_by_a_reset() {
 
 #[test]
 fn a_reset_begins_early_enough_for_what_is_written_meanwhile() {
-    let mut policy = Policy::new(LIMITS);
+    let mut policy = Policy::new(LIMIT);
     let mut now = Instant::now();
     let mut frames = 0;
     for _ in 0..50 {
@@ -63,7 +63,7 @@ fn a_reset_begins_early_enough_for_what_is_written_meanwhile() {
 
 #[test]
 fn pauses_of_the_writer_do_not_reset_more_often_than_every_five_seconds() {
-    let mut policy = Policy::new(LIMITS);
+    let mut policy = Policy::new(LIMIT);
     let now = Instant::now();
     policy.was_reset(Duration::from_millis(20), now);
     assert!(matches!(policy.next(&seen(1500, 1400, 3), now), Step::Rest(_)));
@@ -73,7 +73,7 @@ fn pauses_of_the_writer_do_not_reset_more_often_than_every_five_seconds() {
 
 #[test]
 fn a_blocked_reset_waits_longer_each_time_and_the_third_starves() {
-    let mut policy = Policy::new(LIMITS);
+    let mut policy = Policy::new(LIMIT);
     let mut now = Instant::now();
     let long = seen(6000, 5900, 0);
     let mut waits = Vec::new();
@@ -111,7 +111,7 @@ fn a_copy_that_failed_is_not_tried_again_at_once() {
 
 #[test]
 fn copies_go_on_while_a_reset_has_to_wait() {
-    let mut policy = Policy::new(LIMITS);
+    let mut policy = Policy::new(LIMIT);
     let now = Instant::now();
     policy.was_blocked(now);
     assert_eq!(policy.next(&seen(8000, 1000, 0), now), Step::Copy);
@@ -120,7 +120,7 @@ fn copies_go_on_while_a_reset_has_to_wait() {
 
 #[test]
 fn a_wal_that_somebody_else_started_over_has_nothing_in_the_way() {
-    let mut policy = Policy::new(LIMITS);
+    let mut policy = Policy::new(LIMIT);
     let now = Instant::now();
     policy.saw(&seen(6000, 0, 0), now);
     (0..4).for_each(|_| policy.was_blocked(now));
@@ -146,7 +146,7 @@ fn a_rest_lasts_until_the_wal_has_grown() {
     ];
     let mut rests = 0;
     for step in steps {
-        let mut policy = Policy::new(LIMITS);
+        let mut policy = Policy::new(LIMIT);
         step(&mut policy, now);
         for frames in [0, 1, 63, 64, 600, 999, 1000, 5800, 8192, 70_000] {
             for copied in [0, frames / 2, frames] {
@@ -165,20 +165,20 @@ fn a_rest_lasts_until_the_wal_has_grown() {
 
 #[test]
 fn when_all_is_done_it_rests_for_long() {
-    let policy = Policy::new(LIMITS);
+    let policy = Policy::new(LIMIT);
     let done = Seen { file_frames: 0, ..seen(1, 0, 30_000) };
     assert_eq!(policy.next(&done, Instant::now()), Step::Rest(IDLE));
 }
 
 #[test]
 fn copies_get_as_large_as_their_time_allows() {
-    let mut policy = Policy::new(LIMITS);
+    let mut policy = Policy::new(LIMIT);
     let rest = |policy: &Policy| policy.wake_at(&seen(0, 0, 0), Instant::now());
     let at_first = rest(&policy);
     (0..20).for_each(|_| policy.copied(1000, 500, Duration::from_millis(1), Instant::now()));
     assert!(rest(&policy) > at_first);
     (0..20).for_each(|_| policy.copied(1000, 500, Duration::from_millis(100), Instant::now()));
     assert_eq!(rest(&policy), *COPY_FRAMES.start());
-    let small = Policy::new(Limits { soft: 100, hard: 1000 });
+    let small = Policy::new(100);
     assert!(rest(&small) < 70, "a copy comes before the reset, however small the limit");
 }
