@@ -31,8 +31,8 @@ use crate::workers::session::Inside;
 ///
 /// A poll waits for nothing. If the statement is known to be short and a connection is free, the first poll runs it on
 /// its own thread and is answered at once ([`Options::inline`](crate::Options::inline)); otherwise the call goes to a
-/// thread of the database, which wakes the task. When a thread has run 1 ms of statements in this way, the next call
-/// suspends once before it begins, so that other tasks run. So calls that are polled together have no order.
+/// thread of the database, which wakes the task. When a thread has run 1 ms of statements in this way, the call
+/// suspends once before it tells its answer, so that other tasks run. Writes run in the order of their first polls.
 ///
 /// Dropping it gives the call up: a request that still waits is never run; a running read is interrupted; a running
 /// write is finished without anybody being told.

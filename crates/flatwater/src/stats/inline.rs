@@ -65,7 +65,7 @@ impl InlineRecorder {
 }
 
 /// Calls that ran on the thread that polled them, and those that did not. With [`Inline::Never`](crate::Inline::Never)
-/// nothing is tried, and nothing counted but `yields`. Blocking calls are tried and counted too.
+/// nothing is tried and nothing counted. Blocking calls are tried and counted too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InlineStats {

@@ -27,7 +27,7 @@ pub struct InlineLimits {
     /// A read ends after this long; it is looked at about every 1,000 steps of SQLite's virtual machine. A write is
     /// inline only if it usually takes no longer; it is never ended. Default 50 us.
     pub time: Duration,
-    /// Rows of a result at most; in a transaction, of the text's recent results. Default 256.
+    /// Rows of a result at most. Default 256.
     pub rows: usize,
     /// Bytes of text and blob parameters together, and of each value and row that is touched, at most. Default 64 KiB.
     pub bytes: usize,
