@@ -1,8 +1,8 @@
 //! A call: the future every operation answers with.
 //!
-//! Owns: the steps of one call as its caller sees them: ask, wait for a place in the queue, wait for the answer, and
-//! what happens if the caller leaves at any of them. Runs on whatever polls it; it blocks nobody and belongs to no
-//! runtime. Invariants: nothing begins before the first poll; after the caller left a waiting request never runs, a
+//! Owns: the steps of one call as its caller sees them: try it here, ask, wait for a place in the queue, wait for the
+//! answer, and what happens if the caller leaves at any of them. Runs on whatever polls it; it waits for nobody and
+//! belongs to no runtime. Invariants: nothing begins before the first poll; after the caller left a waiting request never runs, a
 //! running read ends early, a running write is finished. Leaves out: what the request does.
 
 use std::future::Future;
@@ -26,8 +26,13 @@ use crate::waiting::timer::{self, Alarm};
 use crate::workers::request::{Answer, Request, Work};
 use crate::workers::session::Inside;
 
-/// The future of one operation. It begins at its first poll and can be moved to any task or thread; to wait for it
+/// The future of one operation. It begins when it is polled and can be moved to any task or thread; to wait for it
 /// without a runtime, use [`wait`](Call::wait).
+///
+/// A poll waits for nothing. If the statement is known to be short and a connection is free, the first poll runs it on
+/// its own thread and is answered at once ([`Options::inline`](crate::Options::inline)); otherwise the call goes to a
+/// thread of the database, which wakes the task. When a thread has run 1 ms of statements in this way, the call
+/// suspends once before it tells its answer, so that other tasks run. Writes run in the order of their first polls.
 ///
 /// Dropping it gives the call up: a request that still waits is never run; a running read is interrupted; a running
 /// write is finished without anybody being told.

@@ -28,6 +28,9 @@ use crate::workers::request::{Answer, Work};
 /// A SQLite database: one writer, several readers, any number of callers. A cheap clone of one handle; when the last
 /// clone, call and transaction is dropped the database is closed in the background.
 ///
+/// A statement that is known to be short may run on the thread that polls its [`Call`]; everything else runs on threads of
+/// the database.
+///
 /// ```no_run
 /// # async fn example() -> flatwater::Result<()> {
 /// let db = flatwater::Database::open("app.db").await?;
@@ -66,7 +69,8 @@ impl Database {
 
     /// A handle whose calls end with `Timeout` if they are not answered in time. The time covers the queue, locks and
     /// the execution; a call that timed out has done nothing, unless [`Error::applied`] says otherwise. A write that
-    /// shares a transaction with others is not interrupted once it runs, which takes about a millisecond.
+    /// shares a transaction with others is not interrupted once it runs, which takes about a millisecond, nor is a short
+    /// one that runs on the thread that polls it.
     #[must_use]
     pub fn timeout(&self, timeout: Duration) -> Self {
         self.with_options(CallOptions { timeout: Some(timeout), ..self.operations.options })

@@ -14,6 +14,7 @@
 //! commit, yet each keeps its own result and its own error. The futures belong to no runtime.
 //!
 //! - [`Database`]: open, execute, query, batch, transactions, closures on rusqlite's connection
+//! - [`Prepared`]: a text that was looked up once, for hot loops
 //! - [`Transaction`]: interactive transactions and savepoints
 //! - [`Options`]: every setting and its default
 //! - [`Error`], [`Kind`]: one error type that says what to do

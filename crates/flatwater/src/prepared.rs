@@ -16,7 +16,17 @@ use crate::types::row::{FromRow, Row, Rows};
 
 /// One SQL text of a database, for running it many times: made by [`Database::prepare`](crate::Database::prepare). A
 /// cheap clone. It does what the database's operations of the same names do, with the same errors, and skips looking the
-/// text up. It keeps the database open.
+/// text up. Its calls have the deadline and the other options of the handle it was made by, and do not belong to a
+/// transaction. Each connection prepares the text when it first runs it. It keeps the database open.
+///
+/// ```no_run
+/// # async fn example(db: flatwater::Database, ids: Vec<i64>) -> flatwater::Result<()> {
+/// let name = db.prepare("SELECT name FROM users WHERE id = ?")?;
+/// for id in ids {
+///     let name: Option<String> = name.query_value((id,)).await?;
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Prepared {
     operations: Operations,

@@ -24,6 +24,9 @@ use crate::workers::session::{Claim, Inside};
 /// it: by ROLLBACK in a trigger, a failing disk, or the deadline of a call that interrupts a write. Dropping it rolls
 /// back; one that is not used for [`Options::transaction_idle`](crate::Options::transaction_idle) is rolled back too, and
 /// its next use says so.
+///
+/// Its statements run on the writer's thread. One that is known to be short, from its use outside of transactions, may run
+/// on the thread that polls its call.
 #[must_use = "dropping a transaction rolls it back"]
 pub struct Transaction<'a> {
     operations: Operations,

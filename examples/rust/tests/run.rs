@@ -67,3 +67,8 @@ fn smol_runs_a_hundred_tasks_and_a_timeout() {
 fn threads_share_the_blocking_twin() {
     prints(env!("CARGO_BIN_EXE_blocking"), "/home: 100 visits");
 }
+
+#[test]
+fn a_hot_loop_reads_what_it_wrote() {
+    prints(env!("CARGO_BIN_EXE_prepared"), "500500 points");
+}

@@ -64,7 +64,8 @@ impl InlineRecorder {
     }
 }
 
-/// Calls that ran on their caller's thread, and those that did not.
+/// Calls that ran on the thread that polled them, and those that did not. With [`Inline::Never`](crate::Inline::Never)
+/// nothing is tried and nothing counted. Blocking calls are tried and counted too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InlineStats {
@@ -76,9 +77,10 @@ pub struct InlineStats {
     pub moved: u64,
     /// Those of them that ran for too long.
     pub interrupted: u64,
-    /// Calls that went to a worker at once.
+    /// Calls that were not begun there: they are no single short statement, or no connection was free. A worker ran them,
+    /// or, of a blocking call, its own thread.
     pub queued: u64,
-    /// Times a call suspended once so that other tasks got their turn.
+    /// Times a call suspended so that other tasks got their turn, after 1 ms of such calls on its thread.
     pub yields: u64,
     /// The longest time one call held its caller's thread, in microseconds of the clock on the wall.
     pub longest_us: u64,

@@ -47,7 +47,7 @@ pub struct LeaseStats {
     pub taken: u64,
     /// Reads that used one again.
     pub reused: u64,
-    /// Leases that ended because something was committed.
+    /// Leases that ended because something was committed, by anybody, or the WAL was started over.
     pub changed: u64,
     /// Because nobody read for some milliseconds.
     pub idle: u64,

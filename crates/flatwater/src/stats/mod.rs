@@ -211,9 +211,9 @@ pub struct Stats {
     pub abandoned: u64,
     /// Connections that were replaced, because a closure left them unlike they were or a commit could not be undone.
     pub replaced_connections: u64,
-    /// Latency of calls, from their first poll to their answer, by kind. Kinds never called are left out.
+    /// Latency of calls, from the poll that begins them to their answer, by kind. Kinds never called are left out.
     pub calls: Vec<CallStats>,
-    /// Calls that ran on their caller's thread.
+    /// Calls that ran on the thread that polled them.
     pub inline: InlineStats,
     /// The WAL and its checkpoints.
     pub wal: WalStats,

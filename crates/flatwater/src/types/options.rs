@@ -246,7 +246,10 @@ impl Options {
         self
     }
 
-    /// Whether short calls may run on the thread that polls them. Default [`Inline::Auto`] with a limit of 50 us.
+    /// Whether short calls may run on the thread that polls them. What is short is found by looking at what SQLite compiled
+    /// the statement to, when it is used for the second time; other calls, and writes outside of a transaction with
+    /// [`Durability::Full`], always go to a worker. What a call answers stays the same. A page that is not in the cache is
+    /// read from the disk on that thread. Default [`Inline::Auto`] with a limit of 50 us.
     pub fn inline(mut self, inline: Inline) -> Self {
         self.inline = inline;
         self
