@@ -81,6 +81,11 @@ impl Ready {
         }
     }
 
+    /// Whether its program was looked at.
+    pub(crate) fn is_known(&self) -> bool {
+        self.learnt.lesson.get().is_some()
+    }
+
     /// How this write may run on its caller's thread; `None` if it may not or is not known well enough.
     pub(crate) fn inline_write(&self) -> Option<InlineWrite> {
         let lesson = self.learnt.lesson.get().filter(|_| self.class.changes_rows)?;
@@ -89,8 +94,8 @@ impl Ready {
 }
 
 impl Connection {
-    /// Counts a use of a statement that ran well, and learns from its program at the second one. To be called by a
-    /// worker, which may take the time of a prepare, and outside a transaction of the user.
+    /// Counts a use of a statement, and learns from its program at the second one. To be called by a worker, which may
+    /// take the time of a prepare, and where nobody asks for `changes()` before the next write.
     pub(crate) fn learn(&mut self, ready: &Ready) {
         // A PRAGMA acts while it is prepared. A database in memory has one connection, whose `changes()` a caller can ask
         // for, and explaining a write resets it.

@@ -39,9 +39,22 @@ impl Rules<'_> {
         }
     }
 
-    /// Learns from a statement that ran by itself, where its caller cannot ask for `changes()` next.
-    fn learn(self, seat: &mut Seat, ready: &Ready) {
-        if let (Self::Statement(_) | Self::Reading(_), Ok((connection, _))) = (self, seat.parts()) {
+    /// Learns from a statement that is about to run. To explain a write sets `changes()` to 0, which inside a transaction
+    /// nobody sees if the write comes next and does not ask itself.
+    fn learn_before(self, seat: &mut Seat, ready: &Ready) {
+        let asks = || ready.text.sql.to_ascii_lowercase().contains("changes");
+        if let (Self::Transaction, Route::Write, Ok((connection, _))) = (self, ready.class.route, seat.parts())
+            && !ready.is_known()
+            && !asks()
+        {
+            connection.learn(ready);
+        }
+    }
+
+    /// Learns from a statement that ran.
+    fn learn_after(self, seat: &mut Seat, ready: &Ready) {
+        let is_for_it = !matches!(self, Self::Transaction) || ready.class.route == Route::Read;
+        if let (true, Ok((connection, _))) = (is_for_it, seat.parts()) {
             connection.learn(ready);
         }
     }
@@ -96,8 +109,9 @@ fn with_ready<T>(
 fn execute(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params) -> Result<Executed> {
     with_ready(seat, rules, text, |seat, ready| {
         refuse_rows(ready)?;
+        rules.learn_before(seat, ready);
         let executed = seat.parts()?.0.run(ready, params, &mut flatwater_sqlite::Discard)?;
-        rules.learn(seat, ready);
+        rules.learn_after(seat, ready);
         Ok(executed)
     })
 }
@@ -122,8 +136,9 @@ pub(super) fn query(
         }
         // A write is run to its end whatever the caller wants to see of its rows.
         let limit = if ready.class.route == Route::Write { usize::MAX } else { limit };
+        rules.learn_before(seat, ready);
         let rows = rows(seat, ready, params, limit)?.1;
-        rules.learn(seat, ready);
+        rules.learn_after(seat, ready);
         Ok(rows)
     })
 }
