@@ -17,13 +17,17 @@
 
 use std::time::{Duration, Instant};
 
-/// A try of the queue takes so many turns of the writer, of which the first, with its wake, does not count.
-const TURNS: u32 = 5;
+/// A try of the queue takes so many turns of the writer, of which only the last count: at first its thread has to be
+/// woken, and to learn that it is worth staying awake.
+const TURNS: u32 = 64;
+const COUNTED: u32 = 40;
+/// It is over sooner if so many turns in a row have one write: then nobody else writes.
+const ALONE: u32 = 6;
 /// A try of the inline way takes so many writes.
 const WRITES: u32 = 32;
 /// How often the other way is tried: at first, and at most rarely.
 const SOON: Duration = Duration::from_millis(1);
-const RARELY: Duration = Duration::from_millis(64);
+const RARELY: Duration = Duration::from_millis(128);
 /// The inline way is tried no sooner than this after the queue was found to be cheaper.
 const LATER: Duration = Duration::from_millis(100);
 const SELDOM: Duration = Duration::from_secs(2);
@@ -48,16 +52,27 @@ pub(super) struct Ways {
     next_try: Instant,
     queue_wait: Duration,
     inline_wait: Duration,
+    /// Turns with one write, in a row.
+    alone: u32,
 }
 
-/// A running average of microseconds per write.
+/// A running average: microseconds, and the writes they were for.
 #[derive(Debug, Clone, Copy, Default)]
-struct Average(Option<f64>);
+struct Average(Option<(f64, f64)>);
 
 impl Average {
-    fn add(&mut self, us: f64) {
+    /// So many writes cost so much each.
+    fn add(&mut self, cost: f64, writes: usize) {
+        let writes = u32::try_from(writes).map_or(f64::from(u32::MAX), f64::from);
+        let Some((us, of)) = &mut self.0 else { return self.0 = Some((cost * writes, writes)) };
         // One slow write says little.
-        self.0 = Some(self.0.map_or(us, |before| before + (us.min(before * 8.0) - before) / 8.0));
+        let cost = cost.min(*us / *of * 8.0);
+        *us += (cost * writes - *us) / 16.0;
+        *of += (writes - *of) / 16.0;
+    }
+
+    fn cost(self) -> Option<f64> {
+        self.0.map(|(us, writes)| us / writes)
     }
 }
 
@@ -71,6 +86,7 @@ impl Ways {
             next_try: now,
             queue_wait: SOON,
             inline_wait: LATER,
+            alone: 0,
         }
     }
 
@@ -82,7 +98,7 @@ impl Ways {
     /// An inline write ended at `now`, having taken so long. `is_spent`: its caller has had its share of the thread.
     pub(super) fn stayed(&mut self, took: Duration, is_spent: bool, now: Instant) {
         let cost = self.cost(1, now).unwrap_or_else(|| us(took));
-        self.inline.add(cost);
+        self.inline.add(cost, 1);
         match self.way {
             Way::TryInline { writes } if writes > 1 => self.way = Way::TryInline { writes: writes - 1 },
             Way::TryInline { .. } if self.is_queue_cheaper() => {
@@ -95,6 +111,7 @@ impl Ways {
             }
             Way::Inline if is_spent && now >= self.next_try => {
                 self.queue = Average::default();
+                self.alone = 0;
                 self.way = Way::TryQueue { turns: TURNS };
             }
             _ => {}
@@ -103,14 +120,15 @@ impl Ways {
 
     /// A turn of the writer with so many short writes, or members, ended at `now`.
     pub(super) fn turned(&mut self, writes: usize, now: Instant) {
+        self.alone = if writes == 1 { self.alone + 1 } else { 0 };
         let cost = self.cost(writes, now);
-        let counts = !matches!(self.way, Way::TryQueue { turns: TURNS });
+        let counts = !matches!(self.way, Way::TryQueue { turns } if turns > COUNTED);
         if let Some(cost) = cost.filter(|_| counts) {
-            self.queue.add(cost);
+            self.queue.add(cost, writes);
         }
         match self.way {
-            Way::TryQueue { turns } if turns > 1 => self.way = Way::TryQueue { turns: turns - 1 },
-            Way::TryQueue { .. } if self.is_queue_cheaper() => {
+            Way::TryQueue { turns } if turns > 1 && self.alone < ALONE => self.way = Way::TryQueue { turns: turns - 1 },
+            Way::TryQueue { .. } if self.alone < ALONE && self.is_queue_cheaper() => {
                 self.inline_wait = LATER;
                 self.enter(Way::Queue, LATER, now);
             }
@@ -134,7 +152,7 @@ impl Ways {
     }
 
     fn is_queue_cheaper(&self) -> bool {
-        match (self.queue.0, self.inline.0) {
+        match (self.queue.cost(), self.inline.cost()) {
             (Some(queue), Some(inline)) => queue < inline,
             _ => false,
         }
