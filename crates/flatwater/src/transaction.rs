@@ -25,7 +25,7 @@ use crate::workers::session::{Claim, Inside};
 /// back; one that is not used for [`Options::transaction_idle`](crate::Options::transaction_idle) is rolled back too, and
 /// its next use says so.
 ///
-/// Its statements run on the writer's thread. One that is known to be short, from its use outside of transactions, may run
+/// Its statements run on the writer's thread. One that is known to be short, from earlier uses on its connection, may run
 /// on the thread that polls its call.
 #[must_use = "dropping a transaction rolls it back"]
 pub struct Transaction<'a> {

@@ -9,6 +9,7 @@ use super::embedded::{Engine, Server};
 use crate::types::error::Result;
 use crate::types::inline::{Inline, Stay};
 use crate::waiting::fairness;
+use crate::waiting::park::mark_closure;
 use crate::workers::request::{Answer, Work};
 use crate::workers::session::Inside;
 
@@ -18,7 +19,8 @@ impl Engine {
     pub(super) fn stay(&self, server: Server, inside: Option<&Inside>, work: &Work) -> Option<Result<Answer>> {
         let Inline::Auto(limits) = &self.options.inline else { return None };
         let began = Instant::now();
-        let stay = match (server, &self.writer, &self.readers, work) {
+        // Code of others that runs meanwhile, such as what takes our events, must not wait for this connection.
+        let stay = mark_closure(|| match (server, &self.writer, &self.readers, work) {
             _ if let Some(Inside { session, savepoints }) = inside => session.stay(work, savepoints, limits, began),
             (Server::Readers, _, Some(readers), Work::Query { text, params, limit }) => {
                 match readers.stay(text, params, *limit, limits, began) {
@@ -29,7 +31,7 @@ impl Engine {
             }
             (Server::Writer, Some(writer), ..) => writer.stay(work, limits, began),
             _ => Stay::Unfit,
-        };
+        });
         self.recorder.tried(work.kind(), !work.only_reads(), &stay);
         match stay {
             Stay::Done(answer, took) => {

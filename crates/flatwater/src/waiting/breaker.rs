@@ -1,15 +1,17 @@
 //! Turning inline runs off for a while, where they turn out not to be short: a cold cache, a slow disk.
 //!
 //! Owns: the decision from slow stays, and the time until which it holds. Any thread may ask; the answer is one atomic.
-//! Invariant: a stay that was slow for no reason of its own, because the machine was busy, does not count. Leaves out:
-//! finding out the reason.
+//! Invariants: a stay that was slow for no reason of its own, because the machine was busy, does not count; a few slow ones
+//! among many do not either: beside a writer every stay reads pages anew, also one that had to wait for its processor.
+//! Leaves out: finding out the reason.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many slow stays within this time turn it off.
+/// So many slow stays within this time turn it off, if they are no smaller a part of all.
 const STAYS: u32 = 3;
+const ONE_OF: u32 = 10;
 const WITHIN: Duration = Duration::from_secs(1);
 /// For how long, at first and at most. Each time within `WITHIN` of the end of the last doubles it.
 const OFF: Duration = Duration::from_secs(1);
@@ -19,21 +21,26 @@ pub(crate) struct Breaker {
     began: Instant,
     /// Off until so many microseconds after `began`.
     off_until_us: AtomicU64,
+    /// All stays, slow or not.
+    stays: AtomicU32,
     /// Guards the history.
     history: Mutex<History>,
 }
 
 struct History {
-    stays: u32,
+    slow: u32,
     first: Instant,
+    /// All stays at the first slow one.
+    before: u32,
     off: Duration,
     off_until: Instant,
 }
 
 impl Breaker {
     pub(crate) fn new(now: Instant) -> Self {
-        let history = History { stays: 0, first: now, off: OFF, off_until: now };
-        Self { began: now, off_until_us: AtomicU64::new(0), history: Mutex::new(history) }
+        let history = History { slow: 0, first: now, before: 0, off: OFF, off_until: now };
+        let (off_until_us, stays) = (AtomicU64::new(0), AtomicU32::new(0));
+        Self { began: now, off_until_us, stays, history: Mutex::new(history) }
     }
 
     fn us(&self, now: Instant) -> u64 {
@@ -46,23 +53,30 @@ impl Breaker {
         until != 0 && self.us(now) < until
     }
 
+    /// A stay ended, slow or not.
+    pub(crate) fn stayed(&self) {
+        self.stays.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A stay was slow for a reason of its own.
     pub(crate) fn was_slow(&self, now: Instant) {
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         if now.saturating_duration_since(history.first) > WITHIN {
-            history.stays = 0;
+            history.slow = 0;
         }
-        if history.stays == 0 {
+        let all = self.stays.load(Ordering::Relaxed);
+        if history.slow == 0 {
             history.first = now;
+            history.before = all;
         }
-        history.stays += 1;
-        if history.stays < STAYS {
+        history.slow += 1;
+        if history.slow < STAYS || history.slow * ONE_OF < all.wrapping_sub(history.before) {
             return;
         }
         let is_again = history.off_until > self.began && now.saturating_duration_since(history.off_until) <= WITHIN;
         history.off = if is_again { (history.off * 2).min(OFF_MAX) } else { OFF };
         history.off_until = now + history.off;
-        history.stays = 0;
+        history.slow = 0;
         self.off_until_us.store(self.us(history.off_until), Ordering::Relaxed);
     }
 }
@@ -83,6 +97,19 @@ mod tests {
         breaker.was_slow(at(1300));
         assert!(breaker.is_off(at(1301)) && breaker.is_off(at(2299)));
         assert!(!breaker.is_off(at(2301)));
+    }
+
+    #[test]
+    fn a_few_slow_stays_among_many_change_nothing() {
+        let now = Instant::now();
+        let breaker = Breaker::new(now);
+        for _ in 0..20 {
+            (0..30).for_each(|_| breaker.stayed());
+            breaker.was_slow(now);
+        }
+        assert!(!breaker.is_off(now));
+        (0..100).for_each(|_| breaker.was_slow(now));
+        assert!(breaker.is_off(now));
     }
 
     #[test]

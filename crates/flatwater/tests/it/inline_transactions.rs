@@ -193,3 +193,36 @@ fn a_read_in_a_transaction_stays_and_keeps_to_the_limit_of_rows() {
         db.close().await.unwrap();
     });
 }
+
+/// CREATE INDEX, ANALYZE and the like expire every prepared statement of a connection, those of savepoints too
+/// (<https://sqlite.org/c3ref/prepare.html>). A stay must not fail half way because of it.
+#[test]
+fn a_stay_is_undone_or_done_whole_when_prepared_statements_have_expired() {
+    let file = TestFile::new();
+    run(async {
+        let db = known(file.options()).await;
+        let before = stays(&db);
+        for (round, expires) in ["CREATE INDEX t_b ON t (b)", "ANALYZE", "DROP INDEX t_b"].into_iter().enumerate() {
+            let first = i64::try_from(round).unwrap() * 100;
+            db.execute_script(expires).await.unwrap();
+            for n in 0..4 {
+                db.execute(INSERT, (first + n, first + n)).await.unwrap();
+            }
+            let mut tx = db.begin().await.unwrap();
+            let nested = tx.begin().await.unwrap();
+            nested.execute(INSERT, (first + 10, first + 10)).await.unwrap();
+            nested.commit().await.unwrap();
+            let nested = tx.begin().await.unwrap();
+            nested.execute(INSERT, (first + 20, first + 20)).await.unwrap();
+            nested.execute(INSERT, (first + 21, first + 20)).await.unwrap_err();
+            nested.rollback().await.unwrap();
+            tx.execute(INSERT, (first + 30, first + 30)).await.unwrap();
+            tx.commit().await.unwrap();
+            let found: Vec<(i64,)> = db.query_as("SELECT a FROM t WHERE a >= ? ORDER BY a", (first,)).await.unwrap();
+            let found: Vec<i64> = found.into_iter().map(|(a,)| a - first).collect();
+            assert_eq!(found, [0, 1, 2, 3, 10, 30], "after {expires}");
+        }
+        assert!(stays(&db) > before, "nothing stayed");
+        db.close().await.unwrap();
+    });
+}

@@ -65,7 +65,7 @@ impl Shared {
             policy.saw(&seen, Instant::now());
             self.soft.store(if policy.is_blocked() { u32::MAX } else { soft }, Ordering::Relaxed);
             connection = match policy.next(&seen, Instant::now()) {
-                Step::Rest(time) => self.rest(&policy, &seen, time).then_some(open),
+                Step::Rest(time) => self.rest(&open, &policy, &seen, time).then_some(open),
                 Step::Copy => {
                     self.copy(&mut open, &mut policy);
                     Some(open)
@@ -91,14 +91,16 @@ impl Shared {
     }
 
     /// Sleeps until the WAL has grown or the time is over. False if the thread is to end.
-    fn rest(&self, policy: &Policy, seen: &Seen, time: Duration) -> bool {
+    fn rest(&self, connection: &Connection, policy: &Policy, seen: &Seen, time: Duration) -> bool {
         let is_idle = seen.idle >= IDLE && time >= IDLE;
         if is_idle {
             return false;
         }
         let wake_at = policy.wake_at(seen, Instant::now()).max(1);
         self.wake_at.store(wake_at, Ordering::SeqCst);
-        if self.frames.load(Ordering::SeqCst) < wake_at && !self.lock().closed {
+        // Looked at now: whoever commits from here on finds `wake_at`.
+        let frames = connection.sqlite.wal_header().map_or(0, |header| header.max_frame);
+        if frames < wake_at && !self.lock().closed {
             thread::park_timeout(time);
         }
         self.wake_at.store(u32::MAX, Ordering::SeqCst);

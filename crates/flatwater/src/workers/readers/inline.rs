@@ -41,11 +41,11 @@ impl Readers {
             return Stay::Unfit;
         }
         let Some(reader) = shared.lock().lend() else { return Stay::Unfit };
-        let mut lent = Lent { readers: self, reader: Some(reader) };
+        let mut lent = Lent { readers: self, reader: Some(reader), is_sound: true };
         let Some(reader) = &mut lent.reader else { return Stay::Unfit };
         let Some(ready) = reader.ready_to_stay(shared, text, limits) else { return Stay::Unfit };
+        lent.is_sound = false;
         if !reader.enter(began) {
-            lent.reader = None;
             return Stay::Unfit;
         }
         let stay = reader.stay(shared, &ready, params, limit, limits, began);
@@ -54,9 +54,7 @@ impl Readers {
             Stay::Moved(_, took) => (false, *took),
             Stay::Unfit => (true, Duration::ZERO),
         };
-        if !reader.leave(well, began + took) {
-            lent.reader = None;
-        }
+        lent.is_sound = reader.leave(well, began + took);
         stay
     }
 }
@@ -65,11 +63,13 @@ impl Readers {
 struct Lent<'a> {
     readers: &'a Readers,
     reader: Option<Box<Reader>>,
+    /// Nothing runs on it, and nothing panicked there.
+    is_sound: bool,
 }
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        let reader = self.reader.take().filter(|_| !std::thread::panicking());
+        let reader = self.reader.take().filter(|_| self.is_sound);
         let shared = &*self.readers.0;
         let mut state = shared.lock();
         state.take_back(reader);
@@ -121,6 +121,7 @@ impl Reader {
         let ran = connection.sqlite.run(ready.id, params.bindings(), &mut sink);
         stay::end(&mut connection.sqlite, before);
         let took = began.elapsed();
+        shared.breaker.stayed();
         if took > limits.time.saturating_mul(SLOW) {
             // Only for a reason of its own: pages it had to read, or its steps. Otherwise the machine was busy.
             let read = connection.sqlite.cache_misses() != misses;

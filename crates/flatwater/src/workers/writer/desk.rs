@@ -25,6 +25,8 @@ pub(super) struct At {
     pub(super) seat: Seat,
     /// The savepoints that are open, outermost first.
     pub(super) savepoints: Savepoints,
+    /// A stay panicked: what was done is gone.
+    pub(super) lost: bool,
 }
 
 /// `None` when the transaction is over.
@@ -45,7 +47,7 @@ pub(super) struct Open<'a> {
 impl<'a> Open<'a> {
     pub(super) fn new(seat: &'a mut Seat) -> Self {
         let stand_in = seat.stand_in();
-        let at = At { seat: std::mem::replace(seat, stand_in), savepoints: Savepoints::new() };
+        let at = At { seat: std::mem::replace(seat, stand_in), savepoints: Savepoints::new(), lost: false };
         Self { seat, desk: Arc::new(Desk(Mutex::new(Some(at)))) }
     }
 }
@@ -67,11 +69,16 @@ impl session::Desk for Desk {
         began: Instant,
     ) -> (Stay<Result<Answer>>, Option<Error>) {
         let mut place = self.lock();
-        let Some(at) = place.as_mut().filter(|at| at.savepoints == *savepoints) else { return (Stay::Unfit, None) };
+        let Some(at) = place.as_mut().filter(|at| !at.lost && at.savepoints == *savepoints) else {
+            return (Stay::Unfit, None);
+        };
         if !at.seat.is_fit_inside(work, limits) {
             return (Stay::Unfit, None);
         }
-        let answer = at.seat.stay(limits.bytes, |seat| statement(seat, work, limits, later(began, limits.time)));
+        let mut given_up = GivenUp { at, is_over: false };
+        let answer = statement(&mut given_up.at.seat, work, limits, later(began, limits.time));
+        given_up.is_over = true;
+        drop(given_up);
         let took = began.elapsed();
         match answer {
             Err(error) if at.seat.is_autocommit() => (Stay::Done(Err(error.clone()), took), Some(error)),
@@ -81,23 +88,45 @@ impl session::Desk for Desk {
     }
 }
 
-/// Runs the statement inside a savepoint, since SQLite by itself does not undo every failed one.
+/// After a panic in a stay, which only a fault of ours can be: the connection is not trusted, and the transaction is lost.
+struct GivenUp<'a> {
+    at: &'a mut At,
+    is_over: bool,
+}
+
+impl Drop for GivenUp<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.at.seat.replace();
+            self.at.lost = true;
+        }
+    }
+}
+
+/// Runs the statement inside a savepoint, since SQLite by itself does not undo every failed one. Only the statement is
+/// under the limits of a stay: savepoints may have to be prepared again. If one cannot be ended the transaction is rolled
+/// back, so that nothing of a failed stay is left for the worker that runs it again.
 fn statement(seat: &mut Seat, work: &Work, limits: &InlineLimits, end: Instant) -> Result<Answer> {
     let connection = seat.connection()?;
     connection.control.savepoint(&mut connection.sqlite)?;
-    if work.only_reads() {
-        seat.end_at(end)?;
-    }
-    let result = match work {
-        Work::Query { text, params, limit } if work.only_reads() => short_query(seat, text, params, *limit, limits),
+    let result = seat.stay(limits.bytes, |seat| match work {
+        Work::Query { text, params, limit } if work.only_reads() => {
+            seat.end_at(end)?;
+            short_query(seat, text, params, *limit, limits)
+        }
         work => perform(seat, Rules::Transaction, work),
+    });
+    if seat.is_autocommit() {
+        return result;
+    }
+    let connection = seat.connection()?;
+    let ended = match &result {
+        Ok(_) => connection.control.release(&mut connection.sqlite).map_err(Error::from),
+        Err(_) => undo(seat),
     };
-    seat.disarm();
-    if result.is_ok() {
-        let connection = seat.connection()?;
-        connection.control.release(&mut connection.sqlite)?;
-    } else if !seat.is_autocommit() {
-        undo(seat)?;
+    if let Err(error) = ended {
+        seat.rollback();
+        return Err(error);
     }
     result
 }

@@ -2,7 +2,8 @@
 //!
 //! Owns: borrowing the token for a stay, and what makes a write unfit for one. Runs on the thread that polls a call.
 //! Waits for nobody: neither for the token nor for a lock of the file. Invariants: the write is never interrupted; it
-//! never pays for a checkpoint, nor for the sync of a WAL that starts over; a failure is a worker's to tell, unless it
+//! never pays for a checkpoint, nor, unless the last copy ends in just that moment, for the sync of a WAL that starts
+//! over; a failure is a worker's to tell, unless it
 //! came from the commit itself. Leaves out: which way is the cheaper one (`ways`).
 
 use std::sync::atomic::Ordering;
@@ -33,11 +34,12 @@ impl Writer {
         }
         let _on_its_way = OnItsWay::new(&shared.on_their_way);
         let Some(seat) = shared.queue.borrow_idle() else { return Stay::Unfit };
-        let mut lent = Lent { writer: self, seat: Some(seat) };
+        let mut lent = Lent { writer: self, seat: Some(seat), is_sound: true };
         let Some(seat) = &mut lent.seat else { return Stay::Unfit };
         if !seat.is_fit(text, limits) {
             return Stay::Unfit;
         }
+        lent.is_sound = false;
         let answer = shared.write(seat, work, limits);
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
@@ -45,6 +47,7 @@ impl Writer {
         shared.tell_growth(seat);
         seat.ways.stayed(took, fairness::is_spent_with(took), now);
         shared.queueing.store(seat.ways.queues(), Ordering::Relaxed);
+        lent.is_sound = true;
         answer.map_or(Stay::Moved(Moved::Other, took), |answer| Stay::Done(answer, took))
     }
 }
@@ -53,12 +56,14 @@ impl Writer {
 struct Lent<'a> {
     writer: &'a Writer,
     seat: Option<Box<Seat>>,
+    /// It neither runs nor panicked.
+    is_sound: bool,
 }
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
         let Some(mut seat) = self.seat.take() else { return };
-        if std::thread::panicking() {
+        if !self.is_sound {
             seat.replace();
         }
         let start = self.writer.0.queue.give_back(seat);

@@ -64,7 +64,10 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
         let message = session.next();
         let mut place = open.desk.lock();
         // It is there until the transaction ends, which is here.
-        let Some(At { seat, savepoints }) = &mut *place else { return End::Finished };
+        let Some(At { seat, savepoints, lost }) = &mut *place else { return End::Finished };
+        if *lost {
+            return End::Lost(Error::misuse("a fault inside Flatwater ended the transaction; please report it"));
+        }
         let (request, place) = match message {
             Message::End(end) => return end,
             Message::Undo(mut place) => {
@@ -116,7 +119,10 @@ fn unwind(seat: &mut Seat, open: &mut Savepoints, place: &Savepoints) -> Result<
 fn step(seat: &mut Seat, shared: &Shared, request: &Request, open: &mut Savepoints) -> Result<Answer> {
     let done = |()| Answer::Done;
     match &request.work {
-        Work::Commit => commit(seat, &shared.recorder).map(done),
+        Work::Commit => {
+            seat.wait_for_locks(Instant::now(), request.ticket.deadline);
+            commit(seat, &shared.recorder).map(done)
+        }
         Work::Rollback => {
             seat.rollback();
             Ok(Answer::Done)
