@@ -44,6 +44,7 @@ pub(crate) struct WalRecorder {
     bytes: AtomicU64,
     copied_frames: AtomicU64,
     resets: AtomicU64,
+    slowed: AtomicU64,
     failures: AtomicU64,
     cut_off: AtomicU64,
     guarded: Mutex<Guarded>,
@@ -79,6 +80,7 @@ impl WalRecorder {
             bytes: AtomicU64::new(0),
             copied_frames: AtomicU64::new(0),
             resets: AtomicU64::new(0),
+            slowed: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             cut_off: AtomicU64::new(0),
             guarded: Mutex::new(guarded),
@@ -148,6 +150,11 @@ impl WalRecorder {
         events::cut_off(&self.path, age, sql);
     }
 
+    /// A turn was slowed because the WAL is beyond its limit.
+    pub(crate) fn slowed(&self) {
+        self.slowed.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A turn waited because the WAL is longer than it may be.
     pub(crate) fn writers_waited(&self, took: Duration) {
         let mut guarded = self.guarded();
@@ -176,6 +183,7 @@ impl WalRecorder {
             copy_p50_us: guarded.copies.value_at_quantile(0.5),
             copy_max_us: guarded.copies.max(),
             resets: self.resets.load(Ordering::Relaxed),
+            slowed: self.slowed.load(Ordering::Relaxed),
             pause_p50_us: guarded.pauses.value_at_quantile(0.5),
             pause_p99_us: guarded.pauses.value_at_quantile(0.99),
             pause_max_us: guarded.pauses.max(),
@@ -224,6 +232,9 @@ pub struct WalStats {
     pub cut_off: u64,
     /// Turns of the writer that waited because the WAL was beyond its hard limit.
     pub waits_for_room: u64,
+    /// Turns that waited for up to 2 ms because the WAL was beyond its limit and about to be started over: writers were
+    /// faster than the disk.
+    pub slowed: u64,
     /// Checkpoints that failed for another reason than a lock.
     pub failures: u64,
     /// For how long the oldest read has been running now.

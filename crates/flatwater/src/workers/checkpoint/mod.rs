@@ -173,9 +173,10 @@ impl Growth for Checkpointer {
         if shared.wait().is_none() {
             return;
         }
-        let began = Instant::now();
+        let (began, mut longest) = (Instant::now(), Duration::ZERO);
         let mut state = shared.lock();
         while let Some(wait) = shared.wait().filter(|_| !state.closed) {
+            longest = longest.max(wait);
             let left = wait.saturating_sub(began.elapsed());
             if left.is_zero() {
                 break;
@@ -183,7 +184,11 @@ impl Growth for Checkpointer {
             state = shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(state);
-        shared.recorder.writers_waited(began.elapsed());
+        if longest > BRAKE {
+            shared.recorder.writers_waited(began.elapsed());
+        } else {
+            shared.recorder.slowed();
+        }
     }
 }
 
