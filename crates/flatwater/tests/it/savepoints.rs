@@ -51,10 +51,11 @@ impl Gate {
         let gate = Arc::new(Self { reached: AtomicBool::new(false), opened: Barrier::new(2) });
         let waker: Waker = gate.clone().into();
         let mut context = Context::from_waker(&waker);
-        let mut call = tx.query("SELECT 1", ());
+        // A script is the writer's thread's, always.
+        let mut call = tx.execute_script("SELECT 1");
         // An answer that is there at once wakes nobody.
         while call.poll_unpin(&mut context).is_ready() {
-            call = tx.query("SELECT 1", ());
+            call = tx.execute_script("SELECT 1");
         }
         until(|| gate.reached.load(Ordering::SeqCst)).await;
         gate
