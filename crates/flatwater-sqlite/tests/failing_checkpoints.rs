@@ -5,7 +5,12 @@
 //! (<https://sqlite.org/wal.html>).
 #![cfg(target_os = "linux")]
 
-use std::ffi::{c_int, c_void};
+#[path = "interposed/syncs.rs"]
+mod syncs;
+#[path = "interposed/writes.rs"]
+mod writes;
+
+use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -66,33 +71,8 @@ fn sync(number: libc::c_long, fd: c_int) -> c_int {
     unsafe { libc::syscall(number, fd) as c_int }
 }
 
-// SAFETY: the C library's signature; nothing else in this program defines the name. So for the ones below.
-#[unsafe(no_mangle)]
-extern "C" fn fsync(fd: c_int) -> c_int {
-    sync(libc::SYS_fsync, fd)
-}
-
-// SAFETY: as above.
-#[unsafe(no_mangle)]
-extern "C" fn fdatasync(fd: c_int) -> c_int {
-    sync(libc::SYS_fdatasync, fd)
-}
-
-// SAFETY: as above.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn pwrite(fd: c_int, data: *const c_void, bytes: usize, offset: i64) -> isize {
-    if DATABASE_WRITES.fails(fd) {
-        return -1;
-    }
-    // SAFETY: the system call that the replaced function makes, with its arguments.
-    unsafe { libc::syscall(libc::SYS_pwrite64, fd, data, bytes, offset) as isize }
-}
-
-// SAFETY: as above.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn pwrite64(fd: c_int, data: *const c_void, bytes: usize, offset: i64) -> isize {
-    // SAFETY: the caller's arguments.
-    unsafe { pwrite(fd, data, bytes, offset) }
+fn writes(fd: c_int) -> bool {
+    !DATABASE_WRITES.fails(fd)
 }
 
 const INSERT: &str = "INSERT INTO t (b) VALUES (zeroblob(6000))";

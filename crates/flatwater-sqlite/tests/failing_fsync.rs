@@ -4,6 +4,9 @@
 //! `unsafe`, so it stands here and not with the engine's tests.
 #![cfg(target_os = "linux")]
 
+#[path = "interposed/syncs.rs"]
+mod syncs;
+
 use std::ffi::c_int;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -31,18 +34,6 @@ fn sync(number: libc::c_long, fd: c_int) -> c_int {
     DONE.fetch_add(1, Ordering::SeqCst);
     // SAFETY: the system call that the replaced function makes, with its argument.
     unsafe { libc::syscall(number, fd) as c_int }
-}
-
-// SAFETY: the C library's signature; nothing else in this program defines the name.
-#[unsafe(no_mangle)]
-extern "C" fn fsync(fd: c_int) -> c_int {
-    sync(libc::SYS_fsync, fd)
-}
-
-// SAFETY: as above.
-#[unsafe(no_mangle)]
-extern "C" fn fdatasync(fd: c_int) -> c_int {
-    sync(libc::SYS_fdatasync, fd)
 }
 
 fn with_database(test: impl FnOnce(&Path, &Blocking)) {

@@ -4,7 +4,12 @@
 //! mode only a checkpoint writes the database file (<https://sqlite.org/wal.html>).
 #![cfg(target_os = "linux")]
 
-use std::ffi::{c_int, c_void};
+#[path = "interposed/syncs.rs"]
+mod syncs;
+#[path = "interposed/writes.rs"]
+mod writes;
+
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -42,21 +47,7 @@ fn sync(number: libc::c_long, fd: c_int) -> c_int {
     unsafe { libc::syscall(number, fd) as c_int }
 }
 
-// SAFETY: the C library's signature; nothing else in this program defines the name. So for the ones below.
-#[unsafe(no_mangle)]
-extern "C" fn fsync(fd: c_int) -> c_int {
-    sync(libc::SYS_fsync, fd)
-}
-
-// SAFETY: as above.
-#[unsafe(no_mangle)]
-extern "C" fn fdatasync(fd: c_int) -> c_int {
-    sync(libc::SYS_fdatasync, fd)
-}
-
-// SAFETY: as above.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn pwrite(fd: c_int, data: *const c_void, bytes: usize, offset: i64) -> isize {
+fn writes(fd: c_int) -> bool {
     if is_database(fd) {
         DIRTY.fetch_add(1, Ordering::SeqCst);
         if !is_checkpointer() {
@@ -66,15 +57,7 @@ unsafe extern "C" fn pwrite(fd: c_int, data: *const c_void, bytes: usize, offset
             wait_until(|| !STOPPED.load(Ordering::SeqCst));
         }
     }
-    // SAFETY: the system call that the replaced function makes, with its arguments.
-    unsafe { libc::syscall(libc::SYS_pwrite64, fd, data, bytes, offset) as isize }
-}
-
-// SAFETY: as above.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn pwrite64(fd: c_int, data: *const c_void, bytes: usize, offset: i64) -> isize {
-    // SAFETY: the caller's arguments.
-    unsafe { pwrite(fd, data, bytes, offset) }
+    true
 }
 
 fn wait_until(condition: impl Fn() -> bool) {

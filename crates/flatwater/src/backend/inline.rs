@@ -23,24 +23,19 @@ impl Engine {
         let stay = mark_closure(|| match (server, &self.writer, &self.readers, work) {
             _ if let Some(Inside { session, savepoints }) = inside => session.stay(work, savepoints, limits, began),
             (Server::Readers, _, Some(readers), Work::Query { text, params, limit }) => {
-                match readers.stay(text, params, *limit, limits, began) {
-                    Stay::Done(rows, took) => Stay::Done(Ok(Answer::Rows(rows)), took),
-                    Stay::Moved(why, took) => Stay::Moved(why, took),
-                    Stay::Unfit => Stay::Unfit,
-                }
+                readers.stay(text, params, *limit, limits, began).map(|rows| Ok(Answer::Rows(rows)))
             }
             (Server::Writer, Some(writer), ..) => writer.stay(work, limits, began),
             _ => Stay::Unfit,
         });
         self.recorder.tried(work.kind(), !work.only_reads(), &stay);
+        fairness::spend(stay.took());
         match stay {
-            Stay::Done(answer, took) => {
-                fairness::spend(took);
+            Stay::Done(answer, _) => {
                 work.text().inspect(|text| text.stayed());
                 Some(answer.map_err(|error| error.in_operation(work.kind().name())))
             }
-            Stay::Moved(_, took) => {
-                fairness::spend(took);
+            Stay::Moved(..) => {
                 work.text().inspect(|text| text.moved());
                 None
             }

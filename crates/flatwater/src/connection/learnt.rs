@@ -18,6 +18,7 @@ use super::open::Connection;
 use super::run::is_kept;
 use super::statements::Ready;
 use crate::types::error::Result;
+use crate::types::inline::InlineLimits;
 
 /// The use of a prepared statement after which it is looked at.
 const TELLING_USE: u32 = 2;
@@ -79,6 +80,12 @@ impl Ready {
             Shape::Bounded => Some(Stay::Bounded),
             Shape::Opaque(_) => None,
         }
+    }
+
+    /// Whether it is a read that may stay on its caller's thread, and is not expected to answer too many rows for that.
+    pub(crate) fn reads_shortly(&self, limits: &InlineLimits) -> bool {
+        let (cells, _) = self.text.expected_size();
+        self.stay().is_some() && cells <= limits.rows.saturating_mul(self.names.len())
     }
 
     /// Whether its program was looked at.

@@ -51,6 +51,25 @@ pub(crate) enum Stay<T> {
     Unfit,
 }
 
+impl<T> Stay<T> {
+    /// The same with another answer.
+    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> Stay<U> {
+        match self {
+            Self::Done(answer, took) => Stay::Done(f(answer), took),
+            Self::Moved(why, took) => Stay::Moved(why, took),
+            Self::Unfit => Stay::Unfit,
+        }
+    }
+
+    /// For how long it held the thread.
+    pub(crate) fn took(&self) -> Duration {
+        match self {
+            Self::Done(_, took) | Self::Moved(_, took) => *took,
+            Self::Unfit => Duration::ZERO,
+        }
+    }
+}
+
 /// Why a call was moved to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moved {

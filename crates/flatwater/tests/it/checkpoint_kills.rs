@@ -9,12 +9,12 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use flatwater::{Checkpoint, CheckpointMode, Database, Managed, Options};
 use flatwater_sqlite::fault::kill_at_call;
 
+use crate::killed_steps::kill_everywhere;
 use crate::support::{TestFile, integer, integrity, run};
 
 const PATH: &str = "FLATWATER_CHECKPOINTS_PATH";
@@ -142,33 +142,11 @@ fn write_on(file: &TestFile, at_least: i64, call: i64) {
     assert_eq!(check(file, newest + 20, call), newest + 20);
 }
 
-/// Kills the child at the first call of the phase, at the second, and so on until the phase survives. Answers at how
-/// many it was killed.
-fn kill_everywhere(start: &Path, phase: &str) -> i64 {
-    let (next, survived) = (AtomicI64::new(1), AtomicI64::new(i64::MAX));
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                loop {
-                    let call = next.fetch_add(1, Ordering::SeqCst);
-                    if call > survived.load(Ordering::SeqCst) {
-                        return;
-                    }
-                    if !is_killed(start, phase, call) {
-                        survived.fetch_min(call, Ordering::SeqCst);
-                    }
-                }
-            });
-        }
-    });
-    survived.into_inner() - 1
-}
-
 #[test]
 fn a_run_through_every_checkpoint_survives_a_kill_between_any_two_calls() {
     let start = start();
     for (phase, at_least) in [("opening", 20), ("writing", 100), ("truncating", 10), ("closing", 15)] {
-        let calls = kill_everywhere(start.path(), phase);
+        let calls = kill_everywhere(|call| is_killed(start.path(), phase, call));
         println!("{phase}: killed at {calls} calls");
         assert!(calls >= at_least, "{phase}: {calls} calls are not all of them");
     }

@@ -110,8 +110,9 @@ fn check_with_us(file: &TestFile, before: i64, acknowledged: Option<i64>, call: 
     }
 }
 
-/// Kills the child at its first call, at its second, and so on until it survives. Answers at how many it was killed.
-fn kill_everywhere(start: &Path) -> i64 {
+/// Kills the child at its first call, at its second, and so on until it survives, as `is_killed` says. Answers at how many
+/// it was killed.
+pub(crate) fn kill_everywhere(is_killed: impl Fn(i64) -> bool + Sync) -> i64 {
     let (next, survived) = (AtomicI64::new(1), AtomicI64::new(i64::MAX));
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -121,7 +122,7 @@ fn kill_everywhere(start: &Path) -> i64 {
                     if call > survived.load(Ordering::SeqCst) {
                         return;
                     }
-                    if !is_killed(start, call) {
+                    if !is_killed(call) {
                         survived.fetch_min(call, Ordering::SeqCst);
                     }
                 }
@@ -137,7 +138,7 @@ const ROWS: &str = "CREATE TABLE t (a);
 #[test]
 fn a_new_file_survives_a_kill_between_any_two_steps() {
     let nothing = tempfile::tempdir().unwrap();
-    let steps = kill_everywhere(nothing.path());
+    let steps = kill_everywhere(|call| is_killed(nothing.path(), call));
     assert!(steps > 80, "{steps} steps are not all of them");
 }
 
@@ -150,7 +151,7 @@ fn a_wal_file_survives_a_kill_between_any_two_steps() {
     for suffix in ["", "-wal"] {
         std::fs::copy(file.beside(suffix), start.path().join(format!("test.db{suffix}"))).unwrap();
     }
-    let steps = kill_everywhere(start.path());
+    let steps = kill_everywhere(|call| is_killed(start.path(), call));
     assert!(steps > 80, "{steps} steps are not all of them");
 }
 
@@ -171,6 +172,6 @@ fn a_file_with_a_rollback_journal_survives_a_kill_between_any_two_steps() {
     }
     let journal = std::fs::read(start.path().join("test.db-journal")).unwrap();
     assert_ne!(journal[8..12], [0; 4], "it has pages to roll back");
-    let steps = kill_everywhere(start.path());
+    let steps = kill_everywhere(|call| is_killed(start.path(), call));
     assert!(steps > 80, "{steps} steps are not all of them");
 }

@@ -265,6 +265,17 @@ fn leases_end_by_themselves_when_nobody_reads() {
     assert_eq!(db.stats().wal.oldest_read, None);
 }
 
+/// Threads that read without a pause until the end.
+fn keep_reading<'s>(scope: &'s std::thread::Scope<'s, '_>, db: &'s Database, progress: &'s Progress) {
+    for _ in 0..THREADS {
+        scope.spawn(|| {
+            while !progress.ended.load(Ordering::Relaxed) {
+                read(db, 0);
+            }
+        });
+    }
+}
+
 #[test]
 fn a_foreign_truncate_is_done_in_spite_of_reads_that_never_pause() {
     let file = TestFile::new();
@@ -274,13 +285,7 @@ fn a_foreign_truncate_is_done_in_spite_of_reads_that_never_pause() {
     let progress = Progress::default();
     std::thread::scope(|scope| {
         let _ends = Ends(&progress);
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                while !progress.ended.load(Ordering::Relaxed) {
-                    read(&db, 0);
-                }
-            });
-        }
+        keep_reading(scope, &db, &progress);
         for round in 1..=20 {
             db.blocking().execute(COUNT, (0,)).unwrap();
             let reused = leases(&db).reused;
@@ -299,13 +304,7 @@ fn the_checkpointer_has_leases_ended_before_it_starts_the_wal_over() {
     let progress = Progress::default();
     std::thread::scope(|scope| {
         let _ends = Ends(&progress);
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                while !progress.ended.load(Ordering::Relaxed) {
-                    read(&db, 0);
-                }
-            });
-        }
+        keep_reading(scope, &db, &progress);
         let blocking = db.blocking();
         for _ in 0..20_000 {
             if leases(&db).wish > 0 && db.stats().wal.resets > 0 {

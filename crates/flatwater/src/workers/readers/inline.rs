@@ -49,12 +49,7 @@ impl Readers {
             return Stay::Unfit;
         }
         let stay = reader.stay(shared, &ready, params, limit, limits, began);
-        let (well, took) = match &stay {
-            Stay::Done(_, took) => (true, *took),
-            Stay::Moved(_, took) => (false, *took),
-            Stay::Unfit => (true, Duration::ZERO),
-        };
-        lent.is_sound = reader.leave(well, began + took);
+        lent.is_sound = reader.leave(matches!(stay, Stay::Done(..)), began + stay.took());
         stay
     }
 }
@@ -97,8 +92,7 @@ impl Reader {
             return None;
         }
         let ready = self.connection.statements.find(&mut self.connection.sqlite, text)?;
-        let (cells, _) = text.expected_size();
-        (ready.stay().is_some() && cells <= limits.rows.saturating_mul(ready.names.len())).then_some(ready)
+        ready.reads_shortly(limits).then_some(ready)
     }
 
     fn stay(

@@ -150,14 +150,12 @@ impl Seat {
     /// Whether the work is one short statement whose class is known, under the schema outside of the transaction.
     fn is_fit_inside(&mut self, work: &Work, limits: &InlineLimits) -> bool {
         let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return false };
-        let (cells, _) = text.expected_size();
         if params.heap_bytes() > limits.bytes || self.defines() || !text.may_stay() {
             return false;
         }
         if !work.only_reads() {
             return self.writes_shortly(text, limits);
         }
-        self.known(text)
-            .is_some_and(|ready| ready.stay().is_some() && cells <= limits.rows.saturating_mul(ready.names.len()))
+        self.known(text).is_some_and(|ready| ready.reads_shortly(limits))
     }
 }

@@ -3,8 +3,8 @@
 //! Owns: borrowing the token for a stay, and what makes a write unfit for one. Runs on the thread that polls a call.
 //! Waits for nobody: neither for the token nor for a lock of the file. Invariants: the write is never interrupted; it
 //! never pays for a checkpoint, nor, unless the last copy ends in just that moment, for the sync of a WAL that starts
-//! over; a failure is a worker's to tell, unless it
-//! came from the commit itself. Leaves out: which way is the cheaper one (`ways`).
+//! over; a failure is a worker's to tell, unless it came from the commit itself. Leaves out: which way is the cheaper
+//! one (`ways`).
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -105,14 +105,12 @@ impl Seat {
         if self.refusal().is_some() {
             return false;
         }
-        let would_start_over = match self.change() {
-            Change::InMemory => false,
-            // Whoever writes first into a WAL that starts over writes its header and syncs it.
-            Change::Wal(_) => self.wal_header().is_none_or(|wal| wal.copied >= wal.max_frame),
-            Change::Unseen => true,
-        };
+        // Whoever writes first into a WAL that starts over writes its header and syncs it. In memory there is none.
+        let has_wal = self.change() != Change::InMemory;
+        let would_start_over = has_wal && self.wal_header().is_none_or(|wal| wal.copied >= wal.max_frame);
         !would_start_over && self.writes_shortly(text, limits)
     }
+
     /// Whether the statement of `text` is prepared here and known to write shortly. A row that is there may be a long one
     /// to free, which only a history tells.
     pub(super) fn writes_shortly(&mut self, text: &Text, limits: &InlineLimits) -> bool {

@@ -51,31 +51,24 @@ pub(crate) struct Seat {
 impl Seat {
     /// Opens the writer's connection. Blocks.
     pub(crate) fn open(options: Arc<Options>, watch: Option<Arc<Watch>>) -> Result<Self> {
-        let mut seat = Self {
-            options,
-            watch,
-            connection: None,
-            was_open: false,
-            external: false,
-            facts: SchemaFacts::default(),
-            lock_wait: LockWait::default(),
-            ways: Ways::new(Instant::now()),
-            made_temp: false,
-            defined: false,
-            met_alone: false,
-        };
+        let mut seat = Self::without_connection(options, watch);
         seat.parts()?;
         Ok(seat)
     }
 
     /// What lies in this one's place while a transaction has it.
     pub(super) fn stand_in(&self) -> Self {
+        let stand_in = Self::without_connection(self.options.clone(), self.watch.clone());
+        Self { was_open: self.was_open, external: self.external, ..stand_in }
+    }
+
+    fn without_connection(options: Arc<Options>, watch: Option<Arc<Watch>>) -> Self {
         Self {
-            options: self.options.clone(),
-            watch: self.watch.clone(),
+            options,
+            watch,
             connection: None,
-            was_open: self.was_open,
-            external: self.external,
+            was_open: false,
+            external: false,
             facts: SchemaFacts::default(),
             lock_wait: LockWait::default(),
             ways: Ways::new(Instant::now()),
