@@ -150,9 +150,12 @@ impl Watch {
             .hint("what would be written now would be lost: close every handle on it and open it again")
     }
 
-    /// Refuses writes because a sync failed. The system then forgets what it could not write, and another sync would
-    /// say that all is well (<https://wiki.postgresql.org/wiki/Fsync_Errors>).
+    /// Refuses writes from now on if the error is a failed sync. The system then forgets what it could not write, and
+    /// another sync would say that all is well (<https://wiki.postgresql.org/wiki/Fsync_Errors>).
     pub(crate) fn refuse_after_failed_sync(&self, error: &Error) {
+        if !error.is_failed_sync() {
+            return;
+        }
         self.refuse(|| {
             Error::new(
                 Kind::Io,

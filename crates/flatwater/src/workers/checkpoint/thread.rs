@@ -197,9 +197,7 @@ impl Shared {
                 (Ok(_), CheckpointMode::Restart) => commit().or_else(unless_a_sync_failed),
                 (done, _) => done.map(drop),
             };
-            if let Err(error) = &done
-                && error.is_failed_sync()
-            {
+            if let Err(error) = &done {
                 // Before the next turn.
                 watch.refuse_after_failed_sync(error);
             }
@@ -217,9 +215,7 @@ impl Shared {
     /// A step failed; readers were waited for so long.
     fn failed(&self, policy: &mut Policy, error: &Error, waited: Duration) {
         policy.was_blocked(Instant::now());
-        if error.is_failed_sync() {
-            self.watch.refuse_after_failed_sync(error);
-        }
+        self.watch.refuse_after_failed_sync(error);
         if error.kind() != Kind::Busy {
             return self.recorder.failed(error);
         }

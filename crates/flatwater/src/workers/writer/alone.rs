@@ -58,9 +58,7 @@ fn checkpoint(seat: &mut Seat, shared: &Shared, mode: CheckpointMode) -> Result<
             tries += 1;
             continue;
         }
-        if error.is_failed_sync() {
-            seat.refuse_after_failed_sync(&error);
-        }
+        seat.refuse_after_failed_sync(&error);
         return Err(error);
     }
 }

@@ -28,9 +28,7 @@ pub(super) fn commit(seat: &mut Seat, recorder: &Recorder) -> Result<()> {
 /// change counter before it.
 pub(super) fn settle(seat: &mut Seat, recorder: &Recorder, error: Error, before: Change) -> Error {
     let Some(code) = error.sqlite_code() else { return error };
-    if error.is_failed_sync() {
-        seat.refuse_after_failed_sync(&error);
-    }
+    seat.refuse_after_failed_sync(&error);
     match after_failed_commit(code, before, seat.change()) {
         AfterFailure::NotCommitted => error,
         AfterFailure::Fence if smallest(seat).is_ok() => error,
@@ -63,9 +61,7 @@ pub(super) fn smallest(seat: &mut Seat) -> Result<()> {
     })();
     if let Err(error) = &written {
         // A WAL that was just started over has its header synced here: no later commit may trust it.
-        if error.is_failed_sync() {
-            seat.refuse_after_failed_sync(error);
-        }
+        seat.refuse_after_failed_sync(error);
         seat.rollback();
     }
     written
