@@ -1,9 +1,12 @@
-//! sustained_8k, sustained_8k_readers, sustained_8k_full: one insert of 8 KiB every 100 us for 20 s, alone or beside three
+//! sustained_8k, sustained_8k_readers, sustained_8k_full, pace_alone: one insert of 8 KiB every 100 us for 20 s, alone or beside three
 //! readers; and every 2 ms at durability full, which has an fsync per commit.
 //!
 //! Latency counts from the moment an insert was due, so that one that stalls also delays those behind it, as it does for
 //! users; `service_*` counts from the call. `longest_stall_us` is the longest single call. `missed` inserts were due and
 //! never begun, because those before took too long. The readers overlap, each awaiting queries of about 300 us.
+//!
+//! pace_alone: the same pace, and calls that only let time pass. Its tails are the machine's own; what lies below them in
+//! the other lanes says nothing about a peer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,11 +47,46 @@ pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
         lane("sustained_8k_readers", "the same beside three overlapping readers", Form { readers: READERS, ..normal })
             .release(),
         lane("sustained_8k_full", "an insert of 8 KiB every 2 ms for 20 s, durability full", full),
+        Lane::new("tails", "pace_alone", "nothing every 100 us for 20 s: the machine's own tails", "calls", alone::<P>),
     ]
 }
 
+/// What a call of `pace_alone` takes, which is about what an insert does.
+const PASSES: Duration = Duration::from_micros(15);
+
+async fn alone<P: Peer>(trial: Trial) -> Result<Measured> {
+    let lasts = lasts(&trial);
+    let peer = trial.open::<P>().await?;
+    let mut timing = Timing::begin()?;
+    let paced = on_a_thread(async move {
+        let mut paced = Paced::begin(PACE, lasts);
+        while paced.next_is_due() {
+            paced.time(async { Ok(pass(PASSES)) }).await?;
+        }
+        Ok(paced)
+    })
+    .await??;
+    timing.latencies = paced.late.clone();
+    let mut measured = timing.end(paced.late.len())?;
+    paced.report(&mut measured);
+    peer.close().await?;
+    Ok(measured)
+}
+
+/// Lets time pass.
+fn pass(time: Duration) {
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        std::hint::spin_loop();
+    }
+}
+
+fn lasts(trial: &Trial) -> Duration {
+    if trial.quick { Duration::from_millis(200) } else { Duration::from_secs(20) }
+}
+
 async fn run<P: Peer>(trial: Trial, Form { pace, durability, readers }: Form) -> Result<Measured> {
-    let lasts = if trial.quick { Duration::from_millis(200) } else { Duration::from_secs(20) };
+    let lasts = lasts(&trial);
     let peer = trial.open_with::<P>(durability).await?;
     peer.execute(BLOBS, &[]).await?;
     data::fill_items(&peer, READ_ROWS).await?;
@@ -75,38 +113,60 @@ async fn run<P: Peer>(trial: Trial, Form { pace, durability, readers }: Form) ->
     Ok(measured)
 }
 
-/// Paced inserts: from when each was due, from when each was begun, and how many were due and never begun.
+/// Paced calls: from when each was due, from when each was begun, and how many were due and never begun.
 pub(super) struct Paced {
     pub(super) late: Latencies,
     service: Latencies,
-    missed: u64,
+    pace: Duration,
+    /// The next call's.
+    due: Instant,
+    ends: Instant,
+    lasts: Duration,
 }
 
 impl Paced {
+    fn begin(pace: Duration, lasts: Duration) -> Self {
+        let now = Instant::now();
+        let (late, service) = (Latencies::default(), Latencies::default());
+        Self { late, service, pace, due: now, ends: now + lasts, lasts }
+    }
+
+    /// Blocks this thread until the next call is due. False if the time is over.
+    fn next_is_due(&self) -> bool {
+        if self.due >= self.ends || Instant::now() >= self.ends {
+            return false;
+        }
+        wait_until(self.due);
+        true
+    }
+
+    /// Awaits the call that is due.
+    async fn time<T>(&mut self, call: impl Future<Output = Result<T>>) -> Result<T> {
+        let answer = self.service.time(call).await?;
+        self.late.record(self.due.elapsed());
+        self.due += self.pace;
+        Ok(answer)
+    }
+
     pub(super) fn report(&self, measured: &mut Measured) {
+        let all = u64::try_from(self.lasts.as_micros() / self.pace.as_micros()).unwrap_or(u64::MAX);
         measured.extra_latencies("service", &self.service);
         measured.extra("longest_stall_us", self.service.max_us());
-        measured.extra("missed", self.missed);
+        measured.extra("missed", all.saturating_sub(self.late.len()));
     }
 }
 
 /// Inserts rows 1 and so on, one at each `pace`. Blocks its thread between them.
 pub(super) async fn write<P: Peer>(peer: P, pace: Duration, lasts: Duration) -> Result<Paced> {
-    let (mut late, mut service) = (Latencies::default(), Latencies::default());
     let mut payload = Payload::new();
-    let began = Instant::now();
-    let mut due = began;
+    let mut paced = Paced::begin(pace, lasts);
     for id in 1.. {
-        if due >= began + lasts || Instant::now() >= began + lasts {
+        if !paced.next_is_due() {
             break;
         }
-        wait_until(due);
-        service.time(peer.execute(INSERT, &[id.into(), payload.of(id).into()])).await?;
-        late.record(due.elapsed());
-        due += pace;
+        paced.time(peer.execute(INSERT, &[id.into(), payload.of(id).into()])).await?;
     }
-    let missed = u64::try_from(lasts.as_micros() / pace.as_micros())?.saturating_sub(late.len());
-    Ok(Paced { late, service, missed })
+    Ok(paced)
 }
 
 async fn read<P: Peer>(peer: P, stop: Arc<AtomicBool>) -> Result<Latencies> {
