@@ -1,7 +1,6 @@
 //! Checkpoints of the main database, and syncing its files outside of any lock.
 //!
-//! Owns: one checkpoint of one mode, and what SQLite's own file handles can tell and do. Everything blocks on the file
-//! system. Leaves out: when to checkpoint.
+//! Owns: one checkpoint of one mode, the syncs, and the length of the WAL. Everything blocks on the file system. Leaves out: when to checkpoint.
 
 use std::ffi::c_int;
 
@@ -9,6 +8,7 @@ use rusqlite::ffi;
 
 use crate::connection::Connection;
 use crate::error::{Error, Result, SqliteError};
+use crate::files::File;
 
 /// How far a checkpoint goes (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +30,6 @@ pub struct Checkpointed {
     pub frames: u32,
     /// Frames of it that are copied into the database.
     pub copied: u32,
-}
-
-/// Which of SQLite's files.
-#[derive(Clone, Copy)]
-enum File {
-    Database,
-    Wal,
 }
 
 impl Connection {
@@ -110,23 +103,5 @@ impl Connection {
         // SAFETY: as in `sync_files`; the out-pointer lives for the call.
         let rc = unsafe { (*(*file).pMethods).xFileSize?(file, &raw mut bytes) };
         (rc == ffi::SQLITE_OK).then(|| bytes.unsigned_abs())
-    }
-
-    /// SQLite's own handle of a file, if it is open. It stays open as long as the connection does and is in WAL mode.
-    fn file(&self, which: File) -> Option<*mut ffi::sqlite3_file> {
-        if !self.in_wal_mode() {
-            return None;
-        }
-        let control = match which {
-            File::Database => ffi::SQLITE_FCNTL_FILE_POINTER,
-            // In WAL mode the journal is the WAL.
-            File::Wal => ffi::SQLITE_FCNTL_JOURNAL_POINTER,
-        };
-        let mut file: *mut ffi::sqlite3_file = std::ptr::null_mut();
-        // SAFETY: the connection is open, and both controls store a pointer.
-        let rc = unsafe { ffi::sqlite3_file_control(self.raw(), c"main".as_ptr(), control, (&raw mut file).cast()) };
-        // SAFETY: a handle that SQLite answers is valid; without methods it is not open.
-        let is_open = rc == ffi::SQLITE_OK && unsafe { file.as_ref() }.is_some_and(|file| !file.pMethods.is_null());
-        is_open.then_some(file)
     }
 }

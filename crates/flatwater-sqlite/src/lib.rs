@@ -9,9 +9,11 @@
 //! - `explain`: the program of a text, as EXPLAIN lists it
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
+//! - `gate`: reads of a file that come too late
 //! - `stay`: what bounds a run on a thread that must not be held up
 //! - `wal`: the wal-index header
 //! - `checkpoint`: checkpoints, and syncing the files outside of any lock
+//! - `files`: SQLite's own handles of its files
 //! - `locks`: locks that belong to a descriptor: the one place that opens a database file outside of SQLite
 //! - `filesystem`: what a path lies on
 //! - `process`: whether this process was forked, and state that each process has for itself
@@ -24,7 +26,9 @@ mod error;
 mod explain;
 #[cfg(all(feature = "fault", target_os = "linux"))]
 pub mod fault;
+mod files;
 mod filesystem;
+mod gate;
 mod hooks;
 mod locks;
 mod process;
@@ -40,6 +44,7 @@ pub use control::Control;
 pub use error::{Error, Result, SqliteError};
 pub use explain::{Op, Program};
 pub use filesystem::filesystem_magic;
+pub use gate::LateReads;
 pub use hooks::{AuthEvent, Busy, Interrupt, Judge, Verdict};
 pub use locks::{LockFile, LockedFile};
 pub use process::{InUse, PerProcess, Slot, is_stranded};

@@ -2,8 +2,8 @@
 //!
 //! Owns: reading the shared-memory header through SQLite's own mapping, so that no descriptor on the `-shm` file is ever
 //! opened (closing one would drop all POSIX locks of the process, <https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>).
-//! Invariant: the mapping's address is remembered only while nothing can have made the connection leave WAL mode, which
-//! ends the mapping. Leaves out: when to look.
+//! Invariant: the mapping's address, and that the files have the gate, is remembered only while nothing can have made the
+//! connection leave WAL mode, which ends both. Leaves out: when to look.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rusqlite::ffi;
 
 use crate::connection::Connection;
+use crate::files::File;
 
 /// One copy of the wal-index header (<https://sqlite.org/walformat.html#the_wal_index_header>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,17 +75,20 @@ fn checksum(words: &[u32]) -> [u32; 2] {
     })
 }
 
-/// Where the wal-index is mapped, if that is known and certain to hold.
+/// What is known of the connection's files for as long as it is in WAL mode: where the wal-index is mapped, and whether
+/// their reads have the gate.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: Cell<*mut c_void>,
+    /// The files of now have the gate before their reads.
+    is_gated: Cell<bool>,
     /// The rusqlite connection was handed out, and may still be in somebody's hands.
     is_lent: Cell<bool>,
 }
 
 impl Mapping {
     pub(crate) fn new() -> Self {
-        Self { base: Cell::new(std::ptr::null_mut()), is_lent: Cell::new(true) }
+        Self { base: Cell::new(std::ptr::null_mut()), is_gated: Cell::new(false), is_lent: Cell::new(true) }
     }
 
     /// The rusqlite connection is handed out: whoever has it may leave WAL mode at any time.
@@ -100,16 +104,26 @@ impl Mapping {
 
     /// Something runs that may leave WAL mode.
     pub(crate) fn forget(&self) {
-        self.base.set(std::ptr::null_mut());
+        self.set_aside();
     }
 
     /// As `forget`, and answers what was remembered, to be remembered again if nothing left WAL mode after all.
     pub(crate) fn set_aside(&self) -> *mut c_void {
+        self.is_gated.set(false);
         self.base.replace(std::ptr::null_mut())
     }
 
     pub(crate) fn put_back(&mut self, base: *mut c_void) {
         self.base.set(base);
+    }
+
+    pub(crate) fn is_gated(&self) -> bool {
+        self.is_gated.get()
+    }
+
+    /// The files have the gate.
+    pub(crate) fn gated(&self) {
+        self.is_gated.set(!self.is_lent.get());
     }
 
     fn get(&self) -> Option<*mut c_void> {
@@ -180,25 +194,18 @@ impl Connection {
     }
 
     fn ask_for_mapping(&self) -> Option<*mut c_void> {
-        let mut file: *mut ffi::sqlite3_file = std::ptr::null_mut();
-        // SAFETY: the connection is open; FILE_POINTER stores a pointer that lives as long as it does
-        // (https://sqlite.org/c3ref/c_fcntl_begin_atomic_write.html#sqlitefcntlfilepointer), and xShmMap without
-        // extension only answers a region that exists.
-        unsafe {
-            let rc = ffi::sqlite3_file_control(
-                self.raw(),
-                c"main".as_ptr(),
-                ffi::SQLITE_FCNTL_FILE_POINTER,
-                (&raw mut file).cast(),
-            );
-            let methods = file.as_ref()?.pMethods.as_ref()?;
-            if rc != ffi::SQLITE_OK || methods.iVersion < 2 {
+        let file = self.file(File::Database)?;
+        let mut base: *mut c_void = std::ptr::null_mut();
+        // SAFETY: the file is open and its methods are its own; xShmMap without extension only answers a region that
+        // exists, and stores its address.
+        let rc = unsafe {
+            let methods = &*(*file).pMethods;
+            if methods.iVersion < 2 {
                 return None;
             }
-            let mut base: *mut c_void = std::ptr::null_mut();
-            let rc = methods.xShmMap?(file, 0, REGION_BYTES, 0, (&raw mut base).cast());
-            (rc & 0xff == ffi::SQLITE_OK && !base.is_null()).then_some(base)
-        }
+            methods.xShmMap?(file, 0, REGION_BYTES, 0, (&raw mut base).cast())
+        };
+        (rc & 0xff == ffi::SQLITE_OK && !base.is_null()).then_some(base)
     }
 }
 

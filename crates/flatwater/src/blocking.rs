@@ -6,6 +6,7 @@
 use rusqlite::types::FromSql;
 
 use crate::database::Database;
+use crate::stats::Stats;
 use crate::types::error::{Error, Result};
 use crate::types::executed::{BatchResult, Executed};
 use crate::types::params::{IntoParams, Params};
@@ -128,6 +129,12 @@ impl Blocking {
         E: From<Error> + Send + 'static,
     {
         block_on(self.0.read_with(body))
+    }
+
+    /// As [`Database::stats`].
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.0.stats()
     }
 
     /// As [`Database::close`].

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Connection as Sqlite, Interrupt, Judge};
+use flatwater_sqlite::{Connection as Sqlite, Interrupt, Judge, LateReads};
 
 use super::judge;
 
@@ -48,17 +48,19 @@ const MESSAGE_BYTES: usize = 1024;
 pub(crate) struct Before {
     length: usize,
     judge: Judge,
+    _late_reads: Option<LateReads>,
 }
 
 /// From now on values, rows and parameters are limited to `bytes`, or to less if they were before, and nothing is
-/// prepared.
-pub(crate) fn begin(sqlite: &mut Sqlite, bytes: usize) -> Before {
+/// prepared. After `last_read` no page is read from a file.
+pub(crate) fn begin(sqlite: &mut Sqlite, bytes: usize, last_read: Option<Instant>) -> Before {
     let bytes = bytes.max(MESSAGE_BYTES);
     let length = sqlite.set_length_limit(bytes);
     if length < bytes {
         sqlite.set_length_limit(length);
     }
-    Before { length, judge: sqlite.set_judge(judge::nothing) }
+    let _late_reads = last_read.map(|end| sqlite.refuse_reads_after(end));
+    Before { length, judge: sqlite.set_judge(judge::nothing), _late_reads }
 }
 
 /// From now on statements end at `end`.

@@ -24,8 +24,9 @@ impl Default for Inline {
 /// What an inline call keeps to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InlineLimits {
-    /// A read ends after this long; it is looked at about every 1,000 steps of SQLite's virtual machine. A write is
-    /// inline only if it usually takes no longer; it is never ended. Default 50 us.
+    /// A read ends after this long; it is looked at about every 1,000 steps of SQLite's virtual machine, and before each
+    /// page that is read from the file. A write is inline only if it usually takes no longer; it is ended only before
+    /// such a page, and not in a transaction. Default 50 us.
     pub time: Duration,
     /// Rows of a result at most. Default 256.
     pub rows: usize,

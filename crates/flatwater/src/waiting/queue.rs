@@ -158,9 +158,12 @@ impl<T, C> Queue<T, C> {
         }
     }
 
-    /// The thread that was to be started could not be: the next one who leaves work behind is told to try again.
-    pub(crate) fn start_failed(&self) {
-        lock(&self.state).worker = Worker::Absent;
+    /// The thread that was to be started could not be: the next one who leaves work behind is told to try again. True if
+    /// nobody will, because the queue is closed: then whoever hears it has to do what is left.
+    pub(crate) fn start_failed(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.worker = Worker::Absent;
+        state.closed
     }
 
     /// Requests that wait now.
@@ -279,6 +282,20 @@ mod tests {
         assert_eq!(queue.push(4), Err((Closed, 4)), "a refused item comes back");
         assert_eq!(queue.leave(place), None, "it is in by now");
         assert_eq!(take_all(&queue), [1, 2, 9]);
+    }
+
+    #[test]
+    fn without_a_thread_the_next_push_tries_again_and_after_a_close_nobody_can() {
+        let queue = Queue::new(8, ());
+        assert_eq!(push(&queue, 1), Start::Yes);
+        assert_eq!(queue.close(9), Ok(Start::No), "somebody is about to start the thread");
+        assert!(queue.start_failed(), "and has to do what is left");
+        queue.wait(Duration::ZERO).unwrap();
+        assert_eq!(take_all(&queue), [1, 9]);
+        let open = Queue::new(8, ());
+        assert_eq!(push(&open, 1), Start::Yes);
+        assert!(!open.start_failed());
+        assert_eq!(push(&open, 2), Start::Yes);
     }
 
     #[test]

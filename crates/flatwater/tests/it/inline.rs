@@ -13,7 +13,7 @@ use flatwater::rusqlite::functions::FunctionFlags;
 use flatwater::{Database, Error, Inline, InlineLimits};
 
 use crate::inline_transactions::unhurried;
-use crate::support::{TestFile, count, run};
+use crate::support::{TestFile, count, run, until};
 
 const FIND: &str = "SELECT a FROM t WHERE rowid = ?";
 
@@ -246,8 +246,8 @@ fn whoever_leaves_at_any_point_gives_the_connection_back() {
         for number in 1..4 {
             assert_eq!(db.query_value::<i64>(FIND, (number,)).await, Ok(Some(number)));
         }
-        let stats = db.stats();
-        assert_eq!((stats.writes_waiting, stats.reads_waiting), (0, 0));
+        // What was left in a queue goes when its turn comes.
+        until(|| (db.stats().writes_waiting, db.stats().reads_waiting) == (0, 0)).await;
         db.close().await.unwrap();
     });
 }

@@ -110,8 +110,9 @@ impl Reader {
         let _ = connection.sqlite.take_steps(ready.id);
         let rows = limit.min(limits.rows.saturating_add(1));
         let mut sink = RowSink::new(text.expected_size(), rows);
-        let before = stay::begin(&mut connection.sqlite, limits.bytes);
-        stay::end_at(&mut connection.sqlite, &connection.budget, later(began, limits.time));
+        let end = later(began, limits.time);
+        let before = stay::begin(&mut connection.sqlite, limits.bytes, Some(end));
+        stay::end_at(&mut connection.sqlite, &connection.budget, end);
         let ran = connection.sqlite.run(ready.id, params.bindings(), &mut sink);
         stay::end(&mut connection.sqlite, before);
         let took = began.elapsed();

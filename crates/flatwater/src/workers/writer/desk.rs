@@ -109,7 +109,9 @@ impl Drop for GivenUp<'_> {
 fn statement(seat: &mut Seat, work: &Work, limits: &InlineLimits, end: Instant) -> Result<Answer> {
     let connection = seat.connection()?;
     connection.control.savepoint(&mut connection.sqlite)?;
-    let result = seat.stay(limits.bytes, |seat| match work {
+    // After an interrupt SQLite rolls the whole transaction back, unless the statement only reads.
+    let last_read = work.only_reads().then_some(end);
+    let result = seat.stay(limits.bytes, last_read, |seat| match work {
         Work::Query { text, params, limit } if work.only_reads() => {
             seat.end_at(end)?;
             short_query(seat, text, params, *limit, limits)

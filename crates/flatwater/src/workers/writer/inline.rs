@@ -21,6 +21,7 @@ use crate::types::error::{Error, Result};
 use crate::types::inline::{InlineLimits, Moved, Stay};
 use crate::types::options::Durability;
 use crate::types::params::Params;
+use crate::types::time::later;
 use crate::waiting::fairness;
 use crate::workers::request::{Answer, OnItsWay, Work};
 
@@ -40,7 +41,7 @@ impl Writer {
             return Stay::Unfit;
         }
         lent.is_sound = false;
-        let answer = shared.write(seat, work, limits);
+        let answer = shared.write(seat, work, limits, later(began, limits.time));
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
         text.took(took);
@@ -82,9 +83,9 @@ impl Shared {
     }
 
     /// The answer, or `None` if nothing was written and a worker is to try.
-    fn write(&self, seat: &mut Seat, work: &Work, limits: &InlineLimits) -> Option<Result<Answer>> {
+    fn write(&self, seat: &mut Seat, work: &Work, limits: &InlineLimits, last_read: Instant) -> Option<Result<Answer>> {
         let before = seat.change();
-        match seat.stay(limits.bytes, |seat| perform(seat, Rules::Statement(&self.catalogue), work)) {
+        match seat.stay(limits.bytes, Some(last_read), |seat| perform(seat, Rules::Statement(&self.catalogue), work)) {
             Ok(answer) => Some(Ok(answer)),
             Err(error) if is_from_commit(&error) => Some(Err(settle(seat, &self.recorder, error, before))),
             Err(_) => None,

@@ -164,10 +164,8 @@ impl Writer {
         // Nobody waits for this answer: `after` tells.
         let (promise, _) = reply();
         let Ok(start) = self.0.queue.close(Request::new(ticket, Work::Close(before, after), promise)) else { return };
-        if self.start(start).is_err() {
-            // No thread to be had: close on this one rather than not at all.
-            self.0.run();
-        }
+        // It does not fail once the queue is closed.
+        let _ = self.start(start);
     }
 
     /// The time that a close gives is over: an open transaction ends as soon as what it was asked before is served, and
@@ -194,6 +192,8 @@ impl Writer {
         self.0.queue.len()
     }
 
+    /// Starts the thread. If there is none to be had, a close and what is before it are done on this one rather than not
+    /// at all.
     fn start(&self, start: Start) -> Result<()> {
         if start == Start::No {
             return Ok(());
@@ -203,9 +203,11 @@ impl Writer {
             mark_own_thread();
             shared.run();
         });
-        spawned.map(drop).map_err(|error| {
-            self.0.queue.start_failed();
-            Error::new(Kind::Io, format!("the writer's thread cannot be started: {error}"))
-        })
+        let Err(error) = spawned else { return Ok(()) };
+        if self.0.queue.start_failed() {
+            self.0.run();
+            return Ok(());
+        }
+        Err(Error::new(Kind::Io, format!("the writer's thread cannot be started: {error}")))
     }
 }

@@ -122,10 +122,16 @@ impl Seat {
         connection.statements.find(&mut connection.sqlite, text)
     }
 
-    /// Runs `f` as a stay. Locks are not waited for, and nothing ends it.
-    pub(super) fn stay<T>(&mut self, bytes: usize, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    /// Runs `f` as a stay. Locks are not waited for, no page is read from a file after `last_read`, and nothing else
+    /// ends it.
+    pub(super) fn stay<T>(
+        &mut self,
+        bytes: usize,
+        last_read: Option<Instant>,
+        f: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         self.lock_wait.never();
-        let before = stay::begin(&mut self.connection()?.sqlite, bytes);
+        let before = stay::begin(&mut self.connection()?.sqlite, bytes, last_read);
         let result = f(self);
         if let Some(connection) = &mut self.connection {
             stay::end(&mut connection.sqlite, before);

@@ -1,0 +1,35 @@
+//! SQLite's own handles of a connection's files.
+//!
+//! Owns: finding them. Invariant: a handle is answered only in WAL mode, in which both files stay open for as long as the
+//! connection does. Leaves out: what is done with them.
+
+use rusqlite::ffi;
+
+use crate::connection::Connection;
+
+/// Which of SQLite's files.
+#[derive(Clone, Copy)]
+pub(crate) enum File {
+    Database,
+    Wal,
+}
+
+impl Connection {
+    /// SQLite's own handle of a file, if it is open. It stays open as long as the connection does and is in WAL mode.
+    pub(crate) fn file(&self, which: File) -> Option<*mut ffi::sqlite3_file> {
+        if !self.in_wal_mode() {
+            return None;
+        }
+        let control = match which {
+            File::Database => ffi::SQLITE_FCNTL_FILE_POINTER,
+            // In WAL mode the journal is the WAL.
+            File::Wal => ffi::SQLITE_FCNTL_JOURNAL_POINTER,
+        };
+        let mut file: *mut ffi::sqlite3_file = std::ptr::null_mut();
+        // SAFETY: the connection is open, and both controls store a pointer.
+        let rc = unsafe { ffi::sqlite3_file_control(self.raw(), c"main".as_ptr(), control, (&raw mut file).cast()) };
+        // SAFETY: a handle that SQLite answers is valid; without methods it is not open.
+        let is_open = rc == ffi::SQLITE_OK && unsafe { file.as_ref() }.is_some_and(|file| !file.pMethods.is_null());
+        is_open.then_some(file)
+    }
+}

@@ -1,0 +1,211 @@
+//! What a caller's thread is held up for when the file is read slowly: a disk that is cold, a row of 200 MB. One read,
+//! whatever the statement would have to read.
+//!
+//! Its own program, because it puts its own `pread` in the place of the C library's. It counts the reads of a thread and
+//! lets each take longer than a stay may.
+#![cfg(target_os = "linux")]
+
+#[path = "interposed/reads.rs"]
+mod interposed;
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use flatwater::{Blocking, Call, Checkpoint, CheckpointMode, Database, Inline, InlineLimits, Options, rusqlite};
+
+/// Longer than a stay may take.
+const READ: Duration = Duration::from_millis(20);
+
+static SLOW: AtomicBool = AtomicBool::new(false);
+/// They are slow for the whole program.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    /// Since reads became slow.
+    static READS: Cell<u32> = const { Cell::new(0) };
+}
+
+fn reads(_fd: c_int) {
+    if SLOW.load(Ordering::SeqCst) {
+        READS.set(READS.get() + 1);
+        // Two are enough to see that a thread waits for more than one.
+        if READS.get() <= 2 {
+            std::thread::sleep(READ);
+        }
+    }
+}
+
+/// While it lives reads are slow.
+struct Slow;
+
+impl Slow {
+    fn begin() -> Self {
+        READS.set(0);
+        SLOW.store(true, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        SLOW.store(false, Ordering::SeqCst);
+    }
+}
+
+/// A database whose file has been opened, and its path.
+struct Bench {
+    db: Blocking,
+    handle: Database,
+    path: PathBuf,
+    _directory: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Bench {
+    fn new(schema: &str) -> Self {
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("test.db");
+        let limits = InlineLimits { time: READ / 4, ..InlineLimits::default() };
+        // Nothing else happens to the WAL.
+        let options = Options::new(&path).checkpoint(Checkpoint::External).readers(1).inline(Inline::Auto(limits));
+        let handle = options.open_blocking().unwrap();
+        let db = handle.blocking();
+        db.execute_script(schema).unwrap();
+        db.execute("CREATE TABLE other (x)", ()).unwrap();
+        Self { db, handle, path, _directory: directory, _alone: alone }
+    }
+
+    /// Somebody else commits, which voids every cache.
+    fn forget_pages(&self) {
+        let other = rusqlite::Connection::open(&self.path).unwrap();
+        other.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
+        other.execute("INSERT INTO other VALUES (1)", []).unwrap();
+    }
+
+    /// Polls the call while reads are slow, answers whether it was given up, and waits for the rest.
+    fn is_given_up<T>(&self, mut call: Call<T>) -> bool {
+        let (moved, slow) = (self.db.stats().inline.moved, Slow::begin());
+        let poll = Pin::new(&mut call).poll(&mut Context::from_waker(Waker::noop()));
+        drop(slow);
+        let reads = READS.get();
+        assert!(reads <= 1, "a poll waited for {reads} reads");
+        let is_given_up = self.db.stats().inline.moved > moved;
+        assert!(!is_given_up || reads == 1, "it was given up without a read");
+        match poll {
+            Poll::Ready(answer) => drop(answer.unwrap()),
+            Poll::Pending => drop(call.wait().unwrap()),
+        }
+        is_given_up
+    }
+
+    /// Makes calls on a cold cache until one is tried on this thread and given up after a read.
+    fn gives_up_after_a_read<T>(&self, mut call: impl FnMut(i64) -> Call<T>) {
+        let given_up = (100..1_000).any(|id| {
+            self.forget_pages();
+            self.is_given_up(call(id))
+        });
+        assert!(given_up, "none was tried on this thread");
+    }
+
+    fn close(self) {
+        self.db.close().unwrap();
+        let plain = rusqlite::Connection::open(&self.path).unwrap();
+        let checked: String = plain.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(checked, "ok");
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let (mut future, mut context) = (std::pin::pin!(future), Context::from_waker(Waker::noop()));
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(answer) => return answer,
+            Poll::Pending => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+const FIND: &str = "SELECT x FROM t WHERE id = ?";
+const INSERT: &str = "INSERT INTO t (x) VALUES (?)";
+const UPDATE: &str = "UPDATE t SET x = ? WHERE id = ?";
+const DELETE: &str = "DELETE FROM t WHERE id = ?";
+
+/// A tree of three levels, and texts that are known to be short.
+fn known() -> Bench {
+    let bench = Bench::new(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, x);
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000)
+            INSERT INTO t SELECT i, randomblob(900) FROM n;",
+    );
+    for id in 1..=20 {
+        bench.db.query(FIND, (id,)).unwrap();
+        bench.db.execute(INSERT, ("x",)).unwrap();
+        bench.db.execute(UPDATE, ("y", id)).unwrap();
+        bench.db.execute(DELETE, (id,)).unwrap();
+    }
+    // The pages are read from the database's file.
+    bench.handle.checkpoint(CheckpointMode::Truncate).wait().unwrap();
+    bench
+}
+
+#[test]
+fn a_cold_cache_holds_the_caller_for_one_read_at_most() {
+    let bench = known();
+    let rows = || bench.db.query_value::<i64>("SELECT count(*) FROM t", ()).unwrap().unwrap();
+    let before = rows();
+    let (mut inserted, mut deleted) = (0, 0);
+    let db = &bench.handle;
+    bench.gives_up_after_a_read(|id| db.query(FIND, (id,)));
+    bench.gives_up_after_a_read(|id| db.execute(UPDATE, ("z", id)));
+    bench.gives_up_after_a_read(|id| {
+        deleted += 1;
+        db.execute(DELETE, (id,))
+    });
+    bench.gives_up_after_a_read(|_| {
+        inserted += 1;
+        db.execute(INSERT, ("z",))
+    });
+    assert_eq!(rows(), before + inserted - deleted, "what was given up is done once");
+    bench.close();
+}
+
+#[test]
+fn a_read_that_is_given_up_in_a_transaction_leaves_the_transaction_as_it_is() {
+    let bench = known();
+    let given_up = (100..1_000).any(|id| {
+        bench.forget_pages();
+        let transaction = block_on(bench.handle.begin()).unwrap();
+        transaction.execute(UPDATE, ("kept", 99)).wait().unwrap();
+        let given_up = bench.is_given_up(transaction.query(FIND, (10_000 + id,)));
+        block_on(transaction.commit()).unwrap();
+        given_up
+    });
+    assert!(given_up, "none was tried on this thread");
+    assert_eq!(bench.db.query_value::<String>(FIND, (99,)).unwrap().unwrap(), "kept");
+    bench.close();
+}
+
+#[test]
+fn a_row_of_200_mb_holds_the_caller_for_one_read_at_most() {
+    const FIND: &str = "SELECT b FROM t WHERE id = ?";
+    const ROW: i64 = 1_000_000;
+    let bench = Bench::new("CREATE TABLE t (id INTEGER PRIMARY KEY, a, b)");
+    let db = &bench.handle;
+    for id in 1..=20 {
+        bench.db.execute("INSERT INTO t VALUES (?, 'a', 'b')", (id,)).unwrap();
+        bench.db.query(FIND, (id,)).unwrap();
+        bench.db.execute(DELETE, (id,)).unwrap();
+    }
+    bench.db.execute("INSERT INTO t VALUES (?, zeroblob(200000000), 'behind it')", (ROW,)).unwrap();
+    bench.gives_up_after_a_read(|_| db.query(FIND, (ROW,)));
+    assert_eq!(bench.db.query_value::<String>(FIND, (ROW,)).unwrap().unwrap(), "behind it");
+    bench.gives_up_after_a_read(|_| db.execute(DELETE, (ROW,)));
+    bench.close();
+}
