@@ -20,6 +20,8 @@ use crate::files::File;
 
 thread_local! {
     static ENDS: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// Reads since a moment was set.
+    static READS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// While it lives, the first read of a file that this thread begins after a moment is refused: the statement fails with
@@ -28,6 +30,14 @@ thread_local! {
 #[derive(Debug)]
 #[must_use]
 pub struct LateReads(PhantomData<*const ()>);
+
+impl LateReads {
+    /// How many reads this thread was allowed since then.
+    #[must_use]
+    pub fn reads(&self) -> u32 {
+        READS.get()
+    }
+}
 
 impl Drop for LateReads {
     fn drop(&mut self) {
@@ -60,6 +70,7 @@ impl Connection {
             self.gate_reads();
         }
         ENDS.set(Some(end));
+        READS.set(0);
         LateReads(PhantomData)
     }
 
@@ -113,6 +124,8 @@ fn is_too_late() -> bool {
     let is_late = ENDS.get().is_some_and(|end| Instant::now() > end);
     if is_late {
         ENDS.set(None);
+    } else {
+        READS.set(READS.get().wrapping_add(1));
     }
     is_late
 }

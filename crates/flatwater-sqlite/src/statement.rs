@@ -141,13 +141,13 @@ impl Connection {
         let raw = self.statement(id)?;
         // `&mut self`: nobody has the rusqlite connection.
         self.mapping.take_back();
-        let mapping = self.mapping.set_aside();
+        let known = self.mapping.set_aside();
         let prepared = self.reprepares(id);
         let result = self.run_raw(raw, bindings, sink);
         // SAFETY: the statement is alive. The `PRAGMA journal_mode` that leaves WAL mode is such a statement.
         let may_leave_wal = unsafe { ffi::sqlite3_stmt_readonly(raw) == 0 && ffi::sqlite3_column_count(raw) > 0 };
         if !may_leave_wal && self.reprepares(id) == prepared {
-            self.mapping.put_back(mapping);
+            self.mapping.put_back(known);
         }
         result
     }

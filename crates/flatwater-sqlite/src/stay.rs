@@ -1,6 +1,6 @@
 //! What bounds a statement that runs on a thread which must not be held up, and what tells why one took long.
 //!
-//! Owns: the limit on the length of values, and SQLite's counters of pages read and of steps. None of it blocks. Leaves
+//! Owns: the limit on the length of values, and SQLite's counter of steps. None of it blocks. Leaves
 //! out: deciding what is too long.
 
 use std::ffi::c_int;
@@ -18,18 +18,6 @@ impl Connection {
         // SAFETY: the connection is open and ours.
         let before = unsafe { ffi::sqlite3_limit(self.raw(), ffi::SQLITE_LIMIT_LENGTH, bytes) };
         before.unsigned_abs() as usize
-    }
-
-    /// Pages that were not in the cache when they were asked for, since the connection was opened
-    /// (<https://sqlite.org/c3ref/c_dbstatus_options.html#sqlitedbstatuscachemiss>).
-    #[must_use]
-    pub fn cache_misses(&self) -> u32 {
-        let (mut misses, mut highest): (c_int, c_int) = (0, 0);
-        // SAFETY: the connection is open; both out-pointers live for the call.
-        unsafe {
-            ffi::sqlite3_db_status(self.raw(), ffi::SQLITE_DBSTATUS_CACHE_MISS, &raw mut misses, &raw mut highest, 0);
-        }
-        misses.unsigned_abs()
     }
 
     /// Steps of the virtual machine that the statement took since the last call

@@ -75,20 +75,28 @@ fn checksum(words: &[u32]) -> [u32; 2] {
     })
 }
 
-/// What is known of the connection's files for as long as it is in WAL mode: where the wal-index is mapped, and whether
-/// their reads have the gate.
+/// What is known of the connection's files, if it is certain to hold.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    base: Cell<*mut c_void>,
-    /// The files of now have the gate before their reads.
-    is_gated: Cell<bool>,
+    known: Cell<Known>,
     /// The rusqlite connection was handed out, and may still be in somebody's hands.
     is_lent: Cell<bool>,
 }
 
+/// What holds for as long as the connection is in WAL mode.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    /// Where the wal-index is mapped, or null.
+    base: *mut c_void,
+    /// The files' reads have the gate.
+    is_gated: bool,
+}
+
+const NOTHING: Known = Known { base: std::ptr::null_mut(), is_gated: false };
+
 impl Mapping {
     pub(crate) fn new() -> Self {
-        Self { base: Cell::new(std::ptr::null_mut()), is_gated: Cell::new(false), is_lent: Cell::new(true) }
+        Self { known: Cell::new(NOTHING), is_lent: Cell::new(true) }
     }
 
     /// The rusqlite connection is handed out: whoever has it may leave WAL mode at any time.
@@ -104,36 +112,39 @@ impl Mapping {
 
     /// Something runs that may leave WAL mode.
     pub(crate) fn forget(&self) {
-        self.set_aside();
+        self.known.set(NOTHING);
     }
 
-    /// As `forget`, and answers what was remembered, to be remembered again if nothing left WAL mode after all.
-    pub(crate) fn set_aside(&self) -> *mut c_void {
-        self.is_gated.set(false);
-        self.base.replace(std::ptr::null_mut())
+    /// As `forget`, and answers what was known, to be known again if nothing left WAL mode after all.
+    pub(crate) fn set_aside(&self) -> Known {
+        self.known.replace(NOTHING)
     }
 
-    pub(crate) fn put_back(&mut self, base: *mut c_void) {
-        self.base.set(base);
+    pub(crate) fn put_back(&mut self, known: Known) {
+        self.known.set(known);
     }
 
     pub(crate) fn is_gated(&self) -> bool {
-        self.is_gated.get()
+        self.known.get().is_gated
     }
 
     /// The files have the gate.
     pub(crate) fn gated(&self) {
-        self.is_gated.set(!self.is_lent.get());
+        self.learn(Known { is_gated: true, ..self.known.get() });
     }
 
     fn get(&self) -> Option<*mut c_void> {
-        let base = self.base.get();
+        let Known { base, .. } = self.known.get();
         (!base.is_null()).then_some(base)
     }
 
     fn remember(&self, base: *mut c_void) {
+        self.learn(Known { base, ..self.known.get() });
+    }
+
+    fn learn(&self, known: Known) {
         if !self.is_lent.get() {
-            self.base.set(base);
+            self.known.set(known);
         }
     }
 }

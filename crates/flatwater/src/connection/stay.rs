@@ -48,7 +48,7 @@ const MESSAGE_BYTES: usize = 1024;
 pub(crate) struct Before {
     length: usize,
     judge: Judge,
-    _late_reads: Option<LateReads>,
+    late_reads: Option<LateReads>,
 }
 
 /// From now on values, rows and parameters are limited to `bytes`, or to less if they were before, and nothing is
@@ -59,8 +59,8 @@ pub(crate) fn begin(sqlite: &mut Sqlite, bytes: usize, last_read: Option<Instant
     if length < bytes {
         sqlite.set_length_limit(length);
     }
-    let _late_reads = last_read.map(|end| sqlite.refuse_reads_after(end));
-    Before { length, judge: sqlite.set_judge(judge::nothing), _late_reads }
+    let late_reads = last_read.map(|end| sqlite.refuse_reads_after(end));
+    Before { length, judge: sqlite.set_judge(judge::nothing), late_reads }
 }
 
 /// From now on statements end at `end`.
@@ -69,9 +69,10 @@ pub(crate) fn end_at(sqlite: &mut Sqlite, budget: &Arc<Budget>, end: Instant) {
     sqlite.arm(budget.clone());
 }
 
-/// The stay is over.
-pub(crate) fn end(sqlite: &mut Sqlite, before: Before) {
+/// The stay is over. Answers whether it read a page from a file, if there was a last moment for it.
+pub(crate) fn end(sqlite: &mut Sqlite, before: Before) -> bool {
     sqlite.disarm();
     sqlite.set_judge(before.judge);
     sqlite.set_length_limit(before.length);
+    before.late_reads.is_some_and(|late| late.reads() > 0)
 }

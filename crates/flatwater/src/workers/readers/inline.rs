@@ -106,7 +106,6 @@ impl Reader {
     ) -> Stay<Rows> {
         let (connection, text) = (&mut self.connection, &ready.text);
         self.lock_wait.never();
-        let misses = connection.sqlite.cache_misses();
         let _ = connection.sqlite.take_steps(ready.id);
         let rows = limit.min(limits.rows.saturating_add(1));
         let mut sink = RowSink::new(text.expected_size(), rows);
@@ -114,12 +113,11 @@ impl Reader {
         let before = stay::begin(&mut connection.sqlite, limits.bytes, Some(end));
         stay::end_at(&mut connection.sqlite, &connection.budget, end);
         let ran = connection.sqlite.run(ready.id, params.bindings(), &mut sink);
-        stay::end(&mut connection.sqlite, before);
+        let read = stay::end(&mut connection.sqlite, before);
         let took = began.elapsed();
         shared.breaker.stayed();
         if took > limits.time.saturating_mul(SLOW) {
             // Only for a reason of its own: pages it had to read, or its steps. Otherwise the machine was busy.
-            let read = connection.sqlite.cache_misses() != misses;
             if read || STEP * connection.sqlite.take_steps(ready.id) > took / 2 {
                 shared.breaker.was_slow(began + took);
             }
