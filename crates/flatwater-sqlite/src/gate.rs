@@ -2,14 +2,20 @@
 //! would have to read, for nobody is asked while a page is read.
 //!
 //! Owns: a read in front of SQLite's own, in the methods of a connection's files, and the moment after which this thread
-//! refuses one. Runs where a page is not in the cache. Invariants: a thread that set no moment reads as ever; only one
-//! read is refused, so that SQLite can read what it needs to undo the statement. Leaves out: a file that is mapped into
-//! memory, where a page fault reads.
+//! refuses one. Runs where a page is not in the cache. Invariants: a thread that set no moment reads as ever; one read is
+//! refused and no more. Leaves out: a file that is mapped into memory, where a page fault reads; a file system layer that
+//! is not SQLite's own.
+//!
+//! The read that is refused may be one that SQLite makes to roll back after another failure. A rollback that fails with
+//! an I/O error makes SQLite drop its cache; one that is interrupted leaves pages in it that were never committed. So
+//! whoever writes asks for the first, and whoever learns that a read was refused while the statement failed for another
+//! reason does not use the connection again.
 
 use std::cell::Cell;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::marker::PhantomData;
 use std::panic::catch_unwind;
+use std::ptr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -18,30 +24,66 @@ use rusqlite::ffi;
 use crate::connection::Connection;
 use crate::files::File;
 
-thread_local! {
-    static ENDS: Cell<Option<Instant>> = const { Cell::new(None) };
-    /// Reads since a moment was set.
-    static READS: Cell<u32> = const { Cell::new(0) };
+/// How a read is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// With SQLITE_INTERRUPT, after which SQLite keeps an open transaction if the statement only reads
+    /// (<https://sqlite.org/c3ref/interrupt.html>).
+    Interrupt,
+    /// With SQLITE_IOERR, after which SQLite rolls the transaction back.
+    Failure,
 }
 
-/// While it lives, the first read of a file that this thread begins after a moment is refused: the statement fails with
-/// SQLITE_INTERRUPT, and what it wrote is rolled back as after an interrupt
-/// (<https://sqlite.org/c3ref/interrupt.html>). SQLite reads nothing once a commit is in the WAL.
-#[derive(Debug)]
+/// Marks the extended result code of a refusal. SQLite has no such code.
+const MARK: c_int = 0x7f << 8;
+
+/// Whether a statement failed because a read was refused.
 #[must_use]
-pub struct LateReads(PhantomData<*const ()>);
+pub fn is_refusal(extended_code: c_int) -> bool {
+    extended_code & !0xff == MARK
+}
+
+/// The files of a connection, which have the gate.
+pub(crate) type Files = [*mut ffi::sqlite3_file; 2];
+
+/// Until when which files may be read, and what became of it.
+#[derive(Clone, Copy)]
+struct Gate {
+    files: Files,
+    end: Instant,
+    refusal: Refusal,
+    reads: u32,
+    refused: bool,
+}
+
+thread_local! {
+    static GATE: Cell<Option<Gate>> = const { Cell::new(None) };
+}
+
+/// While it lives, the first read of the connection's files that this thread begins after a moment is refused.
+#[must_use]
+pub struct LateReads {
+    before: Option<Gate>,
+    here: PhantomData<*const ()>,
+}
 
 impl LateReads {
-    /// How many reads this thread was allowed since then.
+    /// Whether a page was read from a file.
     #[must_use]
-    pub fn reads(&self) -> u32 {
-        READS.get()
+    pub fn has_read(&self) -> bool {
+        GATE.get().is_some_and(|gate| gate.reads > 0)
+    }
+
+    /// Whether a read was refused.
+    #[must_use]
+    pub fn has_refused(&self) -> bool {
+        GATE.get().is_some_and(|gate| gate.refused)
     }
 }
 
 impl Drop for LateReads {
     fn drop(&mut self) {
-        ENDS.set(None);
+        GATE.set(self.before);
     }
 }
 
@@ -56,45 +98,61 @@ struct Gated {
     own: usize,
 }
 
-/// One for each file system layer that was met, for ever: files point to them.
+/// One for each table of methods that was met, for ever: files point to them.
 static GATED: Mutex<Vec<&Gated>> = Mutex::new(Vec::new());
 
 /// The layout of the methods that we know (<https://sqlite.org/c3ref/io_methods.html>).
 const VERSION: c_int = 3;
 
+/// SQLite's own layers, whose tables of methods are static. Others may make one for each file.
+const LAYERS: [&CStr; 4] = [c"unix", c"unix-excl", c"win32", c"win32-longpath"];
+
 impl Connection {
-    /// Refuses one read of the database's file or the WAL that this thread begins after `end`. Does nothing in another
-    /// journal mode.
-    pub fn refuse_reads_after(&self, end: Instant) -> LateReads {
-        if !self.mapping.is_gated() {
-            self.gate_reads();
-        }
-        ENDS.set(Some(end));
-        READS.set(0);
-        LateReads(PhantomData)
+    /// Refuses one read of the database's file or the WAL that this thread begins after `end`. Does nothing for files
+    /// that cannot have the gate.
+    pub fn refuse_reads_after(&self, end: Instant, refusal: Refusal) -> LateReads {
+        let files = self.mapping.files().or_else(|| self.gate_reads()).unwrap_or([ptr::null_mut(); 2]);
+        let gate = Gate { files, end, refusal, reads: 0, refused: false };
+        LateReads { before: GATE.replace(Some(gate)), here: PhantomData }
     }
 
-    fn gate_reads(&self) {
-        let (Some(database), Some(wal)) = (self.file(File::Database), self.file(File::Wal)) else { return };
-        for file in [database, wal] {
-            // SAFETY: the file is open, and nobody else uses its connection.
-            let methods = unsafe { &mut (*file).pMethods };
-            // SAFETY: an open file's methods live as long as its file system layer, which is for ever.
-            if let Some(gated) = unsafe { methods.as_ref() }.and_then(gated) {
-                *methods = &raw const gated.methods;
+    /// Puts the gate before the reads of the files, which stay the same for as long as the connection is in WAL mode.
+    fn gate_reads(&self) -> Option<Files> {
+        let files = [self.file(File::Database)?, self.file(File::Wal)?];
+        if self.has_own_layer() {
+            for file in files {
+                // SAFETY: the file is open, and nobody else uses its connection.
+                let methods = unsafe { &mut (*file).pMethods };
+                // SAFETY: the methods of an open file of SQLite's own layers are static.
+                if let Some(gated) = unsafe { methods.as_ref() }.and_then(gated) {
+                    *methods = &raw const gated.methods;
+                }
             }
         }
-        self.mapping.gated();
+        self.mapping.gated(files);
+        Some(files)
+    }
+
+    /// Whether the files are those of a layer that SQLite brings along.
+    fn has_own_layer(&self) -> bool {
+        let mut layer: *mut ffi::sqlite3_vfs = ptr::null_mut();
+        // SAFETY: the connection is open, and the control stores the address of a layer, which is never freed while files
+        // of it are open; its name is a C string.
+        unsafe {
+            let control = ffi::SQLITE_FCNTL_VFS_POINTER;
+            ffi::sqlite3_file_control(self.raw(), c"main".as_ptr(), control, (&raw mut layer).cast());
+            layer.as_ref().is_some_and(|layer| LAYERS.contains(&CStr::from_ptr(layer.zName)))
+        }
     }
 }
 
 /// The methods with the gate; `None` if they have it, or have another layout.
 fn gated(own: &ffi::sqlite3_io_methods) -> Option<&'static Gated> {
     let mut all = GATED.lock().unwrap_or_else(PoisonError::into_inner);
-    if own.iVersion != VERSION || all.iter().any(|gated| std::ptr::eq(&raw const gated.methods, own)) {
+    if own.iVersion != VERSION || all.iter().any(|gated| ptr::eq(&raw const gated.methods, own)) {
         return None;
     }
-    let address = std::ptr::from_ref(own).addr();
+    let address = ptr::from_ref(own).addr();
     if let Some(gated) = all.iter().find(|gated| gated.own == address) {
         return Some(gated);
     }
@@ -110,8 +168,8 @@ unsafe extern "C" fn read(
     bytes: c_int,
     offset: ffi::sqlite3_int64,
 ) -> c_int {
-    if catch_unwind(is_too_late).unwrap_or(false) {
-        return ffi::SQLITE_INTERRUPT;
+    if let Ok(Some(code)) = catch_unwind(|| refused(file)) {
+        return code;
     }
     // SAFETY: SQLite calls this for files whose methods are the first field of a `Gated`, and for no others.
     let own = unsafe { (*(*file).pMethods.cast::<Gated>()).read };
@@ -119,13 +177,16 @@ unsafe extern "C" fn read(
     unsafe { own(file, data, bytes, offset) }
 }
 
-/// Answers true once.
-fn is_too_late() -> bool {
-    let is_late = ENDS.get().is_some_and(|end| Instant::now() > end);
-    if is_late {
-        ENDS.set(None);
-    } else {
-        READS.set(READS.get().wrapping_add(1));
-    }
-    is_late
+/// The code of a refusal, if the read is too late and none was refused before it.
+fn refused(file: *mut ffi::sqlite3_file) -> Option<c_int> {
+    let mut gate = GATE.get().filter(|gate| gate.files.contains(&file))?;
+    let refuses = !gate.refused && Instant::now() > gate.end;
+    gate.refused |= refuses;
+    gate.reads += u32::from(!refuses);
+    GATE.set(Some(gate));
+    let code = match gate.refusal {
+        Refusal::Interrupt => ffi::SQLITE_INTERRUPT,
+        Refusal::Failure => ffi::SQLITE_IOERR,
+    };
+    refuses.then_some(code | MARK)
 }

@@ -44,7 +44,7 @@ pub use control::Control;
 pub use error::{Error, Result, SqliteError};
 pub use explain::{Op, Program};
 pub use filesystem::filesystem_magic;
-pub use gate::LateReads;
+pub use gate::{LateReads, Refusal, is_refusal};
 pub use hooks::{AuthEvent, Busy, Interrupt, Judge, Verdict};
 pub use locks::{LockFile, LockedFile};
 pub use process::{InUse, PerProcess, Slot, is_stranded};

@@ -13,6 +13,7 @@ use rusqlite::ffi;
 
 use crate::connection::Connection;
 use crate::files::File;
+use crate::gate::Files;
 
 /// One copy of the wal-index header (<https://sqlite.org/walformat.html#the_wal_index_header>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,11 +89,11 @@ pub(crate) struct Mapping {
 pub(crate) struct Known {
     /// Where the wal-index is mapped, or null.
     base: *mut c_void,
-    /// The files' reads have the gate.
-    is_gated: bool,
+    /// The files that have the gate.
+    gated: Option<Files>,
 }
 
-const NOTHING: Known = Known { base: std::ptr::null_mut(), is_gated: false };
+const NOTHING: Known = Known { base: std::ptr::null_mut(), gated: None };
 
 impl Mapping {
     pub(crate) fn new() -> Self {
@@ -124,13 +125,14 @@ impl Mapping {
         self.known.set(known);
     }
 
-    pub(crate) fn is_gated(&self) -> bool {
-        self.known.get().is_gated
+    /// The files that have the gate.
+    pub(crate) fn files(&self) -> Option<Files> {
+        self.known.get().gated
     }
 
     /// The files have the gate.
-    pub(crate) fn gated(&self) {
-        self.learn(Known { is_gated: true, ..self.known.get() });
+    pub(crate) fn gated(&self, files: Files) {
+        self.learn(Known { gated: Some(files), ..self.known.get() });
     }
 
     fn get(&self) -> Option<*mut c_void> {

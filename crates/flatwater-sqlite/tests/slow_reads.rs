@@ -6,7 +6,9 @@
 #![cfg(target_os = "linux")]
 
 #[path = "interposed/reads.rs"]
-mod interposed;
+mod interposed_reads;
+#[path = "interposed/writes.rs"]
+mod interposed_writes;
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -17,12 +19,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use flatwater::{Blocking, Call, Checkpoint, CheckpointMode, Database, Inline, InlineLimits, Options, rusqlite};
+use flatwater::{Blocking, Call, Checkpoint, CheckpointMode, Database, Inline, InlineLimits, Kind, Options, rusqlite};
 
 /// Longer than a stay may take.
 const READ: Duration = Duration::from_millis(20);
 
 static SLOW: AtomicBool = AtomicBool::new(false);
+/// The disk is full, which takes long to find out.
+static FULL: AtomicBool = AtomicBool::new(false);
 /// They are slow for the whole program.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -39,6 +43,16 @@ fn reads(_fd: c_int) {
             std::thread::sleep(READ);
         }
     }
+}
+
+fn writes(_fd: c_int) -> bool {
+    let is_full = FULL.load(Ordering::SeqCst);
+    if is_full {
+        std::thread::sleep(READ);
+        // SAFETY: the C library's errno of this thread.
+        unsafe { *libc::__errno_location() = libc::ENOSPC };
+    }
+    !is_full
 }
 
 /// While it lives reads are slow.
@@ -207,5 +221,43 @@ fn a_row_of_200_mb_holds_the_caller_for_one_read_at_most() {
     bench.gives_up_after_a_read(|_| db.query(FIND, (ROW,)));
     assert_eq!(bench.db.query_value::<String>(FIND, (ROW,)).unwrap().unwrap(), "behind it");
     bench.gives_up_after_a_read(|_| db.execute(DELETE, (ROW,)));
+    bench.close();
+}
+
+/// To roll back, SQLite reads the first page again. If that read comes too late it must not make the pages that were
+/// never committed look as if they had been.
+#[test]
+fn a_write_that_fails_late_leaves_nothing_in_the_cache() {
+    let bench = Bench::new("CREATE TABLE t (id INTEGER PRIMARY KEY, x)");
+    let insert = "INSERT INTO t VALUES (?, ?)";
+    for id in 1..=20 {
+        bench.db.execute(insert, (id, "short")).unwrap();
+    }
+    // So long a row takes pages of its own, of which the first page keeps count.
+    let row = vec![7_u8; 20_000];
+    let mut failed = 0;
+    for id in 100..1_000 {
+        let before = bench.db.stats().inline.writes;
+        FULL.store(true, Ordering::SeqCst);
+        let mut call = bench.handle.execute(insert, (id, row.clone()));
+        let poll = Pin::new(&mut call).poll(&mut Context::from_waker(Waker::noop()));
+        let stayed = bench.db.stats().inline.writes > before;
+        if let Poll::Ready(answer) = poll {
+            assert_eq!(answer.unwrap_err().kind(), Kind::Full);
+        } else {
+            assert_eq!(call.wait().unwrap_err().kind(), Kind::Full);
+        }
+        FULL.store(false, Ordering::SeqCst);
+        bench.db.execute(insert, (id, row.clone())).unwrap();
+        failed += u32::from(stayed);
+        if failed == 3 {
+            break;
+        }
+        // It was slow: until it is known to be short again.
+        for other in 0..40 {
+            bench.db.execute(insert, (id * 1_000 + other, "short")).unwrap();
+        }
+    }
+    assert_eq!(failed, 3, "too few were tried on this thread");
     bench.close();
 }

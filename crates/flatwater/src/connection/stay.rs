@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Connection as Sqlite, Interrupt, Judge, LateReads};
+use flatwater_sqlite::{Connection as Sqlite, Interrupt, Judge, LateReads, Refusal};
 
 use super::judge;
 
@@ -51,15 +51,20 @@ pub(crate) struct Before {
     late_reads: Option<LateReads>,
 }
 
+/// When the last page may be read from a file, and how one after that is refused: with a failure if the statement writes,
+/// for then SQLite may have to read while it rolls back.
+#[derive(Clone, Copy)]
+pub(crate) struct LastRead(pub(crate) Instant, pub(crate) Refusal);
+
 /// From now on values, rows and parameters are limited to `bytes`, or to less if they were before, and nothing is
-/// prepared. After `last_read` no page is read from a file.
-pub(crate) fn begin(sqlite: &mut Sqlite, bytes: usize, last_read: Option<Instant>) -> Before {
+/// prepared. The first page that would be read from a file after `last_read` is refused.
+pub(crate) fn begin(sqlite: &mut Sqlite, bytes: usize, last_read: Option<LastRead>) -> Before {
     let bytes = bytes.max(MESSAGE_BYTES);
     let length = sqlite.set_length_limit(bytes);
     if length < bytes {
         sqlite.set_length_limit(length);
     }
-    let late_reads = last_read.map(|end| sqlite.refuse_reads_after(end));
+    let late_reads = last_read.map(|LastRead(end, refusal)| sqlite.refuse_reads_after(end, refusal));
     Before { length, judge: sqlite.set_judge(judge::nothing), late_reads }
 }
 
@@ -69,10 +74,19 @@ pub(crate) fn end_at(sqlite: &mut Sqlite, budget: &Arc<Budget>, end: Instant) {
     sqlite.arm(budget.clone());
 }
 
-/// The stay is over. Answers whether it read a page from a file, if there was a last moment for it.
-pub(crate) fn end(sqlite: &mut Sqlite, before: Before) -> bool {
+/// What became of the reads of a stay.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Reads {
+    /// A page was read from a file.
+    pub(crate) some: bool,
+    /// One was refused.
+    pub(crate) refused: bool,
+}
+
+/// The stay is over.
+pub(crate) fn end(sqlite: &mut Sqlite, before: Before) -> Reads {
     sqlite.disarm();
     sqlite.set_judge(before.judge);
     sqlite.set_length_limit(before.length);
-    before.late_reads.is_some_and(|late| late.reads() > 0)
+    before.late_reads.map_or(Reads::default(), |late| Reads { some: late.has_read(), refused: late.has_refused() })
 }

@@ -4,6 +4,9 @@
 
 use std::time::Duration;
 
+use flatwater_sqlite::is_refusal;
+use rusqlite::ffi;
+
 /// Whether an awaited call may run on the thread that polls it. A call that is known to be short then costs about what
 /// SQLite itself costs, instead of two changes of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,4 +81,12 @@ pub(crate) enum Moved {
     Interrupted,
     /// A value, or the result, was too large; a lock was held; the schema had changed; or it failed.
     Other,
+}
+
+impl Moved {
+    /// By the extended code of the error.
+    pub(crate) fn after(code: Option<i32>) -> Self {
+        let is_too_long = code.is_some_and(|code| code & 0xff == ffi::SQLITE_INTERRUPT || is_refusal(code));
+        if is_too_long { Self::Interrupted } else { Self::Other }
+    }
 }

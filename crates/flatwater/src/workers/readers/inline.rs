@@ -7,14 +7,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::Error as SqliteError;
-use rusqlite::ffi;
+use flatwater_sqlite::{Error as SqliteError, Refusal, is_refusal};
 
 use super::reader::Reader;
 use super::{Readers, Shared, State};
 use crate::connection::catalogue::Text;
 use crate::connection::statements::Ready;
-use crate::connection::stay;
+use crate::connection::stay::{self, LastRead};
 use crate::encode::rows::RowSink;
 use crate::types::inline::{InlineLimits, Moved, Stay};
 use crate::types::params::Params;
@@ -48,8 +47,8 @@ impl Readers {
         if !reader.enter(began) {
             return Stay::Unfit;
         }
-        let stay = reader.stay(shared, &ready, params, limit, limits, began);
-        lent.is_sound = reader.leave(matches!(stay, Stay::Done(..)), began + stay.took());
+        let (stay, is_sound) = reader.stay(shared, &ready, params, limit, limits, began);
+        lent.is_sound = reader.leave(matches!(stay, Stay::Done(..)), began + stay.took()) && is_sound;
         stay
     }
 }
@@ -95,6 +94,7 @@ impl Reader {
         ready.reads_shortly(limits).then_some(ready)
     }
 
+    /// Runs the query, and answers whether the connection can be used again.
     fn stay(
         &mut self,
         shared: &Shared,
@@ -103,40 +103,40 @@ impl Reader {
         limit: usize,
         limits: &InlineLimits,
         began: Instant,
-    ) -> Stay<Rows> {
+    ) -> (Stay<Rows>, bool) {
         let (connection, text) = (&mut self.connection, &ready.text);
         self.lock_wait.never();
         let _ = connection.sqlite.take_steps(ready.id);
         let rows = limit.min(limits.rows.saturating_add(1));
         let mut sink = RowSink::new(text.expected_size(), rows);
         let end = later(began, limits.time);
-        let before = stay::begin(&mut connection.sqlite, limits.bytes, Some(end));
+        let before = stay::begin(&mut connection.sqlite, limits.bytes, Some(LastRead(end, Refusal::Interrupt)));
         stay::end_at(&mut connection.sqlite, &connection.budget, end);
         let ran = connection.sqlite.run(ready.id, params.bindings(), &mut sink);
-        let read = stay::end(&mut connection.sqlite, before);
+        let reads = stay::end(&mut connection.sqlite, before);
         let took = began.elapsed();
         shared.breaker.stayed();
         if took > limits.time.saturating_mul(SLOW) {
             // Only for a reason of its own: pages it had to read, or its steps. Otherwise the machine was busy.
-            if read || STEP * connection.sqlite.take_steps(ready.id) > took / 2 {
+            if reads.some || STEP * connection.sqlite.take_steps(ready.id) > took / 2 {
                 shared.breaker.was_slow(began + took);
             }
         }
-        match ran {
+        // A refused read that SQLite made nothing of may have been one of the schema's.
+        let is_sound = !reads.refused || ran.as_ref().is_err_and(|error| code_of(error).is_some_and(is_refusal));
+        let stay = match ran {
             Ok(()) if sink.rows_left() == 0 && rows > limits.rows => Stay::Moved(Moved::Other, took),
             Ok(()) => {
                 let (cells, bytes) = sink.size();
                 text.had_size(cells, bytes);
                 Stay::Done(sink.finish(ready.names.clone()), took)
             }
-            Err(error) => Stay::Moved(why(&error), took),
-        }
+            Err(error) => Stay::Moved(Moved::after(code_of(&error)), took),
+        };
+        (stay, is_sound)
     }
 }
 
-fn why(error: &SqliteError) -> Moved {
-    match error {
-        SqliteError::Sqlite(error) if error.code & 0xff == ffi::SQLITE_INTERRUPT => Moved::Interrupted,
-        _ => Moved::Other,
-    }
+fn code_of(error: &SqliteError) -> Option<i32> {
+    if let SqliteError::Sqlite(error) = error { Some(error.code) } else { None }
 }

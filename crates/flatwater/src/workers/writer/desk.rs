@@ -9,10 +9,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use flatwater_sqlite::Refusal;
+
 use super::perform::{Rules, perform, query};
 use super::seat::Seat;
 use super::transaction::undo;
 use crate::connection::catalogue::Text;
+use crate::connection::stay::LastRead;
 use crate::types::error::{Error, Result};
 use crate::types::inline::{InlineLimits, Moved, Stay};
 use crate::types::params::Params;
@@ -83,7 +86,7 @@ impl session::Desk for Desk {
         match answer {
             Err(error) if at.seat.is_autocommit() => (Stay::Done(Err(error.clone()), took), Some(error)),
             Ok(answer) => (Stay::Done(Ok(answer), took), None),
-            Err(_) => (Stay::Moved(Moved::Other, took), None),
+            Err(error) => (Stay::Moved(Moved::after(error.sqlite_code()), took), None),
         }
     }
 }
@@ -110,7 +113,7 @@ fn statement(seat: &mut Seat, work: &Work, limits: &InlineLimits, end: Instant) 
     let connection = seat.connection()?;
     connection.control.savepoint(&mut connection.sqlite)?;
     // After an interrupt SQLite rolls the whole transaction back, unless the statement only reads.
-    let last_read = work.only_reads().then_some(end);
+    let last_read = work.only_reads().then_some(LastRead(end, Refusal::Interrupt));
     let result = seat.stay(limits.bytes, last_read, |seat| match work {
         Work::Query { text, params, limit } if work.only_reads() => {
             seat.end_at(end)?;

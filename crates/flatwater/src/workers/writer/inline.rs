@@ -1,14 +1,15 @@
 //! Writes on their caller's thread: one short write in plain autocommit, while nobody else writes or waits.
 //!
 //! Owns: borrowing the token for a stay, and what makes a write unfit for one. Runs on the thread that polls a call.
-//! Waits for nobody: neither for the token nor for a lock of the file. Invariants: the write is never interrupted; it
-//! never pays for a checkpoint, nor, unless the last copy ends in just that moment, for the sync of a WAL that starts
-//! over; a failure is a worker's to tell, unless it came from the commit itself. Leaves out: which way is the cheaper
+//! Waits for nobody: neither for the token nor for a lock of the file. Invariants: the write is never interrupted,
+//! and ends early only at a page that it would read too late, before its commit; it never pays for a checkpoint, nor,
+//! unless the last copy ends in just that moment, for the sync of a WAL that starts over; a failure is a worker's to tell, unless it came from the commit itself. Leaves out: which way is the cheaper
 //! one (`ways`).
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use flatwater_sqlite::{Refusal, is_refusal};
 use rusqlite::ffi;
 
 use super::commit::settle;
@@ -17,6 +18,7 @@ use super::perform::{Rules, perform};
 use super::seat::Seat;
 use super::{Shared, Writer};
 use crate::connection::catalogue::Text;
+use crate::connection::stay::LastRead;
 use crate::types::error::{Error, Result};
 use crate::types::inline::{InlineLimits, Moved, Stay};
 use crate::types::options::Durability;
@@ -41,7 +43,7 @@ impl Writer {
             return Stay::Unfit;
         }
         lent.is_sound = false;
-        let answer = shared.write(seat, work, limits, later(began, limits.time));
+        let answer = shared.write(seat, work, limits, LastRead(later(began, limits.time), Refusal::Failure));
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
         text.took(took);
@@ -49,7 +51,7 @@ impl Writer {
         seat.ways.stayed(took, fairness::is_spent_with(took), now);
         shared.queueing.store(seat.ways.queues(), Ordering::Relaxed);
         lent.is_sound = true;
-        answer.map_or(Stay::Moved(Moved::Other, took), |answer| Stay::Done(answer, took))
+        answer.map_or_else(|moved| Stay::Moved(moved, took), |answer| Stay::Done(answer, took))
     }
 }
 
@@ -82,13 +84,19 @@ impl Shared {
             && self.growth.get().is_none_or(|growth| growth.has_room())
     }
 
-    /// The answer, or `None` if nothing was written and a worker is to try.
-    fn write(&self, seat: &mut Seat, work: &Work, limits: &InlineLimits, last_read: Instant) -> Option<Result<Answer>> {
+    /// The answer, or why nothing was written and a worker is to try.
+    fn write(
+        &self,
+        seat: &mut Seat,
+        work: &Work,
+        limits: &InlineLimits,
+        last_read: LastRead,
+    ) -> Result<Result<Answer>, Moved> {
         let before = seat.change();
         match seat.stay(limits.bytes, Some(last_read), |seat| perform(seat, Rules::Statement(&self.catalogue), work)) {
-            Ok(answer) => Some(Ok(answer)),
-            Err(error) if is_from_commit(&error) => Some(Err(settle(seat, &self.recorder, error, before))),
-            Err(_) => None,
+            Ok(answer) => Ok(Ok(answer)),
+            Err(error) if is_from_commit(&error) => Ok(Err(settle(seat, &self.recorder, error, before))),
+            Err(error) => Err(Moved::after(error.sqlite_code())),
         }
     }
 }
@@ -96,8 +104,9 @@ impl Shared {
 /// Whether the file system failed, so that it has to be found out what became of the write. Everything else failed
 /// before the commit, and was rolled back.
 fn is_from_commit(error: &Error) -> bool {
-    let code = error.sqlite_code().unwrap_or(ffi::SQLITE_ERROR) & 0xff;
-    matches!(code, ffi::SQLITE_IOERR | ffi::SQLITE_FULL | ffi::SQLITE_CORRUPT | ffi::SQLITE_NOMEM)
+    let code = error.sqlite_code().unwrap_or(ffi::SQLITE_ERROR);
+    !is_refusal(code)
+        && matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_FULL | ffi::SQLITE_CORRUPT | ffi::SQLITE_NOMEM)
 }
 
 impl Seat {

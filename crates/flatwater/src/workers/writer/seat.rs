@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use flatwater_sqlite::{Busy, CheckpointMode, WalHeader};
+use flatwater_sqlite::{Busy, CheckpointMode, WalHeader, is_refusal};
 
 use super::outcome::Change;
 use super::ways::Ways;
@@ -16,7 +16,7 @@ use crate::connection::class::Class;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::Ready;
-use crate::connection::stay;
+use crate::connection::stay::{self, LastRead};
 use crate::file::watch::Watch;
 use crate::types::error::{Error, Result};
 use crate::types::options::{Checkpoint, Options};
@@ -122,19 +122,23 @@ impl Seat {
         connection.statements.find(&mut connection.sqlite, text)
     }
 
-    /// Runs `f` as a stay. Locks are not waited for, no page is read from a file after `last_read`, and nothing else
-    /// ends it.
+    /// Runs `f` as a stay. Locks are not waited for, one page that is read from a file after `last_read` is refused, and
+    /// nothing else ends it. If that was a page that SQLite read to roll back, the connection is replaced.
     pub(super) fn stay<T>(
         &mut self,
         bytes: usize,
-        last_read: Option<Instant>,
+        last_read: Option<LastRead>,
         f: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         self.lock_wait.never();
         let before = stay::begin(&mut self.connection()?.sqlite, bytes, last_read);
         let result = f(self);
         if let Some(connection) = &mut self.connection {
-            stay::end(&mut connection.sqlite, before);
+            let reads = stay::end(&mut connection.sqlite, before);
+            let is_the_reason = result.as_ref().is_err_and(|error| error.sqlite_code().is_some_and(is_refusal));
+            if reads.refused && !is_the_reason && self.is_autocommit() {
+                self.replace();
+            }
         }
         result
     }
