@@ -46,44 +46,52 @@ pub fn is_refusal(extended_code: c_int) -> bool {
 /// The files of a connection, which have the gate.
 pub(crate) type Files = [*mut ffi::sqlite3_file; 2];
 
-/// Until when which files may be read, and what became of it.
-#[derive(Clone, Copy)]
+/// Until when which files may be read, and what became of it. Of this thread.
 struct Gate {
-    files: Files,
-    end: Instant,
-    refusal: Refusal,
-    reads: u32,
-    refused: bool,
+    /// Null while nothing is refused.
+    files: Cell<Files>,
+    end: Cell<Option<Instant>>,
+    refusal: Cell<Refusal>,
+    has_read: Cell<bool>,
+    has_refused: Cell<bool>,
 }
+
+const NO_FILES: Files = [ptr::null_mut(); 2];
 
 thread_local! {
-    static GATE: Cell<Option<Gate>> = const { Cell::new(None) };
+    static GATE: Gate = const {
+        Gate {
+            files: Cell::new(NO_FILES),
+            end: Cell::new(None),
+            refusal: Cell::new(Refusal::Interrupt),
+            has_read: Cell::new(false),
+            has_refused: Cell::new(false),
+        }
+    };
 }
 
-/// While it lives, the first read of the connection's files that this thread begins after a moment is refused.
+/// While it lives, the first read of the connection's files that this thread begins after a moment is refused. A thread
+/// has one at a time.
 #[must_use]
-pub struct LateReads {
-    before: Option<Gate>,
-    here: PhantomData<*const ()>,
-}
+pub struct LateReads(PhantomData<*const ()>);
 
 impl LateReads {
     /// Whether a page was read from a file.
     #[must_use]
     pub fn has_read(&self) -> bool {
-        GATE.get().is_some_and(|gate| gate.reads > 0)
+        GATE.with(|gate| gate.has_read.get())
     }
 
     /// Whether a read was refused.
     #[must_use]
     pub fn has_refused(&self) -> bool {
-        GATE.get().is_some_and(|gate| gate.refused)
+        GATE.with(|gate| gate.has_refused.get())
     }
 }
 
 impl Drop for LateReads {
     fn drop(&mut self) {
-        GATE.set(self.before);
+        GATE.with(|gate| gate.files.set(NO_FILES));
     }
 }
 
@@ -111,9 +119,15 @@ impl Connection {
     /// Refuses one read of the database's file or the WAL that this thread begins after `end`. Does nothing for files
     /// that cannot have the gate.
     pub fn refuse_reads_after(&self, end: Instant, refusal: Refusal) -> LateReads {
-        let files = self.mapping.files().or_else(|| self.gate_reads()).unwrap_or([ptr::null_mut(); 2]);
-        let gate = Gate { files, end, refusal, reads: 0, refused: false };
-        LateReads { before: GATE.replace(Some(gate)), here: PhantomData }
+        let files = self.mapping.files().or_else(|| self.gate_reads());
+        GATE.with(|gate| {
+            gate.files.set(files.unwrap_or(NO_FILES));
+            gate.end.set(Some(end));
+            gate.refusal.set(refusal);
+            gate.has_read.set(false);
+            gate.has_refused.set(false);
+        });
+        LateReads(PhantomData)
     }
 
     /// Puts the gate before the reads of the files, which stay the same for as long as the connection is in WAL mode.
@@ -179,14 +193,19 @@ unsafe extern "C" fn read(
 
 /// The code of a refusal, if the read is too late and none was refused before it.
 fn refused(file: *mut ffi::sqlite3_file) -> Option<c_int> {
-    let mut gate = GATE.get().filter(|gate| gate.files.contains(&file))?;
-    let refuses = !gate.refused && Instant::now() > gate.end;
-    gate.refused |= refuses;
-    gate.reads += u32::from(!refuses);
-    GATE.set(Some(gate));
-    let code = match gate.refusal {
-        Refusal::Interrupt => ffi::SQLITE_INTERRUPT,
-        Refusal::Failure => ffi::SQLITE_IOERR,
-    };
-    refuses.then_some(code | MARK)
+    GATE.with(|gate| {
+        if !gate.files.get().contains(&file) {
+            return None;
+        }
+        if gate.has_refused.get() || gate.end.get().is_none_or(|end| Instant::now() <= end) {
+            gate.has_read.set(true);
+            return None;
+        }
+        gate.has_refused.set(true);
+        let code = match gate.refusal.get() {
+            Refusal::Interrupt => ffi::SQLITE_INTERRUPT,
+            Refusal::Failure => ffi::SQLITE_IOERR,
+        };
+        Some(code | MARK)
+    })
 }
