@@ -1,6 +1,7 @@
 //! Checkpoints of the main database, and syncing its files outside of any lock.
 //!
-//! Owns: one checkpoint of one mode, the syncs, and the length of the WAL. Everything blocks on the file system. Leaves out: when to checkpoint.
+//! Owns: one checkpoint of one mode, the syncs, and the length of the WAL. Everything blocks on the file system. Leaves
+//! out: when to checkpoint.
 
 use std::ffi::c_int;
 

@@ -5,6 +5,7 @@
 //! (<https://sqlite.org/wal.html>).
 #![cfg(target_os = "linux")]
 
+mod futures;
 #[path = "interposed/syncs.rs"]
 mod syncs;
 #[path = "interposed/writes.rs"]
@@ -14,10 +15,10 @@ use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use flatwater::{Blocking, Checkpoint, CheckpointMode, Database, Kind, Managed, Options, rusqlite};
+use futures::finish;
 
 /// How many of the next calls on files with this end fail, and with which error number.
 struct Failing {
@@ -138,16 +139,6 @@ fn wait_until(condition: impl Fn() -> bool) {
     }
 }
 
-fn answer<F: Future>(future: F) -> F::Output {
-    let (mut future, mut context) = (std::pin::pin!(future), Context::from_waker(Waker::noop()));
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(answer) => return answer,
-            Poll::Pending => std::thread::sleep(Duration::from_millis(1)),
-        }
-    }
-}
-
 #[test]
 fn a_copy_that_finds_the_disk_full_is_told_and_tried_again_while_writers_go_on() {
     with_database(|bench| {
@@ -245,7 +236,7 @@ fn a_failed_sync_of_an_asked_for_checkpoint_ends_writing_too() {
         // The checkpointer may have copied all there is.
         let error = loop {
             bench.write();
-            match answer(bench.handle.checkpoint(CheckpointMode::Truncate)) {
+            match finish(bench.handle.checkpoint(CheckpointMode::Truncate)) {
                 Ok(_) => {}
                 Err(error) => break error,
             }

@@ -5,6 +5,7 @@
 //! lets each take longer than a stay may.
 #![cfg(target_os = "linux")]
 
+mod futures;
 #[path = "interposed/reads.rs"]
 mod interposed_reads;
 #[path = "interposed/writes.rs"]
@@ -20,6 +21,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use flatwater::{Blocking, Call, Checkpoint, CheckpointMode, Database, Inline, InlineLimits, Kind, Options, rusqlite};
+use futures::finish;
 
 /// Longer than a stay may take.
 const READ: Duration = Duration::from_millis(20);
@@ -136,16 +138,6 @@ impl Bench {
     }
 }
 
-fn block_on<F: Future>(future: F) -> F::Output {
-    let (mut future, mut context) = (std::pin::pin!(future), Context::from_waker(Waker::noop()));
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(answer) => return answer,
-            Poll::Pending => std::thread::sleep(Duration::from_millis(1)),
-        }
-    }
-}
-
 const FIND: &str = "SELECT x FROM t WHERE id = ?";
 const INSERT: &str = "INSERT INTO t (x) VALUES (?)";
 const UPDATE: &str = "UPDATE t SET x = ? WHERE id = ?";
@@ -195,10 +187,10 @@ fn a_read_that_is_given_up_in_a_transaction_leaves_the_transaction_as_it_is() {
     let bench = known();
     let given_up = (100..1_000).any(|id| {
         bench.forget_pages();
-        let transaction = block_on(bench.handle.begin()).unwrap();
+        let transaction = finish(bench.handle.begin()).unwrap();
         transaction.execute(UPDATE, ("kept", 99)).wait().unwrap();
         let given_up = bench.is_given_up(transaction.query(FIND, (10_000 + id,)));
-        block_on(transaction.commit()).unwrap();
+        finish(transaction.commit()).unwrap();
         given_up
     });
     assert!(given_up, "none was tried on this thread");

@@ -1,7 +1,8 @@
 //! Giving the event loop its turn: how long inline runs have held this thread since it last suspended.
 //!
 //! Owns: one number per thread. Invariant: the call whose inline work makes it `SHARE` suspends once before it tells its
-//! answer, so that other tasks get their turn. Its work is done by then: a call that came after it does not overtake it. Leaves out: waking, and what runs.
+//! answer, so that other tasks get their turn. Its work is done by then: a call that came after it does not overtake it.
+//! Leaves out: waking, and what runs.
 
 use std::cell::Cell;
 use std::time::Duration;

@@ -2,8 +2,8 @@
 //!
 //! Owns: waiting requests and, while nobody holds it, the connection itself. The token *is* the connection: taking it
 //! moves it out, giving it back moves it in, both under the queue's one lock, so two holders cannot exist. Invariants:
-//! requests leave in the order they came, except those of our own that come first; nobody overtakes them, because the token is lent to a caller's thread only
-//! while the queue is empty; whoever gives the token back while requests wait wakes the writer, or learns that a writer
+//! requests leave in the order they came, except those of our own that come first; nobody overtakes them, because the
+//! token is lent to a caller's thread only while the queue is empty; whoever gives the token back while requests wait wakes the writer, or learns that a writer
 //! thread is to be started.
 //!
 //! ```text

@@ -6,16 +6,14 @@
 #![cfg(target_os = "linux")]
 
 use std::io::Write;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use flatwater::{Checkpoint, CheckpointMode, Database, Managed, Options};
 use flatwater_sqlite::fault::kill_at_call;
 
 use crate::killed_steps::kill_everywhere;
-use crate::support::{TestFile, integer, integrity, run};
+use crate::support::{TestFile, as_child, integer, integrity, run, run_until_killed};
 
 const PATH: &str = "FLATWATER_CHECKPOINTS_PATH";
 const PHASE: &str = "FLATWATER_CHECKPOINTS_PHASE";
@@ -98,16 +96,9 @@ fn is_killed(start: &Path, phase: &str, call: i64) -> bool {
     for suffix in ["", "-wal"] {
         std::fs::copy(start.join(format!("test.db{suffix}")), file.beside(suffix)).unwrap();
     }
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["checkpoint_kills::child", "--exact", "--ignored", "--nocapture"])
-        .env(PATH, file.path())
-        .env(PHASE, phase)
-        .env(CALL, call.to_string())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let killed = output.status.signal() == Some(9);
-    assert!(killed || output.status.success(), "call {call}: {said}{}", String::from_utf8_lossy(&output.stderr));
+    let mut child = as_child("checkpoint_kills::child");
+    child.env(PATH, file.path()).env(PHASE, phase).env(CALL, call.to_string());
+    let (_, said) = run_until_killed(&mut child, call);
     let acknowledged = said.lines().filter_map(|line| line.split_once("ack ")?.1.parse().ok()).max().unwrap_or(0);
     // Who opens it first after the kill finds what there is to repair.
     if call % 2 == 0 {

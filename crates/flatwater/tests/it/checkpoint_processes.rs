@@ -5,13 +5,13 @@
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flatwater::{Cause, Checkpoint, Database, Managed, Options};
 
-use super::support::{TestFile, count, empty_table, integer, run, until};
+use super::support::{TestFile, as_child, count, empty_table, integer, run, until};
 
 const INSERT: &str = "INSERT INTO t VALUES (randomblob(8000))";
 const LIMIT: u64 = 1 << 20;
@@ -77,8 +77,7 @@ struct Beside {
 
 impl Beside {
     fn start(file: &TestFile) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["checkpoint_processes::child", "--exact", "--ignored", "--nocapture"])
+        let mut child = as_child("checkpoint_processes::child")
             .env(PATH, file.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

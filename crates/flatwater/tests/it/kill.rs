@@ -5,13 +5,13 @@
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 
 use flatwater::{Database, Error, Options, params};
 use rand::RngExt;
 
-use crate::support::{TestFile, integrity, run};
+use crate::support::{TestFile, as_child, integrity, run};
 
 const PATH: &str = "FLATWATER_KILL_PATH";
 const FIRST: &str = "FLATWATER_KILL_FIRST";
@@ -69,8 +69,7 @@ fn child() {
 }
 
 fn spawn(path: &Path, first: i64, tasks: i64) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["kill::child", "--exact", "--ignored", "--nocapture"])
+    as_child("kill::child")
         .env(PATH, path)
         .env(FIRST, first.to_string())
         .env(TASKS, tasks.to_string())

@@ -5,15 +5,13 @@
 #![cfg(target_os = "linux")]
 
 use std::io::Write;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use flatwater::{Error, Options, params};
 use flatwater_sqlite::fault::kill_at_call;
 
-use crate::support::{TestFile, integer, integrity};
+use crate::support::{TestFile, as_child, integer, integrity, run_until_killed};
 
 const PATH: &str = "FLATWATER_STEPS_PATH";
 const CALL: &str = "FLATWATER_STEPS_CALL";
@@ -62,15 +60,8 @@ fn is_killed(start: &Path, call: i64) -> bool {
             std::fs::copy(from, file.beside(suffix)).unwrap();
         }
     }
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["killed_steps::child", "--exact", "--ignored", "--nocapture"])
-        .env(PATH, file.path())
-        .env(CALL, call.to_string())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let killed = output.status.signal() == Some(9);
-    assert!(killed || output.status.success(), "call {call}: {said}{}", String::from_utf8_lossy(&output.stderr));
+    let mut child = as_child("killed_steps::child");
+    let (killed, said) = run_until_killed(child.env(PATH, file.path()).env(CALL, call.to_string()), call);
     let acknowledged = said.lines().filter_map(|line| line.split_once("ack ")?.1.parse::<i64>().ok()).max();
     let before = if start.join("test.db").exists() { BEFORE } else { 0 };
     // Who opens it first after the kill finds what there is to repair.

@@ -3,14 +3,14 @@
 
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use flatwater::{Checkpoint, Database, Error, Kind, LeaseStats, Managed, Options};
 use rand::RngExt;
 
-use super::support::{ENDLESS, TestFile, integer, run, wait_until};
+use super::support::{ENDLESS, TestFile, as_child, integer, run, wait_until};
 
 const READERS: usize = 3;
 const THREADS: usize = 4;
@@ -95,8 +95,7 @@ fn die_while_publishing(plain: &rusqlite::Connection, database: &Path) {
 
 impl Foreign {
     fn spawn(file: &TestFile) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["leases::child", "--exact", "--ignored", "--nocapture"])
+        let mut child = as_child("leases::child")
             .env(PATH, file.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -4,11 +4,11 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 
 use flatwater::Options;
 
-use crate::support::{integer, integrity};
+use crate::support::{as_child, integer, integrity};
 
 const GATE: &str = "FLATWATER_GATE";
 const PROCESSES: usize = 16;
@@ -45,8 +45,7 @@ struct Opener {
 
 impl Opener {
     fn start(gate: &std::path::Path) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["opening_together::child", "--exact", "--ignored", "--nocapture"])
+        let mut child = as_child("opening_together::child")
             .env(GATE, gate)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -4,11 +4,10 @@
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 
 use flatwater::{Blocking, Kind, Options};
 
-use crate::support::{TestFile, files, is_alone_in_process, nobody};
+use crate::support::{TestFile, as_child, files, is_alone_in_process, nobody};
 
 const PATH: &str = "FLATWATER_READER_PATH";
 
@@ -94,11 +93,7 @@ fn a_wal_file_that_is_being_written_is_read() {
     }
     let (file, _writer) = written("wal");
     while_frozen(&file, || {
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["read_only_directory::reader", "--exact", "--ignored", "--nocapture"])
-            .env(PATH, file.path())
-            .output()
-            .unwrap();
+        let output = as_child("read_only_directory::reader").env(PATH, file.path()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     });
 }

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use flatwater::{Database, Options};
@@ -104,6 +105,24 @@ pub(crate) fn files(directory: &Path) -> Vec<(OsString, Vec<u8>)> {
     files
 }
 
+/// This program again, to run the ignored test of that name, which is the child of another one.
+pub(crate) fn as_child(test: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([test, "--exact", "--ignored", "--nocapture"]);
+    command
+}
+
+/// Runs a child that may be killed at its `call`-th call of something; answers whether it was, and what it said.
+#[cfg(unix)]
+pub(crate) fn run_until_killed(child: &mut Command, call: i64) -> (bool, String) {
+    use std::os::unix::process::ExitStatusExt;
+    let output = child.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let killed = output.status.signal() == Some(9);
+    assert!(killed || output.status.success(), "call {call}: {said}{}", String::from_utf8_lossy(&output.stderr));
+    (killed, said)
+}
+
 /// True in a process in which this test runs alone, as user `uid` if one is given: then the test goes on. Otherwise
 /// runs it in such a process, passes its failure on, and answers false.
 #[cfg(unix)]
@@ -113,7 +132,7 @@ pub(crate) fn is_alone_in_process(test: &str, uid: Option<u32>) -> bool {
     if std::env::var_os(CHILD).is_some() {
         return true;
     }
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", test, "--nocapture"]).env(CHILD, "1");
     if let Some(uid) = uid {
         child.uid(uid).gid(uid);

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Error as SqliteError, Refusal, is_refusal};
+use flatwater_sqlite::{Refusal, is_refusal};
 
 use super::reader::Reader;
 use super::{Readers, Shared, State};
@@ -123,7 +123,7 @@ impl Reader {
             }
         }
         // A refused read that SQLite made nothing of may have been one of the schema's.
-        let is_sound = !reads.refused || ran.as_ref().is_err_and(|error| code_of(error).is_some_and(is_refusal));
+        let is_sound = !reads.refused || ran.as_ref().is_err_and(|error| error.code().is_some_and(is_refusal));
         let stay = match ran {
             Ok(()) if sink.rows_left() == 0 && rows > limits.rows => Stay::Moved(Moved::Other, took),
             Ok(()) => {
@@ -131,12 +131,8 @@ impl Reader {
                 text.had_size(cells, bytes);
                 Stay::Done(sink.finish(ready.names.clone()), took)
             }
-            Err(error) => Stay::Moved(Moved::after(code_of(&error)), took),
+            Err(error) => Stay::Moved(Moved::after(error.code()), took),
         };
         (stay, is_sound)
     }
-}
-
-fn code_of(error: &SqliteError) -> Option<i32> {
-    if let SqliteError::Sqlite(error) = error { Some(error.code) } else { None }
 }

@@ -5,7 +5,8 @@
 //! caches are warm and the others can end. Invariants, all under one lock: there are never more connections than the
 //! options say; a request that waits while a connection is free has exactly one thread woken or started for it; each
 //! read begins its own read transaction, or goes on in one since whose beginning nothing was committed, so that it sees
-//! every commit that was acknowledged before it began (<https://sqlite.org/isolation.html>). Leaves out: writes. A text that turns out to be the writer's goes back to its caller.
+//! every commit that was acknowledged before it began (<https://sqlite.org/isolation.html>). Leaves out: writes. A text
+//! that turns out to be the writer's goes back to its caller.
 
 mod close;
 mod inline;

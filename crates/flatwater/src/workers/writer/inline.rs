@@ -3,8 +3,8 @@
 //! Owns: borrowing the token for a stay, and what makes a write unfit for one. Runs on the thread that polls a call.
 //! Waits for nobody: neither for the token nor for a lock of the file. Invariants: the write is never interrupted,
 //! and ends early only at a page that it would read too late, before its commit; it never pays for a checkpoint, nor,
-//! unless the last copy ends in just that moment, for the sync of a WAL that starts over; a failure is a worker's to tell, unless it came from the commit itself. Leaves out: which way is the cheaper
-//! one (`ways`).
+//! unless the last copy ends in just that moment, for the sync of a WAL that starts over; a failure is a worker's to
+//! tell, unless it came from the commit itself. Leaves out: which way is the cheaper one (`ways`).
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
