@@ -8,11 +8,13 @@
 use std::ffi::{CString, c_int};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rusqlite::{OpenFlags, ffi};
 
+use crate::armed::Interrupt;
 use crate::error::{Error, Result, SqliteError};
-use crate::hooks::{AuthEvent, Busy, Hooks, Interrupt, Judge};
+use crate::hooks::{AuthEvent, Busy, Hooks, Judge};
 use crate::slots::Slots;
 use crate::wal::Mapping;
 
@@ -96,7 +98,7 @@ impl Connection {
     /// When the last commit reached its point of no return, if one did since the last call: what came before was
     /// execution, what comes after is writing and syncing.
     #[must_use]
-    pub fn take_commit_began(&self) -> Option<std::time::Instant> {
+    pub fn take_commit_began(&self) -> Option<Instant> {
         self.hooks().take_commit_began()
     }
 
@@ -114,14 +116,12 @@ impl Connection {
     /// Lets `interrupt` end the statements that run from now on, until [`disarm`](Self::disarm) or until a commit
     /// reaches its point of no return.
     pub fn arm(&self, interrupt: Arc<dyn Interrupt>) {
-        // SAFETY: the connection is open and ours, the hooks live as long.
-        unsafe { self.hooks().arm(self.db, interrupt) };
+        self.hooks().armed.arm(interrupt);
     }
 
-    /// Takes back what [`arm`](Self::arm) allowed.
+    /// Takes back what [`arm`](Self::arm) or [`arm_until`](Self::arm_until) allowed.
     pub fn disarm(&self) {
-        // SAFETY: the connection is open and ours, the hooks live as long.
-        unsafe { self.hooks().disarm(self.db) };
+        self.hooks().armed.disarm();
     }
 
     /// From now on a commit that finds so many frames in the WAL of an attached file copies them, as SQLite does by itself
@@ -131,9 +131,10 @@ impl Connection {
         unsafe { self.hooks().checkpoint_attached(self.db, frames.into()) };
     }
 
-    /// How many virtual machine steps lie between two looks at the interrupt, from the next `arm` on. For tests.
+    /// How many virtual machine steps lie between two looks at the interrupt. For tests.
     pub fn set_progress_steps(&self, steps: i32) {
-        self.hooks().set_progress_steps(steps);
+        // SAFETY: the connection is open and ours, the hooks live as long.
+        unsafe { self.hooks().set_progress_steps(self.db, steps) };
     }
 
     /// True while no transaction is open (<https://sqlite.org/c3ref/get_autocommit.html>).
@@ -219,11 +220,8 @@ impl Connection {
     #[must_use]
     pub fn restore_handlers(&mut self) -> bool {
         // SAFETY: the connection is open and ours, the hooks live as long.
-        let ours = unsafe {
-            let ours = self.hooks().install_handlers(self.db);
-            self.hooks().disarm(self.db);
-            ours
-        };
+        let ours = unsafe { self.hooks().install_handlers(self.db) };
+        self.disarm();
         ours && self.authorizer_is_ours()
     }
 
@@ -237,8 +235,8 @@ impl Connection {
         unsafe {
             self.hooks().install_authorizer(self.db);
             self.hooks().install_handlers(self.db);
-            self.hooks().disarm(self.db);
         }
+        self.disarm();
         self.reset_busy_statements();
         if self.is_autocommit() { Ok(()) } else { self.execute_batch("ROLLBACK") }
     }

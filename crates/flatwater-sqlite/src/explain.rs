@@ -43,7 +43,7 @@ impl Connection {
     /// What SQLite answers; [`Error::StaleStatement`] if there is no statement.
     pub fn explain(&mut self, sql: &str) -> Result<Vec<Program>> {
         let prepared = self.prepare(&format!("EXPLAIN {sql}"))?.ok_or(Error::StaleStatement)?;
-        let raw = self.slots.get(prepared.id).ok_or(Error::StaleStatement)?;
+        let raw = self.statement(prepared.id)?.raw;
         // SAFETY: just prepared, not stepped, and only ours.
         let programs = unsafe { list(raw) };
         self.finalize(prepared.id);

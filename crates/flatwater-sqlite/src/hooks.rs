@@ -8,10 +8,11 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::Instant;
 
 use rusqlite::ffi;
+
+use crate::armed::Armed;
 
 /// One thing a statement does, as SQLite's authorizer tells it while the statement is prepared.
 ///
@@ -43,17 +44,9 @@ pub enum Verdict {
 /// would expire every prepared statement (<https://sqlite.org/c3ref/set_authorizer.html>).
 pub type Judge = fn(&AuthEvent) -> Verdict;
 
-/// Asked from the progress handler while a statement runs.
-pub trait Interrupt: Send + Sync {
-    /// True if the statement is to end with SQLITE_INTERRUPT. Called about every 1,000 virtual machine steps.
-    fn should_stop(&self) -> bool;
-}
-
 /// What to do when a lock is held by somebody else: called with the number of earlier calls for this lock, true means
 /// try again. It may sleep; it must not use the connection (<https://sqlite.org/c3ref/busy_handler.html>).
 pub type Busy = Box<dyn FnMut(u32) -> bool + Send>;
-
-const PROGRESS_STEPS: c_int = 1000;
 
 /// The state behind the callbacks of one connection.
 pub(crate) struct Hooks {
@@ -62,8 +55,7 @@ pub(crate) struct Hooks {
     recorded: RefCell<Option<Vec<AuthEvent>>>,
     denied: RefCell<Option<AuthEvent>>,
     busy: RefCell<Option<Busy>>,
-    armed: RefCell<Option<Arc<dyn Interrupt>>>,
-    progress_steps: Cell<c_int>,
+    pub(crate) armed: Armed,
     watched_table: RefCell<Vec<u8>>,
     inserted: Cell<bool>,
     commit_began: Cell<Option<Instant>>,
@@ -84,8 +76,7 @@ impl Hooks {
             recorded: RefCell::new(None),
             denied: RefCell::new(None),
             busy: RefCell::new(None),
-            armed: RefCell::new(None),
-            progress_steps: Cell::new(PROGRESS_STEPS),
+            armed: Armed::new(),
             watched_table: RefCell::new(Vec::new()),
             inserted: Cell::new(false),
             commit_began: Cell::new(None),
@@ -112,7 +103,7 @@ impl Hooks {
         // SAFETY: as the caller promises; the two hook setters answer the context registered before.
         unsafe {
             ffi::sqlite3_busy_handler(db, Some(on_busy), context);
-            ffi::sqlite3_progress_handler(db, 0, None, std::ptr::null_mut());
+            ffi::sqlite3_progress_handler(db, self.armed.steps(), Some(on_progress), context);
             if self.attached_frames.get() > 0 {
                 ffi::sqlite3_wal_hook(db, Some(on_wal), context);
             }
@@ -122,29 +113,12 @@ impl Hooks {
         }
     }
 
-    /// Turns the progress handler on for `interrupt`.
-    ///
     /// # Safety
     /// As for [`install_authorizer`](Self::install_authorizer).
-    pub(crate) unsafe fn arm(&self, db: *mut ffi::sqlite3, interrupt: Arc<dyn Interrupt>) {
-        *self.armed.borrow_mut() = Some(interrupt);
+    pub(crate) unsafe fn set_progress_steps(&self, db: *mut ffi::sqlite3, steps: i32) {
+        self.armed.look_after(steps);
         // SAFETY: as the caller promises.
-        unsafe { ffi::sqlite3_progress_handler(db, self.progress_steps.get(), Some(on_progress), self.as_context()) };
-    }
-
-    /// Turns the progress handler off.
-    ///
-    /// # Safety
-    /// As for [`install_authorizer`](Self::install_authorizer).
-    pub(crate) unsafe fn disarm(&self, db: *mut ffi::sqlite3) {
-        if self.armed.borrow_mut().take().is_some() {
-            // SAFETY: as the caller promises.
-            unsafe { ffi::sqlite3_progress_handler(db, 0, None, std::ptr::null_mut()) };
-        }
-    }
-
-    pub(crate) fn set_progress_steps(&self, steps: i32) {
-        self.progress_steps.set(steps.max(1));
+        unsafe { ffi::sqlite3_progress_handler(db, self.armed.steps(), Some(on_progress), self.as_context()) };
     }
 
     pub(crate) fn set_judge(&self, judge: Judge) -> Judge {
@@ -290,7 +264,7 @@ unsafe extern "C" fn on_busy(context: *mut c_void, calls: c_int) -> c_int {
 unsafe extern "C" fn on_progress(context: *mut c_void) -> c_int {
     // SAFETY: SQLite hands back the context we registered.
     let hooks = unsafe { hooks(context) };
-    hooks.guarded(1, || c_int::from(hooks.armed.borrow().as_ref().is_some_and(|i| i.should_stop())))
+    hooks.guarded(1, || c_int::from(hooks.armed.ends_now()))
 }
 
 /// The last moment before the point of no return. An interrupt after it would report a failure of something that is
@@ -299,7 +273,7 @@ unsafe extern "C" fn on_commit(context: *mut c_void) -> c_int {
     // SAFETY: SQLite hands back the context we registered.
     let hooks = unsafe { hooks(context) };
     hooks.guarded(0, || {
-        *hooks.armed.borrow_mut() = None;
+        hooks.armed.disarm();
         hooks.commit_began.set(Some(Instant::now()));
         0
     })

@@ -9,6 +9,7 @@
 //! - `explain`: the program of a text, as EXPLAIN lists it
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
+//! - `armed`: what ends the statements that run
 //! - `gate`: reads of a file that come too late
 //! - `stay`: what bounds a run on a thread that must not be held up
 //! - `wal`: the wal-index header
@@ -19,6 +20,7 @@
 //! - `process`: whether this process was forked, and state that each process has for itself
 //! - `fault` (feature): failures on demand, for tests
 
+mod armed;
 mod checkpoint;
 mod connection;
 mod control;
@@ -38,6 +40,7 @@ mod statement;
 mod stay;
 mod wal;
 
+pub use armed::Interrupt;
 pub use checkpoint::{CheckpointMode, Checkpointed};
 pub use connection::{Connection, from_rusqlite, has_nul};
 pub use control::Control;
@@ -45,7 +48,7 @@ pub use error::{Error, Result, SqliteError};
 pub use explain::{Op, Program};
 pub use filesystem::filesystem_magic;
 pub use gate::{LateReads, Refusal, is_refusal};
-pub use hooks::{AuthEvent, Busy, Interrupt, Judge, Verdict};
+pub use hooks::{AuthEvent, Busy, Judge, Verdict};
 pub use locks::{LockFile, LockedFile};
 pub use process::{InUse, PerProcess, Slot, is_stranded};
 pub use rusqlite;

@@ -12,10 +12,37 @@ pub struct StatementId {
     generation: u32,
 }
 
-/// One place in the table. `raw` is null while the place is free.
+/// One place in the table.
 struct Slot {
-    raw: *mut ffi::sqlite3_stmt,
+    /// Its `raw` is null while the place is free.
+    statement: Statement,
     generation: u32,
+}
+
+/// A statement, and what every run asks of it. Only a run changes that: SQLite prepares a statement again while it
+/// is stepped, or never.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Statement {
+    pub(crate) raw: *mut ffi::sqlite3_stmt,
+    pub(crate) parameters: usize,
+    /// It may be a `PRAGMA journal_mode`, which writes and answers a row.
+    pub(crate) may_leave_wal: bool,
+    /// How often SQLite prepared it again.
+    pub(crate) reprepares: u32,
+}
+
+impl Statement {
+    /// # Safety
+    /// `raw` is a statement that is alive, and nobody else uses its connection.
+    unsafe fn of(raw: *mut ffi::sqlite3_stmt) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let parameters = ffi::sqlite3_bind_parameter_count(raw).unsigned_abs() as usize;
+            let may_leave_wal = ffi::sqlite3_stmt_readonly(raw) == 0 && ffi::sqlite3_column_count(raw) > 0;
+            let reprepares = ffi::sqlite3_stmt_status(raw, ffi::SQLITE_STMTSTATUS_REPREPARE, 0).unsigned_abs();
+            Self { raw, parameters, may_leave_wal, reprepares }
+        }
+    }
 }
 
 #[derive(Default)]
@@ -30,26 +57,41 @@ impl Slots {
     /// # Safety
     /// `raw` is a statement of the connection this table belongs to, not null, and nobody else finalises it.
     pub(crate) unsafe fn keep(&mut self, raw: *mut ffi::sqlite3_stmt) -> StatementId {
+        // SAFETY: as the caller promises.
+        let statement = unsafe { Statement::of(raw) };
         if let Some(slot) = self.free.pop() {
             let place = &mut self.slots[slot as usize];
-            place.raw = raw;
+            place.statement = statement;
             return StatementId { slot, generation: place.generation };
         }
         let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 statements fit into memory");
-        self.slots.push(Slot { raw, generation: 0 });
+        self.slots.push(Slot { statement, generation: 0 });
         StatementId { slot, generation: 0 }
     }
 
-    pub(crate) fn get(&self, id: StatementId) -> Option<*mut ffi::sqlite3_stmt> {
+    pub(crate) fn get(&self, id: StatementId) -> Option<Statement> {
         let place = self.slots.get(id.slot as usize)?;
-        (place.generation == id.generation && !place.raw.is_null()).then_some(place.raw)
+        (place.generation == id.generation && !place.statement.raw.is_null()).then_some(place.statement)
+    }
+
+    /// Whether SQLite prepared the statement again since the last call. To be called after each run of it.
+    pub(crate) fn was_prepared_again(&mut self, id: StatementId) -> bool {
+        let Some(before) = self.get(id) else { return false };
+        // SAFETY: a statement of the table is alive, and whoever has the table has the connection.
+        let reprepares = unsafe { ffi::sqlite3_stmt_status(before.raw, ffi::SQLITE_STMTSTATUS_REPREPARE, 0) };
+        let was = reprepares.unsigned_abs() != before.reprepares;
+        if was {
+            // SAFETY: as above.
+            self.slots[id.slot as usize].statement = unsafe { Statement::of(before.raw) };
+        }
+        was
     }
 
     /// Ends a statement. One that is already ended is left alone.
     pub(crate) fn finalize(&mut self, id: StatementId) {
-        let Some(raw) = self.get(id) else { return };
+        let Some(Statement { raw, .. }) = self.get(id) else { return };
         let place = &mut self.slots[id.slot as usize];
-        place.raw = std::ptr::null_mut();
+        place.statement.raw = std::ptr::null_mut();
         place.generation = place.generation.wrapping_add(1);
         self.free.push(id.slot);
         // SAFETY: a statement of the table is alive, and its place forgot it just now.
@@ -61,7 +103,7 @@ impl Slots {
         self.free.clear();
         for slot in self.slots.drain(..) {
             // SAFETY: null is allowed; a statement of the table is alive, and the table forgets it here.
-            unsafe { ffi::sqlite3_finalize(slot.raw) };
+            unsafe { ffi::sqlite3_finalize(slot.statement.raw) };
         }
     }
 

@@ -13,7 +13,7 @@ use crate::connection::Connection;
 use crate::error::{Error, Result, SqliteError};
 use crate::hooks::AuthEvent;
 use crate::sink::{Flow, Sink};
-use crate::slots::StatementId;
+use crate::slots::{Statement, StatementId};
 
 /// What one `prepare` found out.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl Connection {
         }
     }
 
-    pub(crate) fn statement(&self, id: StatementId) -> Result<*mut ffi::sqlite3_stmt> {
+    pub(crate) fn statement(&self, id: StatementId) -> Result<Statement> {
         self.slots.get(id).ok_or(Error::StaleStatement)
     }
 
@@ -113,7 +113,7 @@ impl Connection {
     /// # Errors
     /// [`Error::StaleStatement`].
     pub fn column_names(&self, id: StatementId) -> Result<Vec<Box<str>>> {
-        let raw = self.statement(id)?;
+        let raw = self.statement(id)?.raw;
         // SAFETY: the statement is alive; a name is NUL-terminated UTF-8 that lives until the next call on it.
         let name = |column| unsafe {
             let name = ffi::sqlite3_column_name(raw, column);
@@ -128,9 +128,7 @@ impl Connection {
     /// (<https://sqlite.org/c3ref/c_stmtstatus_counter.html#sqlitestmtstatusreprepare>).
     #[must_use]
     pub fn reprepares(&self, id: StatementId) -> u32 {
-        let Ok(raw) = self.statement(id) else { return 0 };
-        // SAFETY: the statement is alive.
-        unsafe { ffi::sqlite3_stmt_status(raw, ffi::SQLITE_STMTSTATUS_REPREPARE, 0) }.unsigned_abs()
+        self.slots.get(id).map_or(0, |statement| statement.reprepares)
     }
 
     /// Runs a statement to its end, or until the sink says stop. Blocks for as long as SQLite does.
@@ -138,23 +136,21 @@ impl Connection {
     /// # Errors
     /// Bindings that do not fit, before anything runs; then what SQLite answers.
     pub fn run<S: Sink>(&mut self, id: StatementId, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
-        let raw = self.statement(id)?;
+        let statement = self.statement(id)?;
         // `&mut self`: nobody has the rusqlite connection.
         self.mapping.take_back();
         let known = self.mapping.set_aside();
-        let prepared = self.reprepares(id);
-        let result = self.run_raw(raw, bindings, sink);
-        // SAFETY: the statement is alive. The `PRAGMA journal_mode` that leaves WAL mode is such a statement.
-        let may_leave_wal = unsafe { ffi::sqlite3_stmt_readonly(raw) == 0 && ffi::sqlite3_column_count(raw) > 0 };
-        if !may_leave_wal && self.reprepares(id) == prepared {
+        let result = self.run_raw(statement, bindings, sink);
+        if !self.slots.was_prepared_again(id) && !statement.may_leave_wal {
             self.mapping.put_back(known);
         }
         result
     }
 
-    fn run_raw<S: Sink>(&mut self, raw: *mut ffi::sqlite3_stmt, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
+    fn run_raw<S: Sink>(&mut self, statement: Statement, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
+        let Statement { raw, parameters, .. } = statement;
         let mut running = Running { raw, borrows: false };
-        running.bind(bindings)?;
+        running.bind(parameters, bindings)?;
         loop {
             // SAFETY: the statement is alive and only ours.
             match unsafe { ffi::sqlite3_step(raw) } {
@@ -190,9 +186,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    fn bind(&mut self, bindings: Bindings<'_>) -> Result<()> {
-        // SAFETY: the statement is alive.
-        let expected = unsafe { ffi::sqlite3_bind_parameter_count(self.raw) }.unsigned_abs() as usize;
+    fn bind(&mut self, expected: usize, bindings: Bindings<'_>) -> Result<()> {
         match bindings {
             Bindings::Positional(values) => {
                 if values.len() != expected {
@@ -264,23 +258,27 @@ impl Running {
         if rc == ffi::SQLITE_OK { Ok(()) } else { Err(self.error(rc)) }
     }
 
+    /// The cells as values: each is looked up once, where the functions for columns look it up for its type, its content
+    /// and its length. A value of a column may be read like this because the connection has no mutex
+    /// (<https://sqlite.org/c3ref/value.html>).
     #[inline]
     fn read_row<S: Sink>(&self, sink: &mut S) -> Result<()> {
-        // SAFETY: the statement stands on a row, so its columns can be read; the bytes of a text or blob live until
-        // the next step, and the sink gets them for one call only. The text comes first, then its length.
+        // SAFETY: the statement stands on a row, so its columns can be read; a value and its bytes live until the next
+        // step, and the sink gets them for one call only. The text comes first, then its length.
         unsafe {
             let columns = ffi::sqlite3_data_count(self.raw);
             for column in 0..columns {
-                match ffi::sqlite3_column_type(self.raw, column) {
-                    ffi::SQLITE_INTEGER => sink.integer(ffi::sqlite3_column_int64(self.raw, column)),
-                    ffi::SQLITE_FLOAT => sink.real(ffi::sqlite3_column_double(self.raw, column)),
+                let value = ffi::sqlite3_column_value(self.raw, column);
+                match ffi::sqlite3_value_type(value) {
+                    ffi::SQLITE_INTEGER => sink.integer(ffi::sqlite3_value_int64(value)),
+                    ffi::SQLITE_FLOAT => sink.real(ffi::sqlite3_value_double(value)),
                     ffi::SQLITE_TEXT => {
-                        let at = ffi::sqlite3_column_text(self.raw, column);
-                        sink.text(self.bytes(at, column)?);
+                        let at = ffi::sqlite3_value_text(value);
+                        sink.text(self.bytes(at, value)?);
                     }
                     ffi::SQLITE_BLOB => {
-                        let at = ffi::sqlite3_column_blob(self.raw, column);
-                        sink.blob(self.bytes(at.cast(), column)?);
+                        let at = ffi::sqlite3_value_blob(value);
+                        sink.blob(self.bytes(at.cast(), value)?);
                     }
                     _ => sink.null(),
                 }
@@ -290,11 +288,11 @@ impl Running {
     }
 
     /// # Safety
-    /// `at` is what SQLite just answered for `column` of the current row.
-    unsafe fn bytes(&self, at: *const u8, column: c_int) -> Result<&[u8]> {
+    /// `value` is a column of the current row, and `at` what SQLite just answered for it.
+    unsafe fn bytes(&self, at: *const u8, value: *mut ffi::sqlite3_value) -> Result<&[u8]> {
         // SAFETY: the statement stands on a row; `at` points to as many bytes as SQLite says.
         unsafe {
-            let length = ffi::sqlite3_column_bytes(self.raw, column).unsigned_abs() as usize;
+            let length = ffi::sqlite3_value_bytes(value).unsigned_abs() as usize;
             if !at.is_null() {
                 return Ok(std::slice::from_raw_parts(at, length));
             }

@@ -1,14 +1,14 @@
 //! What bounds a statement that runs on a thread which must not be held up, and what tells why one took long.
 //!
-//! Owns: the limit on the length of values, and SQLite's counter of steps. None of it blocks. Leaves
-//! out: deciding what is too long.
+//! Owns: the limit on the length of values, the moment at which statements end, and the steps they took. None of it
+//! blocks. Leaves out: deciding what is too long.
 
 use std::ffi::c_int;
+use std::time::Instant;
 
 use rusqlite::ffi;
 
 use crate::connection::Connection;
-use crate::slots::StatementId;
 
 impl Connection {
     /// Sets the longest text, blob or row that a statement may touch, and answers the limit before. A longer one is
@@ -20,12 +20,15 @@ impl Connection {
         before.unsigned_abs() as usize
     }
 
-    /// Steps of the virtual machine that the statement took since the last call
-    /// (<https://sqlite.org/c3ref/c_stmtstatus_counter.html#sqlitestmtstatusvmstep>).
+    /// As [`arm`](Self::arm): the statements that run from now on end at `end`.
+    pub fn arm_until(&self, end: Instant) {
+        self.hooks().armed.arm_until(end);
+    }
+
+    /// Steps of the virtual machine since the last [`arm`](Self::arm) or [`arm_until`](Self::arm_until), down to whole
+    /// thousands for each statement.
     #[must_use]
-    pub fn take_steps(&self, id: StatementId) -> u32 {
-        let Ok(raw) = self.statement(id) else { return 0 };
-        // SAFETY: the statement is alive.
-        unsafe { ffi::sqlite3_stmt_status(raw, ffi::SQLITE_STMTSTATUS_VM_STEP, 1) }.unsigned_abs()
+    pub fn steps_seen(&self) -> u32 {
+        self.hooks().armed.steps_seen()
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Instant;
 
 use flatwater_sqlite::rusqlite::limits::Limit;
 use flatwater_sqlite::rusqlite::types::Value;
@@ -73,6 +74,22 @@ fn every_type_comes_back_as_it_was_bound() {
     let rows = run(&mut connection, "SELECT ?, ?, ?, ?, ?, ?, ?, typeof(?7)", &values).unwrap();
     let expected = ["NULL", "-9223372036854775808", "-0.5", "'text with \0 inside'", "''", "[0, 255]", "[]", "'blob'"];
     assert_eq!(rows, [expected]);
+}
+
+#[test]
+fn texts_of_a_database_in_utf_16_come_back_in_utf_8() {
+    let mut connection = memory();
+    connection.execute_batch("PRAGMA encoding = 'UTF-16'; CREATE TABLE t (a, b, c)").unwrap();
+    let long = "naïve 🦀 ".repeat(3000);
+    let values = [Value::Text(long.clone()), Value::Text(String::new()), Value::Blob(vec![0, 1])];
+    run(&mut connection, "INSERT INTO t VALUES (?, ?, ?)", &values).unwrap();
+    run(&mut connection, "INSERT INTO t VALUES (?, ?, ?)", &[Value::Text("a\0b".into()), Value::Null, Value::Null])
+        .unwrap();
+    let rows = run(&mut connection, "SELECT a, b, c, upper('é'), 12 FROM t ORDER BY rowid", &[]).unwrap();
+    assert_eq!(rows[0], [format!("'{long}'"), "''".into(), "[0, 1]".into(), "'é'".into(), "12".into()]);
+    assert_eq!(rows[1], ["'a\0b'", "NULL", "NULL", "'é'", "12"]);
+    let encoding = run(&mut connection, "PRAGMA encoding", &[]).unwrap();
+    assert!(encoding[0][0].starts_with("'UTF-16"), "{encoding:?}");
 }
 
 #[test]
@@ -225,6 +242,27 @@ fn an_interrupted_write_is_not_there_and_a_finished_one_is() {
         assert_eq!(run(&mut connection, "SELECT count(*) FROM t", &[]).unwrap(), [[expected.to_string()]], "{looks}");
     }
     assert!(interrupted > 20 && finished > 20, "{interrupted} interrupted, {finished} finished");
+}
+
+#[test]
+fn a_statement_ends_at_the_moment_that_was_set_and_tells_how_many_steps_it_took() {
+    let mut connection = memory();
+    let count = prepare(
+        &mut connection,
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n",
+    );
+    connection.arm_until(Instant::now());
+    let error = connection.run(count, Bindings::Positional(&[]), &mut Discard).unwrap_err();
+    assert_eq!(error.code(), Some(ffi::SQLITE_INTERRUPT));
+    assert!((1000..10_000).contains(&connection.steps_seen()), "{}", connection.steps_seen());
+    connection.disarm();
+    let short = prepare(&mut connection, "SELECT 1");
+    connection.arm_until(Instant::now());
+    assert_eq!(connection.run(short, Bindings::Positional(&[]), &mut Discard), Ok(()));
+    assert_eq!(connection.steps_seen(), 0);
+    connection.disarm();
+    let many = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 10000) SELECT max(x) FROM n";
+    assert_eq!(run(&mut connection, many, &[]).unwrap(), [["10000"]], "nothing ends it");
 }
 
 #[test]

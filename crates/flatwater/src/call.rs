@@ -189,24 +189,38 @@ impl<T> Call<T> {
         Error::timeout("the deadline of the call passed while it waited", Applied::No).in_operation(self.operation)
     }
 
+    /// Runs the work here and now, if it is known to be short.
+    fn stay(&mut self) -> Option<Poll<Result<T>>> {
+        let Stage::New(work) = &self.stage else { return None };
+        if let Err(error) = self.may_begin() {
+            self.stage = Stage::Done;
+            return Some(Poll::Ready(Err(error.in_operation(self.operation))));
+        }
+        if !self.may_stay() {
+            return None;
+        }
+        let answer = self.handle.stay(self.inside.as_ref(), work)?;
+        if !fairness::is_spent() {
+            self.stage = Stage::Done;
+            return Some(Poll::Ready(answer.and_then(self.read)));
+        }
+        self.engine().yielded();
+        self.stage = Stage::Held(answer);
+        Some(Poll::Pending)
+    }
+
     fn step(&mut self, context: &mut Context<'_>) -> Poll<Result<T>> {
+        if let Some(answer) = self.stay() {
+            if answer.is_pending() {
+                context.waker().wake_by_ref();
+            }
+            return answer;
+        }
         loop {
             match std::mem::replace(&mut self.stage, Stage::Done) {
                 Stage::Refused(error) => return Poll::Ready(Err(error)),
                 Stage::Done => return Poll::Ready(Err(Error::misuse("the call was answered before"))),
                 Stage::New(work) => {
-                    self.may_begin().map_err(|error| error.in_operation(self.operation))?;
-                    if self.may_stay()
-                        && let Some(answer) = self.handle.stay(self.inside.as_ref(), &work)
-                    {
-                        if !fairness::is_spent() {
-                            return Poll::Ready(answer.and_then(self.read));
-                        }
-                        self.engine().yielded();
-                        self.stage = Stage::Held(answer);
-                        context.waker().wake_by_ref();
-                        return Poll::Pending;
-                    }
                     let (request, reply) = self.request(work)?;
                     if let Some(inside) = &self.inside {
                         inside

@@ -17,6 +17,7 @@ use crate::connection::catalogue::{Catalogue, Text};
 use crate::file::copies::mappings;
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
+use crate::stats::tally::Tally;
 use crate::stats::{Recorder, Stats};
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::{Checkpoint, Options};
@@ -199,7 +200,8 @@ impl Engine {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        let mut stats = self.recorder.snapshot();
+        let tally = self.readers.as_ref().map_or_else(Tally::new, Readers::tally);
+        let mut stats = self.recorder.snapshot(&tally);
         stats.writes_waiting = self.writer.as_ref().map_or(0, Writer::waiting);
         stats.reads_waiting = self.readers.as_ref().map_or(0, Readers::waiting);
         stats.journal.clone_from(&self.journal);

@@ -10,6 +10,7 @@ use crate::types::error::Result;
 use crate::types::inline::{Inline, Stay};
 use crate::waiting::fairness;
 use crate::waiting::park::mark_closure;
+use crate::workers::readers::Tried;
 use crate::workers::request::{Answer, Work};
 use crate::workers::session::Inside;
 
@@ -23,12 +24,13 @@ impl Engine {
         let stay = mark_closure(|| match (server, &self.writer, &self.readers, work) {
             _ if let Some(Inside { session, savepoints }) = inside => session.stay(work, savepoints, limits, began),
             (Server::Readers, _, Some(readers), Work::Query { text, params, limit }) => {
-                readers.stay(text, params, *limit, limits, began).map(|rows| Ok(Answer::Rows(rows)))
+                readers.stay(Tried { text, params, rows: *limit, limits, began }).map(|rows| Ok(Answer::Rows(rows)))
             }
             (Server::Writer, Some(writer), ..) => writer.stay(work, limits, began),
             _ => Stay::Unfit,
         });
-        self.recorder.tried(work.kind(), !work.only_reads(), &stay);
+        let tallied = server == Server::Readers && inside.is_none();
+        self.recorder.tried(work.kind(), !work.only_reads(), tallied, &stay);
         fairness::spend(stay.took());
         match stay {
             Stay::Done(answer, _) => {

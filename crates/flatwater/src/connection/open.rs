@@ -5,7 +5,6 @@
 //! connection is for, threads.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use flatwater_sqlite::{Busy, Connection as Sqlite, Control, StatementId, has_nul};
 use rusqlite::config::DbConfig;
@@ -14,7 +13,6 @@ use rusqlite::{OpenFlags, ffi};
 use super::judge;
 use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
-use super::stay::Budget;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::resolve::beside;
@@ -44,8 +42,6 @@ pub(crate) struct Connection {
     pub(super) had_closure: bool,
     /// The journal mode, in lower case.
     pub(crate) journal: String,
-    /// Shared with SQLite's progress handler, on the same thread.
-    pub(crate) budget: Arc<Budget>,
 }
 
 impl Connection {
@@ -84,7 +80,6 @@ impl Connection {
             foreign_keys: options.foreign_keys,
             had_closure: false,
             journal,
-            budget: Arc::new(Budget::new()),
         })
     }
 

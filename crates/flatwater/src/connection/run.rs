@@ -27,7 +27,7 @@ impl Connection {
         if text.is_pragma {
             self.load_schema()?;
         } else if let Some(ready) = self.statements.find(&mut self.sqlite, text) {
-            return Ok(ready);
+            return Ok(ready.clone());
         }
         let (ready, length) = self
             .prepare_first(text, &text.sql, judge, schema)?

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use flatwater_sqlite::{Connection as Sqlite, StatementId};
-use hashlink::LruCache;
+use hashlink::lru_cache::{Entry, LruCache};
 
-use super::catalogue::{Key, Text};
+use super::catalogue::Text;
 use super::class::Class;
 use super::learnt::Learnt;
 use crate::types::row::Names;
@@ -25,8 +25,13 @@ pub(crate) struct Ready {
 }
 
 pub(crate) struct Statements {
-    ready: LruCache<Key, Arc<Ready>>,
+    /// By the address of the text, which the entry keeps alive.
+    ready: LruCache<usize, Arc<Ready>>,
     limit: usize,
+}
+
+fn address(text: &Text) -> usize {
+    std::ptr::from_ref(text).addr()
 }
 
 impl Statements {
@@ -35,13 +40,13 @@ impl Statements {
     }
 
     /// The statement of `text`, if it is prepared and was not prepared again behind our back.
-    pub(crate) fn find(&mut self, sqlite: &mut Sqlite, text: &Text) -> Option<Arc<Ready>> {
-        let ready = self.ready.get(&*text.sql)?;
-        if sqlite.reprepares(ready.id) == 0 {
-            return Some(ready.clone());
+    pub(crate) fn find(&mut self, sqlite: &mut Sqlite, text: &Text) -> Option<&Arc<Ready>> {
+        let Entry::Occupied(mut entry) = self.ready.entry(address(text)) else { return None };
+        if sqlite.reprepares(entry.get().id) == 0 {
+            entry.to_back();
+            return Some(entry.into_mut());
         }
-        let stale = self.ready.remove(&*text.sql)?;
-        sqlite.finalize(stale.id);
+        sqlite.finalize(entry.remove().id);
         None
     }
 
@@ -51,7 +56,7 @@ impl Statements {
         {
             sqlite.finalize(evicted.id);
         }
-        if let Some(before) = self.ready.insert(Key(ready.text.clone()), ready) {
+        if let Some(before) = self.ready.insert(address(&ready.text), ready) {
             sqlite.finalize(before.id);
         }
     }

@@ -5,10 +5,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::tally::Tally;
 use crate::types::inline::Moved;
 
 #[derive(Default)]
 pub(crate) struct InlineRecorder {
+    /// But those of readers.
     reads: AtomicU64,
     writes: AtomicU64,
     moved: AtomicU64,
@@ -19,7 +21,8 @@ pub(crate) struct InlineRecorder {
 }
 
 impl InlineRecorder {
-    fn held(&self, time: Duration) {
+    /// A call held its caller's thread for so long.
+    pub(super) fn held(&self, time: Duration) {
         let us = super::us(time);
         if us > self.longest_us.load(Ordering::Relaxed) {
             self.longest_us.fetch_max(us, Ordering::Relaxed);
@@ -50,10 +53,10 @@ impl InlineRecorder {
         self.yields.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn snapshot(&self) -> InlineStats {
+    pub(super) fn snapshot(&self, readers: &Tally) -> InlineStats {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         InlineStats {
-            reads: load(&self.reads),
+            reads: load(&self.reads) + readers.stays(),
             writes: load(&self.writes),
             moved: load(&self.moved),
             interrupted: load(&self.interrupted),

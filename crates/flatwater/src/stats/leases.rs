@@ -4,10 +4,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::tally::Tally;
+
 #[derive(Default)]
 pub(crate) struct LeaseRecorder {
     pub(crate) taken: Counter,
-    pub(crate) reused: Counter,
     pub(crate) changed: Counter,
     pub(crate) idle: Counter,
     pub(crate) old: Counter,
@@ -29,12 +30,12 @@ impl Counter {
 }
 
 impl LeaseRecorder {
-    pub(crate) fn snapshot(&self) -> LeaseStats {
+    pub(crate) fn snapshot(&self, readers: &Tally) -> LeaseStats {
         let [changed, idle, old, wish, other] =
             [&self.changed, &self.idle, &self.old, &self.wish, &self.other].map(Counter::get);
         let taken = self.taken.get();
         let held = taken.saturating_sub(changed + idle + old + wish + other);
-        LeaseStats { taken, reused: self.reused.get(), changed, idle, old, wish, other, held }
+        LeaseStats { taken, reused: readers.reused, changed, idle, old, wish, other, held }
     }
 }
 

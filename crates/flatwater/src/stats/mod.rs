@@ -6,6 +6,7 @@
 
 pub(crate) mod inline;
 pub(crate) mod leases;
+pub(crate) mod tally;
 pub(crate) mod wal;
 
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use hdrhistogram::Histogram;
 
 use inline::{InlineRecorder, InlineStats};
 use leases::{LeaseRecorder, LeaseStats};
+use tally::Tally;
 use wal::{WalRecorder, WalStats};
 
 use crate::types::error::Error;
@@ -75,6 +77,10 @@ fn us(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(SLOWEST_US).max(1)
 }
 
+fn histogram() -> Histogram<u32> {
+    Histogram::new_with_bounds(1, SLOWEST_US, 2).expect("the bounds are valid")
+}
+
 pub(crate) struct Recorder {
     path: PathBuf,
     latency: [Mutex<Histogram<u32>>; CallKind::ALL.len()],
@@ -91,10 +97,9 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn new(path: &Path) -> Self {
-        let histogram = || Mutex::new(Histogram::new_with_bounds(1, SLOWEST_US, 2).expect("the bounds are valid"));
         Self {
             path: path.to_owned(),
-            latency: std::array::from_fn(|_| histogram()),
+            latency: std::array::from_fn(|_| Mutex::new(histogram())),
             groups: AtomicU64::new(0),
             members: AtomicU64::new(0),
             replays: AtomicU64::new(0),
@@ -113,9 +118,10 @@ impl Recorder {
         histogram.saturating_record(us(latency));
     }
 
-    /// A call was tried on its caller's thread.
-    pub(crate) fn tried<T>(&self, kind: CallKind, writes: bool, stay: &Stay<T>) {
+    /// A call was tried on its caller's thread. A `tallied` one is counted by the readers if it was answered.
+    pub(crate) fn tried<T>(&self, kind: CallKind, writes: bool, tallied: bool, stay: &Stay<T>) {
         match stay {
+            Stay::Done(_, took) if tallied => self.inline.held(*took),
             Stay::Done(_, took) => {
                 self.inline.done(writes, *took);
                 self.answered(kind, *took);
@@ -149,11 +155,14 @@ impl Recorder {
     }
 
     /// Everything but the file and the queues, which the recorder does not know.
-    pub(crate) fn snapshot(&self) -> Stats {
+    pub(crate) fn snapshot(&self, readers: &Tally) -> Stats {
         let calls = CallKind::ALL
             .into_iter()
             .filter_map(|kind| {
-                let histogram = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
+                let mut histogram = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner).clone();
+                if kind == CallKind::Query {
+                    histogram.add(&readers.stays).expect("both have the same bounds");
+                }
                 (!histogram.is_empty()).then(|| CallStats {
                     kind: kind.name(),
                     count: histogram.len(),
@@ -177,9 +186,9 @@ impl Recorder {
             abandoned: self.abandoned.load(Ordering::Relaxed),
             replaced_connections: self.replaced_connections.load(Ordering::Relaxed),
             calls,
-            inline: self.inline.snapshot(),
+            inline: self.inline.snapshot(readers),
             wal: self.wal.snapshot(),
-            leases: self.leases.snapshot(),
+            leases: self.leases.snapshot(readers),
         }
     }
 }
@@ -250,10 +259,23 @@ mod tests {
             recorder.answered(CallKind::Query, Duration::from_micros(us));
         }
         recorder.committed_group(7);
-        let stats = recorder.snapshot();
+        let stats = recorder.snapshot(&Tally::new());
         assert_eq!((stats.groups, stats.members, stats.calls.len()), (1, 7, 1));
         let query = &stats.calls[0];
         assert_eq!((query.kind, query.count), ("query", 1000));
         assert!((495..=505).contains(&query.p50_us) && (985..=1000).contains(&query.p99_us), "{query:?}");
+    }
+
+    #[test]
+    fn what_the_readers_count_is_part_of_it() {
+        let recorder = Recorder::new(Path::new("a.db"));
+        let stays: Stay<()> = Stay::Done((), Duration::from_micros(3));
+        recorder.tried(CallKind::Query, false, false, &stays);
+        let mut readers = Tally::new();
+        (0..9).for_each(|_| readers.stayed(Duration::from_micros(5)));
+        readers.reused(4);
+        let stats = recorder.snapshot(&readers);
+        assert_eq!((stats.calls[0].count, stats.calls[0].p50_us, stats.calls[0].max_us), (10, 5, 5));
+        assert_eq!((stats.inline.reads, stats.inline.longest_us, stats.leases.reused), (10, 3, 4));
     }
 }

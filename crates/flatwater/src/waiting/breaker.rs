@@ -5,7 +5,7 @@
 //! among many do not either: beside a writer every stay reads pages anew, also one that had to wait for its processor.
 //! Leaves out: finding out the reason.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,8 +21,6 @@ pub(crate) struct Breaker {
     began: Instant,
     /// Off until so many microseconds after `began`.
     off_until_us: AtomicU64,
-    /// All stays, slow or not.
-    stays: AtomicU32,
     /// Guards the history.
     history: Mutex<History>,
 }
@@ -31,7 +29,7 @@ struct History {
     slow: u32,
     first: Instant,
     /// All stays at the first slow one.
-    before: u32,
+    before: u64,
     off: Duration,
     off_until: Instant,
 }
@@ -39,8 +37,7 @@ struct History {
 impl Breaker {
     pub(crate) fn new(now: Instant) -> Self {
         let history = History { slow: 0, first: now, before: 0, off: OFF, off_until: now };
-        let (off_until_us, stays) = (AtomicU64::new(0), AtomicU32::new(0));
-        Self { began: now, off_until_us, stays, history: Mutex::new(history) }
+        Self { began: now, off_until_us: AtomicU64::new(0), history: Mutex::new(history) }
     }
 
     fn us(&self, now: Instant) -> u64 {
@@ -53,24 +50,18 @@ impl Breaker {
         until != 0 && self.us(now) < until
     }
 
-    /// A stay ended, slow or not.
-    pub(crate) fn stayed(&self) {
-        self.stays.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A stay was slow for a reason of its own.
-    pub(crate) fn was_slow(&self, now: Instant) {
+    /// A stay was slow for a reason of its own; `all` counts the stays up to now.
+    pub(crate) fn was_slow(&self, all: u64, now: Instant) {
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         if now.saturating_duration_since(history.first) > WITHIN {
             history.slow = 0;
         }
-        let all = self.stays.load(Ordering::Relaxed);
         if history.slow == 0 {
             history.first = now;
             history.before = all;
         }
         history.slow += 1;
-        if history.slow < STAYS || history.slow * ONE_OF < all.wrapping_sub(history.before) {
+        if history.slow < STAYS || u64::from(history.slow * ONE_OF) < all.saturating_sub(history.before) {
             return;
         }
         let is_again = history.off_until > self.began && now.saturating_duration_since(history.off_until) <= WITHIN;
@@ -90,11 +81,11 @@ mod tests {
         let now = Instant::now();
         let breaker = Breaker::new(now);
         let at = |ms: u64| now + Duration::from_millis(ms);
-        breaker.was_slow(at(0));
-        breaker.was_slow(at(1100));
-        breaker.was_slow(at(1200));
+        breaker.was_slow(0, at(0));
+        breaker.was_slow(0, at(1100));
+        breaker.was_slow(0, at(1200));
         assert!(!breaker.is_off(at(1200)), "the first is too old");
-        breaker.was_slow(at(1300));
+        breaker.was_slow(0, at(1300));
         assert!(breaker.is_off(at(1301)) && breaker.is_off(at(2299)));
         assert!(!breaker.is_off(at(2301)));
     }
@@ -103,12 +94,9 @@ mod tests {
     fn a_few_slow_stays_among_many_change_nothing() {
         let now = Instant::now();
         let breaker = Breaker::new(now);
-        for _ in 0..20 {
-            (0..30).for_each(|_| breaker.stayed());
-            breaker.was_slow(now);
-        }
+        (1..=20).for_each(|slow| breaker.was_slow(slow * 30, now));
         assert!(!breaker.is_off(now));
-        (0..100).for_each(|_| breaker.was_slow(now));
+        (0..100).for_each(|_| breaker.was_slow(600, now));
         assert!(breaker.is_off(now));
     }
 
@@ -119,14 +107,14 @@ mod tests {
         let mut now = begin;
         let mut offs = Vec::new();
         for _ in 0..8 {
-            (0..STAYS).for_each(|_| breaker.was_slow(now));
+            (0..STAYS).for_each(|_| breaker.was_slow(0, now));
             let off = (0..100).find(|seconds| !breaker.is_off(now + Duration::from_secs(*seconds))).unwrap();
             offs.push(off);
             now += Duration::from_secs(off);
         }
         assert_eq!(offs, [1, 2, 4, 8, 16, 32, 60, 60]);
         now += Duration::from_secs(10);
-        (0..STAYS).for_each(|_| breaker.was_slow(now));
+        (0..STAYS).for_each(|_| breaker.was_slow(0, now));
         assert!(!breaker.is_off(now + Duration::from_secs(1)), "after a good while it begins anew");
     }
 }

@@ -4,7 +4,8 @@
 //! waits, and touches no connection. Invariant: pauses never grow beyond 1 ms, so that one who waits longer is not
 //! served later than one who just came. Leaves out: an order among processes.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The pause before try number `tries` (from 0). The first is made at once: BEGIN IMMEDIATE also reports a lost race
@@ -19,24 +20,34 @@ pub(crate) fn pause(tries: u32) -> Duration {
 }
 
 /// When the current wait on a connection ends. Set by the worker before it runs something, read by the busy handler on
-/// the same thread; the lock is only there because the connection moves between threads.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct LockWait(Arc<Mutex<Option<Instant>>>);
+/// the same thread; it is an atomic only because the connection moves between threads.
+#[derive(Debug, Clone)]
+pub(crate) struct LockWait {
+    made: Instant,
+    /// Nanoseconds after `made`; 0 where locks are not waited for.
+    ends: Arc<AtomicU64>,
+}
+
+impl Default for LockWait {
+    fn default() -> Self {
+        Self { made: Instant::now(), ends: Arc::default() }
+    }
+}
 
 impl LockWait {
     pub(crate) fn until(&self, deadline: Instant) {
-        *lock_std(&self.0) = Some(deadline);
+        let nanos = deadline.saturating_duration_since(self.made).as_nanos();
+        self.ends.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Locks are not waited for.
     pub(crate) fn never(&self) {
-        *lock_std(&self.0) = None;
+        self.ends.store(0, Ordering::Relaxed);
     }
 
     /// The busy handler. Without a deadline it gives up at once.
     pub(crate) fn again(&self, tries: u32) -> bool {
-        let Some(deadline) = *lock_std(&self.0) else { return false };
-        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Duration::from_nanos(self.ends.load(Ordering::Relaxed)).saturating_sub(self.made.elapsed());
         if left.is_zero() {
             return false;
         }
@@ -46,10 +57,6 @@ impl LockWait {
         }
         true
     }
-}
-
-fn lock_std<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -4,20 +4,18 @@
 //! for nothing but the pool's lock: not for a connection, nor for a lock of the file. Invariant: an answer is the one a
 //! worker would give, or there is none and a worker gives it. Leaves out: reads of workers.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Refusal, is_refusal};
+use flatwater_sqlite::{Refusal, StatementId, is_refusal};
 
 use super::reader::Reader;
 use super::{Readers, Shared, State};
 use crate::connection::catalogue::Text;
-use crate::connection::statements::Ready;
 use crate::connection::stay::{self, LastRead};
 use crate::encode::rows::RowSink;
 use crate::types::inline::{InlineLimits, Moved, Stay};
 use crate::types::params::Params;
-use crate::types::row::Rows;
+use crate::types::row::{Names, Rows};
 use crate::types::time::later;
 
 /// A stay that took so many times its limit is looked into.
@@ -25,30 +23,38 @@ const SLOW: u32 = 4;
 /// What one step of the virtual machine takes at least when nothing is in its way, as far as slow stays are explained.
 const STEP: Duration = Duration::from_nanos(5);
 
+/// A query that is tried.
+#[derive(Clone, Copy)]
+pub(crate) struct Tried<'a> {
+    pub(crate) text: &'a Text,
+    pub(crate) params: &'a Params,
+    /// Rows that are wanted at most.
+    pub(crate) rows: usize,
+    pub(crate) limits: &'a InlineLimits,
+    pub(crate) began: Instant,
+}
+
 impl Readers {
     /// Runs the query here and now, if it is known to be short and a connection is free that holds it prepared.
-    pub(crate) fn stay(
-        &self,
-        text: &Arc<Text>,
-        params: &Params,
-        limit: usize,
-        limits: &InlineLimits,
-        began: Instant,
-    ) -> Stay<Rows> {
-        let shared = &*self.0;
-        if params.heap_bytes() > limits.bytes || shared.breaker.is_off(began) || !text.may_stay() {
+    pub(crate) fn stay(&self, tried: Tried<'_>) -> Stay<Rows> {
+        let (shared, text) = (&*self.0, tried.text);
+        let is_large = tried.params.heap_bytes() > tried.limits.bytes;
+        if is_large || shared.breaker.is_off(tried.began) || !text.may_stay() {
             return Stay::Unfit;
         }
         let Some(reader) = shared.lock().lend() else { return Stay::Unfit };
-        let mut lent = Lent { readers: self, reader: Some(reader), is_sound: true };
+        let mut lent = Lent { readers: self, reader: Some(reader), is_sound: true, took: None };
         let Some(reader) = &mut lent.reader else { return Stay::Unfit };
-        let Some(ready) = reader.ready_to_stay(shared, text, limits) else { return Stay::Unfit };
+        let Some(short) = reader.short(shared, text, tried.limits) else { return Stay::Unfit };
         lent.is_sound = false;
-        if !reader.enter(began) {
+        if !reader.enter(tried.began) {
             return Stay::Unfit;
         }
-        let (stay, is_sound) = reader.stay(shared, &ready, params, limit, limits, began);
-        lent.is_sound = reader.leave(matches!(stay, Stay::Done(..)), began + stay.took()) && is_sound;
+        let (stay, now, is_sound) = reader.stay(shared, short, tried);
+        lent.is_sound = reader.leave(matches!(stay, Stay::Done(..)), now) && is_sound;
+        if let Stay::Done(_, took) = &stay {
+            lent.took = Some(*took);
+        }
         stay
     }
 }
@@ -59,6 +65,8 @@ struct Lent<'a> {
     reader: Option<Box<Reader>>,
     /// Nothing runs on it, and nothing panicked there.
     is_sound: bool,
+    /// It answered a read, which took so long.
+    took: Option<Duration>,
 }
 
 impl Drop for Lent<'_> {
@@ -67,6 +75,9 @@ impl Drop for Lent<'_> {
         let shared = &*self.readers.0;
         let mut state = shared.lock();
         state.take_back(reader);
+        if let Some(took) = self.took {
+            state.tally.stayed(took);
+        }
         if state.closed {
             shared.closed.notify_all();
         }
@@ -84,42 +95,41 @@ impl State {
     }
 }
 
+/// A statement that may stay.
+struct Short {
+    id: StatementId,
+    names: Names,
+}
+
 impl Reader {
     /// The statement of `text`, if it is prepared here and known to be short.
-    fn ready_to_stay(&mut self, shared: &Shared, text: &Text, limits: &InlineLimits) -> Option<Arc<Ready>> {
+    fn short(&mut self, shared: &Shared, text: &Text, limits: &InlineLimits) -> Option<Short> {
         if self.epoch != shared.catalogue.epoch() {
             return None;
         }
         let ready = self.connection.statements.find(&mut self.connection.sqlite, text)?;
-        ready.reads_shortly(limits).then_some(ready)
+        ready.reads_shortly(limits).then(|| Short { id: ready.id, names: ready.names.clone() })
     }
 
-    /// Runs the query, and answers whether the connection can be used again.
-    fn stay(
-        &mut self,
-        shared: &Shared,
-        ready: &Ready,
-        params: &Params,
-        limit: usize,
-        limits: &InlineLimits,
-        began: Instant,
-    ) -> (Stay<Rows>, bool) {
-        let (connection, text) = (&mut self.connection, &ready.text);
+    /// Runs the query, and answers when it ended and whether the connection can be used again.
+    fn stay(&mut self, shared: &Shared, short: Short, tried: Tried<'_>) -> (Stay<Rows>, Instant, bool) {
+        let Tried { text, limits, began, .. } = tried;
+        let sqlite = &mut self.connection.sqlite;
         self.lock_wait.never();
-        let _ = connection.sqlite.take_steps(ready.id);
-        let rows = limit.min(limits.rows.saturating_add(1));
+        self.limited.get_or_insert_with(|| stay::limit(sqlite, limits.bytes));
+        let rows = tried.rows.min(limits.rows.saturating_add(1));
         let mut sink = RowSink::new(text.expected_size(), rows);
         let end = later(began, limits.time);
-        let before = stay::begin(&mut connection.sqlite, limits.bytes, Some(LastRead(end, Refusal::Interrupt)));
-        stay::end_at(&mut connection.sqlite, &connection.budget, end);
-        let ran = connection.sqlite.run(ready.id, params.bindings(), &mut sink);
-        let reads = stay::end(&mut connection.sqlite, before);
-        let took = began.elapsed();
-        shared.breaker.stayed();
+        let before = stay::begin(sqlite, Some(LastRead(end, Refusal::Interrupt)));
+        sqlite.arm_until(end);
+        let ran = sqlite.run(short.id, tried.params.bindings(), &mut sink);
+        let reads = stay::end(sqlite, before);
+        let now = Instant::now();
+        let took = now.saturating_duration_since(began);
         if took > limits.time.saturating_mul(SLOW) {
             // Only for a reason of its own: pages it had to read, or its steps. Otherwise the machine was busy.
-            if reads.some || STEP * connection.sqlite.take_steps(ready.id) > took / 2 {
-                shared.breaker.was_slow(began + took);
+            if reads.some || STEP * sqlite.steps_seen() > took / 2 {
+                shared.breaker.was_slow(shared.lock().tally.stays(), now);
             }
         }
         // A refused read that SQLite made nothing of may have been one of the schema's.
@@ -129,10 +139,10 @@ impl Reader {
             Ok(()) => {
                 let (cells, bytes) = sink.size();
                 text.had_size(cells, bytes);
-                Stay::Done(sink.finish(ready.names.clone()), took)
+                Stay::Done(sink.finish(short.names), took)
             }
             Err(error) => Stay::Moved(Moved::after(error.code()), took),
         };
-        (stay, is_sound)
+        (stay, now, is_sound)
     }
 }

@@ -52,8 +52,10 @@ pub(super) enum Lease<S> {
     Held {
         /// Published before the snapshot was taken.
         state: S,
-        since: Instant,
         used: Instant,
+        /// When it ends unless it is used before, and when it ends in any case.
+        idle: Instant,
+        old: Instant,
     },
 }
 
@@ -84,7 +86,7 @@ impl<S: Copy + PartialEq> Lease<S> {
         };
         let again = matches!(self, Self::Seen(state, at) if *state == live && now.duration_since(*at) < IDLE);
         if again && !wish {
-            *self = Self::Held { state: live, since: now, used: now };
+            *self = Self::Held { state: live, used: now, idle: now + IDLE, old: now + AGE };
             return (ended, Run::Begin);
         }
         *self = Self::Seen(live, now);
@@ -100,8 +102,8 @@ impl<S: Copy + PartialEq> Lease<S> {
             *self = Self::None;
             return Some(Ended::Other);
         }
-        if let Self::Held { used, .. } = self {
-            *used = now;
+        if let Self::Held { used, idle, .. } = self {
+            (*used, *idle) = (now, now + IDLE);
         }
         self.due(wish, now).inspect(|_| self.end(now))
     }
@@ -113,12 +115,12 @@ impl<S: Copy + PartialEq> Lease<S> {
 
     /// Why a held lease is to end now.
     fn due(&self, wish: bool, now: Instant) -> Option<Ended> {
-        let Self::Held { since, used, .. } = self else { return None };
+        let Self::Held { idle, old, .. } = self else { return None };
         if wish {
             Some(Ended::Wish)
-        } else if now.duration_since(*used) >= IDLE {
+        } else if now >= *idle {
             Some(Ended::Idle)
-        } else if now.duration_since(*since) >= AGE {
+        } else if now >= *old {
             Some(Ended::Old)
         } else {
             None
@@ -127,8 +129,8 @@ impl<S: Copy + PartialEq> Lease<S> {
 
     /// When a lease that nobody uses is to end; with a wish, some time ago.
     pub(super) fn until(&self, wish: bool) -> Option<Instant> {
-        let Self::Held { since, used, .. } = self else { return None };
-        Some(if wish { *since } else { (*used + IDLE).min(*since + AGE) })
+        let Self::Held { used, idle, old, .. } = self else { return None };
+        Some(if wish { *used } else { *idle.min(old) })
     }
 
     /// Ends it for something else. Answers whether there was one.
@@ -243,7 +245,7 @@ mod tests {
     fn a_lease_at_rest_is_due_when_it_is_idle_old_or_unwelcome() {
         let zero = Instant::now();
         let at = |ms| zero + Duration::from_millis(ms);
-        let held = |since, used| Lease::Held { state: 1, since: at(since), used: at(used) };
+        let held = |since, used| Lease::Held { state: 1, used: at(used), idle: at(used) + IDLE, old: at(since) + AGE };
         assert_eq!(held(0, 0).rest(false, at(4)), None);
         assert_eq!(held(0, 0).rest(false, at(5)), Some(Ended::Idle));
         assert_eq!(held(0, 49).rest(false, at(50)), Some(Ended::Old));
@@ -251,7 +253,7 @@ mod tests {
         assert_eq!(held(0, 0).rest(true, at(0)), Some(Ended::Wish));
         assert_eq!(Lease::Seen(1, zero).rest(true, at(90)), None);
         assert_eq!((held(0, 3).until(false), held(0, 48).until(false)), (Some(at(8)), Some(at(50))));
-        assert_eq!((held(0, 3).until(true), Lease::Seen(1, zero).until(true)), (Some(at(0)), None));
+        assert_eq!((held(0, 3).until(true), Lease::Seen(1, zero).until(true)), (Some(at(3)), None));
         let mut ended = held(0, 0);
         assert!(ended.rest(false, at(5)).is_some() && !ended.is_held());
     }
@@ -259,7 +261,7 @@ mod tests {
     #[test]
     fn a_failed_read_ends_its_lease() {
         let now = Instant::now();
-        let mut lease = Lease::Held { state: 1, since: now, used: now };
+        let mut lease = Lease::Held { state: 1, used: now, idle: now + IDLE, old: now + AGE };
         assert_eq!(lease.leave(false, false, now), Some(Ended::Other));
         assert_eq!(lease.enter(Some(1), false, now), (None, Alone));
         assert_eq!(lease.leave(false, false, now), None);

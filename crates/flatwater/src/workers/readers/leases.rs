@@ -49,13 +49,15 @@ impl Drop for NoLeases {
 /// The lease of one reader, and its transaction.
 pub(super) struct Holder {
     lease: Lease<WalState>,
+    /// Reads that used a lease again, since they were last asked for.
+    reused: u64,
     wishes: Arc<Wishes>,
     recorder: Arc<Recorder>,
 }
 
 impl Holder {
     pub(super) fn new(wishes: &Arc<Wishes>, recorder: &Arc<Recorder>) -> Self {
-        Self { lease: Lease::None, wishes: wishes.clone(), recorder: recorder.clone() }
+        Self { lease: Lease::None, reused: 0, wishes: wishes.clone(), recorder: recorder.clone() }
     }
 
     /// Before a read: continues the lease, renews it, begins one, or sees to it that there is none.
@@ -65,7 +67,7 @@ impl Holder {
         self.ended(connection, ended);
         match run {
             Run::Alone => {}
-            Run::Continue => self.recorder.leases.reused.count(),
+            Run::Continue => self.reused += 1,
             Run::Begin => {
                 self.recorder.leases.taken.count();
                 if connection.control.begin_read(&mut connection.sqlite).is_err() {
@@ -110,6 +112,10 @@ impl Holder {
             Ended::Wish => leases.wish.count(),
             Ended::Other => leases.other.count(),
         }
+    }
+
+    pub(super) fn take_reused(&mut self) -> u64 {
+        std::mem::take(&mut self.reused)
     }
 
     pub(super) fn is_held(&self) -> bool {

@@ -13,25 +13,29 @@ mod inline;
 mod lease;
 mod leases;
 mod reader;
+mod running;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+pub(crate) use inline::Tried;
 use leases::Wishes;
 use reader::Reader;
+use running::Running;
 
-use crate::connection::catalogue::{Catalogue, Text};
+use crate::connection::catalogue::Catalogue;
 use crate::file::watch::Watch;
 use crate::stats::Recorder;
-use crate::types::error::{Error, Kind, Result, shorten};
+use crate::stats::tally::Tally;
+use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::request::Ticket;
 use crate::waiting::bounded::{Bounded, Place};
 use crate::waiting::breaker::Breaker;
 use crate::waiting::park::{mark_closure, mark_own_thread};
-use crate::workers::request::{Outbox, Request, Work};
+use crate::workers::request::{Outbox, Request};
 
 /// A thread ends after this long without a request, and a connection with it.
 const IDLE: Duration = Duration::from_secs(10);
@@ -52,19 +56,6 @@ struct Shared {
     closed: Condvar,
 }
 
-struct Running {
-    ticket: Arc<Ticket>,
-    began: Instant,
-    text: Option<Arc<Text>>,
-}
-
-impl Running {
-    fn new(request: &Request) -> Self {
-        let text = if let Work::Query { text, .. } = &request.work { Some(text.clone()) } else { None };
-        Self { ticket: request.ticket.clone(), began: Instant::now(), text }
-    }
-}
-
 struct State {
     waiting: Bounded<Request>,
     /// The connections nobody uses; the last one was used last.
@@ -78,6 +69,7 @@ struct State {
     /// The requests that are running, with what they run.
     running: Vec<Running>,
     leases: leases::Watch,
+    tally: Tally,
     closed: bool,
 }
 
@@ -97,6 +89,7 @@ impl Readers {
                 threads: 0,
                 running: Vec::new(),
                 leases: leases::Watch::new(pool.clone()),
+                tally: Tally::new(),
                 closed: false,
             };
             let (state, closed, wishes) = (Mutex::new(state), Condvar::new(), Arc::default());
@@ -152,12 +145,8 @@ impl Readers {
         None
     }
 
-    /// The read that has been running longest: since when, its SQL, and its ticket. A closure has no SQL.
-    pub(crate) fn oldest(&self) -> Option<(Instant, String, Arc<Ticket>)> {
-        let state = self.0.lock();
-        let oldest = state.running.iter().min_by_key(|running| running.began)?;
-        let sql = oldest.text.as_ref().map_or_else(|| "a closure".into(), |text| shorten(&text.sql).into_owned());
-        Some((oldest.began, sql, oldest.ticket.clone()))
+    pub(crate) fn tally(&self) -> Tally {
+        self.0.lock().tally.clone()
     }
 
     /// Requests that wait now.
@@ -219,7 +208,8 @@ impl State {
     /// `None`: the connection is no more.
     fn take_back(&mut self, reader: Option<Box<Reader>>) {
         match reader {
-            Some(reader) => {
+            Some(mut reader) => {
+                self.tally.reused(reader.take_reused());
                 self.watch_lease(&reader);
                 self.idle.push(reader);
             }

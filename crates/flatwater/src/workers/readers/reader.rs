@@ -16,6 +16,7 @@ use crate::connection::class::Route;
 use crate::connection::judge;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
+use crate::connection::stay::{self, Limited};
 use crate::encode::rows::RowSink;
 use crate::stats::Recorder;
 use crate::types::error::{Error, Kind, Result};
@@ -30,6 +31,8 @@ pub(super) struct Reader {
     pub(super) lock_wait: LockWait,
     /// The catalogue's epoch when a worker last ran something here: from then on the connection has that schema.
     pub(super) epoch: u64,
+    /// Set by the first of several stays, until a worker runs something again.
+    pub(super) limited: Option<Limited>,
     /// `None` where there can be no lease.
     leases: Option<Holder>,
     last_used: Instant,
@@ -42,7 +45,7 @@ impl Reader {
         lock_wait.until(later(now, options.lock_wait));
         let connection = Connection::open(options, Role::Reader, busy(&lock_wait))?;
         let leases = leases::are_possible(options, &connection).then(|| Holder::new(wishes, recorder));
-        Ok(Self { connection, lock_wait, epoch: u64::MAX, leases, last_used: now })
+        Ok(Self { connection, lock_wait, epoch: u64::MAX, limited: None, leases, last_used: now })
     }
 
     pub(super) fn journal(&self) -> &str {
@@ -56,6 +59,9 @@ impl Reader {
 
     /// Answers the work, and whether the connection is as it was.
     pub(super) fn perform(&mut self, options: &Options, work: Work, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
+        if let Some(limited) = self.limited.take() {
+            stay::unlimit(&mut self.connection.sqlite, limited);
+        }
         let now = Instant::now();
         let wait_end = later(now, options.lock_wait);
         self.lock_wait.until(ticket.deadline.map_or(wait_end, |deadline| deadline.min(wait_end)));
@@ -96,6 +102,11 @@ impl Reader {
     /// No transaction is open but that of a lease: what runs next would see its old snapshot.
     fn is_usable(&self) -> bool {
         self.leases.as_ref().is_some_and(Holder::is_held) || self.connection.sqlite.is_autocommit()
+    }
+
+    /// Reads that used a lease again, since they were last asked for.
+    pub(super) fn take_reused(&mut self) -> u64 {
+        self.leases.as_mut().map_or(0, Holder::take_reused)
     }
 
     /// When nobody uses the reader: when its lease is to end, if it has one.

@@ -117,7 +117,7 @@ impl Seat {
     }
 
     /// The statement of `text`, if it is prepared.
-    pub(super) fn known(&mut self, text: &Text) -> Option<Arc<Ready>> {
+    pub(super) fn known(&mut self, text: &Text) -> Option<&Arc<Ready>> {
         let connection = self.connection.as_mut()?;
         connection.statements.find(&mut connection.sqlite, text)
     }
@@ -131,10 +131,13 @@ impl Seat {
         f: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         self.lock_wait.never();
-        let before = stay::begin(&mut self.connection()?.sqlite, bytes, last_read);
+        let sqlite = &mut self.connection()?.sqlite;
+        let limited = stay::limit(sqlite, bytes);
+        let before = stay::begin(sqlite, last_read);
         let result = f(self);
         if let Some(connection) = &mut self.connection {
             let reads = stay::end(&mut connection.sqlite, before);
+            stay::unlimit(&mut connection.sqlite, limited);
             let is_the_reason = result.as_ref().is_err_and(|error| error.sqlite_code().is_some_and(is_refusal));
             if reads.refused && !is_the_reason && self.is_autocommit() {
                 self.replace();
@@ -157,8 +160,7 @@ impl Seat {
 
     /// Statements end at `end`.
     pub(super) fn end_at(&mut self, end: Instant) -> Result<()> {
-        let connection = self.connection()?;
-        stay::end_at(&mut connection.sqlite, &connection.budget, end);
+        self.connection()?.sqlite.arm_until(end);
         Ok(())
     }
 

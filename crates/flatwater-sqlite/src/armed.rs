@@ -1,0 +1,70 @@
+//! What ends the statements that run on a connection.
+//!
+//! Owns: somebody to ask, or a moment, and how often SQLite's progress handler looked. Used by the thread that has the
+//! connection, and by the progress handler on the same thread. Leaves out: registering the handler, and what a look costs.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Asked from the progress handler while a statement runs.
+pub trait Interrupt: Send + Sync {
+    /// True if the statement is to end with SQLITE_INTERRUPT. Called about every 1,000 virtual machine steps.
+    fn should_stop(&self) -> bool;
+}
+
+const PROGRESS_STEPS: c_int = 1000;
+
+pub(crate) struct Armed {
+    by: RefCell<Option<Arc<dyn Interrupt>>>,
+    end: Cell<Option<Instant>>,
+    /// Steps of the virtual machine between two looks.
+    steps: Cell<c_int>,
+    /// Looks since it was last armed.
+    looks: Cell<u32>,
+}
+
+impl Armed {
+    pub(crate) fn new() -> Self {
+        Self { by: RefCell::new(None), end: Cell::new(None), steps: Cell::new(PROGRESS_STEPS), looks: Cell::new(0) }
+    }
+
+    /// From now on `interrupt` ends statements.
+    pub(crate) fn arm(&self, interrupt: Arc<dyn Interrupt>) {
+        self.looks.set(0);
+        *self.by.borrow_mut() = Some(interrupt);
+    }
+
+    /// From now on statements end at `end`.
+    pub(crate) fn arm_until(&self, end: Instant) {
+        self.looks.set(0);
+        self.end.set(Some(end));
+    }
+
+    /// From now on nothing ends statements.
+    pub(crate) fn disarm(&self) {
+        self.end.set(None);
+        drop(self.by.borrow_mut().take());
+    }
+
+    /// A look.
+    pub(crate) fn ends_now(&self) -> bool {
+        self.looks.set(self.looks.get().saturating_add(1));
+        self.end.get().is_some_and(|end| Instant::now() >= end)
+            || self.by.borrow().as_ref().is_some_and(|interrupt| interrupt.should_stop())
+    }
+
+    pub(crate) fn steps(&self) -> c_int {
+        self.steps.get()
+    }
+
+    pub(crate) fn look_after(&self, steps: c_int) {
+        self.steps.set(steps.max(1));
+    }
+
+    /// Steps between the looks since it was last armed.
+    pub(crate) fn steps_seen(&self) -> u32 {
+        self.looks.get().saturating_mul(self.steps.get().unsigned_abs())
+    }
+}

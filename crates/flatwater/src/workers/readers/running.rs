@@ -1,0 +1,36 @@
+//! The reads that run now.
+//!
+//! Owns: what is known of each while it runs, guarded by the pool's lock, and telling the oldest. Leaves out: reads on their
+//! caller's thread, which are over before anybody could ask.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Readers;
+use crate::connection::catalogue::Text;
+use crate::types::error::shorten;
+use crate::types::request::Ticket;
+use crate::workers::request::{Request, Work};
+
+pub(super) struct Running {
+    pub(super) ticket: Arc<Ticket>,
+    began: Instant,
+    text: Option<Arc<Text>>,
+}
+
+impl Running {
+    pub(super) fn new(request: &Request) -> Self {
+        let text = if let Work::Query { text, .. } = &request.work { Some(text.clone()) } else { None };
+        Self { ticket: request.ticket.clone(), began: Instant::now(), text }
+    }
+}
+
+impl Readers {
+    /// The read that has been running longest: since when, its SQL, and its ticket. A closure has no SQL.
+    pub(crate) fn oldest(&self) -> Option<(Instant, String, Arc<Ticket>)> {
+        let state = self.0.lock();
+        let oldest = state.running.iter().min_by_key(|running| running.began)?;
+        let sql = oldest.text.as_ref().map_or_else(|| "a closure".into(), |text| shorten(&text.sql).into_owned());
+        Some((oldest.began, sql, oldest.ticket.clone()))
+    }
+}
