@@ -95,11 +95,16 @@ impl Connection {
         self.hooks().take_denied()
     }
 
-    /// When the last commit reached its point of no return, if one did since the last call: what came before was
-    /// execution, what comes after is writing and syncing.
+    /// From now on it is noted when a commit reaches its point of no return.
+    pub fn watch_commit(&self) {
+        self.hooks().watch_commit();
+    }
+
+    /// When the last commit since [`watch_commit`](Self::watch_commit) reached its point of no return, if one did: what
+    /// came before was execution, what comes after is writing and syncing. Ends the watch.
     #[must_use]
-    pub fn take_commit_began(&self) -> Option<Instant> {
-        self.hooks().take_commit_began()
+    pub fn commit_began(&self) -> Option<Instant> {
+        self.hooks().commit_began()
     }
 
     /// True once after a callback of the engine (judge, busy, interrupt) panicked.

@@ -48,6 +48,14 @@ pub type Judge = fn(&AuthEvent) -> Verdict;
 /// try again. It may sleep; it must not use the connection (<https://sqlite.org/c3ref/busy_handler.html>).
 pub type Busy = Box<dyn FnMut(u32) -> bool + Send>;
 
+/// What is known of the next commit.
+#[derive(Clone, Copy)]
+enum Commit {
+    Unwatched,
+    Watched,
+    Began(Instant),
+}
+
 /// The state behind the callbacks of one connection.
 pub(crate) struct Hooks {
     judge: Cell<Judge>,
@@ -58,7 +66,7 @@ pub(crate) struct Hooks {
     pub(crate) armed: Armed,
     watched_table: RefCell<Vec<u8>>,
     inserted: Cell<bool>,
-    commit_began: Cell<Option<Instant>>,
+    commit: Cell<Commit>,
     /// From how many frames on the WAL of an attached file is copied by the commit that finds it so long; 0: never.
     attached_frames: Cell<c_int>,
     panicked: Cell<bool>,
@@ -79,7 +87,7 @@ impl Hooks {
             armed: Armed::new(),
             watched_table: RefCell::new(Vec::new()),
             inserted: Cell::new(false),
-            commit_began: Cell::new(None),
+            commit: Cell::new(Commit::Unwatched),
             attached_frames: Cell::new(0),
             panicked: Cell::new(false),
         }
@@ -169,20 +177,24 @@ impl Hooks {
     fn is_watched(&self, table: &[u8]) -> bool {
         let watched = self.watched_table.borrow();
         let Some((start, end)) = table.split_at_checked(watched.len()) else { return false };
-        let names: [&[u8]; 4] = [b"", b"_content", b"_docsize", b"_rowid"];
-        names.contains(&end) && watched.eq_ignore_ascii_case(start)
+        let shadows: [&[u8]; 3] = [b"_content", b"_docsize", b"_rowid"];
+        (end.is_empty() || shadows.contains(&end)) && watched.eq_ignore_ascii_case(start)
     }
 
     pub(crate) fn saw_insert(&self) -> bool {
         self.inserted.get()
     }
 
-    /// When the last commit began, if one did since the last call.
-    pub(crate) fn take_commit_began(&self) -> Option<Instant> {
-        self.commit_began.take()
+    /// From now on it is noted when a commit begins.
+    pub(crate) fn watch_commit(&self) {
+        self.commit.set(Commit::Watched);
     }
 
-    /// True once after a callback of the engine panicked.
+    /// When the last commit since `watch_commit` began, if one did.
+    pub(crate) fn commit_began(&self) -> Option<Instant> {
+        if let Commit::Began(at) = self.commit.replace(Commit::Unwatched) { Some(at) } else { None }
+    }
+
     pub(crate) fn take_panicked(&self) -> bool {
         self.panicked.replace(false)
     }
@@ -274,7 +286,9 @@ unsafe extern "C" fn on_commit(context: *mut c_void) -> c_int {
     let hooks = unsafe { hooks(context) };
     hooks.guarded(0, || {
         hooks.armed.disarm();
-        hooks.commit_began.set(Some(Instant::now()));
+        if !matches!(hooks.commit.get(), Commit::Unwatched) {
+            hooks.commit.set(Commit::Began(Instant::now()));
+        }
         0
     })
 }

@@ -475,16 +475,31 @@ fn explain_lists_the_program_and_each_subprogram_once() {
 fn explain_runs_nothing_records_nothing_and_reports_what_is_wrong() {
     let mut connection = memory();
     connection.execute_batch("CREATE TABLE t (a)").unwrap();
-    assert!(connection.take_commit_began().is_some());
+    connection.watch_commit();
     connection.arm(Arc::new(Never));
     assert!(connection.explain("INSERT INTO t VALUES (?), (:b)").is_ok());
     connection.disarm();
-    assert!(connection.is_autocommit() && connection.take_commit_began().is_none() && !connection.has_busy_statement());
+    assert!(connection.is_autocommit() && connection.commit_began().is_none() && !connection.has_busy_statement());
     assert_eq!(run(&mut connection, "SELECT count(*) FROM t", &[]).unwrap(), [["0"]]);
     for wrong in ["SELECT * FROM nowhere", "EXPLAIN SELECT 1", ""] {
         assert!(connection.explain(wrong).is_err(), "{wrong}");
     }
     assert!(!connection.has_busy_statement());
+}
+
+#[test]
+fn the_beginning_of_a_commit_is_noted_while_somebody_watches() {
+    let mut connection = memory();
+    connection.execute_batch("CREATE TABLE t (a)").unwrap();
+    assert_eq!(connection.commit_began(), None);
+    let before = Instant::now();
+    connection.watch_commit();
+    run(&mut connection, "SELECT * FROM t", &[]).unwrap();
+    run(&mut connection, "INSERT INTO t VALUES (1)", &[]).unwrap();
+    let began = connection.commit_began().unwrap();
+    assert!((before..=Instant::now()).contains(&began));
+    run(&mut connection, "INSERT INTO t VALUES (2)", &[]).unwrap();
+    assert_eq!(connection.commit_began(), None, "the watch is over");
 }
 
 /// An interrupt that never comes.

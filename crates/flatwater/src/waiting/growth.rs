@@ -2,11 +2,14 @@
 //!
 //! Owns: the calls between the writer and whoever keeps the WAL short. Leaves out: both.
 
+use std::time::Instant;
+
 use flatwater_sqlite::WalHeader;
 
 pub(crate) trait Growth: Send + Sync {
-    /// Something was committed; the WAL is like this now. Must be short: it is called for each turn of the writer.
-    fn grew(&self, header: &WalHeader);
+    /// Something may have been committed up to `now`; the WAL is like this. Must be short: it is called for each turn of
+    /// the writer.
+    fn grew(&self, header: &WalHeader, now: Instant);
 
     /// Whether the WAL is shorter than it may be, so that the next turn need not wait.
     fn has_room(&self) -> bool;

@@ -3,6 +3,7 @@
 //! Owns: the closed lists of what can be asked and answered. A request is owned by one place at a time: the caller's
 //! future, a queue, or the worker that runs it.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
@@ -188,16 +189,16 @@ impl Answer {
 }
 
 /// Counts a write that is on its way, from its first push until it is answered or dropped.
-pub(crate) struct OnItsWay(Arc<AtomicU64>);
+pub(crate) struct OnItsWay<C: Deref<Target = AtomicU64> = Arc<AtomicU64>>(C);
 
-impl OnItsWay {
-    pub(crate) fn new(count: &Arc<AtomicU64>) -> Self {
+impl<C: Deref<Target = AtomicU64>> OnItsWay<C> {
+    pub(crate) fn new(count: C) -> Self {
         count.fetch_add(1, Ordering::SeqCst);
-        Self(count.clone())
+        Self(count)
     }
 }
 
-impl Drop for OnItsWay {
+impl<C: Deref<Target = AtomicU64>> Drop for OnItsWay<C> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

@@ -142,15 +142,15 @@ impl Checkpointer {
 }
 
 impl Growth for Checkpointer {
-    fn grew(&self, header: &WalHeader) {
+    fn grew(&self, header: &WalHeader, now: Instant) {
         let shared = &*self.0;
         // In one order with `wake_at`: either the thread sees these frames before it sleeps, or it is woken here.
         let before = shared.frames.swap(header.max_frame, Ordering::SeqCst);
         if before == header.max_frame {
             return;
         }
-        let now = u64::try_from(shared.began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        shared.last_write_us.store(now, Ordering::Relaxed);
+        let us = now.saturating_duration_since(shared.began).as_micros();
+        shared.last_write_us.store(u64::try_from(us).unwrap_or(u64::MAX), Ordering::Relaxed);
         let wake_at = shared.wake_at.load(Ordering::SeqCst);
         // At first, when the page size is not known, a thread is started for a WAL worth a look.
         let is_due = if wake_at == 0 { header.max_frame >= WORTH_A_LOOK } else { header.max_frame >= wake_at };

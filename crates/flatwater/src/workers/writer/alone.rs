@@ -64,7 +64,7 @@ fn checkpoint(seat: &mut Seat, shared: &Shared, mode: CheckpointMode) -> Result<
 }
 
 fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Arc<Ticket>) -> Result<Answer> {
-    let _ = seat.connection()?.sqlite.take_commit_began();
+    seat.connection()?.sqlite.watch_commit();
     let before = seat.change();
     seat.arm(ticket, work);
     let began = Instant::now();
@@ -72,7 +72,7 @@ fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Arc<Ticket
     let rules = if ticket.options.read_only { Rules::Reading(catalogue) } else { Rules::Statement(catalogue) };
     let result = perform(seat, rules, work);
     if let Work::Execute { text, .. } | Work::Query { text, .. } = work {
-        let end = seat.connection()?.sqlite.take_commit_began().unwrap_or_else(Instant::now);
+        let end = seat.connection()?.sqlite.commit_began().unwrap_or_else(Instant::now);
         text.took(end.saturating_duration_since(began));
     }
     seat.after_transaction(catalogue);

@@ -13,7 +13,6 @@ use flatwater_sqlite::{Refusal, is_refusal};
 use rusqlite::ffi;
 
 use super::commit::settle;
-use super::outcome::Change;
 use super::perform::{Rules, perform};
 use super::seat::Seat;
 use super::{Shared, Writer};
@@ -35,7 +34,7 @@ impl Writer {
         if shared.queueing.load(Ordering::Relaxed) || !shared.is_short(text, params, limits) || !text.may_stay() {
             return Stay::Unfit;
         }
-        let _on_its_way = OnItsWay::new(&shared.on_their_way);
+        let _on_its_way = OnItsWay::new(&*shared.on_their_way);
         let Some(seat) = shared.queue.borrow_idle() else { return Stay::Unfit };
         let mut lent = Lent { writer: self, seat: Some(seat), is_sound: true };
         let Some(seat) = &mut lent.seat else { return Stay::Unfit };
@@ -47,7 +46,7 @@ impl Writer {
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
         text.took(took);
-        shared.tell_growth(seat);
+        shared.tell_growth(seat, now);
         seat.ways.stayed(took, fairness::is_spent_with(took), now);
         shared.queueing.store(seat.ways.queues(), Ordering::Relaxed);
         lent.is_sound = true;
@@ -116,8 +115,7 @@ impl Seat {
             return false;
         }
         // Whoever writes first into a WAL that starts over writes its header and syncs it. In memory there is none.
-        let has_wal = self.change() != Change::InMemory;
-        let would_start_over = has_wal && self.wal_header().is_none_or(|wal| wal.copied >= wal.max_frame);
+        let would_start_over = !self.is_in_memory() && self.wal_header().is_none_or(|wal| wal.copied >= wal.max_frame);
         !would_start_over && self.writes_shortly(text, limits)
     }
 

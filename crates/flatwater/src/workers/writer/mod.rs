@@ -129,7 +129,7 @@ impl Writer {
 
     /// Pushes the request; one that finds no place waits for it in line.
     pub(crate) fn push(&self, mut request: Request) -> Result<Place> {
-        request.on_its_way = Some(OnItsWay::new(&self.0.on_their_way));
+        request.on_its_way = Some(OnItsWay::new(self.0.on_their_way.clone()));
         match self.0.queue.push(request) {
             Err((Closed, _)) => Err(Error::closed()),
             Ok((place, start)) => self.start(start).map(|()| place),
@@ -147,7 +147,7 @@ impl Writer {
             return Some(request);
         }
         let Some(mut seat) = self.0.queue.borrow_idle() else { return Some(request) };
-        request.on_its_way = Some(OnItsWay::new(&self.0.on_their_way));
+        request.on_its_way = Some(OnItsWay::new(self.0.on_their_way.clone()));
         let mut outbox = Outbox::new(self.0.recorder.clone());
         let mut batch = vec![request];
         self.0.guarded_turn(&mut seat, &mut batch, &mut outbox);

@@ -175,9 +175,13 @@ impl Seat {
         }
     }
 
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.watch.is_none()
+    }
+
     /// What can be seen of commits from outside.
     pub(super) fn change(&self) -> Change {
-        if self.watch.is_none() {
+        if self.is_in_memory() {
             return Change::InMemory;
         }
         self.wal_header().map_or(Change::Unseen, |header| Change::Wal(header.change))

@@ -59,7 +59,7 @@ impl Shared {
     /// their callers are told, and the connection is replaced.
     pub(super) fn guarded_turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox) -> bool {
         let turn = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.turn(seat, batch, outbox))));
-        self.tell_growth(seat);
+        self.tell_growth(seat, Instant::now());
         turn.unwrap_or_else(|_| {
             batch.clear();
             seat.replace();
@@ -68,11 +68,11 @@ impl Shared {
         })
     }
 
-    pub(super) fn tell_growth(&self, seat: &Seat) {
+    pub(super) fn tell_growth(&self, seat: &Seat, now: Instant) {
         if let Some(growth) = self.growth.get()
             && let Some(header) = seat.wal_header()
         {
-            growth.grew(&header);
+            growth.grew(&header, now);
         }
     }
 
