@@ -7,7 +7,7 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use rusqlite::ffi;
-use rusqlite::types::Value;
+use rusqlite::types::{Value, ValueRef};
 
 use crate::connection::Connection;
 use crate::error::{Error, Result, SqliteError};
@@ -38,6 +38,8 @@ pub struct Prepared {
 pub enum Bindings<'a> {
     /// In the order of the parameters, exactly as many as there are.
     Positional(&'a [Value]),
+    /// The same, each of them borrowed. Texts are valid UTF-8.
+    Borrowed(&'a [ValueRef<'a>]),
     /// By name, with or without the leading `:`, `@` or `$`; exactly the names of the statement.
     Named(&'a [(Box<str>, Value)]),
 }
@@ -193,7 +195,15 @@ impl Running {
                     return Err(Error::ParameterCount { expected, given: values.len() });
                 }
                 for (index, value) in (1..).zip(values) {
-                    self.bind_one(index, value)?;
+                    self.bind_one(index, value.into())?;
+                }
+            }
+            Bindings::Borrowed(values) => {
+                if values.len() != expected {
+                    return Err(Error::ParameterCount { expected, given: values.len() });
+                }
+                for (index, value) in (1..).zip(values) {
+                    self.bind_one(index, *value)?;
                 }
             }
             Bindings::Named(pairs) => self.bind_named(expected, pairs)?,
@@ -215,7 +225,7 @@ impl Running {
             if std::mem::replace(&mut bound[position], true) {
                 return Err(Error::RepeatedParameter { name: names[position].clone() });
             }
-            self.bind_one(c_int::try_from(position + 1).unwrap_or(c_int::MAX), value)?;
+            self.bind_one(c_int::try_from(position + 1).unwrap_or(c_int::MAX), value.into())?;
         }
         match bound.iter().position(|bound| !bound) {
             Some(missing) => Err(Error::MissingParameter { name: names[missing].clone() }),
@@ -233,22 +243,22 @@ impl Running {
         }
     }
 
-    fn bind_one(&mut self, index: c_int, value: &Value) -> Result<()> {
+    fn bind_one(&mut self, index: c_int, value: ValueRef<'_>) -> Result<()> {
         // SAFETY: the statement is alive and not stepped. Texts and blobs are not copied: they are borrowed from the
         // caller of `run` until it returns, and `Drop` unbinds them before that.
         let rc = unsafe {
             match value {
-                Value::Null => ffi::sqlite3_bind_null(self.raw, index),
-                Value::Integer(value) => ffi::sqlite3_bind_int64(self.raw, index, *value),
-                Value::Real(value) => ffi::sqlite3_bind_double(self.raw, index, *value),
-                Value::Text(text) => {
+                ValueRef::Null => ffi::sqlite3_bind_null(self.raw, index),
+                ValueRef::Integer(value) => ffi::sqlite3_bind_int64(self.raw, index, value),
+                ValueRef::Real(value) => ffi::sqlite3_bind_double(self.raw, index, value),
+                ValueRef::Text(text) => {
                     self.borrows = true;
                     let utf8 = u8::try_from(ffi::SQLITE_UTF8).unwrap_or(1);
                     let (at, bytes) = (text.as_ptr().cast(), text.len() as u64);
                     ffi::sqlite3_bind_text64(self.raw, index, at, bytes, ffi::SQLITE_STATIC(), utf8)
                 }
-                Value::Blob(blob) if blob.is_empty() => ffi::sqlite3_bind_zeroblob(self.raw, index, 0),
-                Value::Blob(blob) => {
+                ValueRef::Blob([]) => ffi::sqlite3_bind_zeroblob(self.raw, index, 0),
+                ValueRef::Blob(blob) => {
                     self.borrows = true;
                     let (at, bytes) = (blob.as_ptr().cast(), blob.len() as u64);
                     ffi::sqlite3_bind_blob64(self.raw, index, at, bytes, ffi::SQLITE_STATIC())

@@ -185,6 +185,14 @@ impl Connection {
         WalState::whole(std::array::from_fn(|word| unsafe { load(base, word * size_of::<u32>()) }))
     }
 
+    /// Whether the published header is still that one. A header that is written meanwhile is none.
+    #[must_use]
+    pub fn is_wal_state(&self, state: &WalState) -> bool {
+        // SAFETY: `wal_index` answers a mapping that is there, and each offset is a multiple of 4.
+        let is_there = |base, word| unsafe { load(base, word * size_of::<u32>()) } == state.0[word];
+        self.wal_index().is_some_and(|base| (0..STATE_WORDS).all(|word| is_there(base, word)))
+    }
+
     /// Where the wal-index is mapped, for finding it among the mappings of the process. Only a number: it says nothing
     /// of how long the mapping stays.
     #[must_use]

@@ -9,7 +9,8 @@ use crate::database::Database;
 use crate::stats::Stats;
 use crate::types::error::{Error, Result};
 use crate::types::executed::{BatchResult, Executed};
-use crate::types::params::{IntoParams, Params};
+use crate::types::into_params::IntoParams;
+use crate::types::params::Params;
 use crate::types::row::{FromRow, Row, Rows};
 use crate::waiting::park::block_on;
 

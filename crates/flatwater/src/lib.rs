@@ -52,8 +52,9 @@ pub use transaction::Transaction;
 pub use types::error::{Applied, Error, Kind, Result};
 pub use types::executed::{BatchResult, Executed};
 pub use types::inline::{Inline, InlineLimits};
+pub use types::into_params::IntoParams;
 pub use types::options::{Checkpoint, Durability, Group, Journal, Managed, Options, SecondCopy};
-pub use types::params::{IntoParams, Params};
+pub use types::params::Params;
 pub use types::row::{Column, FromRow, Row, Rows};
 
 /// The binding, in the version Flatwater uses: for closures and for `ToSql` and `FromSql` of one's own types.

@@ -12,7 +12,9 @@ use crate::call::Call;
 use crate::connection::catalogue::Text;
 use crate::types::error::Result;
 use crate::types::executed::{BatchResult, Executed};
-use crate::types::params::{IntoParams, Params};
+use crate::types::into_params::IntoParams;
+use crate::types::param_rows::ParamRows;
+use crate::types::params::Params;
 use crate::types::request::CallOptions;
 use crate::types::row::{FromRow, Row, Rows};
 use crate::workers::request::{Answer, Work};
@@ -69,8 +71,9 @@ impl Operations {
         I: IntoIterator,
         I::Item: IntoParams,
     {
-        let rows = rows.into_iter().map(IntoParams::into_params).collect::<Result<Vec<_>>>();
-        let work = rows.and_then(|rows| Ok(Work::Many { text: self.text(sql)?, rows }));
+        let mut params = ParamRows::new();
+        let added = rows.into_iter().try_for_each(|row| row.add_to(&mut params));
+        let work = added.and_then(|()| Ok(Work::Many { text: self.text(sql)?, rows: params }));
         self.call("execute_many", work, Answer::changes)
     }
 

@@ -11,7 +11,7 @@ use crate::connection::catalogue::Text;
 use crate::operations::Operations;
 use crate::types::error::Result;
 use crate::types::executed::Executed;
-use crate::types::params::IntoParams;
+use crate::types::into_params::IntoParams;
 use crate::types::row::{FromRow, Row, Rows};
 
 /// One SQL text of a database, for running it many times: made by [`Database::prepare`](crate::Database::prepare). A

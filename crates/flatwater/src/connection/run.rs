@@ -18,6 +18,7 @@ use super::statements::Ready;
 use super::words::has_in_with_one_parameter;
 use crate::types::error::{Error, Result};
 use crate::types::executed::Executed;
+use crate::types::param_rows::ParamRows;
 use crate::types::params::Params;
 use crate::types::row::Names;
 
@@ -112,10 +113,12 @@ impl Connection {
     }
 
     /// Runs a statement once per row, and adds up what it changed.
-    pub(crate) fn run_many(&mut self, ready: &Ready, rows: &[Params]) -> Result<u64> {
+    pub(crate) fn run_many(&mut self, ready: &Ready, rows: &ParamRows) -> Result<u64> {
         let mut changes = 0;
-        for params in rows {
-            self.sqlite.run(ready.id, params.bindings(), &mut Discard).map_err(|e| explain_run(e, ready, params))?;
+        let mut values = Vec::new();
+        for row in 0..rows.len() {
+            let ran = self.sqlite.run(ready.id, rows.bindings(row, &mut values), &mut Discard);
+            ran.map_err(|e| explain_run(e, ready, &rows.params(row)))?;
             if ready.class.changes_rows {
                 changes += self.sqlite.changes();
             }

@@ -5,23 +5,23 @@
 
 use flatwater_sqlite::{Flow, Sink};
 
-use crate::types::row::{Cell, Names, Rows};
+use crate::types::block::Block;
+use crate::types::row::{Names, Rows};
 
 pub(crate) struct RowSink {
-    cells: Vec<Cell>,
-    bytes: Vec<u8>,
+    block: Block,
     rows_left: usize,
 }
 
 impl RowSink {
     /// Sized for a result like the last ones. Stops after `limit` rows.
     pub(crate) fn new((cells, bytes): (usize, usize), limit: usize) -> Self {
-        Self { cells: Vec::with_capacity(cells), bytes: Vec::with_capacity(bytes), rows_left: limit }
+        Self { block: Block::with_room(cells, bytes), rows_left: limit }
     }
 
     /// Cells and bytes of the result.
     pub(crate) fn size(&self) -> (usize, usize) {
-        (self.cells.len(), self.bytes.len())
+        (self.block.cells(), self.block.bytes())
     }
 
     /// How many more rows it takes.
@@ -30,44 +30,34 @@ impl RowSink {
     }
 
     pub(crate) fn finish(self, names: Names) -> Rows {
-        Rows { names, cells: self.cells, bytes: self.bytes }
-    }
-
-    #[inline]
-    fn store(&mut self, value: &[u8]) -> (u64, u32) {
-        let start = self.bytes.len() as u64;
-        self.bytes.extend_from_slice(value);
-        // SQLite's values are shorter than 2 GiB (https://sqlite.org/limits.html).
-        (start, u32::try_from(value.len()).unwrap_or(u32::MAX))
+        Rows { names, block: self.block }
     }
 }
 
 impl Sink for RowSink {
     #[inline]
     fn null(&mut self) {
-        self.cells.push(Cell::Null);
+        self.block.null();
     }
 
     #[inline]
     fn integer(&mut self, value: i64) {
-        self.cells.push(Cell::Integer(value));
+        self.block.integer(value);
     }
 
     #[inline]
     fn real(&mut self, value: f64) {
-        self.cells.push(Cell::Real(value));
+        self.block.real(value);
     }
 
     #[inline]
     fn text(&mut self, value: &[u8]) {
-        let (start, length) = self.store(value);
-        self.cells.push(Cell::Text { start, length });
+        self.block.text(value);
     }
 
     #[inline]
     fn blob(&mut self, value: &[u8]) {
-        let (start, length) = self.store(value);
-        self.cells.push(Cell::Blob { start, length });
+        self.block.blob(value);
     }
 
     #[inline]

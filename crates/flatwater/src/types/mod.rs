@@ -1,13 +1,16 @@
 //! Floor 1: plain data. Nothing here waits, opens or runs.
 
+pub(crate) mod block;
 mod choices;
 mod code;
 pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod executed;
 pub(crate) mod inline;
+pub(crate) mod into_params;
 mod kind;
 pub(crate) mod options;
+pub(crate) mod param_rows;
 pub(crate) mod params;
 pub(crate) mod request;
 pub(crate) mod resolve;

@@ -10,7 +10,7 @@ use super::error::Result;
 use super::value::{heap_bytes, own};
 
 /// The values for one run of a statement. Made by [`params!`](crate::params), [`named!`](crate::named) or
-/// [`IntoParams`].
+/// [`IntoParams`](crate::IntoParams).
 #[derive(Clone, PartialEq, Default)]
 pub struct Params(Values);
 
@@ -53,6 +53,16 @@ impl Params {
         Ok(Self(Values::Named(pairs)))
     }
 
+    /// Of values that can be stored.
+    pub(super) fn owned(values: Vec<Value>) -> Self {
+        Self(Values::Positional(values))
+    }
+
+    /// The values, if none has a name.
+    pub(super) fn positional_values(&self) -> Option<&[Value]> {
+        if let Values::Positional(values) = &self.0 { Some(values) } else { None }
+    }
+
     pub(crate) fn bindings(&self) -> Bindings<'_> {
         match &self.0 {
             Values::Positional(values) => Bindings::Positional(values),
@@ -92,88 +102,6 @@ impl std::fmt::Debug for Params {
     }
 }
 
-/// Whatever can be the parameters of a statement: `()`, tuples of up to 16 values, arrays, slices, vectors, and the
-/// results of [`params!`](crate::params) and [`named!`](crate::named). A value is anything that is
-/// [`ToSql`](rusqlite::ToSql).
-pub trait IntoParams {
-    /// Makes owned parameters.
-    ///
-    /// # Errors
-    /// `Misuse` for a value SQLite cannot store as it is.
-    fn into_params(self) -> Result<Params>;
-}
-
-impl IntoParams for Params {
-    fn into_params(self) -> Result<Params> {
-        Ok(self)
-    }
-}
-
-impl IntoParams for Result<Params> {
-    fn into_params(self) -> Result<Params> {
-        self
-    }
-}
-
-impl IntoParams for () {
-    fn into_params(self) -> Result<Params> {
-        Ok(Params::default())
-    }
-}
-
-impl<T: ToSql, const N: usize> IntoParams for [T; N] {
-    fn into_params(self) -> Result<Params> {
-        Params::positional(self)
-    }
-}
-
-impl<T: ToSql, const N: usize> IntoParams for &[T; N] {
-    fn into_params(self) -> Result<Params> {
-        Params::positional(self)
-    }
-}
-
-impl<T: ToSql> IntoParams for &[T] {
-    fn into_params(self) -> Result<Params> {
-        Params::positional(self)
-    }
-}
-
-impl<T: ToSql> IntoParams for Vec<T> {
-    fn into_params(self) -> Result<Params> {
-        Params::positional(self)
-    }
-}
-
-macro_rules! tuples {
-    ($($name:ident)+) => {
-        impl<$($name: ToSql),+> IntoParams for ($($name,)+) {
-            fn into_params(self) -> Result<Params> {
-                #[allow(non_snake_case)]
-                let ($($name,)+) = self;
-                Ok(Params(Values::Positional(vec![$(own(&$name)?),+])))
-            }
-        }
-    };
-}
-
-tuples!(A);
-tuples!(A B);
-tuples!(A B C);
-tuples!(A B C D);
-tuples!(A B C D E);
-tuples!(A B C D E F);
-tuples!(A B C D E F G);
-tuples!(A B C D E F G H);
-tuples!(A B C D E F G H I);
-tuples!(A B C D E F G H I J);
-tuples!(A B C D E F G H I J K);
-tuples!(A B C D E F G H I J K L);
-tuples!(A B C D E F G H I J K L M);
-tuples!(A B C D E F G H I J K L M N);
-tuples!(A B C D E F G H I J K L M N O);
-tuples!(A B C D E F G H I J K L M N O P);
-
 /// Positional parameters of any number and mixed types: `params![1, "two", 3.0]`.
 #[macro_export]
 macro_rules! params {
@@ -198,17 +126,6 @@ macro_rules! named {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tuples_arrays_slices_and_macros_give_the_same_parameters() {
-        let expected = Params::positional([1, 2]).unwrap();
-        assert_eq!((1, 2).into_params().unwrap(), expected);
-        assert_eq!([1, 2].into_params().unwrap(), expected);
-        assert_eq!([1, 2][..].into_params().unwrap(), expected);
-        assert_eq!(vec![1, 2].into_params().unwrap(), expected);
-        assert_eq!(params![1, 2].into_params().unwrap(), expected);
-        assert_eq!(().into_params().unwrap(), params![].into_params().unwrap());
-    }
 
     #[test]
     fn named_parameters_keep_their_names() {

@@ -1,23 +1,14 @@
 //! Results: one flat row-major block of cells with a shared schema, and rows as views into it.
 //!
-//! Owns: `Rows`, `Row` and reading them as Rust types. Invariant: `cells.len() == rows * columns`; every text and blob
-//! cell points into `bytes`. Leaves out: filling the block, which is a sink's work.
+//! Owns: `Rows`, `Row` and reading them as Rust types. Invariant: the block has a cell for each column of each row. Leaves
+//! out: filling the block, which is a sink's work.
 
 use std::sync::Arc;
 
 use rusqlite::types::{FromSql, FromSqlError, Type, ValueRef};
 
+use super::block::Block;
 use super::error::{Error, Result};
-
-/// One value of a result, 16 bytes; texts and blobs lie in the block's bytes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Cell {
-    Null,
-    Integer(i64),
-    Real(f64),
-    Text { start: u64, length: u32 },
-    Blob { start: u64, length: u32 },
-}
 
 /// The column names of a result, shared by all its rows and by later results of the same text.
 pub(crate) type Names = Arc<[Box<str>]>;
@@ -26,21 +17,20 @@ pub(crate) type Names = Arc<[Box<str>]>;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rows {
     pub(crate) names: Names,
-    pub(crate) cells: Vec<Cell>,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) block: Block,
 }
 
 impl Rows {
     /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.cells.len().checked_div(self.names.len()).unwrap_or(0)
+        self.block.cells().checked_div(self.names.len()).unwrap_or(0)
     }
 
     /// True if there is no row.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.cells.is_empty()
+        self.block.cells() == 0
     }
 
     /// The column names, in order. Two columns may have the same name.
@@ -51,12 +41,12 @@ impl Rows {
     /// The row at `index`.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Row<'_>> {
-        (index < self.len()).then_some(Row { block: Block::Borrowed(self), index })
+        (index < self.len()).then_some(Row { rows: Held::Borrowed(self), index })
     }
 
     /// The rows in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
-        (0..self.len()).map(|index| Row { block: Block::Borrowed(self), index })
+        (0..self.len()).map(|index| Row { rows: Held::Borrowed(self), index })
     }
 
     /// Every row as a `T`.
@@ -69,42 +59,32 @@ impl Rows {
 
     /// The first row, on its own.
     pub(crate) fn into_first(self) -> Option<Row<'static>> {
-        (!self.is_empty()).then(|| Row { block: Block::Owned(Box::new(self)), index: 0 })
+        (!self.is_empty()).then(|| Row { rows: Held::Owned(Box::new(self)), index: 0 })
     }
 
     fn value(&self, row: usize, column: usize) -> ValueRef<'_> {
-        let slice = |start: u64, length: u32| {
-            let start = usize::try_from(start).unwrap_or(usize::MAX);
-            &self.bytes[start..start + length as usize]
-        };
-        match self.cells[row * self.names.len() + column] {
-            Cell::Null => ValueRef::Null,
-            Cell::Integer(value) => ValueRef::Integer(value),
-            Cell::Real(value) => ValueRef::Real(value),
-            Cell::Text { start, length } => ValueRef::Text(slice(start, length)),
-            Cell::Blob { start, length } => ValueRef::Blob(slice(start, length)),
-        }
+        self.block.value(row * self.names.len() + column)
     }
 }
 
 /// One row: a view into its [`Rows`], or the single row of a `query_one`.
 #[derive(Debug, Clone)]
 pub struct Row<'a> {
-    block: Block<'a>,
+    rows: Held<'a>,
     index: usize,
 }
 
 #[derive(Debug, Clone)]
-enum Block<'a> {
+enum Held<'a> {
     Borrowed(&'a Rows),
     Owned(Box<Rows>),
 }
 
 impl Row<'_> {
     fn rows(&self) -> &Rows {
-        match &self.block {
-            Block::Borrowed(rows) => rows,
-            Block::Owned(rows) => rows,
+        match &self.rows {
+            Held::Borrowed(rows) => rows,
+            Held::Owned(rows) => rows,
         }
     }
 
@@ -241,11 +221,12 @@ mod tests {
     use crate::types::error::Kind;
 
     fn rows() -> Rows {
-        Rows {
-            names: ["id", "name"].map(Box::from).to_vec().into(),
-            cells: vec![Cell::Integer(1), Cell::Text { start: 0, length: 3 }, Cell::Integer(300), Cell::Null],
-            bytes: b"Ada".to_vec(),
-        }
+        let mut block = Block::default();
+        block.integer(1);
+        block.text(b"Ada");
+        block.integer(300);
+        block.null();
+        Rows { names: ["id", "name"].map(Box::from).to_vec().into(), block }
     }
 
     #[test]
@@ -267,10 +248,5 @@ mod tests {
         assert!(rows.get(1).unwrap().get::<String>(1).unwrap_err().advice().unwrap().contains("Option"));
         assert!(rows.get(0).unwrap().get::<i64>("age").unwrap_err().message().contains("id, name"));
         assert!(rows.read::<(i64,)>().unwrap_err().message().contains("2 column(s)"));
-    }
-
-    #[test]
-    fn a_cell_is_16_bytes() {
-        assert_eq!(size_of::<Cell>(), 16);
     }
 }

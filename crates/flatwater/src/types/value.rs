@@ -1,34 +1,62 @@
 //! Values as they are sent to SQLite: what is accepted, and what is refused with a hint.
 //!
-//! Owns: the conversion of anything `ToSql` into an owned value that may cross threads. Invariant: a value that SQLite
+//! Owns: the conversion of anything `ToSql` into a value that may cross threads. Invariant: a value that SQLite
 //! would silently change (NaN becomes NULL) is refused.
 
-use rusqlite::types::{ToSql, ToSqlOutput, Value};
+use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 
 use super::error::{Error, Result};
 
 /// Makes an owned value of anything rusqlite can bind.
 pub(crate) fn own(value: &(impl ToSql + ?Sized)) -> Result<Value> {
-    let output = value.to_sql().map_err(|e| match e {
-        rusqlite::Error::ToSqlConversionFailure(e) => Error::misuse(format!("a value cannot be stored: {e}")),
-        other => Error::misuse(format!("a value cannot be stored: {other}")),
-    })?;
-    let value = match output {
-        ToSqlOutput::Borrowed(value) => {
-            value.try_into().map_err(|_| Error::misuse("a text parameter is not valid UTF-8"))?
-        }
+    let value = match value.to_sql().map_err(not_convertible)? {
         ToSqlOutput::Owned(value) => value,
-        _ => {
-            return Err(Error::misuse("this kind of value cannot be sent to another thread")
-                .hint("use it in `read_with` or `write_with`"));
-        }
+        ToSqlOutput::Borrowed(value) => value.try_into().map_err(|_| not_utf8())?,
+        _ => return Err(elsewhere()),
     };
     match value {
-        Value::Real(real) if real.is_nan() => {
-            Err(Error::misuse("NaN cannot be stored: SQLite would make it NULL").hint("bind None where NULL is meant"))
-        }
+        Value::Real(real) if real.is_nan() => Err(nan()),
         value => Ok(value),
     }
+}
+
+/// Lends the value of anything rusqlite can bind.
+pub(crate) fn with_value(value: &(impl ToSql + ?Sized), take: impl FnOnce(ValueRef<'_>)) -> Result<()> {
+    let output = value.to_sql().map_err(not_convertible)?;
+    let value = match &output {
+        ToSqlOutput::Owned(value) => value.into(),
+        ToSqlOutput::Borrowed(value) => *value,
+        _ => return Err(elsewhere()),
+    };
+    match value {
+        ValueRef::Text(text) if std::str::from_utf8(text).is_err() => return Err(not_utf8()),
+        ValueRef::Real(real) if real.is_nan() => return Err(nan()),
+        value => take(value),
+    }
+    Ok(())
+}
+
+#[cold]
+fn not_convertible(error: rusqlite::Error) -> Error {
+    match error {
+        rusqlite::Error::ToSqlConversionFailure(error) => Error::misuse(format!("a value cannot be stored: {error}")),
+        other => Error::misuse(format!("a value cannot be stored: {other}")),
+    }
+}
+
+#[cold]
+fn nan() -> Error {
+    Error::misuse("NaN cannot be stored: SQLite would make it NULL").hint("bind None where NULL is meant")
+}
+
+#[cold]
+fn not_utf8() -> Error {
+    Error::misuse("a text parameter is not valid UTF-8")
+}
+
+#[cold]
+fn elsewhere() -> Error {
+    Error::misuse("this kind of value cannot be sent to another thread").hint("use it in `read_with` or `write_with`")
 }
 
 /// Bytes a value occupies beyond itself, for the limits on a group.

@@ -18,6 +18,7 @@ use crate::connection::words::looks_like_a_write;
 use crate::stats::{CallKind, Recorder};
 use crate::types::error::{Error, Result};
 use crate::types::executed::{BatchResult, Executed};
+use crate::types::param_rows::ParamRows;
 use crate::types::params::Params;
 use crate::types::request::Ticket;
 use crate::types::row::{FromRow, Row, Rows};
@@ -45,7 +46,7 @@ pub(crate) enum Work {
     },
     Many {
         text: Arc<Text>,
-        rows: Vec<Params>,
+        rows: ParamRows,
     },
     Batch(Vec<(Arc<Text>, Params)>),
     Script(Arc<Text>),

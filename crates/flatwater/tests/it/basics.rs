@@ -8,6 +8,7 @@ in_both_places!(
     what_was_written_is_read,
     named_and_mixed_parameters_are_bound,
     many_rows_and_batches_are_all_or_nothing,
+    rows_of_parameters_may_have_names_and_must_fit,
     concurrent_writes_share_commits,
     a_transaction_and_a_closure_see_what_was_written,
     a_transaction_body_that_uses_the_database_is_told_so_at_once,
@@ -58,6 +59,32 @@ async fn many_rows_and_batches_are_all_or_nothing(place: &Place) {
     let counts: Option<i64> =
         db.query_value("SELECT (SELECT count(*) FROM t) * 1000 + (SELECT count(*) FROM log)", ()).await.unwrap();
     assert_eq!(counts, Some(101_003));
+}
+
+async fn rows_of_parameters_may_have_names_and_must_fit(place: &Place) {
+    let db = place.open().await;
+    db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b, CHECK (b <> 'no'))", ()).await.unwrap();
+    let insert = "INSERT INTO t VALUES (:a, :b)";
+    let texts = ["é", "", "a\0b"].map(str::to_owned);
+    db.execute_many(insert, (1..).zip(texts.clone())).await.unwrap();
+    db.execute_many(insert, [named! { "a": 4, "b": 0.5 }, named! { "b": vec![0_u8], "a": 5 }]).await.unwrap();
+    db.execute_many(insert, [params![6, None::<i64>], named! { "a": 7, "b": 7 }]).await.unwrap();
+    assert_eq!(db.execute_many("UPDATE t SET b = b", [(); 2]).await.unwrap(), 14);
+    assert_eq!(db.execute_many("UPDATE t SET b = b", Vec::<()>::new()).await.unwrap(), 0);
+    let kinds: Vec<(String,)> = db.query_as("SELECT group_concat(typeof(b)) FROM t", ()).await.unwrap();
+    assert_eq!(kinds, [("text,text,text,real,blob,null,integer".to_owned(),)]);
+    let back: Vec<(String,)> = db.query_as("SELECT b FROM t WHERE a <= 3 ORDER BY a", ()).await.unwrap();
+    assert_eq!(back, texts.map(|text| (text,)));
+
+    let misfits = [
+        db.execute_many(insert, [params![8, 1], params![9]]).await,
+        db.execute_many(insert, [(8,), (9,)]).await,
+        db.execute_many(insert, [(8, 1.0), (9, f64::NAN)]).await,
+        db.execute_many(insert, [(8, "yes"), (9, "no")]).await,
+    ];
+    let kinds = misfits.map(|misfit| misfit.unwrap_err().kind());
+    assert_eq!(kinds, [Kind::Misuse, Kind::Misuse, Kind::Misuse, Kind::Constraint]);
+    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(7));
 }
 
 async fn concurrent_writes_share_commits(place: &Place) {

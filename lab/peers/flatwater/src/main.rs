@@ -73,7 +73,7 @@ impl Peer for Flatwater {
     }
 
     async fn many(&self, sql: &'static str, rows: &Rows) -> Result<u64> {
-        Ok(self.0.execute_many(sql, rows.iter().map(|row| bound(row))).await?)
+        Ok(self.0.execute_many(sql, rows.iter().map(|row| row.iter().map(Bound).collect::<Vec<_>>())).await?)
     }
 
     async fn query<R: Record>(&self, sql: &'static str, params: &[Value<'_>]) -> Result<Block<R>> {
@@ -122,7 +122,7 @@ impl Transaction for Open<'_> {
     }
 
     async fn many(&mut self, sql: &'static str, rows: &Rows) -> Result<u64> {
-        Ok(self.0.execute_many(sql, rows.iter().map(|row| bound(row))).await?)
+        Ok(self.0.execute_many(sql, rows.iter().map(|row| row.iter().map(Bound).collect::<Vec<_>>())).await?)
     }
 
     async fn query<R: Record>(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<Sum> {

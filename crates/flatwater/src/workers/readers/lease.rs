@@ -64,11 +64,17 @@ impl<S: Copy + PartialEq> Lease<S> {
         matches!(self, Self::Held { .. })
     }
 
-    /// A read begins. `live` is the state that is published now, `None` where no lease can be; `wish` says that leases
-    /// are to end. Answers why a held lease ended, and how the read runs.
-    pub(super) fn enter(&mut self, live: Option<S>, wish: bool, now: Instant) -> (Option<Ended>, Run) {
+    /// A read begins. `live` answers the state that is published now, `None` where no lease can be, and `is_live` whether
+    /// it is still that one; `wish` says that leases are to end. Answers why a held lease ended, and how the read runs.
+    pub(super) fn enter(
+        &mut self,
+        is_live: impl FnOnce(&S) -> bool,
+        live: impl FnOnce() -> Option<S>,
+        wish: bool,
+        now: Instant,
+    ) -> (Option<Ended>, Run) {
         let ended = match self {
-            Self::Held { state, used, .. } if live == Some(*state) => {
+            Self::Held { state, used, .. } if is_live(state) => {
                 let used = *used;
                 let Some(ended) = self.due(wish, now) else { return (None, Run::Continue) };
                 self.end(used);
@@ -80,7 +86,7 @@ impl<S: Copy + PartialEq> Lease<S> {
             }
             _ => None,
         };
-        let Some(live) = live else {
+        let Some(live) = live() else {
             *self = Self::None;
             return (ended, Run::Alone);
         };
@@ -161,7 +167,7 @@ mod tests {
         let at = |ms| zero + Duration::from_millis(ms);
         let mut lease = Lease::None;
         for (number, (from, to, live, wish, enters, leaves)) in reads.iter().enumerate() {
-            let entered = lease.enter(*live, wish[0], at(*from));
+            let entered = lease.enter(|state| *live == Some(*state), || *live, wish[0], at(*from));
             assert_eq!(entered, *enters, "{name}: enter {number}");
             let left = lease.leave(true, wish[1], at(*to));
             assert_eq!(left, *leaves, "{name}: leave {number}");
@@ -263,7 +269,7 @@ mod tests {
         let now = Instant::now();
         let mut lease = Lease::Held { state: 1, used: now, idle: now + IDLE, old: now + AGE };
         assert_eq!(lease.leave(false, false, now), Some(Ended::Other));
-        assert_eq!(lease.enter(Some(1), false, now), (None, Alone));
+        assert_eq!(lease.enter(|state| *state == 1, || Some(1), false, now), (None, Alone));
         assert_eq!(lease.leave(false, false, now), None);
     }
 }

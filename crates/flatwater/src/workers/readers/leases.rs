@@ -62,8 +62,9 @@ impl Holder {
 
     /// Before a read: continues the lease, renews it, begins one, or sees to it that there is none.
     pub(super) fn enter(&mut self, connection: &mut Connection, now: Instant) {
-        let live = connection.sqlite.wal_state();
-        let (ended, run) = self.lease.enter(live, self.wishes.are_there(), now);
+        let sqlite = &connection.sqlite;
+        let wish = self.wishes.are_there();
+        let (ended, run) = self.lease.enter(|state| sqlite.is_wal_state(state), || sqlite.wal_state(), wish, now);
         self.ended(connection, ended);
         match run {
             Run::Alone => {}

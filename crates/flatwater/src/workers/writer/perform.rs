@@ -16,6 +16,7 @@ use crate::connection::statements::Ready;
 use crate::encode::rows::RowSink;
 use crate::types::error::{Error, Result};
 use crate::types::executed::{BatchResult, Executed};
+use crate::types::param_rows::ParamRows;
 use crate::types::params::Params;
 use crate::types::row::Rows;
 use crate::workers::request::{Answer, Work};
@@ -152,7 +153,7 @@ fn rows(seat: &mut Seat, ready: &Ready, params: &Params, limit: usize) -> Result
     Ok((executed, sink.finish(connection.names_after_run(ready)?)))
 }
 
-fn many(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, rows: &[Params]) -> Result<u64> {
+fn many(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, rows: &ParamRows) -> Result<u64> {
     with_ready(seat, rules, text, |seat, ready| {
         refuse_rows(ready)?;
         let began = Instant::now();

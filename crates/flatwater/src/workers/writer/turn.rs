@@ -178,7 +178,7 @@ impl Shared {
                 (text.is_groupable(epoch, SHORT), params.heap_bytes())
             }
             Work::Many { text, rows } if rows.len() <= MEMBER_STATEMENTS => {
-                (text.is_groupable(epoch, SHORT), rows.iter().map(|row| row.heap_bytes()).sum())
+                (text.is_groupable(epoch, SHORT), rows.heap_bytes())
             }
             Work::Batch(statements) if statements.len() <= MEMBER_STATEMENTS => (
                 statements.iter().all(|(text, _)| text.is_groupable(epoch, SHORT)),

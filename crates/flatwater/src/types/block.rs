@@ -1,0 +1,126 @@
+//! A block: the cells of rows, one after the other, and the bytes of their texts and blobs in one buffer.
+//!
+//! Owns: the form that results and the parameters of many rows have in common. Invariant: every text and blob cell points
+//! into the bytes. Leaves out: how many columns there are.
+
+use rusqlite::types::ValueRef;
+
+/// One value, 16 bytes; texts and blobs lie in the block's bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Cell {
+    Null,
+    Integer(i64),
+    Real(f64),
+    Text { start: u64, length: u32 },
+    Blob { start: u64, length: u32 },
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Block {
+    cells: Vec<Cell>,
+    bytes: Vec<u8>,
+}
+
+impl Block {
+    /// With room for so many cells and bytes.
+    pub(crate) fn with_room(cells: usize, bytes: usize) -> Self {
+        Self { cells: Vec::with_capacity(cells), bytes: Vec::with_capacity(bytes) }
+    }
+
+    /// Number of cells.
+    pub(crate) fn cells(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Bytes of texts and blobs.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    #[inline]
+    pub(crate) fn null(&mut self) {
+        self.cells.push(Cell::Null);
+    }
+
+    #[inline]
+    pub(crate) fn integer(&mut self, value: i64) {
+        self.cells.push(Cell::Integer(value));
+    }
+
+    #[inline]
+    pub(crate) fn real(&mut self, value: f64) {
+        self.cells.push(Cell::Real(value));
+    }
+
+    #[inline]
+    pub(crate) fn text(&mut self, value: &[u8]) {
+        let (start, length) = self.store(value);
+        self.cells.push(Cell::Text { start, length });
+    }
+
+    #[inline]
+    pub(crate) fn blob(&mut self, value: &[u8]) {
+        let (start, length) = self.store(value);
+        self.cells.push(Cell::Blob { start, length });
+    }
+
+    pub(crate) fn push(&mut self, value: ValueRef<'_>) {
+        match value {
+            ValueRef::Null => self.null(),
+            ValueRef::Integer(value) => self.integer(value),
+            ValueRef::Real(value) => self.real(value),
+            ValueRef::Text(value) => self.text(value),
+            ValueRef::Blob(value) => self.blob(value),
+        }
+    }
+
+    #[inline]
+    fn store(&mut self, value: &[u8]) -> (u64, u32) {
+        let start = self.bytes.len() as u64;
+        self.bytes.extend_from_slice(value);
+        // SQLite's values are shorter than 2 GiB, and it refuses a longer one (https://sqlite.org/limits.html).
+        (start, u32::try_from(value.len()).unwrap_or(u32::MAX))
+    }
+
+    /// The value of the cell at `index`.
+    #[inline]
+    pub(crate) fn value(&self, index: usize) -> ValueRef<'_> {
+        let slice = |start: u64, length: u32| {
+            let start = usize::try_from(start).unwrap_or(usize::MAX);
+            &self.bytes[start..start + length as usize]
+        };
+        match self.cells[index] {
+            Cell::Null => ValueRef::Null,
+            Cell::Integer(value) => ValueRef::Integer(value),
+            Cell::Real(value) => ValueRef::Real(value),
+            Cell::Text { start, length } => ValueRef::Text(slice(start, length)),
+            Cell::Blob { start, length } => ValueRef::Blob(slice(start, length)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_as_they_were_pushed() {
+        let values = [
+            ValueRef::Text(b"Ada"),
+            ValueRef::Null,
+            ValueRef::Integer(-1),
+            ValueRef::Blob(b""),
+            ValueRef::Real(0.5),
+            ValueRef::Blob(b"\0\xff"),
+        ];
+        let mut block = Block::with_room(1, 1);
+        values.into_iter().for_each(|value| block.push(value));
+        assert_eq!((0..block.cells()).map(|cell| block.value(cell)).collect::<Vec<_>>(), values);
+        assert_eq!((block.cells(), block.bytes()), (6, 5));
+    }
+
+    #[test]
+    fn a_cell_is_16_bytes() {
+        assert_eq!(size_of::<Cell>(), 16);
+    }
+}
