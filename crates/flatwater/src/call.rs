@@ -40,15 +40,22 @@ use crate::workers::session::Inside;
 pub struct Call<T> {
     handle: Arc<Handle>,
     /// The transaction it belongs to, if any.
-    inside: Option<Inside>,
+    inside: Option<Arc<Inside>>,
     options: CallOptions,
     operation: &'static str,
     stage: Stage,
-    ticket: Option<Arc<Ticket>>,
+    /// Set while somebody else may have its request.
+    asked: Option<Box<Asked>>,
+    read: fn(Answer) -> Result<T>,
+}
+
+/// What a call keeps of its request. In a box, so that a call that is answered at once is small.
+struct Asked {
+    ticket: Arc<Ticket>,
+    /// Goes off at the deadline.
     alarm: Option<Alarm>,
     /// A write was on its way when the call began.
     had_active_writes: bool,
-    read: fn(Answer) -> Result<T>,
 }
 
 /// A call with less time than this is not tried on its caller's thread.
@@ -71,24 +78,14 @@ enum Stage {
 impl<T> Call<T> {
     pub(crate) fn new(
         handle: &Arc<Handle>,
-        inside: Option<&Inside>,
+        inside: Option<&Arc<Inside>>,
         options: CallOptions,
         operation: &'static str,
         work: Result<Work>,
         read: fn(Answer) -> Result<T>,
     ) -> Self {
         let stage = work.map_or_else(|error| Stage::Refused(error.in_operation(operation)), Stage::New);
-        Self {
-            handle: handle.clone(),
-            inside: inside.cloned(),
-            options,
-            operation,
-            stage,
-            ticket: None,
-            alarm: None,
-            had_active_writes: false,
-            read,
-        }
+        Self { handle: handle.clone(), inside: inside.cloned(), options, operation, stage, asked: None, read }
     }
 
     /// Waits for the answer on this thread, which must not be one that runs an event loop. Where a connection is free
@@ -130,15 +127,12 @@ impl<T> Call<T> {
     fn request(&mut self, work: Work) -> Result<(Request, Reply<Result<Answer>>)> {
         self.may_begin().map_err(|error| error.in_operation(self.operation))?;
         let (promise, reply) = reply();
-        let ticket = match &self.ticket {
-            Some(ticket) => ticket.clone(),
-            None => {
-                self.had_active_writes = self.engine().has_active_writes();
-                let ticket = Arc::new(Ticket::new(self.options, Instant::now()));
-                self.ticket = Some(ticket.clone());
-                ticket
-            }
-        };
+        let (options, had_active_writes) = (self.options, self.handle.engine().has_active_writes());
+        let asked = self.asked.get_or_insert_with(|| {
+            let ticket = Arc::new(Ticket::new(options, Instant::now()));
+            Box::new(Asked { ticket, alarm: None, had_active_writes })
+        });
+        let ticket = asked.ticket.clone();
         if let Some(deadline) = ticket.deadline {
             let (waiting, nudge) = (ticket.clone(), reply.nudge());
             let alarm = timer::at(deadline, move || {
@@ -146,7 +140,7 @@ impl<T> Call<T> {
                     nudge();
                 }
             });
-            self.alarm = Some(
+            asked.alarm = Some(
                 alarm
                     .map_err(|error| Error::new(Kind::Io, format!("the timer's thread cannot be started: {error}")))?,
             );
@@ -159,7 +153,7 @@ impl<T> Call<T> {
         if in_closure() {
             return Err(called_from_within());
         }
-        if self.inside.is_none() && self.ticket.is_none() && self.handle.is_closed() {
+        if self.inside.is_none() && self.asked.is_none() && self.handle.is_closed() {
             return Err(Error::closed());
         }
         Ok(())
@@ -182,7 +176,7 @@ impl<T> Call<T> {
 
     /// The deadline passed before anybody began.
     fn is_too_late(&self) -> bool {
-        self.ticket.as_ref().is_some_and(|ticket| ticket.is_given_up())
+        self.asked.as_ref().is_some_and(|asked| asked.ticket.is_given_up())
     }
 
     fn too_late(&self) -> Error {
@@ -199,7 +193,7 @@ impl<T> Call<T> {
         if !self.may_stay() {
             return None;
         }
-        let answer = self.handle.stay(self.inside.as_ref(), work)?;
+        let answer = self.handle.stay(self.inside.as_deref(), work)?;
         if !fairness::is_spent() {
             self.stage = Stage::Done;
             return Some(Poll::Ready(answer.and_then(self.read)));
@@ -259,9 +253,9 @@ impl<T> Call<T> {
             Ok(place) => self.stage = Stage::Waiting { server, place, reply },
             Err(error) => {
                 // It may be in the queue, without a thread to serve it: it must never run.
-                self.ticket.iter().for_each(|ticket| {
-                    ticket.give_up();
-                });
+                if let Some(asked) = &self.asked {
+                    asked.ticket.give_up();
+                }
                 return Err(error.in_operation(self.operation));
             }
         }
@@ -270,15 +264,16 @@ impl<T> Call<T> {
 
     /// A reader found that the work is not its own. Its own failure stands if no write can change it any more.
     fn ask_the_writer(&mut self, work: Work, error: Option<Error>) -> Result<()> {
-        let is_settled = || !self.had_active_writes && !self.engine().has_active_writes();
+        let had_active_writes = self.asked.as_ref().is_some_and(|asked| asked.had_active_writes);
+        let is_settled = || !had_active_writes && !self.engine().has_active_writes();
         if let Some(error) = error
             && (self.handle.is_read_only() || is_settled())
         {
             return Err(error.in_operation(self.operation));
         }
         self.refuse_to_wait_for_itself(Server::Writer)?;
-        if let Some(ticket) = &self.ticket {
-            ticket.put_back();
+        if let Some(asked) = &self.asked {
+            asked.ticket.put_back();
         }
         let (request, reply) = self.request(work)?;
         self.push(Server::Writer, request, reply)
@@ -312,8 +307,7 @@ impl<T> Future for Call<T> {
         let this = self.get_mut();
         let answer = this.step(context);
         if answer.is_ready() {
-            this.alarm = None;
-            this.ticket = None;
+            this.asked = None;
         } else {
             fairness::suspend();
         }
@@ -329,7 +323,7 @@ impl<T> Drop for Call<T> {
         if let Stage::Waiting { server, place, .. } = self.stage {
             self.engine().leave(server, place);
         }
-        if let Some(ticket) = &self.ticket
+        if let Some(Asked { ticket, .. }) = self.asked.as_deref()
             && !ticket.give_up()
         {
             ticket.cancel();

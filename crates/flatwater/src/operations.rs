@@ -25,7 +25,7 @@ use crate::workers::session::Inside;
 pub(crate) struct Operations {
     pub(crate) handle: Arc<Handle>,
     pub(crate) options: CallOptions,
-    pub(crate) inside: Option<Inside>,
+    pub(crate) inside: Option<Arc<Inside>>,
 }
 
 /// What names a text: its SQL, or the text itself.

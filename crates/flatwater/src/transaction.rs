@@ -4,6 +4,7 @@
 //! rolled back; a savepoint's parent cannot be used meanwhile. Leaves out: serving it, which the writer does.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use flatwater_sqlite::is_stranded;
 use rusqlite::types::FromSql;
@@ -44,7 +45,7 @@ enum Level {
 impl<'a> Transaction<'a> {
     pub(crate) fn new(database: &Operations, claim: Claim) -> Self {
         let inside = Inside { session: claim.0.clone(), savepoints: Vec::new() };
-        let operations = Operations { inside: Some(inside), ..database.clone() };
+        let operations = Operations { inside: Some(Arc::new(inside)), ..database.clone() };
         Self { operations, level: Some(Level::Outermost(claim)), parent: PhantomData }
     }
 
@@ -128,7 +129,7 @@ impl<'a> Transaction<'a> {
         let number = operations.inside.as_ref().map_or(0, |inside| inside.session.next_savepoint());
         operations.call("begin", Ok(Work::Savepoint(number)), Answer::done).await?;
         if let Some(inside) = &mut operations.inside {
-            inside.savepoints.push(number);
+            Arc::make_mut(inside).savepoints.push(number);
         }
         Ok(Transaction { operations, level: Some(Level::Savepoint), parent: PhantomData })
     }
