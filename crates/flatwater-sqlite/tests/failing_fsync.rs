@@ -134,7 +134,9 @@ fn whichever_sync_of_a_checkpoint_fails_nothing_is_written_any_more() {
                 }
             };
             assert_eq!(error.kind(), Kind::Io, "{error}");
+            // The one is new, the other is known to be short and would run here at once.
             assert!(db.execute("INSERT INTO t VALUES (-1)", ()).is_err());
+            assert!(db.execute("INSERT INTO t VALUES (?)", (-2,)).is_err());
             assert_eq!(after_a_crash(path), known);
         });
     }

@@ -1,5 +1,6 @@
 //! Writes on their caller's thread: the worker's errors, applied once, nobody blocked, and the WAL is kept short.
 
+use std::sync::mpsc;
 use std::time::Duration;
 
 use flatwater::rusqlite;
@@ -177,6 +178,73 @@ fn the_wal_starts_over_under_inline_writes_and_none_is_lost() {
         db.close().await.unwrap();
         assert!(!file.beside("-wal").exists());
         assert_eq!(integer(&file.plain(), "SELECT count(*) FROM counted WHERE n > 0"), number);
+    });
+}
+
+#[test]
+fn a_wal_that_is_too_long_is_waited_for_by_the_writers_thread_and_by_no_caller() {
+    let file = TestFile::new();
+    run(async {
+        let small = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 512 << 10 };
+        let db = unhurried(file.options().checkpoint(Checkpoint::Managed(small))).open().await.unwrap();
+        counted(&db).await;
+        let (reads, begins) = mpsc::channel();
+        let (ends, end) = mpsc::channel::<()>();
+        let reader = db.clone();
+        let read = tokio::spawn(async move {
+            let closure = move |c: &rusqlite::Connection| {
+                let _ = reads.send(integer(c, "SELECT count(*) FROM counted"));
+                let _ = end.recv();
+                Ok::<_, Error>(())
+            };
+            reader.read_with(closure).await
+        });
+        until(|| begins.try_recv().is_ok()).await;
+        let mut number = 0;
+        let mut write = async || {
+            number += 1;
+            db.execute(COUNT, (number, vec![0_u8; 2000])).await.unwrap();
+            db.stats()
+        };
+        while u64::from(write().await.wal.frames) * 4096 <= small.hard_limit_bytes {}
+        let before = db.stats().inline;
+        // More than a try of the queue takes.
+        for _ in 0..10 {
+            write().await;
+        }
+        let during = db.stats().inline;
+        assert_eq!((during.writes, during.queued), (before.writes, before.queued + 10));
+        ends.send(()).unwrap();
+        read.await.unwrap().unwrap();
+        while write().await.inline.writes <= during.writes {}
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_handle_that_only_reads_writes_nothing_however_short_it_is_for_others() {
+    let file = TestFile::new();
+    run(async {
+        let db = unhurried(file.options()).open().await.unwrap();
+        counted(&db).await;
+        let reads = unhurried(file.options()).read_only(true).open().await.unwrap();
+        let before = db.stats().inline.writes;
+        let rows = integer(&file.plain(), "SELECT count(*) FROM counted");
+        for refused in [
+            reads.execute(COUNT, (1000, 1)).await.map(drop),
+            reads.blocking().execute(COUNT, (1001, 1)).map(drop),
+            reads.prepare(COUNT).unwrap().execute((1002, 1)).await.map(drop),
+        ] {
+            assert_eq!(refused.unwrap_err().kind(), Kind::Misuse);
+        }
+        assert_eq!(integer(&file.plain(), "SELECT count(*) FROM counted"), rows);
+        assert_eq!(db.stats().inline.writes, before);
+        let stays = db.stats().inline.reads;
+        while db.stats().inline.reads == stays {
+            reads.query("SELECT v FROM counted WHERE n = 1000", ()).await.unwrap();
+        }
+        reads.close().await.unwrap();
+        db.close().await.unwrap();
     });
 }
 
