@@ -9,6 +9,7 @@ use std::time::Instant;
 use rusqlite::ffi;
 
 use crate::connection::Connection;
+use crate::slots::{Statement, StatementId};
 
 impl Connection {
     /// Sets the longest text, blob or row that a statement may touch, and answers the limit before. A longer one is
@@ -20,13 +21,18 @@ impl Connection {
         before.unsigned_abs() as usize
     }
 
-    /// As [`arm`](Self::arm): the statements that run from now on end at `end`.
-    pub fn arm_until(&self, end: Instant) {
+    /// As [`arm`](Self::arm): the statement, which runs next, ends at `end`. A look comes after each 1,000 of its steps, and
+    /// none before.
+    pub fn arm_until(&self, id: StatementId, end: Instant) {
+        if let Ok(Statement { raw, .. }) = self.statement(id) {
+            // The looks come where this counter is a multiple of 1,000.
+            // SAFETY: the statement is alive.
+            unsafe { ffi::sqlite3_stmt_status(raw, ffi::SQLITE_STMTSTATUS_VM_STEP, 1) };
+        }
         self.hooks().armed.arm_until(end);
     }
 
-    /// Steps of the virtual machine since the last [`arm`](Self::arm) or [`arm_until`](Self::arm_until), down to whole
-    /// thousands for each statement.
+    /// Steps of the virtual machine since the last [`arm`](Self::arm) or [`arm_until`](Self::arm_until), in thousands.
     #[must_use]
     pub fn steps_seen(&self) -> u32 {
         self.hooks().armed.steps_seen()

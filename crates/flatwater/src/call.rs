@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::is_stranded;
 
 use crate::backend::embedded::{Engine, Server};
-use crate::backend::handle::{Handle, refuse_forked};
+use crate::backend::handle::{Handle, called_from_within, refuse_forked};
 use crate::types::error::{Applied, Error, Kind, Result};
 use crate::types::request::{CallOptions, Ticket};
 use crate::waiting::bounded::Place;
@@ -73,6 +73,17 @@ enum Stage {
     /// It was answered at once, and tells so after the others' turn.
     Held(Result<Answer>),
     Done,
+}
+
+/// Work that panicked is not tried again.
+struct DoneAfterPanic<'a>(&'a mut Stage);
+
+impl Drop for DoneAfterPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            *self.0 = Stage::Done;
+        }
+    }
 }
 
 impl<T> Call<T> {
@@ -185,7 +196,9 @@ impl<T> Call<T> {
 
     /// Runs the work here and now, if it is known to be short.
     fn stay(&mut self) -> Option<Poll<Result<T>>> {
-        let Stage::New(work) = &self.stage else { return None };
+        if !matches!(self.stage, Stage::New(_)) {
+            return None;
+        }
         if let Err(error) = self.may_begin() {
             self.stage = Stage::Done;
             return Some(Poll::Ready(Err(error.in_operation(self.operation))));
@@ -193,7 +206,11 @@ impl<T> Call<T> {
         if !self.may_stay() {
             return None;
         }
-        let answer = self.handle.stay(self.inside.as_deref(), work)?;
+        let panics = DoneAfterPanic(&mut self.stage);
+        let Stage::New(work) = &*panics.0 else { return None };
+        let answer = self.handle.stay(self.inside.as_deref(), work);
+        drop(panics);
+        let answer = answer?;
         if !fairness::is_spent() {
             self.stage = Stage::Done;
             return Some(Poll::Ready(answer.and_then(self.read)));
@@ -291,13 +308,6 @@ impl<T> Call<T> {
         };
         error.in_operation(self.operation)
     }
-}
-
-/// For a call from a closure, an SQL function or a waker that runs on one of our own threads.
-#[cold]
-pub(crate) fn called_from_within() -> Error {
-    Error::misuse("a closure, or a thread of the database itself, called the database")
-        .hint("in a closure use the connection it was given; waiting here could wait for itself")
 }
 
 impl<T> Future for Call<T> {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::types::FromSql;
 
-use crate::backend::handle::{Handle, refuse_forked};
-use crate::call::{Call, called_from_within};
+use crate::backend::handle::{Handle, called_from_within, refuse_forked};
+use crate::call::Call;
 use crate::operations::Operations;
 use crate::prepared::Prepared;
 use crate::stats::Stats;

@@ -150,3 +150,10 @@ pub(crate) fn refuse_forked() -> Result<()> {
     Err(Error::misuse("this process was forked while a database was open, so none can be used in it")
         .hint("open databases after the fork, or start the child with exec"))
 }
+
+/// For a call from a closure, an SQL function or a waker that runs on one of our own threads.
+#[cold]
+pub(crate) fn called_from_within() -> Error {
+    Error::misuse("a closure, or a thread of the database itself, called the database")
+        .hint("in a closure use the connection it was given; waiting here could wait for itself")
+}

@@ -29,7 +29,7 @@ impl Engine {
             (Server::Writer, Some(writer), ..) => writer.stay(work, limits, began),
             _ => Stay::Unfit,
         });
-        let tallied = server == Server::Readers && inside.is_none();
+        let tallied = server == Server::Readers;
         self.recorder.tried(work.kind(), !work.only_reads(), tallied, &stay);
         fairness::spend(stay.took());
         match stay {

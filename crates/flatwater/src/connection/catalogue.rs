@@ -6,9 +6,9 @@
 //! statements, which belong to a connection.
 
 use std::borrow::Borrow;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use hashlink::LruCache;
@@ -26,11 +26,16 @@ const MOST_MOVES: u32 = 8;
 /// A longer text is not kept, here or prepared.
 pub(crate) const KEPT_TEXT_BYTES: usize = 16 * 1024;
 
+/// Of all texts of the process.
+static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
 /// One SQL text and what is known about it. The fields are hints: a stale one costs speed, never correctness, because
 /// the writer checks the schema before it trusts `group_epoch`.
 #[derive(Debug)]
 pub(crate) struct Text {
     pub(crate) sql: Box<str>,
+    /// Of the SQL.
+    hash: u64,
     pub(crate) is_pragma: bool,
     /// 0 unknown, 1 read, 2 write. What a text does to the data does not depend on the schema.
     route: AtomicU32,
@@ -57,6 +62,7 @@ impl Text {
     pub(crate) fn new(sql: &str) -> Self {
         Self {
             sql: sql.into(),
+            hash: HASHER.hash_one(sql),
             is_pragma: is_pragma(sql),
             route: AtomicU32::new(0),
             group_epoch: AtomicU64::new(0),
@@ -180,9 +186,24 @@ impl Text {
     }
 }
 
-/// A text as the key of a map: equal by its SQL.
+/// Equal by the SQL, which is the same text's own in most cases.
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other) || self.sql == other.sql
+    }
+}
+
+impl Eq for Text {}
+
+impl Hash for Text {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// A text as the key of the catalogue, where it is looked up by its SQL.
 #[derive(Debug, Clone)]
-pub(crate) struct Key(pub(crate) Arc<Text>);
+struct Key(Arc<Text>);
 
 impl Borrow<str> for Key {
     fn borrow(&self) -> &str {

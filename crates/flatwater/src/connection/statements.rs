@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use flatwater_sqlite::{Connection as Sqlite, StatementId};
-use hashlink::lru_cache::{Entry, LruCache};
+use hashlink::LruCache;
+use hashlink::linked_hash_map::RawEntryMut;
 
 use super::catalogue::Text;
 use super::class::Class;
@@ -25,13 +26,8 @@ pub(crate) struct Ready {
 }
 
 pub(crate) struct Statements {
-    /// By the address of the text, which the entry keeps alive.
-    ready: LruCache<usize, Arc<Ready>>,
+    ready: LruCache<Arc<Text>, Arc<Ready>>,
     limit: usize,
-}
-
-fn address(text: &Text) -> usize {
-    std::ptr::from_ref(text).addr()
 }
 
 impl Statements {
@@ -41,7 +37,7 @@ impl Statements {
 
     /// The statement of `text`, if it is prepared and was not prepared again behind our back.
     pub(crate) fn find(&mut self, sqlite: &mut Sqlite, text: &Text) -> Option<&Arc<Ready>> {
-        let Entry::Occupied(mut entry) = self.ready.entry(address(text)) else { return None };
+        let RawEntryMut::Occupied(mut entry) = self.ready.raw_entry_mut().from_key(text) else { return None };
         if sqlite.reprepares(entry.get().id) == 0 {
             entry.to_back();
             return Some(entry.into_mut());
@@ -56,7 +52,7 @@ impl Statements {
         {
             sqlite.finalize(evicted.id);
         }
-        if let Some(before) = self.ready.insert(address(&ready.text), ready) {
+        if let Some(before) = self.ready.insert(ready.text.clone(), ready) {
             sqlite.finalize(before.id);
         }
     }

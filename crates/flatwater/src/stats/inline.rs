@@ -56,7 +56,7 @@ impl InlineRecorder {
     pub(super) fn snapshot(&self, readers: &Tally) -> InlineStats {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         InlineStats {
-            reads: load(&self.reads) + readers.stays(),
+            reads: load(&self.reads) + readers.answered.len(),
             writes: load(&self.writes),
             moved: load(&self.moved),
             interrupted: load(&self.interrupted),

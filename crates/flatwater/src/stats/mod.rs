@@ -161,7 +161,7 @@ impl Recorder {
             .filter_map(|kind| {
                 let mut histogram = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner).clone();
                 if kind == CallKind::Query {
-                    histogram.add(&readers.stays).expect("both have the same bounds");
+                    histogram.add(&readers.answered).expect("both have the same bounds");
                 }
                 (!histogram.is_empty()).then(|| CallStats {
                     kind: kind.name(),
@@ -272,7 +272,8 @@ mod tests {
         let stays: Stay<()> = Stay::Done((), Duration::from_micros(3));
         recorder.tried(CallKind::Query, false, false, &stays);
         let mut readers = Tally::new();
-        (0..9).for_each(|_| readers.stayed(Duration::from_micros(5)));
+        (0..9).for_each(|_| readers.stayed(true, Duration::from_micros(5)));
+        readers.stayed(false, Duration::from_millis(1));
         readers.reused(4);
         let stats = recorder.snapshot(&readers);
         assert_eq!((stats.calls[0].count, stats.calls[0].p50_us, stats.calls[0].max_us), (10, 5, 5));

@@ -12,10 +12,8 @@ use super::params::Params;
 use super::value::with_value;
 
 /// Rows of parameters. Made of what [`IntoParams`](crate::IntoParams) makes them of.
-#[derive(Debug)]
 pub struct ParamRows(Form);
 
-#[derive(Debug)]
 enum Form {
     /// Positional, each of `width` values.
     Block { width: usize, rows: usize, block: Block },
@@ -91,8 +89,14 @@ impl ParamRows {
     pub(crate) fn params(&self, row: usize) -> Params {
         match &self.0 {
             Form::Block { width, block, .. } => {
-                // All of them are valid: they were parameters before.
-                let own = |cell| block.value(cell).try_into().unwrap_or(Value::Null);
+                let own = |cell| match block.value(cell) {
+                    ValueRef::Null => Value::Null,
+                    ValueRef::Integer(value) => Value::Integer(value),
+                    ValueRef::Real(value) => Value::Real(value),
+                    // They were valid when they were added; what a block cuts off is too long for SQLite anyway.
+                    ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+                    ValueRef::Blob(bytes) => Value::Blob(bytes.to_owned()),
+                };
                 Params::owned((row * width..(row + 1) * width).map(own).collect())
             }
             Form::Each(rows) => rows[row].clone(),
@@ -105,6 +109,13 @@ impl ParamRows {
             Form::Block { block, .. } => block.bytes(),
             Form::Each(rows) => rows.iter().map(Params::heap_bytes).sum(),
         }
+    }
+}
+
+/// Values stay out of debug output, as those of [`Params`] do.
+impl std::fmt::Debug for ParamRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ParamRows({} rows)", self.len())
     }
 }
 
@@ -157,6 +168,11 @@ mod tests {
         assert!((0..6).all(|row| added.params(row) == expected));
         (1,).add_to(&mut added).unwrap();
         assert_eq!((added.len(), added.params(6)), (7, params![1].unwrap()));
+    }
+
+    #[test]
+    fn debug_output_shows_no_value() {
+        assert_eq!(format!("{:?}", rows(vec![params!["secret", 7].unwrap()])), "ParamRows(1 rows)");
     }
 
     #[test]

@@ -41,12 +41,12 @@ impl Rows {
     /// The row at `index`.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Row<'_>> {
-        (index < self.len()).then_some(Row { rows: Held::Borrowed(self), index })
+        (index < self.len()).then_some(Row { rows: Source::Borrowed(self), index })
     }
 
     /// The rows in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
-        (0..self.len()).map(|index| Row { rows: Held::Borrowed(self), index })
+        (0..self.len()).map(|index| Row { rows: Source::Borrowed(self), index })
     }
 
     /// Every row as a `T`.
@@ -59,7 +59,7 @@ impl Rows {
 
     /// The first row, on its own.
     pub(crate) fn into_first(self) -> Option<Row<'static>> {
-        (!self.is_empty()).then(|| Row { rows: Held::Owned(Box::new(self)), index: 0 })
+        (!self.is_empty()).then(|| Row { rows: Source::Owned(Box::new(self)), index: 0 })
     }
 
     fn value(&self, row: usize, column: usize) -> ValueRef<'_> {
@@ -70,12 +70,12 @@ impl Rows {
 /// One row: a view into its [`Rows`], or the single row of a `query_one`.
 #[derive(Debug, Clone)]
 pub struct Row<'a> {
-    rows: Held<'a>,
+    rows: Source<'a>,
     index: usize,
 }
 
 #[derive(Debug, Clone)]
-enum Held<'a> {
+enum Source<'a> {
     Borrowed(&'a Rows),
     Owned(Box<Rows>),
 }
@@ -83,8 +83,8 @@ enum Held<'a> {
 impl Row<'_> {
     fn rows(&self) -> &Rows {
         match &self.rows {
-            Held::Borrowed(rows) => rows,
-            Held::Owned(rows) => rows,
+            Source::Borrowed(rows) => rows,
+            Source::Owned(rows) => rows,
         }
     }
 

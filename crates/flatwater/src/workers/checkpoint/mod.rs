@@ -67,7 +67,7 @@ struct Shared {
     hard: AtomicU32,
     soft: AtomicU32,
     /// Written by the thread: it waits for a boundary between two turns.
-    wants_a_turn: AtomicBool,
+    wants_a_turn: Arc<AtomicBool>,
     state: Mutex<State>,
     /// Signalled when the WAL was started over or is to be, and when the thread has ended.
     changed: Condvar,
@@ -99,7 +99,7 @@ impl Checkpointer {
             wake_at: AtomicU32::new(0),
             hard: AtomicU32::new(u32::MAX),
             soft: AtomicU32::new(u32::MAX),
-            wants_a_turn: AtomicBool::new(false),
+            wants_a_turn: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
         }))

@@ -188,7 +188,11 @@ impl Shared {
     ) -> Option<(Connection, Result<()>)> {
         let (send, receive) = mpsc::sync_channel(1);
         let (recorder, watch) = (self.recorder.clone(), self.watch.clone());
+        let has_its_turn = self.wants_a_turn.clone();
+        // Whoever waits for room with the token lets it go.
+        self.wants_a_turn.store(true, Ordering::SeqCst);
         let asked = (self.powers.at_boundary)(Box::new(move |commit| {
+            has_its_turn.store(false, Ordering::SeqCst);
             let began = Instant::now();
             connection.sqlite.set_busy(Some(polls(began + budget)));
             let done = connection.sqlite.checkpoint(mode).map_err(Error::from);
@@ -204,8 +208,6 @@ impl Shared {
             recorder.paused(began.elapsed());
             let _ = send.send((connection, done));
         }));
-        // Whoever waits for room with the token lets it go.
-        self.wants_a_turn.store(true, Ordering::SeqCst);
         self.notify();
         let done = if asked { receive.recv().ok() } else { None };
         self.wants_a_turn.store(false, Ordering::SeqCst);

@@ -11,6 +11,7 @@ use flatwater_sqlite::{Refusal, StatementId, is_refusal};
 use super::reader::Reader;
 use super::{Readers, Shared, State};
 use crate::connection::catalogue::Text;
+use crate::connection::learnt;
 use crate::connection::stay::{self, LastRead};
 use crate::encode::rows::RowSink;
 use crate::types::inline::{InlineLimits, Moved, Stay};
@@ -43,7 +44,7 @@ impl Readers {
             return Stay::Unfit;
         }
         let Some(reader) = shared.lock().lend() else { return Stay::Unfit };
-        let mut lent = Lent { readers: self, reader: Some(reader), is_sound: true, took: None };
+        let mut lent = Lent { readers: self, reader: Some(reader), is_sound: true, stayed: None };
         let Some(reader) = &mut lent.reader else { return Stay::Unfit };
         let Some(short) = reader.short(shared, text, tried.limits) else { return Stay::Unfit };
         lent.is_sound = false;
@@ -52,9 +53,7 @@ impl Readers {
         }
         let (stay, now, is_sound) = reader.stay(shared, short, tried);
         lent.is_sound = reader.leave(matches!(stay, Stay::Done(..)), now) && is_sound;
-        if let Stay::Done(_, took) = &stay {
-            lent.took = Some(*took);
-        }
+        lent.stayed = Some((matches!(stay, Stay::Done(..)), stay.took()));
         stay
     }
 }
@@ -65,8 +64,8 @@ struct Lent<'a> {
     reader: Option<Box<Reader>>,
     /// Nothing runs on it, and nothing panicked there.
     is_sound: bool,
-    /// It answered a read, which took so long.
-    took: Option<Duration>,
+    /// Whether it answered the read that it ran, and how long that took.
+    stayed: Option<(bool, Duration)>,
 }
 
 impl Drop for Lent<'_> {
@@ -75,8 +74,8 @@ impl Drop for Lent<'_> {
         let shared = &*self.readers.0;
         let mut state = shared.lock();
         state.take_back(reader);
-        if let Some(took) = self.took {
-            state.tally.stayed(took);
+        if let Some((is_answered, took)) = self.stayed {
+            state.tally.stayed(is_answered, took);
         }
         if state.closed {
             shared.closed.notify_all();
@@ -99,6 +98,8 @@ impl State {
 struct Short {
     id: StatementId,
     names: Names,
+    /// It does not end by itself.
+    is_bounded: bool,
 }
 
 impl Reader {
@@ -108,7 +109,8 @@ impl Reader {
             return None;
         }
         let ready = self.connection.statements.find(&mut self.connection.sqlite, text)?;
-        ready.reads_shortly(limits).then(|| Short { id: ready.id, names: ready.names.clone() })
+        let is_bounded = ready.stay() == Some(learnt::Stay::Bounded);
+        ready.reads_shortly(limits).then(|| Short { id: ready.id, names: ready.names.clone(), is_bounded })
     }
 
     /// Runs the query, and answers when it ended and whether the connection can be used again.
@@ -121,15 +123,18 @@ impl Reader {
         let mut sink = RowSink::new(text.expected_size(), rows);
         let end = later(began, limits.time);
         let before = stay::begin(sqlite, Some(LastRead(end, Refusal::Interrupt)));
-        sqlite.arm_until(end);
+        if short.is_bounded {
+            sqlite.arm_until(short.id, end);
+        }
         let ran = sqlite.run(short.id, tried.params.bindings(), &mut sink);
         let reads = stay::end(sqlite, before);
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
         if took > limits.time.saturating_mul(SLOW) {
             // Only for a reason of its own: pages it had to read, or its steps. Otherwise the machine was busy.
-            if reads.some || STEP * sqlite.steps_seen() > took / 2 {
-                shared.breaker.was_slow(shared.lock().tally.stays(), now);
+            if reads.some || (short.is_bounded && STEP * sqlite.steps_seen() > took / 2) {
+                let all = shared.lock().tally.stays();
+                shared.breaker.was_slow(all, now);
             }
         }
         // A refused read that SQLite made nothing of may have been one of the schema's.

@@ -145,6 +145,7 @@ impl Readers {
         None
     }
 
+    /// A copy, made under the lock.
     pub(crate) fn tally(&self) -> Tally {
         self.0.lock().tally.clone()
     }

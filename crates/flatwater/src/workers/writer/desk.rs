@@ -116,7 +116,7 @@ fn statement(seat: &mut Seat, work: &Work, limits: &InlineLimits, end: Instant) 
     let last_read = work.only_reads().then_some(LastRead(end, Refusal::Interrupt));
     let result = seat.stay(limits.bytes, last_read, |seat| match work {
         Work::Query { text, params, limit } if work.only_reads() => {
-            seat.end_at(end)?;
+            seat.end_at(text, end)?;
             short_query(seat, text, params, *limit, limits)
         }
         work => perform(seat, Rules::Transaction, work),

@@ -13,6 +13,7 @@ use super::outcome::Change;
 use super::ways::Ways;
 use crate::connection::catalogue::{Catalogue, Text};
 use crate::connection::class::Class;
+use crate::connection::learnt::Stay;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::Ready;
@@ -158,9 +159,12 @@ impl Seat {
         }
     }
 
-    /// Statements end at `end`.
-    pub(super) fn end_at(&mut self, end: Instant) -> Result<()> {
-        self.connection()?.sqlite.arm_until(end);
+    /// The statement of `text` ends at `end`, if it does not end by itself.
+    pub(super) fn end_at(&mut self, text: &Text, end: Instant) -> Result<()> {
+        let Connection { sqlite, statements, .. } = self.connection()?;
+        if let Some(ready) = statements.find(sqlite, text).filter(|ready| ready.stay() == Some(Stay::Bounded)) {
+            sqlite.arm_until(ready.id, end);
+        }
         Ok(())
     }
 
