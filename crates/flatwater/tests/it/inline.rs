@@ -10,7 +10,7 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use flatwater::rusqlite::functions::FunctionFlags;
-use flatwater::{Database, Error, Inline, InlineLimits};
+use flatwater::{Checkpoint, Database, Error, Inline, InlineLimits};
 
 use crate::inline_transactions::unhurried;
 use crate::support::{TestFile, count, run, until};
@@ -108,6 +108,30 @@ fn a_read_that_turns_out_long_is_interrupted_and_answered_by_a_worker() {
         }
         let inline = db.stats().inline;
         assert!(inline.interrupted > 0 && inline.reads == 0, "{inline:?}");
+        db.close().await.unwrap();
+    });
+}
+
+/// However little time it has. Nobody checkpoints, so that no page has to be read again.
+#[test]
+fn a_read_without_a_loop_runs_to_its_end() {
+    let file = TestFile::new();
+    run(async {
+        let limits = InlineLimits { time: Duration::from_nanos(1), ..InlineLimits::default() };
+        let options = file.options().inline(Inline::Auto(limits)).checkpoint(Checkpoint::External);
+        let db = options.open().await.unwrap();
+        db.execute_script("CREATE TABLE t (id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, 'x')").await.unwrap();
+        let point = async || {
+            assert_eq!(db.query("SELECT a FROM t WHERE id = ?", (1,)).await.unwrap().len(), 1);
+            db.stats().inline
+        };
+        while point().await.reads == 0 {}
+        let before = db.stats().inline;
+        for _ in 0..1000 {
+            point().await;
+        }
+        let after = db.stats().inline;
+        assert_eq!((after.reads, after.interrupted), (before.reads + 1000, before.interrupted));
         db.close().await.unwrap();
     });
 }
