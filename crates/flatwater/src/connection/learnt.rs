@@ -82,6 +82,11 @@ impl Ready {
         }
     }
 
+    /// Whether it is a read that may stay, and does not end by itself.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.stay() == Some(Stay::Bounded)
+    }
+
     /// Whether it is a read that may stay on its caller's thread, and is not expected to answer too many rows for that.
     pub(crate) fn reads_shortly(&self, limits: &InlineLimits) -> bool {
         let (cells, _) = self.text.expected_size();

@@ -11,7 +11,6 @@ use flatwater_sqlite::{Refusal, StatementId, is_refusal};
 use super::reader::Reader;
 use super::{Readers, Shared, State};
 use crate::connection::catalogue::Text;
-use crate::connection::learnt;
 use crate::connection::stay::{self, LastRead};
 use crate::encode::rows::RowSink;
 use crate::types::inline::{InlineLimits, Moved, Stay};
@@ -109,8 +108,8 @@ impl Reader {
             return None;
         }
         let ready = self.connection.statements.find(&mut self.connection.sqlite, text)?;
-        let is_bounded = ready.stay() == Some(learnt::Stay::Bounded);
-        ready.reads_shortly(limits).then(|| Short { id: ready.id, names: ready.names.clone(), is_bounded })
+        let short = || Short { id: ready.id, names: ready.names.clone(), is_bounded: ready.is_bounded() };
+        ready.reads_shortly(limits).then(short)
     }
 
     /// Runs the query, and answers when it ended and whether the connection can be used again.

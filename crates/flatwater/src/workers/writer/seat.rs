@@ -13,7 +13,6 @@ use super::outcome::Change;
 use super::ways::Ways;
 use crate::connection::catalogue::{Catalogue, Text};
 use crate::connection::class::Class;
-use crate::connection::learnt::Stay;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::Ready;
@@ -162,7 +161,7 @@ impl Seat {
     /// The statement of `text` ends at `end`, if it does not end by itself.
     pub(super) fn end_at(&mut self, text: &Text, end: Instant) -> Result<()> {
         let Connection { sqlite, statements, .. } = self.connection()?;
-        if let Some(ready) = statements.find(sqlite, text).filter(|ready| ready.stay() == Some(Stay::Bounded)) {
+        if let Some(ready) = statements.find(sqlite, text).filter(|ready| ready.is_bounded()) {
             sqlite.arm_until(ready.id, end);
         }
         Ok(())
