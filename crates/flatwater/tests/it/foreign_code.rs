@@ -109,9 +109,12 @@ async fn a_waker_that_panics_costs_nobody_else(place: &Place) {
     assert_eq!(late.unwrap_err().kind(), Kind::Timeout);
     tx.commit().await.unwrap();
     is_served(&db).await;
+    // An open transaction keeps the close waiting.
+    let tx = db.begin().await.unwrap();
     let (noted, waker) = Noted::new(true);
     let (mut first, second) = (Box::pin(db.close()), db.close());
     assert!(first.poll_unpin(&mut Context::from_waker(&waker)).is_pending());
+    tx.commit().await.unwrap();
     second.await.unwrap();
     until(|| noted.was_called()).await;
     first.await.unwrap();
