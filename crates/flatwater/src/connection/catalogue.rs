@@ -202,7 +202,7 @@ impl Hash for Text {
 }
 
 /// A text as the key of the catalogue, where it is looked up by its SQL.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Key(Arc<Text>);
 
 impl Borrow<str> for Key {
@@ -216,14 +216,6 @@ impl Hash for Key {
         self.0.sql.hash(state);
     }
 }
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.sql == other.0.sql
-    }
-}
-
-impl Eq for Key {}
 
 /// The texts of one database.
 pub(crate) struct Catalogue {

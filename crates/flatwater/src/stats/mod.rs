@@ -159,10 +159,13 @@ impl Recorder {
         let calls = CallKind::ALL
             .into_iter()
             .filter_map(|kind| {
-                let mut histogram = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner).clone();
-                if kind == CallKind::Query {
-                    histogram.add(&readers.answered).expect("both have the same bounds");
-                }
+                let workers = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
+                let with_readers = (kind == CallKind::Query).then(|| {
+                    let mut both = readers.answered.clone();
+                    both.add(&*workers).expect("both have the same bounds");
+                    both
+                });
+                let histogram = with_readers.as_ref().unwrap_or(&workers);
                 (!histogram.is_empty()).then(|| CallStats {
                     kind: kind.name(),
                     count: histogram.len(),

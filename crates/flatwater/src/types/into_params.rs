@@ -25,14 +25,8 @@ pub trait IntoParams {
     where
         Self: Sized,
     {
-        rows.push(self.into_params()?);
-        Ok(())
+        rows.push(self.into_params()?)
     }
-}
-
-/// As SQLite takes them, one by one.
-fn each<T: ToSql>(values: &[T]) -> impl ExactSizeIterator<Item = &dyn ToSql> {
-    values.iter().map(|value| value as &dyn ToSql)
 }
 
 impl IntoParams for Params {
@@ -59,7 +53,7 @@ impl<T: ToSql, const N: usize> IntoParams for [T; N] {
     }
 
     fn add_to(self, rows: &mut ParamRows) -> Result<()> {
-        rows.add(each(&self))
+        rows.add_values(&self)
     }
 }
 
@@ -69,7 +63,7 @@ impl<T: ToSql, const N: usize> IntoParams for &[T; N] {
     }
 
     fn add_to(self, rows: &mut ParamRows) -> Result<()> {
-        rows.add(each(self))
+        rows.add_values(self)
     }
 }
 
@@ -79,7 +73,7 @@ impl<T: ToSql> IntoParams for &[T] {
     }
 
     fn add_to(self, rows: &mut ParamRows) -> Result<()> {
-        rows.add(each(self))
+        rows.add_values(self)
     }
 }
 
@@ -89,7 +83,7 @@ impl<T: ToSql> IntoParams for Vec<T> {
     }
 
     fn add_to(self, rows: &mut ParamRows) -> Result<()> {
-        rows.add(each(&self))
+        rows.add_values(&self)
     }
 }
 

@@ -41,14 +41,19 @@ impl ParamRows {
         Ok(())
     }
 
+    /// Adds a row of positional values of one type.
+    pub(crate) fn add_values<T: ToSql>(&mut self, values: &[T]) -> Result<()> {
+        self.add(values.iter().map(|value| value as &dyn ToSql))
+    }
+
     /// Adds a row.
-    pub(crate) fn push(&mut self, params: Params) {
-        match (&mut self.0, params.positional_values()) {
-            (Form::Block { width, rows, block }, Some(values)) if *rows == 0 || *width == values.len() => {
-                values.iter().for_each(|value| block.push(value.into()));
-                (*width, *rows) = (values.len(), *rows + 1);
+    pub(crate) fn push(&mut self, params: Params) -> Result<()> {
+        match params.positional_values() {
+            Some(values) => self.add_values(values),
+            None => {
+                self.each().push(params);
+                Ok(())
             }
-            _ => self.each().push(params),
         }
     }
 
@@ -128,7 +133,7 @@ mod tests {
 
     fn rows(of: Vec<Params>) -> ParamRows {
         let mut rows = ParamRows::new();
-        of.into_iter().for_each(|params| rows.push(params));
+        of.into_iter().for_each(|params| rows.push(params).unwrap());
         rows
     }
 

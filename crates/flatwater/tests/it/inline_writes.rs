@@ -4,15 +4,16 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use flatwater::rusqlite;
-use flatwater::{Applied, Checkpoint, Database, Durability, Error, Inline, Kind, Managed};
+use flatwater::{Applied, Checkpoint, Database, Durability, Error, Inline, Kind, Managed, Options};
 
 use crate::inline_transactions::unhurried;
 use crate::support::{TestFile, integer, run, until};
 
 const COUNT: &str = "INSERT INTO counted (n, v) VALUES (?, ?)";
 
-/// A table in which a write that is applied twice fails.
-async fn counted(db: &Database) {
+/// A database with a table in which a write that is applied twice fails, and whose `COUNT` runs on its caller's thread.
+async fn counted(options: Options) -> Database {
+    let db = options.open().await.unwrap();
     db.execute("CREATE TABLE counted (n UNIQUE NOT NULL, v)", ()).await.unwrap();
     for number in 1.. {
         if db.stats().inline.writes > 0 {
@@ -20,14 +21,14 @@ async fn counted(db: &Database) {
         }
         db.execute(COUNT, (-number, 0)).await.unwrap();
     }
+    db
 }
 
 #[test]
 fn an_inline_write_is_never_interrupted_and_applied_once() {
     let file = TestFile::new();
     run(async {
-        let db = file.options().open().await.unwrap();
-        counted(&db).await;
+        let db = counted(file.options()).await;
         let mut number = 0;
         let before = db.stats().inline;
         while db.stats().inline.writes < before.writes + 300 {
@@ -48,9 +49,8 @@ fn an_inline_write_is_never_interrupted_and_applied_once() {
 fn failures_read_like_a_workers_and_leave_nothing() {
     let (ours, theirs) = (TestFile::new(), TestFile::new());
     run(async {
-        let inline = unhurried(ours.options()).open().await.unwrap();
+        let inline = counted(unhurried(ours.options())).await;
         let worker = theirs.options().inline(Inline::Never).open().await.unwrap();
-        counted(&inline).await;
         worker.execute("CREATE TABLE counted (n UNIQUE NOT NULL, v)", ()).await.unwrap();
         worker.execute(COUNT, (-1, 0)).await.unwrap();
         let rows = integer(&ours.plain(), "SELECT count(*) FROM counted");
@@ -80,8 +80,7 @@ fn a_foreign_lock_blocks_no_caller_and_its_write_is_done_once() {
     // One thread: a caller that waited for the lock would keep it from being let go.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let db = unhurried(file.options().lock_wait(Duration::from_secs(60))).open().await.unwrap();
-        counted(&db).await;
+        let db = counted(unhurried(file.options().lock_wait(Duration::from_secs(60)))).await;
         let foreign = file.plain();
         let mut writes = 0;
         while db.stats().inline.moved < 3 {
@@ -120,8 +119,7 @@ fn a_foreign_lock_blocks_no_caller_and_its_write_is_done_once() {
 fn a_limit_that_a_closure_set_holds_in_a_stay() {
     let file = TestFile::new();
     run(async {
-        let db = unhurried(file.options()).open().await.unwrap();
-        counted(&db).await;
+        let db = counted(unhurried(file.options())).await;
         let limit = rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH;
         db.write_with(move |c| c.set_limit(limit, 1000).map_err(Error::from)).await.unwrap();
         let before = db.stats().inline.writes;
@@ -145,7 +143,7 @@ fn a_durable_write_and_one_without_a_log_never_stay() {
     run(async {
         for (options, text) in [
             (unhurried(file.options()).durability(Durability::Full), COUNT),
-            (unhurried(flatwater::Options::new(":memory:")), COUNT),
+            (unhurried(Options::new(":memory:")), COUNT),
         ] {
             let db = options.open().await.unwrap();
             db.execute("CREATE TABLE counted (n UNIQUE NOT NULL, v)", ()).await.unwrap();
@@ -163,8 +161,7 @@ fn the_wal_starts_over_under_inline_writes_and_none_is_lost() {
     let file = TestFile::new();
     run(async {
         let small = Managed { limit_bytes: 1 << 20, hard_limit_bytes: 4 << 20 };
-        let db = unhurried(file.options().checkpoint(Checkpoint::Managed(small))).open().await.unwrap();
-        counted(&db).await;
+        let db = counted(unhurried(file.options().checkpoint(Checkpoint::Managed(small)))).await;
         let mut number = 0;
         let before = db.stats();
         loop {
@@ -186,8 +183,7 @@ fn a_wal_that_is_too_long_is_waited_for_by_the_writers_thread_and_by_no_caller()
     let file = TestFile::new();
     run(async {
         let small = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 512 << 10 };
-        let db = unhurried(file.options().checkpoint(Checkpoint::Managed(small))).open().await.unwrap();
-        counted(&db).await;
+        let db = counted(unhurried(file.options().checkpoint(Checkpoint::Managed(small)))).await;
         let (reads, begins) = mpsc::channel();
         let (ends, end) = mpsc::channel::<()>();
         let reader = db.clone();
@@ -213,7 +209,6 @@ fn a_wal_that_is_too_long_is_waited_for_by_the_writers_thread_and_by_no_caller()
             write().await;
         }
         let during = db.stats().inline;
-
         assert!(during.writes < before.writes + 4 && during.queued > before.queued + 8, "{before:?} {during:?}");
         ends.send(()).unwrap();
         read.await.unwrap().unwrap();
@@ -226,8 +221,7 @@ fn a_wal_that_is_too_long_is_waited_for_by_the_writers_thread_and_by_no_caller()
 fn a_handle_that_only_reads_writes_nothing_however_short_it_is_for_others() {
     let file = TestFile::new();
     run(async {
-        let db = unhurried(file.options()).open().await.unwrap();
-        counted(&db).await;
+        let db = counted(unhurried(file.options())).await;
         let reads = unhurried(file.options()).read_only(true).open().await.unwrap();
         let before = db.stats().inline.writes;
         let rows = integer(&file.plain(), "SELECT count(*) FROM counted");
@@ -253,8 +247,7 @@ fn a_handle_that_only_reads_writes_nothing_however_short_it_is_for_others() {
 fn a_write_whose_time_was_over_says_whether_it_was_applied() {
     let file = TestFile::new();
     run(async {
-        let db = unhurried(file.options()).open().await.unwrap();
-        counted(&db).await;
+        let db = counted(unhurried(file.options())).await;
         for number in 0..50 {
             match db.timeout(Duration::from_micros(number * 10)).execute(COUNT, (number as i64, 0)).await {
                 Ok(executed) => assert_eq!(executed.changes, 1),
