@@ -6,12 +6,12 @@
 //! statements, which belong to a connection.
 
 use std::borrow::Borrow;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use hashlink::LruCache;
+use hashlink::{DefaultHashBuilder, LruCache};
 
 use super::class::{Class, Route};
 use super::words::is_pragma;
@@ -27,7 +27,7 @@ const MOST_MOVES: u32 = 8;
 pub(crate) const KEPT_TEXT_BYTES: usize = 16 * 1024;
 
 /// Of all texts of the process.
-static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+static HASHER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
 /// One SQL text and what is known about it. The fields are hints: a stale one costs speed, never correctness, because
 /// the writer checks the schema before it trusts `group_epoch`.

@@ -40,6 +40,8 @@ pub(crate) struct Connection {
     foreign_keys: bool,
     /// Whether a closure of the user ran on it, which may have replaced anything.
     pub(super) had_closure: bool,
+    /// The longest value outside of stays, in bytes, while the limit of a stay holds.
+    pub(super) unlimited: Option<usize>,
     /// The journal mode, in lower case.
     pub(crate) journal: String,
 }
@@ -79,6 +81,7 @@ impl Connection {
             schema,
             foreign_keys: options.foreign_keys,
             had_closure: false,
+            unlimited: None,
             journal,
         })
     }

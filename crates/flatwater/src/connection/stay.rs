@@ -1,35 +1,40 @@
 //! One stay: a short statement that runs on its caller's thread, under limits that no worker's run has.
 //!
-//! Owns: putting the limits on and taking them off. Invariant: within a stay nothing is prepared, so that what is known
+//! Owns: putting the limits on and taking them off. Invariants: within a stay nothing is prepared, so that what is known
 //! of a statement is true of what runs: one that SQLite wants to prepare again, because the schema changed, fails
-//! instead. Leaves out: which statements may stay, and what to do with one that did not end.
+//! instead; the limit on lengths holds from one stay to the next, until a worker takes it off before its own work.
+//! Leaves out: which statements may stay, and what to do with one that did not end.
 
 use std::time::Instant;
 
 use flatwater_sqlite::{Connection as Sqlite, Judge, LateReads, Refusal};
 
 use super::judge;
+use super::open::Connection;
 
 /// SQLite writes its messages under the same limit, and one that is cut is lost.
 const MESSAGE_BYTES: usize = 1024;
 
-/// The limit that held before `limit`.
-#[must_use]
-pub(crate) struct Limited(usize);
-
-/// From now on values, rows and parameters are limited to `bytes`, or to less if they were before.
-pub(crate) fn limit(sqlite: &mut Sqlite, bytes: usize) -> Limited {
-    let bytes = bytes.max(MESSAGE_BYTES);
-    let before = sqlite.set_length_limit(bytes);
-    if before < bytes {
-        sqlite.set_length_limit(before);
+impl Connection {
+    /// Until `unlimit` values, rows and parameters are limited to `bytes`, or to less if they were before.
+    pub(crate) fn limit(&mut self, bytes: usize) {
+        if self.unlimited.is_some() {
+            return;
+        }
+        let bytes = bytes.max(MESSAGE_BYTES);
+        let before = self.sqlite.set_length_limit(bytes);
+        if before < bytes {
+            self.sqlite.set_length_limit(before);
+        }
+        self.unlimited = Some(before);
     }
-    Limited(before)
-}
 
-/// The limit of before holds again.
-pub(crate) fn unlimit(sqlite: &mut Sqlite, Limited(before): Limited) {
-    sqlite.set_length_limit(before);
+    /// The limit of before holds again. To be called by a worker before it uses the connection.
+    pub(crate) fn unlimit(&mut self) {
+        if let Some(before) = self.unlimited.take() {
+            self.sqlite.set_length_limit(before);
+        }
+    }
 }
 
 /// What held before a stay.

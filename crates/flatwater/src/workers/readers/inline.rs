@@ -115,9 +115,9 @@ impl Reader {
     /// Runs the query, and answers when it ended and whether the connection can be used again.
     fn stay(&mut self, shared: &Shared, short: Short, tried: Tried<'_>) -> (Stay<Rows>, Instant, bool) {
         let Tried { text, limits, began, .. } = tried;
-        let sqlite = &mut self.connection.sqlite;
         self.lock_wait.never();
-        self.limited.get_or_insert_with(|| stay::limit(sqlite, limits.bytes));
+        self.connection.limit(limits.bytes);
+        let sqlite = &mut self.connection.sqlite;
         let rows = tried.rows.min(limits.rows.saturating_add(1));
         let mut sink = RowSink::new(text.expected_size(), rows);
         let end = later(began, limits.time);

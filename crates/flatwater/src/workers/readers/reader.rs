@@ -16,7 +16,6 @@ use crate::connection::class::Route;
 use crate::connection::judge;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
-use crate::connection::stay::{self, Limited};
 use crate::encode::rows::RowSink;
 use crate::stats::Recorder;
 use crate::types::error::{Error, Kind, Result};
@@ -31,8 +30,6 @@ pub(super) struct Reader {
     pub(super) lock_wait: LockWait,
     /// The catalogue's epoch when a worker last ran something here: from then on the connection has that schema.
     pub(super) epoch: u64,
-    /// Set by the first of several stays, until a worker runs something again.
-    pub(super) limited: Option<Limited>,
     /// `None` where there can be no lease.
     leases: Option<Holder>,
     last_used: Instant,
@@ -45,7 +42,7 @@ impl Reader {
         lock_wait.until(later(now, options.lock_wait));
         let connection = Connection::open(options, Role::Reader, busy(&lock_wait))?;
         let leases = leases::are_possible(options, &connection).then(|| Holder::new(wishes, recorder));
-        Ok(Self { connection, lock_wait, epoch: u64::MAX, limited: None, leases, last_used: now })
+        Ok(Self { connection, lock_wait, epoch: u64::MAX, leases, last_used: now })
     }
 
     pub(super) fn journal(&self) -> &str {
@@ -59,9 +56,7 @@ impl Reader {
 
     /// Answers the work, and whether the connection is as it was.
     pub(super) fn perform(&mut self, options: &Options, work: Work, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
-        if let Some(limited) = self.limited.take() {
-            stay::unlimit(&mut self.connection.sqlite, limited);
-        }
+        self.connection.unlimit();
         let now = Instant::now();
         let wait_end = later(now, options.lock_wait);
         self.lock_wait.until(ticket.deadline.map_or(wait_end, |deadline| deadline.min(wait_end)));

@@ -11,10 +11,10 @@ use std::time::Instant;
 
 use flatwater_sqlite::Refusal;
 
-use super::perform::{Rules, perform, query};
+use super::perform::{perform_known, run_query};
 use super::seat::Seat;
 use super::transaction::undo;
-use crate::connection::catalogue::Text;
+use crate::connection::statements::Ready;
 use crate::connection::stay::LastRead;
 use crate::types::error::{Error, Result};
 use crate::types::inline::{InlineLimits, Moved, Stay};
@@ -75,11 +75,9 @@ impl session::Desk for Desk {
         let Some(at) = place.as_mut().filter(|at| !at.lost && at.savepoints == *savepoints) else {
             return (Stay::Unfit, None);
         };
-        if !at.seat.is_fit_inside(work, limits) {
-            return (Stay::Unfit, None);
-        }
+        let Some(ready) = at.seat.fit_inside(work, limits) else { return (Stay::Unfit, None) };
         let mut given_up = GivenUp { at, is_over: false };
-        let answer = statement(&mut given_up.at.seat, work, limits, later(began, limits.time));
+        let answer = statement(&mut given_up.at.seat, &ready, work, limits, later(began, limits.time));
         given_up.is_over = true;
         drop(given_up);
         let took = began.elapsed();
@@ -109,17 +107,17 @@ impl Drop for GivenUp<'_> {
 /// Runs the statement inside a savepoint, since SQLite by itself does not undo every failed one. Only the statement is
 /// under the limits of a stay: savepoints may have to be prepared again. If one cannot be ended the transaction is rolled
 /// back, so that nothing of a failed stay is left for the worker that runs it again.
-fn statement(seat: &mut Seat, work: &Work, limits: &InlineLimits, end: Instant) -> Result<Answer> {
+fn statement(seat: &mut Seat, ready: &Ready, work: &Work, limits: &InlineLimits, end: Instant) -> Result<Answer> {
     let connection = seat.connection()?;
     connection.control.savepoint(&mut connection.sqlite)?;
     // After an interrupt SQLite rolls the whole transaction back, unless the statement only reads.
     let last_read = work.only_reads().then_some(LastRead(end, Refusal::Interrupt));
     let result = seat.stay(limits.bytes, last_read, |seat| match work {
-        Work::Query { text, params, limit } if work.only_reads() => {
-            seat.end_at(text, end)?;
-            short_query(seat, text, params, *limit, limits)
+        Work::Query { params, limit, .. } if work.only_reads() => {
+            seat.end_at(ready, end)?;
+            short_query(seat, ready, params, *limit, limits)
         }
-        work => perform(seat, Rules::Transaction, work),
+        work => perform_known(seat, ready, work),
     });
     if seat.is_autocommit() {
         return result;
@@ -137,14 +135,8 @@ fn statement(seat: &mut Seat, work: &Work, limits: &InlineLimits, end: Instant) 
 }
 
 /// The rows of a query, unless there are more than a stay may answer.
-fn short_query(
-    seat: &mut Seat,
-    text: &Arc<Text>,
-    params: &Params,
-    limit: usize,
-    limits: &InlineLimits,
-) -> Result<Answer> {
-    let rows = query(seat, Rules::Transaction, text, params, limit.min(limits.rows.saturating_add(1)))?;
+fn short_query(seat: &mut Seat, ready: &Ready, params: &Params, limit: usize, limits: &InlineLimits) -> Result<Answer> {
+    let rows = run_query(seat, ready, params, limit.min(limits.rows.saturating_add(1)))?;
     if rows.len() > limits.rows {
         return Err(Error::misuse("a stay does not answer so many rows"));
     }
@@ -152,15 +144,16 @@ fn short_query(
 }
 
 impl Seat {
-    /// Whether the work is one short statement whose class is known, under the schema outside of the transaction.
-    fn is_fit_inside(&mut self, work: &Work, limits: &InlineLimits) -> bool {
-        let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return false };
+    /// The statement of the work, if that is one short one whose class is known, under the schema outside of the
+    /// transaction.
+    fn fit_inside(&mut self, work: &Work, limits: &InlineLimits) -> Option<Arc<Ready>> {
+        let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return None };
         if params.heap_bytes() > limits.bytes || self.defines() || !text.may_stay() {
-            return false;
+            return None;
         }
         if !work.only_reads() {
-            return self.writes_shortly(text, limits);
+            return self.short_write(text, limits);
         }
-        self.known(text).is_some_and(|ready| ready.reads_shortly(limits))
+        self.known(text).filter(|ready| ready.reads_shortly(limits)).cloned()
     }
 }

@@ -6,6 +6,7 @@
 //! unless the last copy ends in just that moment, for the sync of a WAL that starts over; a failure is a worker's to
 //! tell, unless it came from the commit itself. Leaves out: which way is the cheaper one (`ways`).
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -13,10 +14,11 @@ use flatwater_sqlite::{Refusal, is_refusal};
 use rusqlite::ffi;
 
 use super::commit::settle;
-use super::perform::{Rules, perform};
+use super::perform::perform_known;
 use super::seat::Seat;
 use super::{Shared, Writer};
 use crate::connection::catalogue::Text;
+use crate::connection::statements::Ready;
 use crate::connection::stay::LastRead;
 use crate::types::error::{Error, Result};
 use crate::types::inline::{InlineLimits, Moved, Stay};
@@ -38,11 +40,9 @@ impl Writer {
         let Some(seat) = shared.queue.borrow_idle() else { return Stay::Unfit };
         let mut lent = Lent { writer: self, seat: Some(seat), is_sound: true };
         let Some(seat) = &mut lent.seat else { return Stay::Unfit };
-        if !seat.is_fit(text, limits) {
-            return Stay::Unfit;
-        }
+        let Some(ready) = seat.fit(text, limits) else { return Stay::Unfit };
         lent.is_sound = false;
-        let answer = shared.write(seat, work, limits, LastRead(later(began, limits.time), Refusal::Failure));
+        let answer = shared.write(seat, &ready, work, limits, LastRead(later(began, limits.time), Refusal::Failure));
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
         text.took(took);
@@ -87,12 +87,13 @@ impl Shared {
     fn write(
         &self,
         seat: &mut Seat,
+        ready: &Ready,
         work: &Work,
         limits: &InlineLimits,
         last_read: LastRead,
     ) -> Result<Result<Answer>, Moved> {
         let before = seat.change();
-        match seat.stay(limits.bytes, Some(last_read), |seat| perform(seat, Rules::Statement(&self.catalogue), work)) {
+        match seat.stay(limits.bytes, Some(last_read), |seat| perform_known(seat, ready, work)) {
             Ok(answer) => Ok(Ok(answer)),
             Err(error) if is_from_commit(&error) => Ok(Err(settle(seat, &self.recorder, error, before))),
             Err(error) => Err(Moved::after(error.sqlite_code())),
@@ -109,20 +110,21 @@ fn is_from_commit(error: &Error) -> bool {
 }
 
 impl Seat {
-    /// Whether the statement of `text` is prepared here and short, and nothing is in the way of writing now.
-    fn is_fit(&mut self, text: &Text, limits: &InlineLimits) -> bool {
+    /// The statement of `text`, if it is prepared here and short, and nothing is in the way of writing now.
+    fn fit(&mut self, text: &Text, limits: &InlineLimits) -> Option<Arc<Ready>> {
         if self.refusal().is_some() {
-            return false;
+            return None;
         }
         // Whoever writes first into a WAL that starts over writes its header and syncs it. In memory there is none.
         let would_start_over = !self.is_in_memory() && self.wal_header().is_none_or(|wal| wal.copied >= wal.max_frame);
-        !would_start_over && self.writes_shortly(text, limits)
+        if would_start_over { None } else { self.short_write(text, limits) }
     }
 
-    /// Whether the statement of `text` is prepared here and known to write shortly. A row that is there may be a long one
+    /// The statement of `text`, if it is prepared here and known to write shortly. A row that is there may be a long one
     /// to free, which only a history tells.
-    pub(super) fn writes_shortly(&mut self, text: &Text, limits: &InlineLimits) -> bool {
-        let write = self.known(text).and_then(|ready| ready.inline_write());
-        write.is_some_and(|write| !write.changes_existing_rows || text.has_short_history(limits.time))
+    pub(super) fn short_write(&mut self, text: &Text, limits: &InlineLimits) -> Option<Arc<Ready>> {
+        let ready = self.known(text)?;
+        let write = ready.inline_write()?;
+        (!write.changes_existing_rows || text.has_short_history(limits.time)).then(|| ready.clone())
     }
 }

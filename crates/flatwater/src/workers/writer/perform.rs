@@ -77,6 +77,15 @@ pub(super) fn perform(seat: &mut Seat, rules: Rules<'_>, work: &Work) -> Result<
     }
 }
 
+/// What the work answers, whose statement is prepared here and known: there is nothing to judge and nothing to learn.
+pub(super) fn perform_known(seat: &mut Seat, ready: &Ready, work: &Work) -> Result<Answer> {
+    match work {
+        Work::Execute { params, .. } => run(seat, ready, params).map(Answer::Executed),
+        Work::Query { params, limit, .. } => run_query(seat, ready, params, *limit).map(Answer::Rows),
+        _ => Err(Error::misuse("this is not one statement")),
+    }
+}
+
 /// The statement of a text, and what it taught is noted.
 fn ready(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>) -> Result<Arc<Ready>> {
     let (connection, facts) = seat.parts()?;
@@ -109,39 +118,41 @@ fn with_ready<T>(
 
 fn execute(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params) -> Result<Executed> {
     with_ready(seat, rules, text, |seat, ready| {
-        refuse_rows(ready)?;
         rules.learn_before(seat, ready);
-        let executed = seat.parts()?.0.run(ready, params, &mut flatwater_sqlite::Discard)?;
+        let executed = run(seat, ready, params)?;
         rules.learn_after(seat, ready);
         Ok(executed)
     })
 }
 
-pub(super) fn query(
-    seat: &mut Seat,
-    rules: Rules<'_>,
-    text: &Arc<Text>,
-    params: &Params,
-    limit: usize,
-) -> Result<Rows> {
+fn run(seat: &mut Seat, ready: &Ready, params: &Params) -> Result<Executed> {
+    refuse_rows(ready)?;
+    seat.parts()?.0.run(ready, params, &mut flatwater_sqlite::Discard)
+}
+
+fn query(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params, limit: usize) -> Result<Rows> {
     with_ready(seat, rules, text, |seat, ready| {
         if matches!(rules, Rules::Reading(_)) && ready.class.route == Route::Write {
             return Err(Error::misuse("the database was opened to be read only")
                 .hint("open it without `Options::read_only` to write")
                 .with_sql(&text.sql));
         }
-        if ready.class.columns == 0 {
-            return Err(Error::misuse("the statement returns no rows")
-                .hint("use `execute`, or add RETURNING")
-                .with_sql(&text.sql));
-        }
-        // A write is run to its end whatever the caller wants to see of its rows.
-        let limit = if ready.class.route == Route::Write { usize::MAX } else { limit };
         rules.learn_before(seat, ready);
-        let rows = rows(seat, ready, params, limit)?.1;
+        let rows = run_query(seat, ready, params, limit)?;
         rules.learn_after(seat, ready);
         Ok(rows)
     })
+}
+
+pub(super) fn run_query(seat: &mut Seat, ready: &Ready, params: &Params, limit: usize) -> Result<Rows> {
+    if ready.class.columns == 0 {
+        return Err(Error::misuse("the statement returns no rows")
+            .hint("use `execute`, or add RETURNING")
+            .with_sql(&ready.text.sql));
+    }
+    // A write is run to its end whatever the caller wants to see of its rows.
+    let limit = if ready.class.route == Route::Write { usize::MAX } else { limit };
+    Ok(rows(seat, ready, params, limit)?.1)
 }
 
 fn rows(seat: &mut Seat, ready: &Ready, params: &Params, limit: usize) -> Result<(Executed, Rows)> {

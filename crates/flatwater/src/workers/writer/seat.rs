@@ -131,19 +131,25 @@ impl Seat {
         f: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         self.lock_wait.never();
-        let sqlite = &mut self.connection()?.sqlite;
-        let limited = stay::limit(sqlite, bytes);
-        let before = stay::begin(sqlite, last_read);
+        let connection = self.connection()?;
+        connection.limit(bytes);
+        let before = stay::begin(&mut connection.sqlite, last_read);
         let result = f(self);
         if let Some(connection) = &mut self.connection {
             let reads = stay::end(&mut connection.sqlite, before);
-            stay::unlimit(&mut connection.sqlite, limited);
             let is_the_reason = result.as_ref().is_err_and(|error| error.sqlite_code().is_some_and(is_refusal));
             if reads.refused && !is_the_reason && self.is_autocommit() {
                 self.replace();
             }
         }
         result
+    }
+
+    /// A worker is about to use the connection: the limit of a stay ends.
+    pub(super) fn unlimit(&mut self) {
+        if let Some(connection) = &mut self.connection {
+            connection.unlimit();
+        }
     }
 
     /// Lets the deadline of `ticket` end what runs from now on, up to the next commit's point of no return.
@@ -158,11 +164,10 @@ impl Seat {
         }
     }
 
-    /// The statement of `text` ends at `end`, if it does not end by itself.
-    pub(super) fn end_at(&mut self, text: &Text, end: Instant) -> Result<()> {
-        let Connection { sqlite, statements, .. } = self.connection()?;
-        if let Some(ready) = statements.find(sqlite, text).filter(|ready| ready.is_bounded()) {
-            sqlite.arm_until(ready.id, end);
+    /// The statement ends at `end`, if it does not end by itself.
+    pub(super) fn end_at(&mut self, ready: &Ready, end: Instant) -> Result<()> {
+        if ready.is_bounded() {
+            self.connection()?.sqlite.arm_until(ready.id, end);
         }
         Ok(())
     }

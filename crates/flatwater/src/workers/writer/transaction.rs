@@ -68,6 +68,7 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
         if *lost {
             return End::Lost(Error::misuse("a fault inside Flatwater ended the transaction; please report it"));
         }
+        seat.unlimit();
         let (request, place) = match message {
             Message::End(end) => return end,
             Message::Undo(mut place) => {
