@@ -11,6 +11,12 @@ async fn three_updates_and_their_count(db: &Database) {
             assert_eq!(tx.execute("UPDATE t SET a = a + 1", ()).await?.changes, 3);
             assert_eq!(tx.query_value::<i64>("SELECT changes()", ()).await?, Some(3));
         }
+        // What is refused does nothing.
+        for _ in 0..4 {
+            tx.execute("INSERT INTO t VALUES (9) RETURNING a", ()).await.unwrap_err();
+            tx.query("INSERT INTO t VALUES (9)", ()).await.unwrap_err();
+            assert_eq!(tx.query_value::<i64>("SELECT changes()", ()).await?, Some(3));
+        }
         Ok::<_, flatwater::Error>(())
     })
     .await

@@ -105,7 +105,7 @@ impl Drop for GivenUp<'_> {
 }
 
 /// Runs the statement inside a savepoint, since SQLite by itself does not undo every failed one. Only the statement is
-/// under the limits of a stay: savepoints may have to be prepared again. If one cannot be ended the transaction is rolled
+/// under the rules of a stay: savepoints may have to be prepared again. If one cannot be ended the transaction is rolled
 /// back, so that nothing of a failed stay is left for the worker that runs it again.
 fn statement(seat: &mut Seat, ready: &Ready, work: &Work, limits: &InlineLimits, end: Instant) -> Result<Answer> {
     let connection = seat.connection()?;

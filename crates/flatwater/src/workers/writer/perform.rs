@@ -80,8 +80,14 @@ pub(super) fn perform(seat: &mut Seat, rules: Rules<'_>, work: &Work) -> Result<
 /// What the work answers, whose statement is prepared here and known: there is nothing to judge and nothing to learn.
 pub(super) fn perform_known(seat: &mut Seat, ready: &Ready, work: &Work) -> Result<Answer> {
     match work {
-        Work::Execute { params, .. } => run(seat, ready, params).map(Answer::Executed),
-        Work::Query { params, limit, .. } => run_query(seat, ready, params, *limit).map(Answer::Rows),
+        Work::Execute { params, .. } => {
+            refuse_rows(ready)?;
+            run(seat, ready, params).map(Answer::Executed)
+        }
+        Work::Query { params, limit, .. } => {
+            need_rows(ready)?;
+            run_query(seat, ready, params, *limit).map(Answer::Rows)
+        }
         _ => Err(Error::misuse("this is not one statement")),
     }
 }
@@ -118,6 +124,7 @@ fn with_ready<T>(
 
 fn execute(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params) -> Result<Executed> {
     with_ready(seat, rules, text, |seat, ready| {
+        refuse_rows(ready)?;
         rules.learn_before(seat, ready);
         let executed = run(seat, ready, params)?;
         rules.learn_after(seat, ready);
@@ -126,7 +133,6 @@ fn execute(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params)
 }
 
 fn run(seat: &mut Seat, ready: &Ready, params: &Params) -> Result<Executed> {
-    refuse_rows(ready)?;
     seat.parts()?.0.run(ready, params, &mut flatwater_sqlite::Discard)
 }
 
@@ -137,6 +143,7 @@ fn query(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params, l
                 .hint("open it without `Options::read_only` to write")
                 .with_sql(&text.sql));
         }
+        need_rows(ready)?;
         rules.learn_before(seat, ready);
         let rows = run_query(seat, ready, params, limit)?;
         rules.learn_after(seat, ready);
@@ -145,11 +152,6 @@ fn query(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params, l
 }
 
 pub(super) fn run_query(seat: &mut Seat, ready: &Ready, params: &Params, limit: usize) -> Result<Rows> {
-    if ready.class.columns == 0 {
-        return Err(Error::misuse("the statement returns no rows")
-            .hint("use `execute`, or add RETURNING")
-            .with_sql(&ready.text.sql));
-    }
     // A write is run to its end whatever the caller wants to see of its rows.
     let limit = if ready.class.route == Route::Write { usize::MAX } else { limit };
     Ok(rows(seat, ready, params, limit)?.1)
@@ -211,6 +213,15 @@ fn script(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>) -> Result<()> {
         })?;
         rest = &rest[length..];
     }
+}
+
+fn need_rows(ready: &Ready) -> Result<()> {
+    if ready.class.columns > 0 {
+        return Ok(());
+    }
+    Err(Error::misuse("the statement returns no rows")
+        .hint("use `execute`, or add RETURNING")
+        .with_sql(&ready.text.sql))
 }
 
 fn refuse_rows(ready: &Ready) -> Result<()> {

@@ -65,10 +65,10 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
         let mut place = open.desk.lock();
         // It is there until the transaction ends, which is here.
         let Some(At { seat, savepoints, lost }) = &mut *place else { return End::Finished };
+        seat.unlimit();
         if *lost {
             return End::Lost(Error::misuse("a fault inside Flatwater ended the transaction; please report it"));
         }
-        seat.unlimit();
         let (request, place) = match message {
             Message::End(end) => return end,
             Message::Undo(mut place) => {
