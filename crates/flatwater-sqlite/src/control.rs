@@ -19,6 +19,7 @@ pub struct Control {
     savepoint: StatementId,
     rollback_to: StatementId,
     release: StatementId,
+    hold: StatementId,
 }
 
 impl Control {
@@ -39,6 +40,7 @@ impl Control {
             savepoint: prepare("SAVEPOINT flatwater_savepoint")?,
             rollback_to: prepare("ROLLBACK TO flatwater_savepoint")?,
             release: prepare("RELEASE flatwater_savepoint")?,
+            hold: prepare("PRAGMA main.schema_version")?,
         })
     }
 
@@ -56,6 +58,23 @@ impl Control {
     /// What SQLite answers.
     pub fn begin_read(&self, connection: &mut Connection) -> Result<()> {
         run(connection, self.begin_read)
+    }
+
+    /// Begins a read transaction beside autocommit: a statement is left half run. A write commits when it ends, as ever
+    /// (`sqlite3VdbeHalt`: when the last statement that writes ends), and the transaction then stands at what it wrote. If
+    /// somebody else committed meanwhile the next write is SQLITE_BUSY_SNAPSHOT
+    /// (<https://sqlite.org/rescode.html#busy_snapshot>). An interrupt of the connection holds until [`let_go`](Self::let_go)
+    /// (<https://sqlite.org/c3ref/interrupt.html>).
+    ///
+    /// # Errors
+    /// SQLITE_BUSY when the busy handler gave up, or what the file system answers.
+    pub fn hold(&self, connection: &mut Connection) -> Result<()> {
+        connection.run_to_row(self.hold)
+    }
+
+    /// Ends what `hold` began.
+    pub fn let_go(&self, connection: &mut Connection) {
+        connection.reset(self.hold);
     }
 
     /// COMMIT.

@@ -149,6 +149,32 @@ impl Connection {
         result
     }
 
+    /// Runs a statement without parameters to its first row, and leaves it there until [`reset`](Self::reset).
+    pub(crate) fn run_to_row(&mut self, id: StatementId) -> Result<()> {
+        let statement = self.statement(id)?;
+        // `&mut self`: nobody has the rusqlite connection.
+        self.mapping.take_back();
+        let known = self.mapping.set_aside();
+        // SAFETY: the statement is alive and only ours.
+        let code = unsafe { ffi::sqlite3_step(statement.raw) };
+        let result = if code == ffi::SQLITE_ROW { Ok(()) } else { Err(self.error(code)) };
+        if !self.slots.was_prepared_again(id) {
+            self.mapping.put_back(known);
+        }
+        if result.is_err() {
+            self.reset(id);
+        }
+        result
+    }
+
+    /// Ends the run of a statement.
+    pub(crate) fn reset(&mut self, id: StatementId) {
+        if let Ok(Statement { raw, .. }) = self.statement(id) {
+            // SAFETY: the statement is alive and only ours.
+            unsafe { ffi::sqlite3_reset(raw) };
+        }
+    }
+
     fn run_raw<S: Sink>(&mut self, statement: Statement, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
         let Statement { raw, parameters, .. } = statement;
         let mut running = Running { raw, borrows: false };

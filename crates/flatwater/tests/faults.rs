@@ -7,13 +7,15 @@
 #[path = "it/support.rs"]
 mod support;
 
+use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use flatwater::{Database, Durability, Error, Executed, Kind, Options};
+use flatwater::{Database, Durability, Error, Executed, Inline, InlineLimits, Kind, Options};
 use flatwater_sqlite::fault::{fail_commits, fail_reads, fail_writes};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
-use support::{TestFile, run};
+use support::{TestFile, run, wait_until};
 
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
@@ -164,6 +166,59 @@ fn full_or_broken_disk(errno: i32, kind: Kind) {
         db.execute(INSERT, (9999, "after")).await.unwrap();
         db.close().await.unwrap();
     });
+}
+
+/// On their callers' threads, in the snapshot of the write before and without one.
+#[test]
+fn short_writes_that_fail_are_answered_truly_and_leave_no_lock() {
+    let _alone = alone();
+    for leases in [true, false] {
+        let file = TestFile::new();
+        let unhurried = InlineLimits { time: Duration::from_secs(60), ..InlineLimits::default() };
+        let options = file.options().leases(leases).inline(Inline::Auto(unhurried));
+        let db = options.open_blocking().unwrap();
+        let blocking = db.blocking();
+        blocking.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)", ()).unwrap();
+        let insert = |n: i64| blocking.execute("INSERT INTO t VALUES (?)", (n,));
+        let plain = file.plain();
+        plain.busy_timeout(Duration::ZERO).unwrap();
+        let last = Cell::new(0);
+        let (mut missing, mut failures) = (0, 0);
+        for round in 0..100 {
+            let before = db.stats();
+            let has_run = |stats: flatwater::Stats| match leases {
+                true => stats.leases.written > before.leases.written,
+                false => stats.inline.writes > before.inline.writes,
+            };
+            wait_until(|| {
+                (0..20).any(|_| {
+                    last.set(last.get() + 1);
+                    insert(last.get()).unwrap();
+                    has_run(db.stats())
+                })
+            });
+            last.set(last.get() + 1);
+            let n = last.get();
+            let fault = fail_writes(round % 3, 1 + round % 5, EIO);
+            let outcome = insert(n);
+            drop(fault);
+            // The checkpointer has the lock for a moment now and then.
+            wait_until(|| plain.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok());
+            let there = support::integer(&plain, &format!("SELECT count(*) FROM t WHERE n = {n}")) == 1;
+            match outcome {
+                Ok(_) => assert!(there, "{n} was acknowledged and is lost"),
+                Err(error) => {
+                    failures += 1;
+                    let is_told = [Kind::Io, Kind::CommitUnknown].contains(&error.kind());
+                    assert!(is_told && (!there || error.kind() == Kind::CommitUnknown), "{error}");
+                }
+            }
+            missing += i64::from(!there);
+            assert_eq!(support::integer(&plain, "SELECT count(*) FROM t"), n - missing, "the others stay");
+        }
+        assert!(failures > 0, "no write failed");
+        run(db.close()).unwrap();
+    }
 }
 
 /// A page that cannot be read ends the whole transaction in the middle of a member.

@@ -1,6 +1,7 @@
-//! What `stats().leases` tells: how often a reader kept its snapshot for the next read, and why it let go.
+//! What `stats().leases` tells: how often a connection kept its snapshot for its next use, and why readers let go.
 //!
-//! Owns: the recorder, written by readers, and the snapshot. Counters are single atomics. Leaves out: deciding anything.
+//! Owns: the recorder, written by readers and the writer, and the snapshot. Counters are single atomics. Leaves out:
+//! deciding anything.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +15,7 @@ pub(crate) struct LeaseRecorder {
     pub(crate) old: Counter,
     pub(crate) wish: Counter,
     pub(crate) other: Counter,
+    pub(crate) written: Counter,
 }
 
 #[derive(Default)]
@@ -35,12 +37,13 @@ impl LeaseRecorder {
             [&self.changed, &self.idle, &self.old, &self.wish, &self.other].map(Counter::get);
         let taken = self.taken.get();
         let held = taken.saturating_sub(changed + idle + old + wish + other);
-        LeaseStats { taken, reused: readers.reused, changed, idle, old, wish, other, held }
+        let written = self.written.get();
+        LeaseStats { taken, reused: readers.reused, changed, idle, old, wish, other, held, written }
     }
 }
 
-/// Leases: snapshots that a reader kept from one read for the next. All zero without them, see
-/// [`Options::leases`](crate::Options::leases).
+/// Leases: snapshots that a reader kept from one read for the next, or the writer from one short write for the next. All
+/// zero without them, see [`Options::leases`](crate::Options::leases).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeaseStats {
@@ -60,4 +63,7 @@ pub struct LeaseStats {
     pub other: u64,
     /// Leases that are held now.
     pub held: u64,
+    /// Short writes, on their callers' threads, that went on in the snapshot of the write before. The other numbers are of
+    /// readers.
+    pub written: u64,
 }

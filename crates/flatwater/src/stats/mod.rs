@@ -229,7 +229,7 @@ pub struct Stats {
     pub inline: InlineStats,
     /// The WAL and its checkpoints.
     pub wal: WalStats,
-    /// Snapshots that readers keep from one read for the next.
+    /// Snapshots that are kept from one read, or short write, for the next.
     pub leases: LeaseStats,
 }
 

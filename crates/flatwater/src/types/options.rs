@@ -264,7 +264,8 @@ impl Options {
     }
 
     /// Lets a reader keep its read transaction open for the next read, for milliseconds, while nothing is committed: the
-    /// next read then needs no lock. What is read stays the same. There are none with attached files, none where
+    /// next read then needs no lock. The writer keeps its own for the next short write, in the same way; each write is
+    /// committed when it ends. What is read and written stays the same. There are none with attached files, none where
     /// somebody else keeps the WAL short, and none in another journal mode than WAL. Default on.
     pub fn leases(mut self, on: bool) -> Self {
         self.leases = on;

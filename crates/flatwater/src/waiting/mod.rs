@@ -5,6 +5,7 @@ pub(crate) mod breaker;
 pub(crate) mod busy;
 pub(crate) mod fairness;
 pub(crate) mod growth;
+pub(crate) mod lease;
 pub(crate) mod park;
 pub(crate) mod patience;
 pub(crate) mod queue;

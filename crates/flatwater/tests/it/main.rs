@@ -48,3 +48,4 @@ mod support;
 mod transaction_bodies;
 mod transactions;
 mod virtual_tables;
+mod write_leases;

@@ -139,7 +139,7 @@ impl Shared {
             let began = Instant::now();
             let copied = self.pass(connection, copy_after_others)?;
             connection.sqlite.sync_files()?;
-            if copied.frames < FEW_FRAMES || copied.left > 0 || began.elapsed() < SHORT {
+            if copied.frames < FEW_FRAMES || copied.left >= FEW_FRAMES || began.elapsed() < SHORT {
                 break;
             }
         }

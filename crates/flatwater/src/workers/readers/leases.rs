@@ -12,12 +12,12 @@ use std::time::Instant;
 
 use flatwater_sqlite::WalState;
 
-use super::lease::{Ended, Lease, Run};
 use super::reader::Reader;
 use super::{Readers, Shared, State};
 use crate::connection::open::Connection;
 use crate::stats::Recorder;
-use crate::types::options::{Checkpoint, Options};
+use crate::types::options::Options;
+use crate::waiting::lease::{Ended, Lease, Run, are_possible};
 use crate::waiting::timer::{self, Alarm};
 
 /// Those who wish that there are no leases.
@@ -46,9 +46,12 @@ impl Drop for NoLeases {
     }
 }
 
+/// A lease is renewed at this age: other processes may wait for the snapshot to go.
+const AGE_US: u64 = 50_000;
+
 /// The lease of one reader, and its transaction.
 pub(super) struct Holder {
-    lease: Lease<WalState>,
+    lease: Lease<WalState, AGE_US>,
     /// Reads that used a lease again, since they were last asked for.
     reused: u64,
     wishes: Arc<Wishes>,
@@ -138,15 +141,9 @@ impl Drop for Holder {
     }
 }
 
-/// Whether a reader may keep its transaction open. Not where somebody else checkpoints, who would wait for it; not with
-/// other files, whose commits the header of the main one does not show.
-pub(super) fn are_possible(options: &Options, connection: &Connection) -> bool {
-    options.leases
-        && connection.journal == "wal"
-        && !options.immutable
-        && options.attach.is_empty()
-        && matches!(options.checkpoint, Checkpoint::Managed(_))
-        && connection.has_litestream().is_ok_and(|is_there| !is_there)
+/// Whether a reader may keep its transaction open.
+pub(super) fn may_hold(options: &Options, connection: &Connection) -> bool {
+    are_possible(options, &connection.journal) && connection.has_litestream().is_ok_and(|is_there| !is_there)
 }
 
 /// What sees to the leases of readers that nobody uses. Guarded by the pool's lock.

@@ -10,7 +10,6 @@
 
 mod close;
 mod inline;
-mod lease;
 mod leases;
 mod reader;
 mod running;

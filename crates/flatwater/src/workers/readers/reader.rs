@@ -41,7 +41,7 @@ impl Reader {
         let now = Instant::now();
         lock_wait.until(later(now, options.lock_wait));
         let connection = Connection::open(options, Role::Reader, busy(&lock_wait))?;
-        let leases = leases::are_possible(options, &connection).then(|| Holder::new(wishes, recorder));
+        let leases = leases::may_hold(options, &connection).then(|| Holder::new(wishes, recorder));
         Ok(Self { connection, lock_wait, epoch: u64::MAX, leases, last_used: now })
     }
 

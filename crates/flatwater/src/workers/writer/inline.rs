@@ -37,15 +37,19 @@ impl Writer {
             return Stay::Unfit;
         }
         let _on_its_way = OnItsWay::new(&*shared.on_their_way);
-        let Some(seat) = shared.queue.borrow_idle() else { return Stay::Unfit };
-        let mut lent = Lent { writer: self, seat: Some(seat), is_sound: true };
+        let Some(mut lent) = Lent::borrow(self) else { return Stay::Unfit };
         let Some(seat) = &mut lent.seat else { return Stay::Unfit };
         let Some(ready) = seat.fit(text, limits) else { return Stay::Unfit };
         lent.is_sound = false;
+        let continues = seat.enter_lease(began);
         let answer = shared.write(seat, &ready, work, limits, LastRead(later(began, limits.time), Refusal::Failure));
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
         text.took(took);
+        if continues && answer.is_ok() {
+            shared.recorder.leases.written.count();
+        }
+        seat.leave_lease(now);
         shared.tell_growth(seat, now);
         seat.ways.stayed(took, fairness::is_spent_with(took), now);
         shared.queueing.store(seat.ways.queues(), Ordering::Relaxed);
@@ -55,11 +59,19 @@ impl Writer {
 }
 
 /// The token on loan. It comes back however the stay ends; after a panic its connection is another one.
-struct Lent<'a> {
+pub(super) struct Lent<'a> {
     writer: &'a Writer,
-    seat: Option<Box<Seat>>,
+    pub(super) seat: Option<Box<Seat>>,
     /// It neither runs nor panicked.
     is_sound: bool,
+}
+
+impl<'a> Lent<'a> {
+    /// The token, if it is free and nobody waits for it.
+    pub(super) fn borrow(writer: &'a Writer) -> Option<Self> {
+        let seat = writer.0.queue.borrow_idle()?;
+        Some(Self { writer, seat: Some(seat), is_sound: true })
+    }
 }
 
 impl Drop for Lent<'_> {
@@ -68,6 +80,7 @@ impl Drop for Lent<'_> {
         if !self.is_sound {
             seat.replace();
         }
+        self.writer.watch_lease(&mut seat);
         let start = self.writer.0.queue.give_back(seat);
         // Without a thread the requests that came meanwhile stay; the next push tries again.
         let _ = self.writer.start(start);
@@ -95,8 +108,14 @@ impl Shared {
         let before = seat.change();
         match seat.stay(limits.bytes, Some(last_read), |seat| perform_known(seat, ready, work)) {
             Ok(answer) => Ok(Ok(answer)),
-            Err(error) if is_from_commit(&error) => Ok(Err(settle(seat, &self.recorder, error, before))),
-            Err(error) => Err(Moved::after(error.sqlite_code())),
+            Err(error) => {
+                // After SQLITE_SCHEMA SQLite keeps the write lock for as long as something is being read.
+                seat.end_lease();
+                if !is_from_commit(&error) {
+                    return Err(Moved::after(error.sqlite_code()));
+                }
+                Ok(Err(settle(seat, &self.recorder, error, before)))
+            }
         }
     }
 }

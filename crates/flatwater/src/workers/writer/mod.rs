@@ -10,6 +10,7 @@ mod commit;
 mod desk;
 mod group;
 mod inline;
+mod lease;
 mod outcome;
 mod perform;
 mod seat;
@@ -54,6 +55,7 @@ pub(super) struct Shared {
     growth: OnceLock<Arc<dyn Growth>>,
     /// Short writes go through the queue now. Written by the holder of the token.
     queueing: AtomicBool,
+    lease_watch: lease::Watch,
     /// Requests that are not answered yet.
     on_their_way: Arc<AtomicU64>,
     /// The open transaction, for ending it from outside.
@@ -89,6 +91,7 @@ impl Writer {
             external,
             growth: OnceLock::new(),
             queueing: AtomicBool::new(false),
+            lease_watch: lease::Watch::default(),
             on_their_way: Arc::default(),
             open: Mutex::new(OpenTransaction::default()),
         })))

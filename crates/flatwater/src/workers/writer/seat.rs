@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use flatwater_sqlite::{Busy, CheckpointMode, WalHeader, is_refusal};
 
+use super::lease::WriterLease;
 use super::outcome::Change;
 use super::ways::Ways;
 use crate::connection::catalogue::{Catalogue, Text};
@@ -23,6 +24,7 @@ use crate::types::options::{Checkpoint, Options};
 use crate::types::request::{DeadlineOnly, Ticket};
 use crate::types::time::later;
 use crate::waiting::busy::LockWait;
+use crate::waiting::lease::are_possible;
 use crate::waiting::timer;
 use crate::workers::request::Work;
 
@@ -40,6 +42,7 @@ pub(crate) struct Seat {
     lock_wait: LockWait,
     /// Which way short writes go.
     pub(super) ways: Ways,
+    pub(super) lease: WriterLease,
     /// TEMP objects were made in the transaction that is open.
     made_temp: bool,
     /// The schema was changed in the transaction that is open.
@@ -72,6 +75,7 @@ impl Seat {
             facts: SchemaFacts::default(),
             lock_wait: LockWait::default(),
             ways: Ways::new(Instant::now()),
+            lease: WriterLease::new(false),
             made_temp: false,
             defined: false,
             met_alone: false,
@@ -92,6 +96,8 @@ impl Seat {
             }
             self.facts = SchemaFacts::read(&mut connection)?;
             self.external = self.options.checkpoint == Checkpoint::External || connection.has_litestream()?;
+            let may_lease = !self.external && are_possible(&self.options, &connection.journal);
+            self.lease = WriterLease::new(may_lease);
             self.connection = Some(connection);
             self.was_open = true;
         }
@@ -143,6 +149,20 @@ impl Seat {
             }
         }
         result
+    }
+
+    /// Begins a read transaction beside autocommit, without waiting for a lock. False if it could not.
+    pub(super) fn hold(&mut self) -> bool {
+        self.lock_wait.never();
+        let Some(Connection { sqlite, control, .. }) = &mut self.connection else { return false };
+        control.hold(sqlite).is_ok()
+    }
+
+    /// Ends what `hold` began.
+    pub(super) fn let_go(&mut self) {
+        if let Some(Connection { sqlite, control, .. }) = &mut self.connection {
+            control.let_go(sqlite);
+        }
     }
 
     /// A worker is about to use the connection: the limit of a stay ends.
@@ -317,6 +337,7 @@ impl Seat {
         if let Some(watch) = &self.watch {
             watch.closed();
         }
+        self.end_lease();
         self.connection.take()
     }
 }

@@ -58,7 +58,6 @@ impl Shared {
     /// One turn; true if it was the last. A panic, which only a fault of ours can be, costs the requests of this turn:
     /// their callers are told, and the connection is replaced.
     pub(super) fn guarded_turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox) -> bool {
-        seat.unlimit();
         let turn = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.turn(seat, batch, outbox))));
         self.tell_growth(seat, Instant::now());
         turn.unwrap_or_else(|_| {
@@ -78,6 +77,8 @@ impl Shared {
     }
 
     fn turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox) -> bool {
+        seat.end_lease();
+        seat.unlimit();
         batch.retain(|request| {
             let starts = request.ticket.start();
             if !starts {

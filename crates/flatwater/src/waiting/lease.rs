@@ -1,12 +1,12 @@
-//! When a reader keeps its read transaction open from one read to the next, and when that ends. Pure: the state of the
-//! WAL and the time are inputs.
+//! When a connection keeps its read transaction open from one use to the next, and when that ends. Pure: the state of
+//! the WAL and the time are inputs.
 //!
-//! Owns: the lease of one reader. Invariant: a lease notes the state of the WAL from before its snapshot was taken, and
-//! is used only while that state is still published; so no commit came in between, and the snapshot is the newest.
-//! Leaves out: the transaction itself.
+//! Owns: the lease of one connection. Invariant: a lease notes the state of the WAL from before its snapshot was taken,
+//! or that its own commit made, and is used only while that state is still published; so no commit of others came in
+//! between, and the snapshot is the newest. Leaves out: the transaction itself.
 //!
 //! ```text
-//!            the state of the last read, a moment ago           leave, within all limits
+//!            the state of the last use, a moment ago            leave, within all limits
 //!   NONE ---> SEEN -------------------------------------> HELD ------------------------> HELD ...
 //!              ^                                             |
 //!              +------- changed, idle, old, wish, other -----+
@@ -14,10 +14,10 @@
 
 use std::time::{Duration, Instant};
 
-/// A lease ends after this long without a read. Reads further apart take none.
+use crate::types::options::{Checkpoint, Options};
+
+/// A lease ends after this long without a use.
 const IDLE: Duration = Duration::from_millis(5);
-/// It ends at this age, whatever is read: other processes may wait for the snapshot to go.
-const AGE: Duration = Duration::from_millis(50);
 
 /// Why a lease ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,13 +28,13 @@ pub(crate) enum Ended {
     Old,
     /// The checkpointer asked for it.
     Wish,
-    /// A failed read, a closure, the end of the connection.
+    /// A failure, a closure, the end of the connection.
     Other,
 }
 
-/// In which transaction a read runs.
+/// In which transaction a statement runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Run {
+pub(crate) enum Run {
     /// In one of its own.
     Alone,
     /// In one that is to be begun and stays open.
@@ -43,14 +43,15 @@ pub(super) enum Run {
     Continue,
 }
 
-/// The lease of one reader; `S` is the state of the WAL.
+/// The lease of one connection; `S` is the state of the WAL. At the age of `AGE_US` it ends, however often it is used:
+/// others may wait for the snapshot to go. Uses too far apart for one lease take none.
 #[derive(Debug)]
-pub(super) enum Lease<S> {
+pub(crate) enum Lease<S, const AGE_US: u64> {
     None,
-    /// The last read began at this state, then.
+    /// The last use began at this state, or made it, then.
     Seen(S, Instant),
     Held {
-        /// Published before the snapshot was taken.
+        /// Published before the snapshot was taken, or by a commit of its own.
         state: S,
         used: Instant,
         /// When it ends unless it is used before, and when it ends in any case.
@@ -59,14 +60,17 @@ pub(super) enum Lease<S> {
     },
 }
 
-impl<S: Copy + PartialEq> Lease<S> {
-    pub(super) fn is_held(&self) -> bool {
+impl<S: Copy + PartialEq, const AGE_US: u64> Lease<S, AGE_US> {
+    const AGE: Duration = Duration::from_micros(AGE_US);
+    const APART: Duration = if AGE_US < IDLE.as_micros() as u64 { Self::AGE } else { IDLE };
+
+    pub(crate) fn is_held(&self) -> bool {
         matches!(self, Self::Held { .. })
     }
 
-    /// A read begins. `live` answers the state that is published now, `None` where no lease can be, and `is_live` whether
-    /// it is still that one; `wish` says that leases are to end. Answers why a held lease ended, and how the read runs.
-    pub(super) fn enter(
+    /// A use begins. `live` answers the state that is published now, `None` where no lease can be, and `is_live` whether
+    /// it is still that one; `wish` says that leases are to end. Answers why a held lease ended, and how the statement runs.
+    pub(crate) fn enter(
         &mut self,
         is_live: impl FnOnce(&S) -> bool,
         live: impl FnOnce() -> Option<S>,
@@ -90,17 +94,24 @@ impl<S: Copy + PartialEq> Lease<S> {
             *self = Self::None;
             return (ended, Run::Alone);
         };
-        let again = matches!(self, Self::Seen(state, at) if *state == live && now.duration_since(*at) < IDLE);
+        let again = matches!(self, Self::Seen(state, at) if *state == live && now.duration_since(*at) < Self::APART);
         if again && !wish {
-            *self = Self::Held { state: live, used: now, idle: now + IDLE, old: now + AGE };
+            *self = Self::Held { state: live, used: now, idle: now + IDLE, old: now + Self::AGE };
             return (ended, Run::Begin);
         }
         *self = Self::Seen(live, now);
         (ended, Run::Alone)
     }
 
-    /// A read ended, well or not. Answers why the lease ends with it, if it does.
-    pub(super) fn leave(&mut self, well: bool, wish: bool, now: Instant) -> Option<Ended> {
+    /// The use that began last committed, which made this state.
+    pub(crate) fn wrote(&mut self, now: S) {
+        if let Self::Seen(state, _) | Self::Held { state, .. } = self {
+            *state = now;
+        }
+    }
+
+    /// A use ended, well or not. Answers why the lease ends with it, if it does.
+    pub(crate) fn leave(&mut self, well: bool, wish: bool, now: Instant) -> Option<Ended> {
         if !self.is_held() {
             return None;
         }
@@ -114,8 +125,8 @@ impl<S: Copy + PartialEq> Lease<S> {
         self.due(wish, now).inspect(|_| self.end(now))
     }
 
-    /// Nobody reads. Answers why the lease ends, if it does.
-    pub(super) fn rest(&mut self, wish: bool, now: Instant) -> Option<Ended> {
+    /// Nobody uses it. Answers why the lease ends, if it does.
+    pub(crate) fn rest(&mut self, wish: bool, now: Instant) -> Option<Ended> {
         self.due(wish, now).inspect(|_| *self = Self::None)
     }
 
@@ -134,22 +145,32 @@ impl<S: Copy + PartialEq> Lease<S> {
     }
 
     /// When a lease that nobody uses is to end; with a wish, some time ago.
-    pub(super) fn until(&self, wish: bool) -> Option<Instant> {
+    pub(crate) fn until(&self, wish: bool) -> Option<Instant> {
         let Self::Held { used, idle, old, .. } = self else { return None };
         Some(if wish { *used } else { *idle.min(old) })
     }
 
     /// Ends it for something else. Answers whether there was one.
-    pub(super) fn drop_it(&mut self) -> bool {
+    pub(crate) fn drop_it(&mut self) -> bool {
         matches!(std::mem::replace(self, Self::None), Self::Held { .. })
     }
 
-    /// The snapshot goes; the next read at the same state may take another.
-    fn end(&mut self, read: Instant) {
+    /// The snapshot goes; the next use at the same state may take another.
+    fn end(&mut self, used: Instant) {
         if let Self::Held { state, .. } = self {
-            *self = Self::Seen(*state, read);
+            *self = Self::Seen(*state, used);
         }
     }
+}
+
+/// Whether there can be leases. Not where somebody else checkpoints, who would wait for them; not with other files, whose
+/// commits the header of the main one does not show.
+pub(crate) fn are_possible(options: &Options, journal: &str) -> bool {
+    options.leases
+        && journal == "wal"
+        && !options.immutable
+        && options.attach.is_empty()
+        && matches!(options.checkpoint, Checkpoint::Managed(_))
 }
 
 #[cfg(test)]
@@ -161,6 +182,8 @@ mod tests {
     type Read = (u64, u64, Option<u32>, [bool; 2], (Option<Ended>, Run), Option<Ended>);
 
     const CALM: [bool; 2] = [false, false];
+    const AGE: Duration = Duration::from_millis(50);
+    type Lease = super::Lease<u32, 50_000>;
 
     fn check(name: &str, reads: &[Read]) {
         let zero = Instant::now();
@@ -262,6 +285,41 @@ mod tests {
         assert_eq!((held(0, 3).until(true), Lease::Seen(1, zero).until(true)), (Some(at(3)), None));
         let mut ended = held(0, 0);
         assert!(ended.rest(false, at(5)).is_some() && !ended.is_held());
+    }
+
+    #[test]
+    fn commits_of_its_own_keep_a_lease_and_those_of_others_end_it() {
+        let now = Instant::now();
+        let mut lease = Lease::None;
+        let mut write = |live: u32, made: u32| {
+            let (ended, run) = lease.enter(|state| *state == live, || Some(live), false, now);
+            lease.wrote(made);
+            assert_eq!(lease.leave(true, false, now), None);
+            (ended, run)
+        };
+        assert_eq!(write(1, 2), (None, Alone));
+        assert_eq!(write(2, 3), (None, Begin), "nobody else wrote since");
+        assert_eq!(write(3, 4), (None, Continue));
+        assert_eq!(write(4, 4), (None, Continue), "it changed nothing");
+        assert_eq!(write(5, 6), (Some(Ended::Changed), Alone), "somebody else wrote");
+        assert_eq!(write(7, 8), (None, Alone), "and again");
+        assert_eq!(write(8, 9), (None, Begin));
+    }
+
+    #[test]
+    fn uses_that_are_further_apart_than_the_age_of_a_lease_take_none() {
+        let zero = Instant::now();
+        let mut lease = super::Lease::<u32, 1_000>::None;
+        let mut at = |us| {
+            let now = zero + Duration::from_micros(us);
+            let entered = lease.enter(|_| true, || Some(1), false, now);
+            assert_eq!(lease.leave(true, false, now), None);
+            entered
+        };
+        assert_eq!((at(0), at(1_000), at(2_000)), ((None, Alone), (None, Alone), (None, Alone)));
+        assert_eq!((at(2_600), at(3_200)), ((None, Begin), (None, Continue)));
+        assert_eq!(at(3_800), (Some(Ended::Old), Begin), "used 600 us ago");
+        assert_eq!(at(5_500), (Some(Ended::Old), Alone));
     }
 
     #[test]

@@ -1,0 +1,275 @@
+//! The writer's lease: short writes go on in the snapshot of the write before, and nobody can tell, neither by what is
+//! written nor by what has to wait for it.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use flatwater::{Checkpoint, CheckpointMode, Database, Error, Managed, Options, rusqlite};
+
+use super::inline_transactions::unhurried;
+use super::support::{TestFile, integer, run, wait_until};
+
+const COUNT: &str = "UPDATE counter SET n = n + 1 WHERE id = 1";
+const N: &str = "SELECT n FROM counter";
+
+fn counter(options: Options) -> Database {
+    let db = unhurried(options).open_blocking().unwrap();
+    let table = "CREATE TABLE counter (id INTEGER PRIMARY KEY, n); INSERT INTO counter VALUES (1, 0)";
+    db.blocking().execute_script(table).unwrap();
+    db
+}
+
+fn count(db: &Database) {
+    assert_eq!(db.blocking().execute(COUNT, ()).unwrap().changes, 1);
+}
+
+fn counted(db: &Database) -> i64 {
+    db.blocking().query_value(N, ()).unwrap().unwrap()
+}
+
+fn written(db: &Database) -> u64 {
+    db.stats().leases.written
+}
+
+/// Writes until a write goes on in the snapshot of the one before, which is held from then on. Answers how often it did.
+fn hold_by(db: &Database, write: impl Fn()) -> i64 {
+    let (before, writes) = (written(db), Cell::new(0));
+    wait_until(|| {
+        (0..20).any(|_| {
+            write();
+            writes.set(writes.get() + 1);
+            written(db) > before
+        })
+    });
+    writes.get()
+}
+
+fn hold(db: &Database) -> i64 {
+    hold_by(db, || count(db))
+}
+
+/// Nobody keeps the lock. The checkpointer has it for a moment now and then.
+fn nobody_writes(plain: &rusqlite::Connection) {
+    wait_until(|| plain.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok());
+}
+
+#[test]
+fn writes_that_follow_each_other_go_on_in_one_snapshot_and_everybody_sees_each_at_once() {
+    let file = TestFile::new();
+    let db = counter(file.options());
+    let plain = file.plain();
+    let mut number = 0;
+    for _ in 0..200 {
+        number += hold(&db);
+        assert_eq!(integer(&plain, N), number);
+        count(&db);
+        number += 1;
+        assert_eq!(counted(&db), number);
+    }
+}
+
+#[test]
+fn a_snapshot_that_nobody_uses_goes_by_itself() {
+    let file = TestFile::new();
+    let db = counter(file.options());
+    let plain = file.plain();
+    plain.busy_timeout(Duration::ZERO).unwrap();
+    for _ in 0..3 {
+        hold(&db);
+        wait_until(|| integer(&plain, "PRAGMA wal_checkpoint(TRUNCATE)") == 0);
+    }
+    assert_eq!(db.stats().wal.resets, 0, "the checkpointer had a turn, which ends a lease too");
+}
+
+/// Ends the others when a thread is done, or fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_foreign_truncate_is_done_in_spite_of_writes_that_never_pause() {
+    let file = TestFile::new();
+    let db = counter(file.options());
+    let plain = file.plain();
+    plain.busy_timeout(Duration::from_millis(200)).unwrap();
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _ends = Ends(&ended);
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                count(&db);
+            }
+        });
+        for _ in 0..20 {
+            let before = written(&db);
+            wait_until(|| written(&db) > before + 100);
+            // While our own checkpointer copies it is refused at once.
+            wait_until(|| integer(&plain, "PRAGMA wal_checkpoint(TRUNCATE)") == 0);
+        }
+    });
+}
+
+#[test]
+fn commits_of_others_between_two_writes_are_built_upon() {
+    const THEIRS: i64 = 1000;
+    let file = TestFile::new();
+    let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
+    let db = counter(file.options().checkpoint(Checkpoint::Managed(managed)));
+    let plain = file.plain();
+    plain.busy_timeout(Duration::from_secs(60)).unwrap();
+    let mut ours = 0;
+    for theirs in 0..THEIRS {
+        for _ in 0..theirs % 5 {
+            count(&db);
+            ours += 1;
+        }
+        assert_eq!(plain.execute(COUNT, []).unwrap(), 1);
+    }
+    assert_eq!(db.stats().inline.moved, 0, "theirs were seen before ours began");
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let ended = &ended;
+        scope.spawn(move || {
+            let _ends = Ends(ended);
+            (0..THEIRS).for_each(|_| assert_eq!(plain.execute(COUNT, []).unwrap(), 1));
+        });
+        while !ended.load(Ordering::Relaxed) {
+            count(&db);
+            ours += 1;
+        }
+    });
+    assert!(written(&db) > 0);
+    assert_eq!(counted(&db), 2 * THEIRS + ours);
+}
+
+/// The other statement is prepared under the schema of before when it runs in the snapshot of a write under the new one.
+#[test]
+fn a_schema_that_somebody_else_changes_is_written_under_at_once() {
+    const OTHER: &str = "INSERT INTO other (a) VALUES (1)";
+    let file = TestFile::new();
+    let db = counter(file.options());
+    let plain = file.plain();
+    plain.execute_batch("CREATE TABLE other (a, b)").unwrap();
+    let other = || assert_eq!(db.blocking().execute(OTHER, ()).unwrap().changes, 1);
+    let (mut number, mut others) = (0, 0);
+    for column in 0..5 {
+        others += hold_by(&db, other);
+        plain.execute_batch(&format!("ALTER TABLE other ADD COLUMN c{column} DEFAULT 7")).unwrap();
+        number += hold(&db);
+        other();
+        others += 1;
+        nobody_writes(&plain);
+        assert_eq!(integer(&plain, &format!("SELECT count(*) FROM other WHERE c{column} = 7")), others);
+        assert_eq!(counted(&db), number);
+    }
+    assert!(db.stats().inline.moved > 0, "none was tried under the new schema");
+}
+
+#[test]
+fn a_write_that_fails_leaves_no_lock_and_costs_the_next_one_nothing() {
+    let file = TestFile::new();
+    let db = counter(file.options());
+    let plain = file.plain();
+    plain.busy_timeout(Duration::ZERO).unwrap();
+    let blocking = db.blocking();
+    blocking.execute("CREATE TABLE one (a UNIQUE)", ()).unwrap();
+    let next = Cell::new(0);
+    let before = db.stats().inline.moved;
+    for kept in ["one (a) VALUES (?)", "one VALUES (?)", "main.one VALUES (?)", "main.one (a) VALUES (?)"] {
+        let insert = format!("INSERT INTO {kept}");
+        hold_by(&db, || {
+            next.set(next.get() + 1);
+            assert_eq!(blocking.execute(&insert, (next.get(),)).unwrap().changes, 1);
+        });
+        let error = blocking.execute(&insert, (next.get(),)).unwrap_err();
+        assert_eq!(error.sqlite_name(), Some("SQLITE_CONSTRAINT_UNIQUE"), "{error}");
+        nobody_writes(&plain);
+    }
+    assert!(db.stats().inline.moved > before, "all went to a worker");
+    assert_eq!(integer(&plain, "SELECT count(*) FROM one"), next.get());
+    hold(&db);
+}
+
+/// What SQLite refuses while a statement of the connection is in the middle of its run, and what leaves an old snapshot.
+#[test]
+fn whatever_comes_next_finds_the_connection_free() {
+    let file = TestFile::new();
+    let copy = file.beside("-copy");
+    let db = counter(file.options());
+    let blocking = db.blocking();
+    let mut number = 0;
+    let mut next = |what: &dyn Fn()| {
+        number += hold(&db);
+        what();
+        assert_eq!(counted(&db), number);
+    };
+    next(&|| assert_eq!(blocking.execute("VACUUM", ()).unwrap().changes, 0));
+    next(&|| assert_eq!(blocking.execute("VACUUM INTO ?", (path(&copy),)).unwrap().changes, 0));
+    next(&|| blocking.execute_script("CREATE TABLE other (a); DROP TABLE other").unwrap());
+    next(&|| assert!(run(db.checkpoint(CheckpointMode::Truncate)).is_ok()));
+    next(&|| {
+        let deleted = blocking.write_with(|transaction| {
+            let deleted = transaction.execute("DELETE FROM counter WHERE n < 0", [])?;
+            Ok::<_, Error>(deleted)
+        });
+        assert_eq!(deleted.unwrap(), 0);
+    });
+    next(&|| {
+        run(async {
+            let transaction = db.begin().await.unwrap();
+            transaction.execute("UPDATE counter SET n = -1", ()).await.unwrap();
+            transaction.rollback().await.unwrap();
+        });
+    });
+    next(&|| assert_eq!(blocking.execute_many("DELETE FROM counter WHERE n = ?", [(-1,), (-2,)]).unwrap(), 0));
+    hold(&db);
+    run(db.close()).unwrap();
+    assert!(!file.beside("-wal").exists(), "the last user tidied up");
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// SQLite keeps an interrupt in force until no statement of the connection is in the middle of its run.
+#[test]
+fn an_interrupt_by_a_handle_that_a_closure_leaked_costs_no_write() {
+    let file = TestFile::new();
+    let db = counter(file.options());
+    let handle = db.blocking().write_with(|transaction| Ok::<_, Error>(transaction.get_interrupt_handle())).unwrap();
+    let mut number = 0;
+    for _ in 0..5 {
+        number += hold(&db);
+        handle.interrupt();
+        count(&db);
+        number += 1;
+    }
+    assert_eq!(counted(&db), number);
+}
+
+#[test]
+fn there_is_none_where_it_would_harm() {
+    let (file, other) = (TestFile::new(), TestFile::new());
+    other.plain().execute_batch("PRAGMA journal_mode = wal; CREATE TABLE o (a)").unwrap();
+    let db = counter(file.options());
+    hold(&db);
+    run(db.close()).unwrap();
+    let without = |options: Options| {
+        let db = unhurried(options.clone()).open_blocking().unwrap();
+        (0..200).for_each(|_| count(&db));
+        assert!(db.stats().inline.writes > 0, "{options:?}");
+        assert_eq!(written(&db), 0, "{options:?}");
+        run(db.close()).unwrap();
+    };
+    without(file.options().leases(false));
+    without(file.options().checkpoint(Checkpoint::External));
+    without(file.options().attach("other", other.path()));
+    file.plain().execute_batch("CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq)").unwrap();
+    without(file.options());
+}
