@@ -13,12 +13,18 @@ use crate::waiting::park::mark_closure;
 use crate::workers::readers::Tried;
 use crate::workers::request::{Answer, Work};
 use crate::workers::session::Inside;
+use crate::workers::writer::Writer;
 
 impl Engine {
     /// Runs the work on this thread, at once and without waiting for anything, if it is known to be short. `None`: it was
     /// not run, or nothing came of it.
     pub(super) fn stay(&self, server: Server, inside: Option<&Inside>, work: &Work) -> Option<Result<Answer>> {
         let Inline::Auto(limits) = &self.options.inline else { return None };
+        // Where many write even asking costs: each goes to the queue at once.
+        if inside.is_none() && server == Server::Writer && self.writer.as_ref().is_some_and(Writer::prefers_the_queue) {
+            self.recorder.inline.queued();
+            return None;
+        }
         let began = Instant::now();
         // Code of others that runs meanwhile, such as what takes our events, must not wait for this connection.
         let stay = mark_closure(|| match (server, &self.writer, &self.readers, work) {

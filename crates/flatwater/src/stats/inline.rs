@@ -44,7 +44,7 @@ impl InlineRecorder {
     }
 
     /// A call went to a worker without a try.
-    pub(super) fn queued(&self) {
+    pub(crate) fn queued(&self) {
         self.queued.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -29,11 +29,16 @@ use crate::waiting::fairness;
 use crate::workers::request::{Answer, OnItsWay, Work};
 
 impl Writer {
+    /// Whether short writes go through the queue now.
+    pub(crate) fn prefers_the_queue(&self) -> bool {
+        self.0.queueing.load(Ordering::Relaxed)
+    }
+
     /// Runs the write here and now, if it is known to be short and the token is free.
     pub(crate) fn stay(&self, work: &Work, limits: &InlineLimits, began: Instant) -> Stay<Result<Answer>> {
         let shared = &*self.0;
         let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return Stay::Unfit };
-        if shared.queueing.load(Ordering::Relaxed) || !shared.is_short(text, params, limits) || !text.may_stay() {
+        if !shared.is_short(text, params, limits) || !text.may_stay() {
             return Stay::Unfit;
         }
         let _on_its_way = OnItsWay::new(&*shared.on_their_way);

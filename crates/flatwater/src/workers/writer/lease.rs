@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Guarded by the token. What is known of others' commits is the change counter of the WAL alone: SQLite itself looks
 /// before it writes.
 pub(super) struct WriterLease {
-    lease: Lease<u32, AGE_US>,
+    state: Lease<u32, AGE_US>,
     /// The change counter when the last write began.
     entered: u32,
     is_possible: bool,
@@ -43,7 +43,7 @@ pub(super) struct WriterLease {
 
 impl WriterLease {
     pub(super) fn new(is_possible: bool) -> Self {
-        Self { lease: Lease::None, entered: 0, is_possible }
+        Self { state: Lease::None, entered: 0, is_possible }
     }
 }
 
@@ -57,12 +57,12 @@ impl Seat {
             return false;
         };
         self.lease.entered = change;
-        let (ended, run) = self.lease.lease.enter(|state| *state == change, || Some(change), false, now);
+        let (ended, run) = self.lease.state.enter(|noted| *noted == change, || Some(change), false, now);
         if ended.is_some() {
             self.let_go();
         }
         if run == Run::Begin && !self.hold() {
-            self.lease.lease.drop_it();
+            self.lease.state.drop_it();
         }
         run == Run::Continue
     }
@@ -72,20 +72,20 @@ impl Seat {
         if !self.lease.is_possible {
             return;
         }
-        // One that somebody else committed meanwhile counts as well.
+        // A second commit was somebody else's. What this takes wrongly for its own SQLite refuses at the next write.
         if let Some(change) = self.wal_header().map(|header| header.change)
             && change.wrapping_sub(self.lease.entered) <= 1
         {
-            self.lease.lease.wrote(change);
+            self.lease.state.wrote(change);
         }
-        if self.lease.lease.leave(true, false, now).is_some() {
+        if self.lease.state.leave(true, false, now).is_some() {
             self.let_go();
         }
     }
 
     /// Ends it whatever the reason.
     pub(super) fn end_lease(&mut self) {
-        if self.lease.lease.drop_it() {
+        if self.lease.state.drop_it() {
             self.let_go();
         }
     }
@@ -104,7 +104,7 @@ pub(super) struct Watch {
 impl Writer {
     /// The token is about to be given back.
     pub(super) fn watch_lease(&self, seat: &mut Seat) {
-        if !seat.lease.lease.is_held() {
+        if !seat.lease.state.is_held() {
             return;
         }
         let watch = &self.0.lease_watch;
