@@ -138,31 +138,32 @@ impl Connection {
     /// # Errors
     /// Bindings that do not fit, before anything runs; then what SQLite answers.
     pub fn run<S: Sink>(&mut self, id: StatementId, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
-        let statement = self.statement(id)?;
-        // `&mut self`: nobody has the rusqlite connection.
-        self.mapping.take_back();
-        let known = self.mapping.set_aside();
-        let result = self.run_raw(statement, bindings, sink);
-        if !self.slots.was_prepared_again(id) && !statement.may_leave_wal {
-            self.mapping.put_back(known);
-        }
-        result
+        self.stepping(id, |connection, statement| connection.run_raw(statement, bindings, sink))
     }
 
     /// Runs a statement without parameters to its first row, and leaves it there until [`reset`](Self::reset).
     pub(crate) fn run_to_row(&mut self, id: StatementId) -> Result<()> {
+        let result = self.stepping(id, |connection, statement| {
+            // SAFETY: the statement is alive and only ours.
+            let code = unsafe { ffi::sqlite3_step(statement.raw) };
+            if code == ffi::SQLITE_ROW { Ok(()) } else { Err(connection.error(code)) }
+        });
+        if result.is_err() {
+            self.reset(id);
+        }
+        result
+    }
+
+    /// Runs `f`, which steps the statement, with nothing known of the connection's files. What was known holds again if
+    /// nothing can have left WAL mode meanwhile.
+    fn stepping<T>(&mut self, id: StatementId, f: impl FnOnce(&mut Self, Statement) -> Result<T>) -> Result<T> {
         let statement = self.statement(id)?;
         // `&mut self`: nobody has the rusqlite connection.
         self.mapping.take_back();
         let known = self.mapping.set_aside();
-        // SAFETY: the statement is alive and only ours.
-        let code = unsafe { ffi::sqlite3_step(statement.raw) };
-        let result = if code == ffi::SQLITE_ROW { Ok(()) } else { Err(self.error(code)) };
-        if !self.slots.was_prepared_again(id) {
+        let result = f(self, statement);
+        if !self.slots.was_prepared_again(id) && !statement.may_leave_wal {
             self.mapping.put_back(known);
-        }
-        if result.is_err() {
-            self.reset(id);
         }
         result
     }
