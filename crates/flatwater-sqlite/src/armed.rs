@@ -51,6 +51,11 @@ impl Armed {
     /// A look.
     pub(crate) fn ends_now(&self) -> bool {
         self.looks.set(self.looks.get().saturating_add(1));
+        self.is_over()
+    }
+
+    /// Whether statements are to end now.
+    pub(crate) fn is_over(&self) -> bool {
         self.end.get().is_some_and(|end| Instant::now() >= end)
             || self.by.borrow().as_ref().is_some_and(|interrupt| interrupt.should_stop())
     }

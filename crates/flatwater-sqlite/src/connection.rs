@@ -129,11 +129,19 @@ impl Connection {
         self.hooks().armed.disarm();
     }
 
-    /// From now on a commit that finds so many frames in the WAL of an attached file copies them, as SQLite does by itself
-    /// for each file (<https://sqlite.org/c3ref/wal_autocheckpoint.html>). The main file is left alone.
-    pub fn checkpoint_attached(&self, frames: u16) {
+    /// From now on commits to the WAL are counted, and one that finds so many frames in the WAL of an attached file copies
+    /// them, as SQLite does by itself for each file (<https://sqlite.org/c3ref/wal_autocheckpoint.html>). The main file is
+    /// left alone; 0 leaves all alone. To be called after `PRAGMA wal_autocheckpoint`, which takes the same place.
+    pub fn watch_wal(&self, attached_frames: u16) {
         // SAFETY: the connection is open and ours, the hooks live as long.
-        unsafe { self.hooks().checkpoint_attached(self.db, frames.into()) };
+        unsafe { self.hooks().watch_wal(self.db, attached_frames.into()) };
+    }
+
+    /// How many commits of this connection were published in the WAL of the main database, wrapping. One whose statement
+    /// was interrupted after it is counted late.
+    #[must_use]
+    pub fn published(&self) -> u32 {
+        self.hooks().published()
     }
 
     /// How many virtual machine steps lie between two looks at the interrupt. For tests.

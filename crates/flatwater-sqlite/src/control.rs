@@ -3,6 +3,8 @@
 //! Owns: BEGIN, BEGIN IMMEDIATE, COMMIT, ROLLBACK and the savepoint of one connection. Transaction control never runs armed:
 //! an interrupted COMMIT could be committed. Leaves out: when to begin and what to do with a failure.
 
+use rusqlite::ffi;
+
 use crate::connection::Connection;
 use crate::error::{Error, Result, SqliteError};
 use crate::sink::Discard;
@@ -64,12 +66,13 @@ impl Control {
     /// (`sqlite3VdbeHalt`: when the last statement that writes ends), and the transaction then stands at what it wrote. If
     /// somebody else committed meanwhile the next write is SQLITE_BUSY_SNAPSHOT
     /// (<https://sqlite.org/rescode.html#busy_snapshot>). An interrupt of the connection holds until [`let_go`](Self::let_go)
-    /// (<https://sqlite.org/c3ref/interrupt.html>).
+    /// (<https://sqlite.org/c3ref/interrupt.html>). Answers the schema cookie of the snapshot
+    /// (<https://sqlite.org/pragma.html#pragma_schema_version>).
     ///
     /// # Errors
     /// SQLITE_BUSY when the busy handler gave up, or what the file system answers.
-    pub fn hold(&self, connection: &mut Connection) -> Result<()> {
-        connection.run_to_row(self.hold)
+    pub fn hold(&self, connection: &mut Connection) -> Result<i64> {
+        connection.run_to_integer(self.hold)
     }
 
     /// Ends what `hold` began.
@@ -116,6 +119,27 @@ impl Control {
     pub fn undo(&self, connection: &mut Connection) -> Result<()> {
         run(connection, self.rollback_to)?;
         run(connection, self.release)
+    }
+}
+
+impl Connection {
+    /// Runs a statement without parameters to its first row, leaves it there until [`reset`](Self::reset), and answers the
+    /// integer in its first column.
+    fn run_to_integer(&mut self, id: StatementId) -> Result<i64> {
+        let result = self.patiently(|connection| {
+            connection.stepping(id, |connection, statement| {
+                // SAFETY: the statement is alive and only ours.
+                match unsafe { ffi::sqlite3_step(statement.raw) } {
+                    // SAFETY: it stands on a row.
+                    ffi::SQLITE_ROW => Ok(unsafe { ffi::sqlite3_column_int64(statement.raw, 0) }),
+                    code => Err(connection.error(code)),
+                }
+            })
+        });
+        if result.is_err() {
+            self.reset(id);
+        }
+        result
     }
 }
 

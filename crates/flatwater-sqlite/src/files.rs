@@ -3,6 +3,8 @@
 //! Owns: finding them. Invariant: a handle is answered only in WAL mode, in which both files stay open for as long as the
 //! connection does. Leaves out: what is done with them.
 
+use std::ffi::{CStr, c_int};
+
 use rusqlite::ffi;
 
 use crate::connection::Connection;
@@ -25,9 +27,14 @@ impl Connection {
             // In WAL mode the journal is the WAL.
             File::Wal => ffi::SQLITE_FCNTL_JOURNAL_POINTER,
         };
+        self.file_of(c"main", control)
+    }
+
+    /// The handle that a control answers for one of the connection's databases, if its file is open.
+    pub(crate) fn file_of(&self, database: &CStr, control: c_int) -> Option<*mut ffi::sqlite3_file> {
         let mut file: *mut ffi::sqlite3_file = std::ptr::null_mut();
-        // SAFETY: the connection is open, and both controls store a pointer.
-        let rc = unsafe { ffi::sqlite3_file_control(self.raw(), c"main".as_ptr(), control, (&raw mut file).cast()) };
+        // SAFETY: the connection is open, and the controls for files store a pointer.
+        let rc = unsafe { ffi::sqlite3_file_control(self.raw(), database.as_ptr(), control, (&raw mut file).cast()) };
         // SAFETY: a handle that SQLite answers is valid; without methods it is not open.
         let is_open = rc == ffi::SQLITE_OK && unsafe { file.as_ref() }.is_some_and(|file| !file.pMethods.is_null());
         is_open.then_some(file)

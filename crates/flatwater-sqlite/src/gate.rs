@@ -1,32 +1,35 @@
-//! Reads of a file that come too late: a statement that must not hold its thread up ends before the next page that it
-//! would have to read, for nobody is asked while a page is read.
+//! What this thread refuses SQLite while it runs a statement: a page that it would read too late, and a snapshot that does
+//! not begin at once.
 //!
-//! Owns: a read in front of SQLite's own, in the methods of a connection's files, and the moment after which this thread
-//! refuses one. Runs where a page is not in the cache. Invariants: a thread that set no moment reads as ever; one read is
-//! refused and no more. Leaves out: a file that is mapped into memory, where a page fault reads; a file system layer that
-//! is not SQLite's own.
+//! Owns: for this thread, whose files are guarded and how; both refusals and their codes. Asked by our methods of a file
+//! (`methods`), on the thread that is inside a SQLite call. Invariants: a thread that guards nothing is refused nothing; a
+//! page is refused only while the snapshot is there, so never to a recovery, and once at most; a snapshot that does not
+//! begin at once is refused to a caller's thread, and to a worker after a few attempts, so that it waits as its busy
+//! handler says and not as SQLite does. Leaves out: a file that is mapped into memory, where a page fault reads; the order of
+//! locks (`snapshot`).
 //!
-//! The read that is refused may be one that SQLite makes to roll back after another failure. A rollback that fails with
+//! The page that is refused may be one that SQLite reads to roll back after another failure. A rollback that fails with
 //! an I/O error makes SQLite drop its cache; one that is interrupted leaves pages in it that were never committed. So
-//! whoever writes asks for the first, and whoever learns that a read was refused while the statement failed for another
+//! whoever writes asks for the first, and whoever learns that a page was refused while the statement failed for another
 //! reason does not use the connection again.
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::c_int;
 use std::marker::PhantomData;
-use std::panic::catch_unwind;
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use rusqlite::ffi;
 
 use crate::connection::Connection;
-use crate::files::File;
+use crate::error::{Error, Result, SqliteError};
+use crate::hooks::Hooks;
+use crate::methods::Files;
+use crate::snapshot::{Decision, Place, Request, Snapshot};
 
-/// How a read is refused.
+/// How a page is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum PageRefusal {
     /// With SQLITE_INTERRUPT, after which SQLite keeps an open transaction if the statement only reads
     /// (<https://sqlite.org/c3ref/interrupt.html>).
     Interrupt,
@@ -34,178 +37,263 @@ pub enum Refusal {
     Failure,
 }
 
-/// Marks the extended result code of a refusal. SQLite has no such code.
-const MARK: c_int = 0x7f << 8;
-
-/// Whether a statement failed because a read was refused.
-#[must_use]
-pub fn is_refusal(extended_code: c_int) -> bool {
-    extended_code & !0xff == MARK
+/// What was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// A page that would have been read too late.
+    Page,
+    /// A snapshot that did not begin at once; nothing has happened.
+    Snapshot,
+    /// The new snapshot of a commit that was about to start the WAL over. Nothing of it was written, and its transaction
+    /// is rolled back.
+    CommitSnapshot,
 }
 
-/// The files of a connection, which have the gate.
-pub(crate) type Files = [*mut ffi::sqlite3_file; 2];
+/// Marks the extended result codes of refusals. SQLite has no such codes.
+const MARK: c_int = 0x7f << 8;
+const COMMIT_MARK: c_int = 0x7e << 8;
 
-/// Until when which files may be read, and what became of it. Of this thread.
+/// A code that SQLite neither tries again for nor takes for a failure of the file system
+/// (`walTryBeginRead` and `sqlite3VdbeHalt`).
+const SNAPSHOT: c_int = ffi::SQLITE_PROTOCOL | MARK;
+const COMMIT_SNAPSHOT: c_int = ffi::SQLITE_PROTOCOL | COMMIT_MARK;
+
+/// Whether a statement failed because something was refused, by the extended code of its error.
+#[must_use]
+pub fn refused(extended_code: c_int) -> Option<Refused> {
+    match extended_code {
+        SNAPSHOT => Some(Refused::Snapshot),
+        COMMIT_SNAPSHOT => Some(Refused::CommitSnapshot),
+        code if code & !0xff == MARK => Some(Refused::Page),
+        _ => None,
+    }
+}
+
+/// Whether somebody else's lock is why a statement failed before it did anything.
+fn is_locked(extended_code: c_int) -> bool {
+    extended_code & 0xff == ffi::SQLITE_BUSY || refused(extended_code) == Some(Refused::Snapshot)
+}
+
+/// Whose snapshots are guarded.
+#[derive(Clone, Copy)]
+enum Guarded {
+    None,
+    /// Those of a connection's own database, on a thread that must not be held up.
+    Caller(Files),
+    /// Those of all of a connection's databases, on a thread that may wait.
+    Worker(Patient),
+}
+
+/// A connection that waits as its busy handler says.
+#[derive(Clone, Copy)]
+struct Patient {
+    hooks: *const Hooks,
+    db: *mut ffi::sqlite3,
+    /// Its own database, if that is known; compared only.
+    main: *mut ffi::sqlite3_file,
+}
+
+/// Of this thread.
 struct Gate {
-    /// Null while nothing is refused.
-    files: Cell<Files>,
+    guarded: Cell<Guarded>,
+    /// Whose snapshot is noted; compared only.
+    file: Cell<*mut ffi::sqlite3_file>,
+    snapshot: Cell<Snapshot>,
     end: Cell<Option<Instant>>,
-    refusal: Cell<Refusal>,
+    page_refusal: Cell<PageRefusal>,
     has_read: Cell<bool>,
     has_refused: Cell<bool>,
 }
 
-const NO_FILES: Files = [ptr::null_mut(); 2];
-
 thread_local! {
     static GATE: Gate = const {
         Gate {
-            files: Cell::new(NO_FILES),
+            guarded: Cell::new(Guarded::None),
+            file: Cell::new(ptr::null_mut()),
+            snapshot: Cell::new(Snapshot::UNKNOWN),
             end: Cell::new(None),
-            refusal: Cell::new(Refusal::Interrupt),
+            page_refusal: Cell::new(PageRefusal::Interrupt),
             has_read: Cell::new(false),
             has_refused: Cell::new(false),
         }
     };
 }
 
-/// While it lives, the first read of the connection's files that this thread begins after a moment is refused. A thread
-/// has one at a time.
+/// While it lives this thread is not held up by the files of a connection. A thread has one at a time.
 #[must_use]
-pub struct LateReads(PhantomData<*const ()>);
+pub struct Unheld(PhantomData<*const ()>);
 
-impl LateReads {
+impl Unheld {
+    /// From now on pages are read whenever they are asked for.
+    pub fn read_on(&self) {
+        GATE.with(|gate| gate.end.set(None));
+    }
+
     /// Whether a page was read from a file.
     #[must_use]
     pub fn has_read(&self) -> bool {
         GATE.with(|gate| gate.has_read.get())
     }
 
-    /// Whether a read was refused.
+    /// Whether a page was refused.
     #[must_use]
     pub fn has_refused(&self) -> bool {
         GATE.with(|gate| gate.has_refused.get())
     }
 }
 
-impl Drop for LateReads {
+impl Drop for Unheld {
     fn drop(&mut self) {
-        GATE.with(|gate| gate.files.set(NO_FILES));
+        GATE.with(|gate| gate.guarded.set(Guarded::None));
     }
 }
 
-type Read = unsafe extern "C" fn(*mut ffi::sqlite3_file, *mut c_void, c_int, ffi::sqlite3_int64) -> c_int;
+/// While it lives the snapshots of a connection that do not begin at once are refused.
+pub(crate) struct PatientSnapshots(PhantomData<*const ()>);
 
-/// The methods of a file with our read, and the read that they had.
-#[repr(C)]
-struct Gated {
-    methods: ffi::sqlite3_io_methods,
-    read: Read,
-    /// The address of the methods before.
-    own: usize,
+impl Drop for PatientSnapshots {
+    fn drop(&mut self) {
+        GATE.with(|gate| gate.guarded.set(Guarded::None));
+    }
 }
 
-/// One for each table of methods that was met, for ever: files point to them.
-static GATED: Mutex<Vec<&Gated>> = Mutex::new(Vec::new());
-
-/// The layout of the methods that we know (<https://sqlite.org/c3ref/io_methods.html>).
-const VERSION: c_int = 3;
-
-/// SQLite's own layers, whose tables of methods are static. Others may make one for each file.
-const LAYERS: [&CStr; 4] = [c"unix", c"unix-excl", c"win32", c"win32-longpath"];
-
 impl Connection {
-    /// Refuses one read of the database's file or the WAL that this thread begins after `end`. Does nothing for files
-    /// that cannot have the gate.
-    pub fn refuse_reads_after(&self, end: Instant, refusal: Refusal) -> LateReads {
-        let files = self.mapping.files().or_else(|| self.gate_reads());
+    /// Keeps this thread from being held up by the connection's files: no snapshot begins that would have to recover the
+    /// wal-index, or to wait; and one read of the database's file or the WAL that begins after `end` is refused, unless
+    /// there is no `end`. `None` if the files do not have our methods: then nothing may run on a thread that must not be
+    /// held up.
+    pub fn unheld(&self, end: Option<(Instant, PageRefusal)>) -> Option<Unheld> {
+        let files = self.guarded_files()?;
+        let snapshot = Snapshot::of(self.transaction_state());
         GATE.with(|gate| {
-            gate.files.set(files.unwrap_or(NO_FILES));
-            gate.end.set(Some(end));
-            gate.refusal.set(refusal);
+            gate.guarded.set(Guarded::Caller(files));
+            gate.file.set(files[0]);
+            gate.snapshot.set(snapshot);
+            gate.end.set(end.map(|(end, _)| end));
+            gate.page_refusal.set(end.map_or(PageRefusal::Interrupt, |(_, refusal)| refusal));
             gate.has_read.set(false);
             gate.has_refused.set(false);
         });
-        LateReads(PhantomData)
+        Some(Unheld(PhantomData))
     }
 
-    /// Puts the gate before the reads of the files, which stay the same for as long as the connection is in WAL mode.
-    fn gate_reads(&self) -> Option<Files> {
-        let files = [self.file(File::Database)?, self.file(File::Wal)?];
-        if self.has_own_layer() {
-            for file in files {
-                // SAFETY: the file is open, and nobody else uses its connection.
-                let methods = unsafe { &mut (*file).pMethods };
-                // SAFETY: the methods of an open file of SQLite's own layers are static.
-                if let Some(gated) = unsafe { methods.as_ref() }.and_then(gated) {
-                    *methods = &raw const gated.methods;
+    /// Runs `f`, in which a snapshot may begin. One that does not begin at once is refused, and `f` runs again for as long as
+    /// the busy handler says so, and nothing ends the statements of the connection. On a thread that is kept from being held
+    /// up `f` runs once.
+    pub(crate) fn patiently<T>(&mut self, mut f: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
+        let mut tries = 0;
+        loop {
+            // SAFETY: the guard goes before the connection can.
+            let patient = unsafe { self.patient() };
+            let result = f(self);
+            let may_wait = patient.is_some();
+            drop(patient);
+            match result {
+                Err(Error::Sqlite(error)) if may_wait && is_locked(error.code) && self.hooks().armed.is_over() => {
+                    return Err(SqliteError::from_code(ffi::SQLITE_INTERRUPT).into());
                 }
+                Err(Error::Sqlite(error))
+                    if may_wait && refused(error.code) == Some(Refused::Snapshot) && self.hooks().waits(tries) =>
+                {
+                    tries = tries.saturating_add(1);
+                }
+                result => return result,
             }
         }
-        self.mapping.gated(files);
-        Some(files)
     }
 
-    /// Whether the files are those of a layer that SQLite brings along.
-    fn has_own_layer(&self) -> bool {
-        let mut layer: *mut ffi::sqlite3_vfs = ptr::null_mut();
-        // SAFETY: the connection is open, and the control stores the address of a layer, which is never freed while files
-        // of it are open; its name is a C string.
-        unsafe {
-            let control = ffi::SQLITE_FCNTL_VFS_POINTER;
-            ffi::sqlite3_file_control(self.raw(), c"main".as_ptr(), control, (&raw mut layer).cast());
-            layer.as_ref().is_some_and(|layer| LAYERS.contains(&CStr::from_ptr(layer.zName)))
-        }
+    /// # Safety
+    /// The guard is dropped before the connection is.
+    unsafe fn patient(&self) -> Option<PatientSnapshots> {
+        GATE.with(|gate| {
+            if !matches!(gate.guarded.get(), Guarded::None) {
+                return None;
+            }
+            let main = self.mapping.files().map_or(ptr::null_mut(), |files| files[0]);
+            gate.guarded.set(Guarded::Worker(Patient { hooks: self.hooks(), db: self.raw(), main }));
+            gate.file.set(ptr::null_mut());
+            Some(PatientSnapshots(PhantomData))
+        })
+    }
+
+    /// Whether anything is read or written in the transaction that is open (<https://sqlite.org/c3ref/txn_state.html>).
+    fn transaction_state(&self) -> c_int {
+        // SAFETY: the connection is open; without a name it answers for all databases.
+        unsafe { ffi::sqlite3_txn_state(self.raw(), ptr::null()) }
     }
 }
 
-/// The methods with the gate; `None` if they have it, or have another layout.
-fn gated(own: &ffi::sqlite3_io_methods) -> Option<&'static Gated> {
-    let mut all = GATED.lock().unwrap_or_else(PoisonError::into_inner);
-    if own.iVersion != VERSION || all.iter().any(|gated| ptr::eq(&raw const gated.methods, own)) {
-        return None;
-    }
-    let address = ptr::from_ref(own).addr();
-    if let Some(gated) = all.iter().find(|gated| gated.own == address) {
-        return Some(gated);
-    }
-    let methods = ffi::sqlite3_io_methods { xRead: Some(read), ..*own };
-    let gated: &'static Gated = Box::leak(Box::new(Gated { methods, read: own.xRead?, own: address }));
-    all.push(gated);
-    Some(gated)
-}
-
-unsafe extern "C" fn read(
-    file: *mut ffi::sqlite3_file,
-    data: *mut c_void,
-    bytes: c_int,
-    offset: ffi::sqlite3_int64,
-) -> c_int {
-    if let Ok(Some(code)) = catch_unwind(|| refused(file)) {
-        return code;
-    }
-    // SAFETY: SQLite calls this for files whose methods are the first field of a `Gated`, and for no others.
-    let own = unsafe { (*(*file).pMethods.cast::<Gated>()).read };
-    // SAFETY: the arguments of SQLite's call, for the method that it would have called.
-    unsafe { own(file, data, bytes, offset) }
-}
-
-/// The code of a refusal, if the read is too late and none was refused before it.
-fn refused(file: *mut ffi::sqlite3_file) -> Option<c_int> {
+/// The code of a refusal, if the page of `file` is asked for too late and none was refused before it.
+pub(crate) fn refuses_read(file: *mut ffi::sqlite3_file) -> Option<c_int> {
     GATE.with(|gate| {
-        if !gate.files.get().contains(&file) {
+        let Guarded::Caller(files) = gate.guarded.get() else { return None };
+        if !files.contains(&file) {
             return None;
         }
-        if gate.has_refused.get() || gate.end.get().is_none_or(|end| Instant::now() <= end) {
+        let is_late = || gate.end.get().is_some_and(|end| Instant::now() > end);
+        if gate.has_refused.get() || !gate.snapshot.get().is_there() || !is_late() {
             gate.has_read.set(true);
             return None;
         }
         gate.has_refused.set(true);
-        let code = match gate.refusal.get() {
-            Refusal::Interrupt => ffi::SQLITE_INTERRUPT,
-            Refusal::Failure => ffi::SQLITE_IOERR,
+        let code = match gate.page_refusal.get() {
+            PageRefusal::Interrupt => ffi::SQLITE_INTERRUPT,
+            PageRefusal::Failure => ffi::SQLITE_IOERR,
         };
         Some(code | MARK)
     })
+}
+
+/// Makes the request for locks of `file`'s wal-index by `own`, or refuses it.
+pub(crate) fn locks(file: *mut ffi::sqlite3_file, request: Request, own: impl Fn() -> c_int) -> c_int {
+    GATE.with(|gate| match gate.guarded.get() {
+        Guarded::Caller([database, _]) if file == database => gate.ask(request, Place::Caller, own, || false),
+        Guarded::Worker(patient) => {
+            if gate.file.replace(file) != file {
+                gate.snapshot.set(patient.snapshot(file));
+            }
+            let mut tries = 0;
+            let wait = || {
+                tries += 1;
+                // SAFETY: the connection whose hooks these are is borrowed for as long as it is patient.
+                unsafe { &*patient.hooks }.waits(tries)
+            };
+            gate.ask(request, Place::Worker, own, wait)
+        }
+        _ => own(),
+    })
+}
+
+impl Gate {
+    fn ask(&self, request: Request, place: Place, own: impl Fn() -> c_int, mut wait: impl FnMut() -> bool) -> c_int {
+        let mut snapshot = self.snapshot.get();
+        let decision = snapshot.asks(request, place);
+        let refusal = if snapshot.is_of_a_commit() { COMMIT_SNAPSHOT } else { SNAPSHOT };
+        let code = match decision {
+            Decision::Pass => own(),
+            Decision::Refuse => refusal,
+            Decision::Wait => loop {
+                let code = own();
+                if code != ffi::SQLITE_BUSY {
+                    break code;
+                }
+                if !wait() {
+                    break refusal;
+                }
+            },
+        };
+        snapshot.answered(request, code);
+        self.snapshot.set(snapshot);
+        code
+    }
+}
+
+impl Patient {
+    /// What is known of a file's snapshot before its first request.
+    fn snapshot(&self, file: *mut ffi::sqlite3_file) -> Snapshot {
+        // SAFETY: the connection is borrowed for as long as it is patient, and this only reads what it knows.
+        let state = unsafe { ffi::sqlite3_txn_state(self.db, ptr::null()) };
+        let known = Snapshot::of(state);
+        if file == self.main { known } else { known.of_another_file() }
+    }
 }

@@ -67,6 +67,8 @@ pub(crate) struct Hooks {
     watched_table: RefCell<Vec<u8>>,
     inserted: Cell<bool>,
     commit: Cell<Commit>,
+    /// Commits that wrote to the WAL of the main database.
+    published: Cell<u32>,
     /// From how many frames on the WAL of an attached file is copied by the commit that finds it so long; 0: never.
     attached_frames: Cell<c_int>,
     panicked: Cell<bool>,
@@ -88,6 +90,7 @@ impl Hooks {
             watched_table: RefCell::new(Vec::new()),
             inserted: Cell::new(false),
             commit: Cell::new(Commit::Unwatched),
+            published: Cell::new(0),
             attached_frames: Cell::new(0),
             panicked: Cell::new(false),
         }
@@ -112,9 +115,7 @@ impl Hooks {
         unsafe {
             ffi::sqlite3_busy_handler(db, Some(on_busy), context);
             ffi::sqlite3_progress_handler(db, self.armed.steps(), Some(on_progress), context);
-            if self.attached_frames.get() > 0 {
-                ffi::sqlite3_wal_hook(db, Some(on_wal), context);
-            }
+            ffi::sqlite3_wal_hook(db, Some(on_wal), context);
             let commit = ffi::sqlite3_commit_hook(db, Some(on_commit), context);
             let update = ffi::sqlite3_update_hook(db, Some(on_update), context);
             commit == context && update == context
@@ -137,9 +138,12 @@ impl Hooks {
         *self.busy.borrow_mut() = busy;
     }
 
-    /// Asks the busy handler whether to try again for a lock, after so many tries.
+    /// Asks the busy handler whether to try again for a lock, after so many tries. Nobody waits for a statement that is to
+    /// end.
     pub(crate) fn waits(&self, tries: u32) -> bool {
-        self.guarded(false, || self.busy.borrow_mut().as_mut().is_some_and(|again| again(tries)))
+        self.guarded(false, || {
+            !self.armed.is_over() && self.busy.borrow_mut().as_mut().is_some_and(|again| again(tries))
+        })
     }
 
     pub(crate) fn start_recording(&self) {
@@ -164,14 +168,19 @@ impl Hooks {
         self.inserted.set(false);
     }
 
-    /// From now on commits copy the WAL of an attached file that has so many frames.
+    /// From now on commits copy the WAL of an attached file that has so many frames; 0: none does.
     ///
     /// # Safety
     /// As for [`install_authorizer`](Self::install_authorizer).
-    pub(crate) unsafe fn checkpoint_attached(&self, db: *mut ffi::sqlite3, frames: c_int) {
-        self.attached_frames.set(frames);
+    pub(crate) unsafe fn watch_wal(&self, db: *mut ffi::sqlite3, attached_frames: c_int) {
+        self.attached_frames.set(attached_frames);
         // SAFETY: as the caller promises.
         unsafe { ffi::sqlite3_wal_hook(db, Some(on_wal), self.as_context()) };
+    }
+
+    /// Commits that wrote to the WAL of the main database, wrapping.
+    pub(crate) fn published(&self) -> u32 {
+        self.published.get()
     }
 
     fn is_watched(&self, table: &[u8]) -> bool {
@@ -304,7 +313,9 @@ unsafe extern "C" fn on_wal(
     let (hooks, name) = unsafe { (hooks(context), CStr::from_ptr(database)) };
     hooks.guarded(ffi::SQLITE_OK, || {
         let limit = hooks.attached_frames.get();
-        if limit > 0 && frames >= limit && name != c"main" {
+        if name == c"main" {
+            hooks.published.set(hooks.published.get().wrapping_add(1));
+        } else if limit > 0 && frames >= limit {
             let none = std::ptr::null_mut();
             // SAFETY: `db` is the connection that committed, and may be used in this hook. What this could not copy the
             // next commit does.

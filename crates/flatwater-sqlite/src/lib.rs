@@ -10,7 +10,9 @@
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
 //! - `armed`: what ends the statements that run
-//! - `gate`: reads of a file that come too late
+//! - `methods`: our methods before SQLite's for the files of a connection
+//! - `gate`: pages and snapshots that a thread is refused
+//! - `snapshot`: what beginning a snapshot may do to the locks of the wal-index
 //! - `stay`: what bounds a run on a thread that must not be held up
 //! - `wal`: the wal-index header
 //! - `checkpoint`: checkpoints, and syncing the files outside of any lock
@@ -33,9 +35,11 @@ mod filesystem;
 mod gate;
 mod hooks;
 mod locks;
+mod methods;
 mod process;
 mod sink;
 mod slots;
+mod snapshot;
 mod statement;
 mod stay;
 mod wal;
@@ -47,7 +51,7 @@ pub use control::Control;
 pub use error::{Error, Result, SqliteError};
 pub use explain::{Op, Program};
 pub use filesystem::filesystem_magic;
-pub use gate::{LateReads, Refusal, is_refusal};
+pub use gate::{PageRefusal, Refused, Unheld, refused};
 pub use hooks::{AuthEvent, Busy, Judge, Verdict};
 pub use locks::{LockFile, LockedFile};
 pub use process::{InUse, PerProcess, Slot, is_stranded};

@@ -51,6 +51,11 @@ impl Connection {
     /// # Errors
     /// What SQLite answers, with the offset of the token it did not like.
     pub fn prepare(&mut self, sql: &str) -> Result<Option<Prepared>> {
+        // It may have to read the schema.
+        self.patiently(|connection| connection.prepare_once(sql))
+    }
+
+    fn prepare_once(&mut self, sql: &str) -> Result<Option<Prepared>> {
         let bytes = c_int::try_from(sql.len()).map_err(|_| Error::TextTooLong)?;
         let mut raw: *mut ffi::sqlite3_stmt = std::ptr::null_mut();
         let mut tail: *const c_char = std::ptr::null();
@@ -138,25 +143,18 @@ impl Connection {
     /// # Errors
     /// Bindings that do not fit, before anything runs; then what SQLite answers.
     pub fn run<S: Sink>(&mut self, id: StatementId, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
-        self.stepping(id, |connection, statement| connection.run_raw(statement, bindings, sink))
-    }
-
-    /// Runs a statement without parameters to its first row, and leaves it there until [`reset`](Self::reset).
-    pub(crate) fn run_to_row(&mut self, id: StatementId) -> Result<()> {
-        let result = self.stepping(id, |connection, statement| {
-            // SAFETY: the statement is alive and only ours.
-            let code = unsafe { ffi::sqlite3_step(statement.raw) };
-            if code == ffi::SQLITE_ROW { Ok(()) } else { Err(connection.error(code)) }
-        });
-        if result.is_err() {
-            self.reset(id);
-        }
-        result
+        self.patiently(|connection| {
+            connection.stepping(id, |connection, statement| connection.run_raw(statement, bindings, sink))
+        })
     }
 
     /// Runs `f`, which steps the statement, with nothing known of the connection's files. What was known holds again if
     /// nothing can have left WAL mode meanwhile.
-    fn stepping<T>(&mut self, id: StatementId, f: impl FnOnce(&mut Self, Statement) -> Result<T>) -> Result<T> {
+    pub(crate) fn stepping<T>(
+        &mut self,
+        id: StatementId,
+        f: impl FnOnce(&mut Self, Statement) -> Result<T>,
+    ) -> Result<T> {
         let statement = self.statement(id)?;
         // `&mut self`: nobody has the rusqlite connection.
         self.mapping.take_back();

@@ -2,18 +2,18 @@
 //!
 //! Owns: reading the shared-memory header through SQLite's own mapping, so that no descriptor on the `-shm` file is ever
 //! opened (closing one would drop all POSIX locks of the process, <https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>).
-//! Invariant: the mapping's address, and that the files have the gate, is remembered only while nothing can have made the
+//! Invariant: the mapping's address, and that the files have our methods, is remembered only while nothing can have made the
 //! connection leave WAL mode, which ends both. Leaves out: when to look.
 
 use std::cell::Cell;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CString, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rusqlite::ffi;
 
 use crate::connection::Connection;
 use crate::files::File;
-use crate::gate::Files;
+use crate::methods::Files;
 
 /// One copy of the wal-index header (<https://sqlite.org/walformat.html#the_wal_index_header>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +48,9 @@ fn page_bytes(word: u32) -> u32 {
     }
 }
 
-/// The first copy of the wal-index header, whole. Two that are equal stand for the same content of the database: SQLite
-/// itself keeps its page cache by this rule.
+/// The wal-index header, whole: both copies of it are equal. Two that are equal stand for the same content of the database:
+/// SQLite itself keeps its page cache by this rule. Where the copies differ, somebody is just committing, or died while he
+/// did, and the next snapshot that begins would have to wait for him or to recover the wal-index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalState([u32; STATE_WORDS]);
 
@@ -61,11 +62,28 @@ const INITIALISED: usize = 3;
 
 impl WalState {
     /// `None` for words that were read while somebody wrote them, or of an index that is not in use yet.
-    fn whole(words: [u32; STATE_WORDS]) -> Option<Self> {
-        let is_initialised = words[INITIALISED].to_ne_bytes()[0] != 0;
-        let (checked, sums) = words.split_at(CHECKED_WORDS);
-        (is_initialised && checksum(checked) == sums).then_some(Self(words))
+    fn whole(first: [u32; STATE_WORDS], second: [u32; STATE_WORDS]) -> Option<Self> {
+        let is_initialised = first[INITIALISED].to_ne_bytes()[0] != 0;
+        let (checked, sums) = first.split_at(CHECKED_WORDS);
+        (first == second && is_initialised && checksum(checked) == sums).then_some(Self(first))
     }
+
+    /// Goes up by one with every commit and survives a restart of the WAL; only a recovery sets it back.
+    #[must_use]
+    pub fn change(&self) -> u32 {
+        self.0[CHANGE / size_of::<u32>()]
+    }
+
+    /// Half of the header's checksum: two states of one database hardly ever have the same.
+    #[must_use]
+    pub fn stamp(&self) -> u32 {
+        self.0[CHECKED_WORDS]
+    }
+}
+
+/// Where a word of one of the two copies is.
+const fn word_at(copy: usize, word: usize) -> usize {
+    (copy * STATE_WORDS + word) * size_of::<u32>()
 }
 
 /// The WAL's checksum over words in the machine's order (<https://sqlite.org/fileformat2.html#checksum_algorithm>).
@@ -89,11 +107,11 @@ pub(crate) struct Mapping {
 pub(crate) struct Known {
     /// Where the wal-index is mapped, or null.
     base: *mut c_void,
-    /// The files that have the gate.
-    gated: Option<Files>,
+    /// The files, if they have our methods.
+    guarded: Option<Files>,
 }
 
-const NOTHING: Known = Known { base: std::ptr::null_mut(), gated: None };
+const NOTHING: Known = Known { base: std::ptr::null_mut(), guarded: None };
 
 impl Mapping {
     pub(crate) fn new() -> Self {
@@ -125,14 +143,14 @@ impl Mapping {
         self.known.set(known);
     }
 
-    /// The files that have the gate.
+    /// The files, if they are known to have our methods.
     pub(crate) fn files(&self) -> Option<Files> {
-        self.known.get().gated
+        self.known.get().guarded
     }
 
-    /// The files have the gate.
-    pub(crate) fn gated(&self, files: Files) {
-        self.learn(Known { gated: Some(files), ..self.known.get() });
+    /// The files have our methods.
+    pub(crate) fn guarded(&self, files: Files) {
+        self.learn(Known { guarded: Some(files), ..self.known.get() });
     }
 
     fn get(&self) -> Option<*mut c_void> {
@@ -176,21 +194,34 @@ impl Connection {
         })
     }
 
-    /// The whole published header, or `None` where [`wal_header`](Self::wal_header) answers none, or while somebody
-    /// writes it.
+    /// The whole published header, or `None` where [`wal_header`](Self::wal_header) answers none, while somebody writes it,
+    /// or if somebody died while he did.
     #[must_use]
     pub fn wal_state(&self) -> Option<WalState> {
         let base = self.wal_index()?;
+        // In this order, as SQLite reads them: they are written in the other one (`walIndexWriteHdr`).
         // SAFETY: `wal_index` answers a mapping that is there, and each offset is a multiple of 4.
-        WalState::whole(std::array::from_fn(|word| unsafe { load(base, word * size_of::<u32>()) }))
+        let [first, second] = [0, 1].map(|copy| std::array::from_fn(|word| unsafe { load(base, word_at(copy, word)) }));
+        WalState::whole(first, second)
     }
 
-    /// Whether the published header is still that one. A header that is written meanwhile is none.
+    /// Whether the published header is still that one, in both copies.
     #[must_use]
     pub fn is_wal_state(&self, state: &WalState) -> bool {
         // SAFETY: `wal_index` answers a mapping that is there, and each offset is a multiple of 4.
-        let is_there = |base, word| unsafe { load(base, word * size_of::<u32>()) } == state.0[word];
-        self.wal_index().is_some_and(|base| (0..STATE_WORDS).all(|word| is_there(base, word)))
+        let is_there = |base, copy, word| unsafe { load(base, word_at(copy, word)) } == state.0[word];
+        self.wal_index().is_some_and(|base| (0..2).all(|copy| (0..STATE_WORDS).all(|word| is_there(base, copy, word))))
+    }
+
+    /// The change counter of an attached database. Call it only for one that is in WAL mode, after the connection has read
+    /// it: for another one a wal-index would be made.
+    #[must_use]
+    pub fn attached_change(&self, name: &str) -> Option<u32> {
+        let name = CString::new(name).ok()?;
+        let file = self.file_of(&name, ffi::SQLITE_FCNTL_FILE_POINTER)?;
+        let base = self.region(file)?;
+        // SAFETY: the region was just answered; it stays while the database is attached and in WAL mode.
+        Some(unsafe { load(base, CHANGE) })
     }
 
     /// Where the wal-index is mapped, for finding it among the mappings of the process. Only a number: it says nothing
@@ -215,10 +246,14 @@ impl Connection {
     }
 
     fn ask_for_mapping(&self) -> Option<*mut c_void> {
-        let file = self.file(File::Database)?;
+        self.region(self.file(File::Database)?)
+    }
+
+    /// The first region of the wal-index of a file that is open, if it is mapped, and is memory that is shared.
+    fn region(&self, file: *mut ffi::sqlite3_file) -> Option<*mut c_void> {
         let mut base: *mut c_void = std::ptr::null_mut();
-        // SAFETY: the file is open and its methods are its own; xShmMap without extension only answers a region that
-        // exists, and stores its address.
+        // SAFETY: the file is open and its methods are those of its layer, some of them passed on by ours; xShmMap without
+        // extension only answers a region that exists, and stores its address.
         let rc = unsafe {
             let methods = &*(*file).pMethods;
             if methods.iVersion < 2 {
@@ -243,12 +278,14 @@ mod tests {
 
     #[test]
     fn a_header_read_while_it_is_written_is_none() {
-        assert!(WalState::whole(words()).is_some());
+        assert!(WalState::whole(words(), words()).is_some());
         for word in 0..STATE_WORDS {
             let mut torn = words();
             torn[word] ^= 1;
-            assert_eq!(WalState::whole(torn), None, "word {word}");
+            assert_eq!(WalState::whole(torn, torn), None, "word {word}");
+            assert_eq!(WalState::whole(torn, words()), None, "word {word} of the first copy");
+            assert_eq!(WalState::whole(words(), torn), None, "word {word} of the second copy");
         }
-        assert_eq!(WalState::whole([0; STATE_WORDS]), None, "not in use yet");
+        assert_eq!(WalState::whole([0; STATE_WORDS], [0; STATE_WORDS]), None, "not in use yet");
     }
 }

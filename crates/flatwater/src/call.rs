@@ -9,20 +9,21 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use flatwater_sqlite::is_stranded;
 
 use crate::backend::embedded::{Engine, Server};
 use crate::backend::handle::{Handle, called_from_within, refuse_forked};
+use crate::backend::inline::Stayed;
+use crate::stage::{Asked, DoneAfterPanic, SHORTEST, Stage};
 use crate::types::error::{Applied, Error, Kind, Result};
 use crate::types::request::{CallOptions, Ticket};
-use crate::waiting::bounded::Place;
 use crate::waiting::fairness;
 use crate::waiting::park::{block_on, in_closure, must_not_block};
 use crate::waiting::reply::{Reply, reply};
 use crate::waiting::scope::is_inside;
-use crate::waiting::timer::{self, Alarm};
+use crate::waiting::timer;
 use crate::workers::request::{Answer, Request, Work};
 use crate::workers::session::Inside;
 
@@ -47,43 +48,6 @@ pub struct Call<T> {
     /// Set while somebody else may have its request.
     asked: Option<Box<Asked>>,
     read: fn(Answer) -> Result<T>,
-}
-
-/// What a call keeps of its request. In a box, so that a call that is answered at once is small.
-struct Asked {
-    ticket: Arc<Ticket>,
-    /// Goes off at the deadline.
-    alarm: Option<Alarm>,
-    /// A write was on its way when the call began.
-    had_active_writes: bool,
-}
-
-/// A call with less time than this is not tried on its caller's thread.
-const SHORTEST: Duration = Duration::from_millis(1);
-
-enum Stage {
-    Refused(Error),
-    New(Work),
-    /// Its request stands in the server's line, or is in, or runs.
-    Waiting {
-        server: Server,
-        place: Place,
-        reply: Reply<Result<Answer>>,
-    },
-    /// It was answered at once, and tells so after the others' turn.
-    Held(Result<Answer>),
-    Done,
-}
-
-/// Work that panicked is not tried again.
-struct DoneAfterPanic<'a>(&'a mut Stage);
-
-impl Drop for DoneAfterPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            *self.0 = Stage::Done;
-        }
-    }
 }
 
 impl<T> Call<T> {
@@ -113,21 +77,29 @@ impl<T> Call<T> {
             && let Stage::New(work) = std::mem::replace(&mut self.stage, Stage::Done)
         {
             self.may_begin().map_err(|error| error.in_operation(self.operation))?;
-            if self.may_stay()
-                && let Some(answer) = self.handle.stay(None, &work)
-            {
-                fairness::suspend();
-                return answer.and_then(self.read);
-            }
-            let (request, reply) = self.request(work)?;
-            let server = self.handle.server(&request.work);
-            self.refuse_to_wait_for_itself(server)?;
-            match self.handle.run_here(server, request) {
-                None => self.stage = Stage::Waiting { server, place: None, reply },
-                Some(request) => self.push(server, request, reply)?,
+            let stayed = if self.may_stay() { self.handle.stay(None, &work, self.options) } else { None };
+            match stayed {
+                Some(Stayed::Answered(answer)) => {
+                    fairness::suspend();
+                    return answer.and_then(self.read);
+                }
+                Some(Stayed::Unsettled(reply)) => self.stage = Stage::unsettled(reply),
+                None => self.run_here(work)?,
             }
         }
         block_on(self)
+    }
+
+    /// Has the work done, on this thread if it can be.
+    fn run_here(&mut self, work: Work) -> Result<()> {
+        let (request, reply) = self.request(work)?;
+        let server = self.handle.server(&request.work);
+        self.refuse_to_wait_for_itself(server)?;
+        match self.handle.run_here(server, request) {
+            None => self.stage = Stage::Waiting { server, place: None, reply },
+            Some(request) => self.push(server, request, reply)?,
+        }
+        Ok(())
     }
 
     fn engine(&self) -> &Engine {
@@ -208,9 +180,15 @@ impl<T> Call<T> {
         }
         let panics = DoneAfterPanic(&mut self.stage);
         let Stage::New(work) = &*panics.0 else { return None };
-        let answer = self.handle.stay(self.inside.as_deref(), work);
+        let stayed = self.handle.stay(self.inside.as_deref(), work, self.options);
         drop(panics);
-        let answer = answer?;
+        let answer = match stayed? {
+            Stayed::Answered(answer) => answer,
+            Stayed::Unsettled(reply) => {
+                self.stage = Stage::unsettled(reply);
+                return None;
+            }
+        };
         if !fairness::is_spent() {
             self.stage = Stage::Done;
             return Some(Poll::Ready(answer.and_then(self.read)));

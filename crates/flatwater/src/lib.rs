@@ -32,6 +32,7 @@ mod encode;
 mod file;
 mod operations;
 mod prepared;
+mod stage;
 mod stats;
 mod transaction;
 mod types;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use flatwater_sqlite::is_stranded;
 
 use super::embedded::{Closed, Engine, Server};
+use super::inline::Stayed;
 use super::registry;
 use crate::connection::class::Route;
 use crate::file::mount::refuse_network;
@@ -17,7 +18,7 @@ use crate::types::error::{Error, Kind, Result};
 use crate::types::options::{MEMORY, Options};
 use crate::types::request::CallOptions;
 use crate::waiting::bounded::Place;
-use crate::workers::request::{Answer, Request, Work};
+use crate::workers::request::{Request, Work};
 use crate::workers::session::Inside;
 
 pub(crate) struct Handle {
@@ -87,9 +88,9 @@ impl Handle {
     }
 
     /// Runs the work on this thread, at once and without waiting for anything, if it is known to be short.
-    pub(crate) fn stay(&self, inside: Option<&Inside>, work: &Work) -> Option<Result<Answer>> {
+    pub(crate) fn stay(&self, inside: Option<&Inside>, work: &Work, options: CallOptions) -> Option<Stayed> {
         let server = if inside.is_some() { Server::Writer } else { self.server(work) };
-        if self.is_refused(server, work) { None } else { self.engine.stay(server, inside, work) }
+        if self.is_refused(server, work) { None } else { self.engine.stay(server, inside, work, options) }
     }
 
     /// Runs the request on this thread, which may block, if a connection is free for it. Otherwise it comes back.

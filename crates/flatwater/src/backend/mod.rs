@@ -2,5 +2,5 @@
 
 pub(crate) mod embedded;
 pub(crate) mod handle;
-mod inline;
+pub(crate) mod inline;
 mod registry;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use hashlink::{DefaultHashBuilder, LruCache};
 
 use super::class::{Class, Route};
+use super::seen::Left;
 use super::words::is_pragma;
 
 /// Texts in the catalogue at most.
@@ -222,11 +223,13 @@ pub(crate) struct Catalogue {
     texts: Mutex<LruCache<Key, Arc<Text>>>,
     /// Goes up when the writer sees another schema. What was learnt in an earlier epoch about groups is void.
     epoch: AtomicU64,
+    /// What the writer left in the WAL.
+    pub(crate) left: Left,
 }
 
 impl Catalogue {
     pub(crate) fn new() -> Self {
-        Self { texts: Mutex::new(LruCache::new(TEXTS)), epoch: AtomicU64::new(0) }
+        Self { texts: Mutex::new(LruCache::new(TEXTS)), epoch: AtomicU64::new(0), left: Left::default() }
     }
 
     /// The text, known or new.

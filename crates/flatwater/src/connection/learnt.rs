@@ -48,7 +48,7 @@ pub(crate) struct Lesson {
 
 impl Lesson {
     pub(crate) fn of(programs: &[Program], strange: &Strange) -> Self {
-        let shape = shape(programs, strange);
+        let shape = if reads_attached(programs) { Shape::Opaque("attached".into()) } else { shape(programs, strange) };
         let write = if shape == Shape::Acyclic { inline_write(&programs[0]) } else { None };
         Self { shape, write }
     }
@@ -162,6 +162,12 @@ const IS_UPDATE: i32 = 0x04;
 const P2_IS_REGISTER: i32 = 0x10;
 /// The root page of the schema table.
 const SCHEMA_ROOT: i32 = 1;
+
+/// Whether it touches an attached file. Nothing is known of how long that takes: its pages are read whatever the time.
+fn reads_attached(programs: &[Program]) -> bool {
+    let (main, temp) = (0, 1);
+    programs.iter().flatten().any(|op| &*op.opcode == "Transaction" && op.p1 != main && op.p1 != temp)
+}
 
 /// How a program without a loop writes, if it writes one table of the main database and its indexes.
 fn inline_write(program: &Program) -> Option<InlineWrite> {

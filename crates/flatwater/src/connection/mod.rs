@@ -12,6 +12,7 @@ pub(crate) mod open;
 pub(crate) mod pragma;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod seen;
 mod settings;
 #[cfg(test)]
 mod shapes;

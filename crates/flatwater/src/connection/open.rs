@@ -11,6 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{OpenFlags, ffi};
 
 use super::judge;
+use super::seen::Seen;
 use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
 use crate::types::error::{Error, Kind, Result};
@@ -37,11 +38,14 @@ pub(crate) struct Connection {
     cookie: StatementId,
     /// Reads the schema; stepping it loads a newer one.
     schema: StatementId,
+    pub(crate) seen: Seen,
     foreign_keys: bool,
     /// Whether a closure of the user ran on it, which may have replaced anything.
     pub(super) had_closure: bool,
     /// The longest value outside of stays, in bytes, while the limit of a stay holds.
     pub(super) unlimited: Option<usize>,
+    /// The attached files that are in WAL mode.
+    pub(crate) attached_wals: Vec<Box<str>>,
     /// The journal mode, in lower case.
     pub(crate) journal: String,
 }
@@ -60,11 +64,16 @@ impl Connection {
                 .in_operation("open"));
         }
         let journal = prepare_file(&mut sqlite, options, role).map_err(|e| cannot_open(e, options))?;
-        apply_settings(&sqlite, options, role).map_err(|e| cannot_open(e, options))?;
-        Self::from_sqlite(sqlite, journal, options).map_err(|e| cannot_open(e, options))
+        let attached_wals = apply_settings(&sqlite, options, role).map_err(|e| cannot_open(e, options))?;
+        Self::from_sqlite(sqlite, journal, attached_wals, options).map_err(|e| cannot_open(e, options))
     }
 
-    fn from_sqlite(mut sqlite: Sqlite, journal: String, options: &Options) -> Result<Self> {
+    fn from_sqlite(
+        mut sqlite: Sqlite,
+        journal: String,
+        attached_wals: Vec<Box<str>>,
+        options: &Options,
+    ) -> Result<Self> {
         let control = Control::prepare(&mut sqlite)?;
         let mut prepare = |sql| -> Result<StatementId> {
             let prepared = sqlite.prepare(sql)?.map(|prepared| prepared.id);
@@ -73,15 +82,18 @@ impl Connection {
         let cookie = prepare("PRAGMA main.schema_version")?;
         let schema = prepare("SELECT 0 FROM main.sqlite_schema LIMIT 0")?;
         sqlite.set_judge(judge::trusted);
+        sqlite.guard_files();
         Ok(Self {
             sqlite,
             statements: Statements::new(options.statement_cache),
             control,
             cookie,
             schema,
+            seen: Seen::default(),
             foreign_keys: options.foreign_keys,
             had_closure: false,
             unlimited: None,
+            attached_wals,
             journal,
         })
     }

@@ -54,7 +54,8 @@ fn switch_to_wal(sqlite: &mut Sqlite, options: &Options) -> Result<()> {
 /// As SQLite does by itself.
 const ATTACHED_FRAMES: u16 = 1000;
 
-pub(super) fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> {
+/// Answers the attached files that are in WAL mode.
+pub(super) fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> Result<Vec<Box<str>>> {
     let synchronous = match options.durability {
         Durability::Normal => "NORMAL",
         Durability::Full => "FULL",
@@ -72,23 +73,27 @@ pub(super) fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> 
         cache_bytes.div_ceil(1024).max(1),
     ))?;
     if role == Role::Checkpointer {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    if !options.attach.is_empty() {
-        sqlite.checkpoint_attached(ATTACHED_FRAMES);
-    }
+    sqlite.watch_wal(if options.attach.is_empty() { 0 } else { ATTACHED_FRAMES });
+    let mut in_wal_mode = Vec::new();
     for attached in &options.attach {
-        attach(sqlite, attached, synchronous).map_err(|error| {
+        let mode = attach(sqlite, attached, synchronous).map_err(|error| {
             let message =
                 format!("{} cannot be attached as {:?}: {}", attached.path.display(), attached.name, error.message());
             error.with_kind(Kind::Open).with_message(message).in_operation("open")
         })?;
+        if mode.eq_ignore_ascii_case("wal") {
+            in_wal_mode.push(attached.name.as_str().into());
+        }
     }
-    options.on_open.iter().try_for_each(|sql| run_on_open(sqlite, sql))
+    options.on_open.iter().try_for_each(|sql| run_on_open(sqlite, sql))?;
+    Ok(in_wal_mode)
 }
 
-/// Attaches a file, with the durability of the main one, and reads it, so that one that is no database fails now.
-fn attach(sqlite: &Sqlite, attached: &Attached, synchronous: &str) -> Result<()> {
+/// Attaches a file, with the durability of the main one, and reads it, so that one that is no database fails now. Answers
+/// its journal mode.
+fn attach(sqlite: &Sqlite, attached: &Attached, synchronous: &str) -> Result<String> {
     let Attached { name, path, mode, immutable } = attached;
     let place = if path.as_os_str() == MEMORY { MEMORY.to_owned() } else { uri::write(path, *mode, *immutable) };
     sqlite.rusqlite().execute("ATTACH ?1 AS ?2", (place, name))?;
@@ -96,7 +101,7 @@ fn attach(sqlite: &Sqlite, attached: &Attached, synchronous: &str) -> Result<()>
     sqlite.execute_batch(&format!(
         "PRAGMA \"{name}\".synchronous = {synchronous}; SELECT 1 FROM \"{name}\".sqlite_schema LIMIT 1"
     ))?;
-    Ok(())
+    Ok(sqlite.rusqlite().query_row(&format!("PRAGMA \"{name}\".journal_mode"), [], |row| row.get(0))?)
 }
 
 /// The caller's own SQL, on a connection that has all its settings.

@@ -1,13 +1,14 @@
 //! One stay: a short statement that runs on its caller's thread, under limits that no worker's run has.
 //!
-//! Owns: putting the limits on and taking them off. Invariants: within a stay nothing is prepared, so that what is known
+//! Owns: putting the limits on and taking them off. Invariants: within a stay no snapshot begins that would have to wait, and
+//! no page is read late; while its statement runs nothing is prepared, so that what is known
 //! of a statement is true of what runs: one that SQLite wants to prepare again, because the schema changed, fails
 //! instead; the limit on lengths holds from one stay to the next, until a worker takes it off before its own work.
 //! Leaves out: which statements may stay, and what to do with one that did not end.
 
 use std::time::Instant;
 
-use flatwater_sqlite::{Connection as Sqlite, Judge, LateReads, Refusal};
+use flatwater_sqlite::{Connection as Sqlite, PageRefusal, Unheld};
 
 use super::judge;
 use super::open::Connection;
@@ -37,22 +38,28 @@ impl Connection {
     }
 }
 
-/// What held before a stay.
-#[must_use]
-pub(crate) struct Before {
-    judge: Judge,
-    late_reads: Option<LateReads>,
-}
-
 /// When the last page may be read from a file, and how one after that is refused: with a failure if the statement writes,
 /// for then SQLite may have to read while it rolls back.
 #[derive(Clone, Copy)]
-pub(crate) struct LastRead(pub(crate) Instant, pub(crate) Refusal);
+pub(crate) struct LastRead(pub(crate) Instant, pub(crate) PageRefusal);
 
-/// From now on nothing is prepared, and the first page that would be read from a file after `last_read` is refused.
-pub(crate) fn begin(sqlite: &mut Sqlite, last_read: Option<LastRead>) -> Before {
-    let late_reads = last_read.map(|LastRead(end, refusal)| sqlite.refuse_reads_after(end, refusal));
-    Before { judge: sqlite.set_judge(judge::nothing), late_reads }
+/// What keeps the thread from being held up, while a stay lasts.
+#[must_use]
+pub(crate) struct Begun(Unheld);
+
+/// From now on no snapshot begins that would have to wait or to recover, and the first page that would be read from a file
+/// after `last_read` is refused. `None` if this connection cannot have a stay.
+pub(crate) fn begin(sqlite: &Sqlite, last_read: Option<LastRead>) -> Option<Begun> {
+    sqlite.unheld(last_read.map(|LastRead(end, refusal)| (end, refusal))).map(Begun)
+}
+
+/// Runs `f`, in which nothing is prepared.
+pub(crate) fn only_known<T>(sqlite: &mut Sqlite, f: impl FnOnce(&mut Sqlite) -> T) -> T {
+    let before = sqlite.set_judge(judge::nothing);
+    let result = f(sqlite);
+    sqlite.disarm();
+    sqlite.set_judge(before);
+    result
 }
 
 /// What became of the reads of a stay.
@@ -64,9 +71,9 @@ pub(crate) struct Reads {
     pub(crate) refused: bool,
 }
 
-/// The stay is over.
-pub(crate) fn end(sqlite: &mut Sqlite, before: Before) -> Reads {
-    sqlite.disarm();
-    sqlite.set_judge(before.judge);
-    before.late_reads.map_or(Reads::default(), |late| Reads { some: late.has_read(), refused: late.has_refused() })
+impl Begun {
+    /// The stay is over.
+    pub(crate) fn end(self) -> Reads {
+        Reads { some: self.0.has_read(), refused: self.0.has_refused() }
+    }
 }

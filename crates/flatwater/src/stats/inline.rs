@@ -37,7 +37,7 @@ impl InlineRecorder {
 
     pub(super) fn moved(&self, why: Moved, took: Duration) {
         self.moved.fetch_add(1, Ordering::Relaxed);
-        if why == Moved::Interrupted {
+        if matches!(why, Moved::TooLong | Moved::LateRead) {
             self.interrupted.fetch_add(1, Ordering::Relaxed);
         }
         self.held(took);
@@ -78,7 +78,7 @@ pub struct InlineStats {
     pub writes: u64,
     /// Calls that were begun there, turned out not to be short, and were run again by a worker.
     pub moved: u64,
-    /// Those of them that ran for too long.
+    /// Those of them that ran for too long, or would have read a page too late.
     pub interrupted: u64,
     /// Calls that were not begun there: they are no single short statement, or no connection was free. A worker ran them,
     /// or, of a blocking call, its own thread.

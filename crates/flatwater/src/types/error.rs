@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use flatwater_sqlite::SqliteError;
+use flatwater_sqlite::{Refused, SqliteError, refused};
 use rusqlite::ffi;
 
 use super::code::code_name;
@@ -195,8 +195,18 @@ impl Error {
 
 impl From<SqliteError> for Error {
     fn from(error: SqliteError) -> Self {
-        let mut new = Self::new(kind_of(error.code), error.message);
-        new.0.code = Some(error.code);
+        let mut new = match refused(error.code) {
+            Some(Refused::Snapshot | Refused::CommitSnapshot) => {
+                let mut new = Self::new(Kind::Busy, "another process keeps a lock without which no snapshot begins");
+                new.0.code = Some(ffi::SQLITE_PROTOCOL);
+                new
+            }
+            _ => {
+                let mut new = Self::new(kind_of(error.code), error.message);
+                new.0.code = Some(error.code);
+                new
+            }
+        };
         new.0.offset = error.offset;
         new
     }

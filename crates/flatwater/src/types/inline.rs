@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use flatwater_sqlite::is_refusal;
+use flatwater_sqlite::{Refused, refused};
 use rusqlite::ffi;
 
 /// Whether an awaited call may run on the thread that polls it. A call that is known to be short then costs about what
@@ -77,16 +77,31 @@ impl<T> Stay<T> {
 /// Why a call was moved to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moved {
-    /// It ran for too long.
-    Interrupted,
-    /// A value, or the result, was too large; a lock was held; the schema had changed; or it failed.
+    /// Its steps took too long: the statement is to blame.
+    TooLong,
+    /// A value or the result was too large: the statement is to blame.
+    TooLarge,
+    /// It would have read a page too late: the cache is, or the disk.
+    LateRead,
+    /// A lock was held, the schema had changed, or it failed.
     Other,
 }
 
 impl Moved {
     /// By the extended code of the error.
     pub(crate) fn after(code: Option<i32>) -> Self {
-        let is_too_long = code.is_some_and(|code| code & 0xff == ffi::SQLITE_INTERRUPT || is_refusal(code));
-        if is_too_long { Self::Interrupted } else { Self::Other }
+        let Some(code) = code else { return Self::Other };
+        match (refused(code), code & 0xff) {
+            (Some(Refused::Page), _) => Self::LateRead,
+            (None, ffi::SQLITE_INTERRUPT) => Self::TooLong,
+            (None, ffi::SQLITE_TOOBIG) => Self::TooLarge,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether it shows that the statement is not short. What others did, or what the cache had not, says nothing of the next
+    /// time.
+    pub(crate) fn blames_the_text(self) -> bool {
+        matches!(self, Self::TooLong | Self::TooLarge)
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Queue<T, C> {
 
 struct State<T, C> {
     waiting: Bounded<T>,
+    /// What the next holder of the token does before all else, and alone.
+    handed_over: Option<T>,
     /// The connection, while nobody holds it.
     token: Option<C>,
     worker: Worker,
@@ -57,7 +59,13 @@ pub(crate) enum Start {
 
 impl<T, C> Queue<T, C> {
     pub(crate) fn new(limit: usize, token: C) -> Self {
-        let state = State { waiting: Bounded::new(limit), token: Some(token), worker: Worker::Absent, closed: false };
+        let state = State {
+            waiting: Bounded::new(limit),
+            handed_over: None,
+            token: Some(token),
+            worker: Worker::Absent,
+            closed: false,
+        };
         Self { state: Mutex::new(state), work: Condvar::new() }
     }
 
@@ -106,16 +114,26 @@ impl<T, C> Queue<T, C> {
     /// Lends the token to a caller's thread, if it is free and nobody waits.
     pub(crate) fn borrow_idle(&self) -> Option<C> {
         let mut state = lock(&self.state);
-        if state.closed || !state.waiting.is_empty() { None } else { state.token.take() }
+        if state.closed || state.has_work() { None } else { state.token.take() }
     }
 
     /// Gives the token back.
     pub(crate) fn give_back(&self, token: C) -> Start {
         let mut state = lock(&self.state);
         state.token = Some(token);
-        if state.waiting.is_empty() {
+        if !state.has_work() {
             return Start::No;
         }
+        let start = state.rouse();
+        drop(state);
+        self.notify(start)
+    }
+
+    /// Gives the token back, to be used for `item` before anybody else has it. A closed queue takes it too.
+    pub(crate) fn hand_over(&self, token: C, item: T) -> Start {
+        let mut state = lock(&self.state);
+        state.token = Some(token);
+        state.handed_over = Some(item);
         let start = state.rouse();
         drop(state);
         self.notify(start)
@@ -126,7 +144,7 @@ impl<T, C> Queue<T, C> {
     pub(crate) fn wait(&self, idle: Duration) -> Option<C> {
         let mut state = lock(&self.state);
         loop {
-            if !state.waiting.is_empty()
+            if state.has_work()
                 && let Some(token) = state.token.take()
             {
                 state.worker = Worker::Busy;
@@ -135,16 +153,20 @@ impl<T, C> Queue<T, C> {
             state.worker = Worker::Parked;
             let (next, timed_out) = self.park(state, idle);
             state = next;
-            if timed_out && state.worker == Worker::Parked && (state.waiting.is_empty() || state.token.is_none()) {
+            if timed_out && state.worker == Worker::Parked && (!state.has_work() || state.token.is_none()) {
                 state.worker = Worker::Absent;
                 return None;
             }
         }
     }
 
-    /// For the writer thread, holding the token: takes requests from the front for as long as `take` says so.
+    /// For the writer thread, holding the token: takes requests from the front for as long as `take` says so. What was handed
+    /// over comes alone.
     pub(crate) fn take_while(&self, into: &mut Vec<T>, mut take: impl FnMut(&T) -> bool) {
         let mut state = lock(&self.state);
+        if let Some(first) = state.handed_over.take() {
+            return into.push(first);
+        }
         while state.waiting.front().is_some_and(&mut take) {
             into.extend(state.waiting.pop());
         }
@@ -168,7 +190,8 @@ impl<T, C> Queue<T, C> {
 
     /// Requests that wait now.
     pub(crate) fn len(&self) -> usize {
-        lock(&self.state).waiting.len()
+        let state = lock(&self.state);
+        state.waiting.len() + usize::from(state.handed_over.is_some())
     }
 
     fn notify(&self, start: Rouse) -> Start {
@@ -213,6 +236,10 @@ enum Rouse {
 }
 
 impl<T, C> State<T, C> {
+    fn has_work(&self) -> bool {
+        self.handed_over.is_some() || !self.waiting.is_empty()
+    }
+
     /// Called when there is work: who has to be told of it, if the token is free for the writer to take.
     fn rouse(&mut self) -> Rouse {
         if self.token.is_none() {

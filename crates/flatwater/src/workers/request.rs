@@ -33,6 +33,14 @@ pub(crate) type WriteClosure = Box<dyn FnOnce(&rusqlite::Transaction<'_>) -> boo
 /// What runs between two turns of the writer. It is given the smallest commit there is, which it may make.
 pub(crate) type AtBoundary = Box<dyn FnOnce(&mut dyn FnMut() -> Result<()>) + Send>;
 
+/// The failure of a write that may have come from its commit.
+pub(crate) struct Unsettled {
+    pub(crate) error: Error,
+    /// The change counter of the WAL before the write.
+    pub(crate) change: u32,
+    pub(crate) kind: CallKind,
+}
+
 /// What is asked.
 pub(crate) enum Work {
     Execute {
@@ -59,6 +67,8 @@ pub(crate) enum Work {
     Undo,
     Commit,
     Rollback,
+    /// A write that failed on its caller's thread, to be answered when it is known what became of it.
+    Settle(Unsettled),
     /// For the checkpointer. Nobody waits for an answer.
     Boundary(AtBoundary),
     /// A checkpoint that somebody asked for.
@@ -96,9 +106,9 @@ impl Work {
         }
     }
 
-    /// Whether it is no caller's.
+    /// Whether it is no caller's, or neither reads nor writes anything of a caller's.
     pub(crate) fn is_ours(&self) -> bool {
-        matches!(self, Self::Boundary(_) | Self::Close(..))
+        matches!(self, Self::Settle(_) | Self::Boundary(_) | Self::Close(..))
     }
 
     /// The error with the SQL it is about.
@@ -120,6 +130,7 @@ impl Work {
             Self::WriteWith(_) => CallKind::WriteWith,
             Self::Begin | Self::Savepoint(_) => CallKind::Begin,
             Self::Commit | Self::Release => CallKind::Commit,
+            Self::Settle(unsettled) => unsettled.kind,
             Self::Undo | Self::Rollback | Self::Boundary(_) | Self::Checkpoint(_) | Self::Close(..) => {
                 CallKind::Control
             }

@@ -9,6 +9,7 @@ const FLOORS: &[&[&str]] = &[
     &["connection", "waiting", "encode", "stats", "file"],
     &["workers"],
     &["backend"],
+    &["stage"],
     &["call"],
     &["operations"],
     &["prepared", "transaction"],

@@ -6,11 +6,12 @@
 
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Refusal, StatementId, is_refusal};
+use flatwater_sqlite::{PageRefusal, StatementId};
 
 use super::reader::Reader;
 use super::{Readers, Shared, State};
 use crate::connection::catalogue::Text;
+use crate::connection::seen::Known;
 use crate::connection::stay::{self, LastRead};
 use crate::encode::rows::RowSink;
 use crate::types::inline::{InlineLimits, Moved, Stay};
@@ -47,12 +48,12 @@ impl Readers {
         let Some(reader) = &mut lent.reader else { return Stay::Unfit };
         let Some(short) = reader.short(shared, text, tried.limits) else { return Stay::Unfit };
         lent.is_sound = false;
-        if !reader.enter(tried.began) {
-            return Stay::Unfit;
-        }
-        let (stay, now, is_sound) = reader.stay(shared, short, tried);
+        let Some(continues) = reader.enter(tried.began) else { return Stay::Unfit };
+        let (stay, now, is_sound) = reader.stay(shared, short, continues, tried);
         lent.is_sound = reader.leave(matches!(stay, Stay::Done(..)), now) && is_sound;
-        lent.stayed = Some((matches!(stay, Stay::Done(..)), stay.took()));
+        if !matches!(stay, Stay::Unfit) {
+            lent.stayed = Some((matches!(stay, Stay::Done(..)), stay.took()));
+        }
         stay
     }
 }
@@ -112,40 +113,58 @@ impl Reader {
         ready.reads_shortly(limits).then(short)
     }
 
-    /// Runs the query, and answers when it ended and whether the connection can be used again.
-    fn stay(&mut self, shared: &Shared, short: Short, tried: Tried<'_>) -> (Stay<Rows>, Instant, bool) {
+    /// Runs the query, in the snapshot of a lease if one `continues`. Answers when it ended and whether the connection can
+    /// be used again.
+    fn stay(
+        &mut self,
+        shared: &Shared,
+        short: Short,
+        continues: bool,
+        tried: Tried<'_>,
+    ) -> (Stay<Rows>, Instant, bool) {
         let Tried { text, limits, began, .. } = tried;
         self.lock_wait.never();
         self.connection.limit(limits.bytes);
-        let sqlite = &mut self.connection.sqlite;
         let rows = tried.rows.min(limits.rows.saturating_add(1));
         let mut sink = RowSink::new(text.expected_size(), rows);
         let end = later(began, limits.time);
-        let before = stay::begin(sqlite, Some(LastRead(end, Refusal::Interrupt)));
-        if short.is_bounded {
-            sqlite.arm_until(short.id, end);
-        }
-        let ran = sqlite.run(short.id, tried.params.bindings(), &mut sink);
-        let reads = stay::end(sqlite, before);
+        let Some(begun) = stay::begin(&self.connection.sqlite, Some(LastRead(end, PageRefusal::Interrupt))) else {
+            return (Stay::Unfit, began, true);
+        };
+        let known = if continues { Ok(Known::Before) } else { self.connection.knows_schema(&shared.catalogue.left) };
+        let ran = known.and_then(|known| {
+            let ran = stay::only_known(&mut self.connection.sqlite, |sqlite| {
+                if short.is_bounded {
+                    sqlite.arm_until(short.id, end);
+                }
+                sqlite.run(short.id, tried.params.bindings(), &mut sink)
+            });
+            if known == Known::Held {
+                self.connection.control.let_go(&mut self.connection.sqlite);
+            }
+            ran.map_err(|error| Moved::after(error.code()))
+        });
+        let reads = begun.end();
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
-        if took > limits.time.saturating_mul(SLOW) {
+        let by_its_steps = short.is_bounded && STEP * self.connection.sqlite.steps_seen() > took / 2;
+        if took > limits.time.saturating_mul(SLOW) && (reads.some || by_its_steps) {
             // Only for a reason of its own: pages it had to read, or its steps. Otherwise the machine was busy.
-            if reads.some || (short.is_bounded && STEP * sqlite.steps_seen() > took / 2) {
-                let all = shared.lock().tally.stays();
-                shared.breaker.was_slow(all, now);
-            }
+            let all = shared.lock().tally.stays();
+            shared.breaker.was_slow(all, now);
         }
         // A refused read that SQLite made nothing of may have been one of the schema's.
-        let is_sound = !reads.refused || ran.as_ref().is_err_and(|error| error.code().is_some_and(is_refusal));
+        let is_sound = !reads.refused || ran == Err(Moved::LateRead);
         let stay = match ran {
-            Ok(()) if sink.rows_left() == 0 && rows > limits.rows => Stay::Moved(Moved::Other, took),
+            Ok(()) if sink.rows_left() == 0 && rows > limits.rows => Stay::Moved(Moved::TooLarge, took),
             Ok(()) => {
                 let (cells, bytes) = sink.size();
                 text.had_size(cells, bytes);
                 Stay::Done(sink.finish(short.names), took)
             }
-            Err(error) => Stay::Moved(Moved::after(error.code()), took),
+            // What it read took the time.
+            Err(Moved::TooLong) if reads.some && !by_its_steps => Stay::Moved(Moved::LateRead, took),
+            Err(why) => Stay::Moved(why, took),
         };
         (stay, now, is_sound)
     }

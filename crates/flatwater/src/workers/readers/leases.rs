@@ -63,8 +63,9 @@ impl Holder {
         Self { lease: Lease::None, reused: 0, wishes: wishes.clone(), recorder: recorder.clone() }
     }
 
-    /// Before a read: continues the lease, renews it, begins one, or sees to it that there is none.
-    pub(super) fn enter(&mut self, connection: &mut Connection, now: Instant) {
+    /// Before a read: continues the lease, renews it, begins one, or sees to it that there is none. Answers whether it
+    /// continues.
+    pub(super) fn enter(&mut self, connection: &mut Connection, now: Instant) -> bool {
         let sqlite = &connection.sqlite;
         let wish = self.wishes.are_there();
         let (ended, run) = self.lease.enter(|state| sqlite.is_wal_state(state), || sqlite.wal_state(), wish, now);
@@ -79,6 +80,7 @@ impl Holder {
                 }
             }
         }
+        run == Run::Continue
     }
 
     /// After a read. A failure may have rolled the transaction back.

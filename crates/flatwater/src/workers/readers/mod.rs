@@ -324,9 +324,8 @@ impl Shared {
                 }
             };
             let (kind, ticket) = (request.work.kind(), request.ticket);
-            let epoch = self.catalogue.epoch();
-            let (answer, usable) = mark_closure(|| reader.perform(&self.options, request.work, &ticket));
-            reader.epoch = epoch;
+            let (answer, usable) =
+                mark_closure(|| reader.perform(&self.options, &self.catalogue, request.work, &ticket));
             outbox.answer(kind, &ticket, request.promise, answer.map_err(|error| self.ended(error.timed(&ticket))));
             if !usable {
                 self.recorder.replaced_connection();

@@ -12,6 +12,7 @@ use std::time::Instant;
 use flatwater_sqlite::Busy;
 
 use super::leases::{self, Holder, Wishes};
+use crate::connection::catalogue::Catalogue;
 use crate::connection::class::Route;
 use crate::connection::judge;
 use crate::connection::open::{Connection, Role};
@@ -28,7 +29,7 @@ use crate::workers::request::{Answer, ReadClosure, Work};
 pub(super) struct Reader {
     pub(super) connection: Connection,
     pub(super) lock_wait: LockWait,
-    /// The catalogue's epoch when a worker last ran something here: from then on the connection has that schema.
+    /// The catalogue's epoch when the schema was last looked at.
     pub(super) epoch: u64,
     /// `None` where there can be no lease.
     leases: Option<Holder>,
@@ -55,34 +56,55 @@ impl Reader {
     }
 
     /// Answers the work, and whether the connection is as it was.
-    pub(super) fn perform(&mut self, options: &Options, work: Work, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
+    pub(super) fn perform(
+        &mut self,
+        options: &Options,
+        catalogue: &Catalogue,
+        work: Work,
+        ticket: &Arc<Ticket>,
+    ) -> (Result<Answer>, bool) {
         self.connection.unlimit();
         let now = Instant::now();
         let wait_end = later(now, options.lock_wait);
         self.lock_wait.until(ticket.deadline.map_or(wait_end, |deadline| deadline.min(wait_end)));
         match work {
             Work::ReadWith(closure) => self.closure(closure, ticket),
-            work => self.read(work, ticket, now),
+            work => self.read(catalogue, work, ticket, now),
         }
     }
 
     /// Runs a query, in the transaction of a lease or in one of its own. Answers as `perform`.
-    pub(super) fn read(&mut self, work: Work, ticket: &Arc<Ticket>, now: Instant) -> (Result<Answer>, bool) {
-        if !self.enter(now) {
-            return (Err(not_ended()), false);
+    fn read(
+        &mut self,
+        catalogue: &Catalogue,
+        work: Work,
+        ticket: &Arc<Ticket>,
+        now: Instant,
+    ) -> (Result<Answer>, bool) {
+        let Some(continues) = self.enter(now) else { return (Err(not_ended()), false) };
+        if !continues {
+            self.see_schema(catalogue);
         }
         let answer = self.query(work, ticket);
         let usable = self.leave(answer.is_ok(), Instant::now());
         (answer, usable)
     }
 
-    /// Continues the lease, renews it, begins one, or sees to it that there is none. False if the connection cannot be
-    /// used.
-    pub(super) fn enter(&mut self, now: Instant) -> bool {
-        if let Some(leases) = &mut self.leases {
-            leases.enter(&mut self.connection, now);
+    /// Continues the lease, renews it, begins one, or sees to it that there is none. Answers whether it continues; `None`
+    /// if the connection cannot be used.
+    pub(super) fn enter(&mut self, now: Instant) -> Option<bool> {
+        let continues = self.leases.as_mut().is_some_and(|leases| leases.enter(&mut self.connection, now));
+        self.is_usable().then_some(continues)
+    }
+
+    /// Reads the schema if it may be another than the connection has seen.
+    fn see_schema(&mut self, catalogue: &Catalogue) {
+        let epoch = catalogue.epoch();
+        if epoch != self.epoch {
+            self.connection.seen.forget();
         }
-        self.is_usable()
+        self.connection.see_schema(&catalogue.left);
+        self.epoch = epoch;
     }
 
     /// Keeps the lease, or ends it. False if the connection cannot be used again.
@@ -153,6 +175,15 @@ impl Reader {
         result.unwrap_or(Ok(Answer::ForWriter(work, None)))
     }
 
+    /// Begins the transaction of a closure with its snapshot, which waits for locks no longer than the request may. What
+    /// the user's code begins would wait as SQLite does.
+    fn begin_snapshot(&mut self, ticket: &Arc<Ticket>) -> Result<()> {
+        self.connection.control.begin_read(&mut self.connection.sqlite)?;
+        self.connection.sqlite.arm(ticket.clone());
+        self.connection.schema_cookie()?;
+        Ok(())
+    }
+
     /// A closure of the user, inside a read transaction: one snapshot. What it may have done to the connection is
     /// looked at afterwards.
     fn closure(&mut self, closure: ReadClosure, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
@@ -162,11 +193,11 @@ impl Reader {
         if !self.is_usable() {
             return (Err(not_ended()), false);
         }
-        if let Err(error) = self.connection.sqlite.execute_batch("BEGIN") {
-            return (Err(error.into()), true);
+        if let Err(error) = self.begin_snapshot(ticket) {
+            let rolled_back = self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
+            return (Err(error), rolled_back && self.connection.is_idle());
         }
         self.connection.sqlite.set_judge(judge::read_closure);
-        self.connection.sqlite.arm(ticket.clone());
         let sqlite = self.connection.sqlite.rusqlite();
         let ran = catch_unwind(AssertUnwindSafe(|| closure(sqlite)));
         let trusted = self.connection.restore_handlers(busy(&self.lock_wait));

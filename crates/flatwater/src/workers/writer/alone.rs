@@ -65,7 +65,7 @@ fn checkpoint(seat: &mut Seat, shared: &Shared, mode: CheckpointMode) -> Result<
 
 fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Arc<Ticket>) -> Result<Answer> {
     seat.connection()?.sqlite.watch_commit();
-    let before = seat.change();
+    let before = seat.changes();
     seat.arm(ticket, work);
     let began = Instant::now();
     let catalogue = &shared.catalogue;
@@ -82,7 +82,7 @@ fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Arc<Ticket
     }
     result.map_err(|error| {
         seat.disarm();
-        settle(seat, &shared.recorder, error, before)
+        settle(seat, &shared.recorder, error, &before)
     })
 }
 

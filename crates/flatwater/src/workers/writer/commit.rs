@@ -4,7 +4,7 @@
 //! thread that holds the token. Invariant: a failure that is reported as such will not be found after a restart; where
 //! that cannot be promised the error is `CommitUnknown` and the connection is replaced. Leaves out: replaying.
 
-use super::outcome::{AfterFailure, Change, after_failed_commit};
+use super::outcome::{AfterFailure, Changes, after_failed_commit};
 use super::seat::Seat;
 use crate::stats::Recorder;
 use crate::types::error::{Error, Kind, Result};
@@ -15,29 +15,33 @@ pub(super) fn commit(seat: &mut Seat, recorder: &Recorder) -> Result<()> {
         seat.rollback();
         return Err(refusal);
     }
-    let before = seat.change();
+    let before = seat.changes();
     let connection = seat.connection()?;
     let Err(error) = connection.control.commit(&mut connection.sqlite) else { return Ok(()) };
     let error = Error::from(error);
     recorder.commit_failed(&error);
     seat.rollback();
-    Err(settle(seat, recorder, error, before))
+    Err(settle(seat, recorder, error, &before))
 }
 
-/// Turns the error of a failed commit, or of a failed autocommit statement, into one that can be told. `before` is the
-/// change counter before it.
-pub(super) fn settle(seat: &mut Seat, recorder: &Recorder, error: Error, before: Change) -> Error {
+/// Turns the error of a failed commit, or of a failed autocommit statement, into one that can be told. `before` is how the
+/// change counters were before it. Waits for locks as the seat does.
+pub(super) fn settle(seat: &mut Seat, recorder: &Recorder, error: Error, before: &Changes) -> Error {
     let Some(code) = error.sqlite_code() else { return error };
     seat.refuse_after_failed_sync(&error);
-    match after_failed_commit(code, before, seat.change()) {
+    // A connection that had to be given up is opened again, to look and to write through.
+    let after = seat.connection().is_ok().then(|| seat.changes());
+    let outcome = after.as_ref().map_or(AfterFailure::Unknown, |after| after_failed_commit(code, before, after));
+    match outcome {
         AfterFailure::NotCommitted => error,
-        AfterFailure::Fence if smallest(seat).is_ok() => error,
+        AfterFailure::Fence if fence(seat).is_ok() => error,
         AfterFailure::Fence | AfterFailure::Unknown => {
             seat.replace();
             recorder.replaced_connection();
             let message = format!(
-                "the commit failed ({}) and it cannot be known whether it will be found after a restart",
-                error.message()
+                "the commit failed ({}) and it cannot be known whether it will be found after a restart{}",
+                error.message(),
+                after.map_or_else(String::new, |after| where_it_may_be(before, &after)),
             );
             error
                 .with_kind(Kind::CommitUnknown)
@@ -47,15 +51,41 @@ pub(super) fn settle(seat: &mut Seat, recorder: &Recorder, error: Error, before:
     }
 }
 
-/// The smallest commit there is. As a fence it overwrites whatever a failed one may have left at the end of the WAL.
-/// Setting the user version writes the first page even if the number stays the same.
+/// With attached files: in which of them something was published meanwhile.
+fn where_it_may_be(before: &Changes, after: &Changes) -> String {
+    let moved: Vec<_> = after.moved_since(before).collect();
+    if before.attached.is_empty() || moved.is_empty() {
+        return String::new();
+    }
+    format!(
+        "; SQLite commits file by file, and of the attached files and the main one there is a new commit in: {}",
+        moved.join(", ")
+    )
+}
+
+/// The smallest commit there is, in the main file.
 pub(super) fn smallest(seat: &mut Seat) -> Result<()> {
+    rewrite_versions(seat, &["main".into()])
+}
+
+/// The smallest commit there is, in every file that a write may have reached. It overwrites whatever a failed commit may
+/// have left at the end of a WAL.
+fn fence(seat: &mut Seat) -> Result<()> {
+    let files = seat.writable_files()?;
+    rewrite_versions(seat, &files)
+}
+
+/// Setting the user version writes the first page even if the number stays the same.
+fn rewrite_versions(seat: &mut Seat, files: &[Box<str>]) -> Result<()> {
     let connection = seat.connection()?;
     connection.control.begin(&mut connection.sqlite)?;
     let written: Result<()> = (|| {
         let sqlite = connection.sqlite.rusqlite();
-        let version: i64 = sqlite.query_row("PRAGMA main.user_version", [], |row| row.get(0))?;
-        sqlite.execute_batch(&format!("PRAGMA main.user_version = {version}"))?;
+        for file in files {
+            let pragma = format!("PRAGMA \"{}\".user_version", file.replace('"', "\"\""));
+            let version: i64 = sqlite.query_row(&pragma, [], |row| row.get(0))?;
+            sqlite.execute_batch(&format!("{pragma} = {version}"))?;
+        }
         connection.control.commit(&mut connection.sqlite)?;
         Ok(())
     })();

@@ -9,7 +9,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use flatwater_sqlite::Refusal;
+use flatwater_sqlite::PageRefusal;
 
 use super::perform::{perform_known, run_query};
 use super::seat::Seat;
@@ -81,6 +81,7 @@ impl session::Desk for Desk {
         given_up.is_over = true;
         drop(given_up);
         let took = began.elapsed();
+        let Some(answer) = answer else { return (Stay::Unfit, None) };
         match answer {
             Err(error) if at.seat.is_autocommit() => (Stay::Done(Err(error.clone()), took), Some(error)),
             Ok(answer) => (Stay::Done(Ok(answer), took), None),
@@ -106,30 +107,51 @@ impl Drop for GivenUp<'_> {
 
 /// Runs the statement inside a savepoint, since SQLite by itself does not undo every failed one. Only the statement is
 /// under the rules of a stay: savepoints may have to be prepared again. If one cannot be ended the transaction is rolled
-/// back, so that nothing of a failed stay is left for the worker that runs it again.
-fn statement(seat: &mut Seat, ready: &Ready, work: &Work, limits: &InlineLimits, end: Instant) -> Result<Answer> {
-    let connection = seat.connection()?;
-    connection.control.savepoint(&mut connection.sqlite)?;
+/// back, so that nothing of a failed stay is left for the worker that runs it again. `None` if this connection cannot have
+/// a stay.
+fn statement(
+    seat: &mut Seat,
+    ready: &Ready,
+    work: &Work,
+    limits: &InlineLimits,
+    end: Instant,
+) -> Option<Result<Answer>> {
+    let connection = match seat.connection() {
+        Ok(connection) => connection,
+        Err(error) => return Some(Err(error)),
+    };
+    if let Err(error) = connection.control.savepoint(&mut connection.sqlite) {
+        return Some(Err(error.into()));
+    }
     // After an interrupt SQLite rolls the whole transaction back, unless the statement only reads.
-    let last_read = work.only_reads().then_some(LastRead(end, Refusal::Interrupt));
-    let result = seat.stay(limits.bytes, last_read, |seat| match work {
-        Work::Query { params, limit, .. } if work.only_reads() => {
-            seat.end_at(ready, end)?;
-            short_query(seat, ready, params, *limit, limits)
+    let last_read = work.only_reads().then_some(LastRead(end, PageRefusal::Interrupt));
+    let ran = seat.stay(limits.bytes, last_read, |seat| {
+        seat.only_known(|seat| match work {
+            Work::Query { params, limit, .. } if work.only_reads() => {
+                seat.end_at(ready, end)?;
+                short_query(seat, ready, params, *limit, limits)
+            }
+            work => perform_known(seat, ready, work),
+        })
+    });
+    let result = ran.map(|(result, reads)| {
+        let is_late = |error: &Error| Moved::after(error.sqlite_code()) == Moved::LateRead;
+        if reads.refused && !result.as_ref().is_err_and(is_late) && seat.is_autocommit() {
+            seat.suspect();
         }
-        work => perform_known(seat, ready, work),
+        result
     });
     if seat.is_autocommit() {
         return result;
     }
-    let connection = seat.connection()?;
-    let ended = match &result {
-        Ok(_) => connection.control.release(&mut connection.sqlite).map_err(Error::from),
-        Err(_) => undo(seat),
+    let ended = match (&result, seat.connection()) {
+        (_, Err(error)) => Err(error),
+        (Some(Err(_)), _) => undo(seat),
+        (_, Ok(connection)) => connection.control.release(&mut connection.sqlite).map_err(Error::from),
     };
     if let Err(error) = ended {
         seat.rollback();
-        return Err(error);
+        return Some(Err(error));
     }
     result
 }
@@ -148,7 +170,7 @@ impl Seat {
     /// transaction.
     fn fit_inside(&mut self, work: &Work, limits: &InlineLimits) -> Option<Arc<Ready>> {
         let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return None };
-        if params.heap_bytes() > limits.bytes || self.defines() || !text.may_stay() {
+        if params.heap_bytes() > limits.bytes || !self.has_settled_schema() || !text.may_stay() {
             return None;
         }
         if !work.only_reads() {

@@ -8,12 +8,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Refusal, is_refusal};
+use flatwater_sqlite::{PageRefusal, WalState, refused};
 use rusqlite::ffi;
 
-use super::commit::settle;
+use super::lease::Entered;
 use super::perform::perform_known;
 use super::seat::Seat;
 use super::{Shared, Writer};
@@ -24,9 +24,22 @@ use crate::types::error::{Error, Result};
 use crate::types::inline::{InlineLimits, Moved, Stay};
 use crate::types::options::Durability;
 use crate::types::params::Params;
+use crate::types::request::{CallOptions, Ticket};
 use crate::types::time::later;
 use crate::waiting::fairness;
-use crate::workers::request::{Answer, OnItsWay, Work};
+use crate::waiting::reply::{Reply, reply};
+use crate::workers::request::{Answer, OnItsWay, Request, Unsettled, Work};
+
+/// A write that took longer than so many times the limit counts as if it had taken so long: the machine was busy, or the disk.
+const OUTLIER: u32 = 4;
+
+/// What became of a write that was tried.
+pub(crate) enum Tried {
+    Stay(Stay<Result<Answer>>),
+    /// It failed in a way that may have come from its commit, after so long. The writer's thread finds out what became of it,
+    /// and answers; nobody writes before that.
+    Unsettled(Reply<Result<Answer>>, Duration),
+}
 
 impl Writer {
     /// Whether short writes go through the queue now.
@@ -35,32 +48,57 @@ impl Writer {
     }
 
     /// Runs the write here and now, if it is known to be short and the token is free.
-    pub(crate) fn stay(&self, work: &Work, limits: &InlineLimits, began: Instant) -> Stay<Result<Answer>> {
+    pub(crate) fn stay(&self, work: &Work, limits: &InlineLimits, options: CallOptions, began: Instant) -> Tried {
         let shared = &*self.0;
-        let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return Stay::Unfit };
+        let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return UNFIT };
         if !shared.is_short(text, params, limits) || !text.may_stay() {
-            return Stay::Unfit;
+            return UNFIT;
         }
         let _on_its_way = OnItsWay::new(&*shared.on_their_way);
-        let Some(mut lent) = Lent::borrow(self) else { return Stay::Unfit };
-        let Some(seat) = &mut lent.seat else { return Stay::Unfit };
-        let Some(ready) = seat.fit(text, limits) else { return Stay::Unfit };
+        let Some(mut lent) = Lent::borrow(self) else { return UNFIT };
+        let Some(seat) = &mut lent.seat else { return UNFIT };
+        let Some((ready, state)) = seat.fit(text, limits) else { return UNFIT };
         lent.is_sound = false;
-        let continues = seat.enter_lease(began);
-        let answer = shared.write(seat, &ready, work, limits, LastRead(later(began, limits.time), Refusal::Failure));
+        let last_read = LastRead(later(began, limits.time), PageRefusal::Failure);
+        let Some(ended) = shared.write(seat, &ready, work, limits, last_read, began, &state) else {
+            lent.is_sound = true;
+            return UNFIT;
+        };
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
-        text.took(took);
-        if continues && answer.is_ok() {
-            shared.recorder.leases.written.count();
+        if !matches!(ended, Ended::Moved(_)) {
+            text.took(took.min(limits.time.saturating_mul(OUTLIER)));
         }
-        seat.leave_lease(now);
-        shared.tell_growth(seat, now);
+        let header = seat.wal_header();
+        seat.leave_lease(header.as_ref(), now);
+        shared.tell_growth(header.as_ref(), now);
+        seat.leave(&shared.catalogue.left);
         seat.ways.stayed(took, fairness::is_spent_with(took), now);
         shared.queueing.store(seat.ways.queues(), Ordering::Relaxed);
         lent.is_sound = true;
-        answer.map_or_else(|moved| Stay::Moved(moved, took), |answer| Stay::Done(answer, took))
+        match ended {
+            Ended::Well(answer) => Tried::Stay(Stay::Done(Ok(answer), took)),
+            Ended::Moved(why) => Tried::Stay(Stay::Moved(why, took)),
+            Ended::Unsettled(error) => {
+                let ticket = Arc::new(Ticket::new(options, began));
+                let unsettled = Unsettled { error, change: state.change(), kind: work.kind() };
+                let (promise, reply) = reply();
+                lent.hand_over(Request::new(ticket, Work::Settle(unsettled), promise));
+                Tried::Unsettled(reply, took)
+            }
+        }
     }
+}
+
+const UNFIT: Tried = Tried::Stay(Stay::Unfit);
+
+/// How a write ended.
+enum Ended {
+    Well(Answer),
+    /// Nothing was written, and a worker is to try.
+    Moved(Moved),
+    /// It may have been written.
+    Unsettled(Error),
 }
 
 /// The token on loan. It comes back however the stay ends; after a panic its connection is another one.
@@ -92,6 +130,17 @@ impl Drop for Lent<'_> {
     }
 }
 
+impl Lent<'_> {
+    /// Gives the token back together with what its next holder does first.
+    fn hand_over(mut self, request: Request) {
+        let Some(mut seat) = self.seat.take() else { return };
+        seat.end_lease();
+        let start = self.writer.0.queue.hand_over(seat, request);
+        // Without a thread the request waits for the next push, as others do.
+        let _ = self.writer.start(start);
+    }
+}
+
 impl Shared {
     /// Whether as far as is known the write takes no longer than a stay may.
     fn is_short(&self, text: &Text, params: &Params, limits: &InlineLimits) -> bool {
@@ -101,7 +150,8 @@ impl Shared {
             && self.growth.get().is_none_or(|growth| growth.has_room())
     }
 
-    /// The answer, or why nothing was written and a worker is to try.
+    /// Runs the write. `None` if this connection cannot have a stay.
+    #[allow(clippy::too_many_arguments, reason = "all of it is one write")]
     fn write(
         &self,
         seat: &mut Seat,
@@ -109,19 +159,31 @@ impl Shared {
         work: &Work,
         limits: &InlineLimits,
         last_read: LastRead,
-    ) -> Result<Result<Answer>, Moved> {
-        let before = seat.change();
-        match seat.stay(limits.bytes, Some(last_read), |seat| perform_known(seat, ready, work)) {
-            Ok(answer) => Ok(Ok(answer)),
-            Err(error) => {
-                // After SQLITE_SCHEMA SQLite keeps the write lock for as long as something is being read.
-                seat.end_lease();
-                if !is_from_commit(&error) {
-                    return Err(Moved::after(error.sqlite_code()));
-                }
-                Ok(Err(settle(seat, &self.recorder, error, before)))
+        began: Instant,
+        state: &WalState,
+    ) -> Option<Ended> {
+        let (ran, reads) = seat.stay(limits.bytes, Some(last_read), |seat| {
+            let entered = seat.enter_lease(state, &self.catalogue.left, began)?;
+            let ran = seat.only_known(|seat| perform_known(seat, ready, work));
+            match (entered, &ran) {
+                (Entered::ForThisWrite, _) => seat.let_go(),
+                (Entered::Continued, Ok(_)) => self.recorder.leases.written.count(),
+                _ => {}
             }
+            Ok(ran)
+        })?;
+        let error = match ran {
+            Ok(Ok(answer)) => return Some(Ended::Well(answer)),
+            Err(why) => return Some(Ended::Moved(why)),
+            Ok(Err(error)) => error,
+        };
+        // After SQLITE_SCHEMA SQLite keeps the write lock for as long as something is being read.
+        seat.end_lease();
+        let why = Moved::after(error.sqlite_code());
+        if reads.refused && why != Moved::LateRead {
+            seat.suspect();
         }
+        Some(if is_from_commit(&error) { Ended::Unsettled(error) } else { Ended::Moved(why) })
     }
 }
 
@@ -129,19 +191,21 @@ impl Shared {
 /// before the commit, and was rolled back.
 fn is_from_commit(error: &Error) -> bool {
     let code = error.sqlite_code().unwrap_or(ffi::SQLITE_ERROR);
-    !is_refusal(code)
+    refused(code).is_none()
         && matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_FULL | ffi::SQLITE_CORRUPT | ffi::SQLITE_NOMEM)
 }
 
 impl Seat {
-    /// The statement of `text`, if it is prepared here and short, and nothing is in the way of writing now.
-    fn fit(&mut self, text: &Text, limits: &InlineLimits) -> Option<Arc<Ready>> {
-        if self.refusal().is_some() {
+    /// The statement of `text`, if it is prepared here and short, and nothing is in the way of writing now; and the state of
+    /// the WAL.
+    fn fit(&mut self, text: &Text, limits: &InlineLimits) -> Option<(Arc<Ready>, WalState)> {
+        if self.refusal().is_some() || self.is_suspect() {
             return None;
         }
-        // Whoever writes first into a WAL that starts over writes its header and syncs it. In memory there is none.
-        let would_start_over = !self.is_in_memory() && self.wal_header().is_none_or(|wal| wal.copied >= wal.max_frame);
-        if would_start_over { None } else { self.short_write(text, limits) }
+        let state = self.wal_state()?;
+        // Whoever writes first into a WAL that starts over writes its header and syncs it.
+        let would_start_over = self.wal_header().is_none_or(|wal| wal.copied >= wal.max_frame);
+        if would_start_over { None } else { Some((self.short_write(text, limits)?, state)) }
     }
 
     /// The statement of `text`, if it is prepared here and known to write shortly. A row that is there may be a long one

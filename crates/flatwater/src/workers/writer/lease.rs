@@ -18,11 +18,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::WalHeader;
+use flatwater_sqlite::{WalHeader, WalState};
 
 use super::Writer;
 use super::inline::Lent;
 use super::seat::Seat;
+use crate::connection::seen::Left;
+use crate::types::inline::Moved;
 use crate::waiting::lease::{Lease, Run};
 use crate::waiting::timer::{self, Alarm};
 
@@ -31,6 +33,17 @@ use crate::waiting::timer::{self, Alarm};
 const AGE_US: u64 = 250;
 /// How often a look is taken whether a lease is still used.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// How a write came to its snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entered {
+    /// By the lease.
+    Continued,
+    /// By a new lease, or by itself.
+    Begun,
+    /// It is held so that the schema is the one that was compared, and is to be let go after the write.
+    ForThisWrite,
+}
 
 /// Guarded by the token. What is known of others' commits is the change counter of the WAL alone: SQLite itself looks
 /// before it writes.
@@ -48,32 +61,40 @@ impl WriterLease {
 }
 
 impl Seat {
-    /// Before a write: continues the lease, renews it, begins one, or sees to it that there is none. Answers whether it
-    /// continues.
-    pub(super) fn enter_lease(&mut self, now: Instant) -> bool {
-        let header = if self.lease.is_possible { self.wal_header() } else { None };
-        let Some(WalHeader { change, .. }) = header else {
-            self.end_lease();
-            return false;
-        };
-        self.lease.entered = change;
-        let (ended, run) = self.lease.state.enter(|noted| *noted == change, || Some(change), false, now);
-        if ended.is_some() {
-            self.let_go();
+    /// Before a write, in a stay: continues the lease, renews it, begins one, or sees to it that there is none. The write then
+    /// meets the schema that is known, or is not to be made.
+    pub(super) fn enter_lease(&mut self, state: &WalState, left: &Left, now: Instant) -> Result<Entered, Moved> {
+        let change = state.change();
+        let mut run = Run::Alone;
+        if self.lease.is_possible {
+            self.lease.entered = change;
+            let (ended, next) = self.lease.state.enter(|noted| *noted == change, || Some(change), false, now);
+            if ended.is_some() {
+                self.let_go();
+            }
+            run = next;
         }
-        if run == Run::Begin && !self.hold() {
-            self.lease.state.drop_it();
+        match run {
+            Run::Continue => Ok(Entered::Continued),
+            Run::Begin => match self.hold(state, left) {
+                Ok(()) => Ok(Entered::Begun),
+                Err(why) => {
+                    self.lease.state.drop_it();
+                    Err(why)
+                }
+            },
+            Run::Alone if self.has_seen_schema(state, left) => Ok(Entered::Begun),
+            Run::Alone => self.hold(state, left).map(|()| Entered::ForThisWrite),
         }
-        run == Run::Continue
     }
 
-    /// After a write that ended well; one that failed has ended the lease.
-    pub(super) fn leave_lease(&mut self, now: Instant) {
+    /// After a write that ended well, which left the WAL so; one that failed has ended the lease.
+    pub(super) fn leave_lease(&mut self, header: Option<&WalHeader>, now: Instant) {
         if !self.lease.is_possible {
             return;
         }
         // A second commit was somebody else's. What this takes wrongly for its own SQLite refuses at the next write.
-        if let Some(change) = self.wal_header().map(|header| header.change)
+        if let Some(change) = header.map(|header| header.change)
             && change.wrapping_sub(self.lease.entered) <= 1
         {
             self.lease.state.wrote(change);

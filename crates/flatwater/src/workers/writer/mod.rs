@@ -14,6 +14,7 @@ mod lease;
 mod outcome;
 mod perform;
 mod seat;
+mod staying;
 mod transaction;
 mod turn;
 mod ways;
@@ -22,6 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
+pub(crate) use inline::Tried;
 use seat::Seat;
 
 use crate::connection::catalogue::Catalogue;

@@ -4,7 +4,8 @@
 //! While we hold the write lock only our own COMMIT can move that counter, and it moves only when all frames and the
 //! index were written without error. A COMMIT that failed without moving it can still leave a valid commit frame at the
 //! end of the WAL, which a recovery after a crash would find ("ghost"); one more successful commit overwrites it. So the
-//! answer is not given before such a commit, the fence, is done. Leaves out: doing it.
+//! answer is not given before such a commit, the fence, is done. With attached files SQLite commits one file after the other
+//! (<https://sqlite.org/lang_attach.html>), so each file is looked at. Leaves out: doing it.
 
 use rusqlite::ffi;
 
@@ -29,24 +30,52 @@ pub(crate) enum Change {
     Unseen,
 }
 
-pub(crate) fn after_failed_commit(code: i32, before: Change, after: Change) -> AfterFailure {
+/// The same of all files of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Changes {
+    pub(crate) main: Change,
+    /// The attached files with a wal-index, by name.
+    pub(crate) attached: Vec<(Box<str>, u32)>,
+}
+
+impl Changes {
+    /// Of a write that touches the main file only.
+    pub(crate) fn of_main(main: Change) -> Self {
+        Self { main, attached: Vec::new() }
+    }
+
+    /// The files in which something was published since.
+    pub(crate) fn moved_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a str> {
+        let was = |name: &str| before.attached.iter().find(|(before, _)| **before == *name).map(|(_, change)| *change);
+        let attached = self.attached.iter().filter(move |(name, change)| was(name).is_some_and(|was| was != *change));
+        let main = (self.main != before.main).then_some("main");
+        main.into_iter().chain(attached.map(|(name, _)| &**name))
+    }
+}
+
+pub(crate) fn after_failed_commit(code: i32, before: &Changes, after: &Changes) -> AfterFailure {
+    if is_before_the_commit(code) {
+        return AfterFailure::NotCommitted;
+    }
+    // SQLite commits file by file: what one was too full for may be published in another.
+    if !before.attached.is_empty() && after.moved_since(before).next().is_some() {
+        return AfterFailure::Unknown;
+    }
     if !can_leave_a_ghost(code) {
         return AfterFailure::NotCommitted;
     }
-    match (before, after) {
+    match (before.main, after.main) {
         (Change::InMemory, _) => AfterFailure::NotCommitted,
         (Change::Wal(before), Change::Wal(after)) if before == after => AfterFailure::Fence,
         _ => AfterFailure::Unknown,
     }
 }
 
-/// Whether the commit frame may have been written whole before the failure. It is written last: SQLITE_FULL means that
-/// it, or a frame before it, did not fit. The others are no failures of writing at all.
-fn can_leave_a_ghost(code: i32) -> bool {
-    !matches!(
+/// Whether the statement failed before anything of a commit was written.
+fn is_before_the_commit(code: i32) -> bool {
+    matches!(
         code & 0xff,
-        ffi::SQLITE_FULL
-            | ffi::SQLITE_BUSY
+        ffi::SQLITE_BUSY
             | ffi::SQLITE_LOCKED
             | ffi::SQLITE_INTERRUPT
             | ffi::SQLITE_CONSTRAINT
@@ -58,6 +87,17 @@ fn can_leave_a_ghost(code: i32) -> bool {
             | ffi::SQLITE_MISUSE
             | ffi::SQLITE_AUTH
             | ffi::SQLITE_RANGE
+    )
+}
+
+/// Whether the commit frame may have been written whole before the failure. It is written last: SQLITE_FULL means that
+/// it, or a frame before it, did not fit. SQLITE_PROTOCOL comes from the snapshot that a commit takes before its first frame
+/// when it starts the WAL over. The others are no failures of writing at all.
+fn can_leave_a_ghost(code: i32) -> bool {
+    !matches!(
+        code & 0xff,
+        ffi::SQLITE_FULL
+            | ffi::SQLITE_PROTOCOL
             | ffi::SQLITE_READONLY
             | ffi::SQLITE_PERM
             | ffi::SQLITE_CANTOPEN
@@ -78,17 +118,41 @@ mod tests {
             (ffi::SQLITE_IOERR_FSYNC, Wal(7), Wal(7), Fence),
             (ffi::SQLITE_IOERR_WRITE, Wal(7), Wal(7), Fence),
             (ffi::SQLITE_NOMEM, Wal(7), Wal(7), Fence),
-            (ffi::SQLITE_PROTOCOL, Wal(7), Wal(7), Fence),
+            (ffi::SQLITE_PROTOCOL, Wal(7), Wal(7), NotCommitted),
+            (ffi::SQLITE_PROTOCOL, Wal(7), Wal(8), NotCommitted),
             (ffi::SQLITE_IOERR_FSYNC, Wal(7), Wal(8), Unknown),
             (ffi::SQLITE_IOERR_FSYNC, Wal(7), Unseen, Unknown),
             (ffi::SQLITE_IOERR_FSYNC, InMemory, InMemory, NotCommitted),
             (ffi::SQLITE_IOERR_FSYNC, Unseen, Unseen, Unknown),
             (ffi::SQLITE_FULL, Wal(7), Wal(7), NotCommitted),
+            (ffi::SQLITE_FULL, Wal(7), Wal(8), NotCommitted),
             (ffi::SQLITE_CONSTRAINT_FOREIGNKEY, Wal(7), Wal(7), NotCommitted),
             (ffi::SQLITE_BUSY, Wal(7), Wal(9), NotCommitted),
         ];
         for (code, before, after, expected) in table {
-            assert_eq!(after_failed_commit(code, before, after), expected, "{code} {before:?} {after:?}");
+            let (before, after) = (Changes::of_main(before), Changes::of_main(after));
+            assert_eq!(after_failed_commit(code, &before, &after), expected, "{code} {before:?} {after:?}");
         }
+    }
+
+    #[test]
+    fn with_an_attached_file_a_commit_that_failed_may_be_in_one_of_them() {
+        let changes = |main, other| Changes { main: Wal(main), attached: vec![("other".into(), other)] };
+        let table = [
+            (ffi::SQLITE_FULL, changes(8, 3), Unknown),
+            (ffi::SQLITE_FULL, changes(7, 4), Unknown),
+            (ffi::SQLITE_FULL, changes(7, 3), NotCommitted),
+            (ffi::SQLITE_READONLY, changes(8, 3), Unknown),
+            (ffi::SQLITE_PROTOCOL, changes(8, 3), Unknown),
+            (ffi::SQLITE_IOERR_WRITE, changes(7, 4), Unknown),
+            (ffi::SQLITE_IOERR_WRITE, changes(7, 3), Fence),
+            (ffi::SQLITE_CONSTRAINT_UNIQUE, changes(8, 4), NotCommitted),
+        ];
+        for (code, after, expected) in table {
+            assert_eq!(after_failed_commit(code, &changes(7, 3), &after), expected, "{code} {after:?}");
+        }
+        let (before, after) = (changes(7, 3), changes(8, 4));
+        assert_eq!(after.moved_since(&before).collect::<Vec<_>>(), ["main", "other"]);
+        assert_eq!(changes(7, 4).moved_since(&before).collect::<Vec<_>>(), ["other"]);
     }
 }

@@ -7,17 +7,17 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use flatwater_sqlite::{Busy, CheckpointMode, WalHeader, is_refusal};
+use flatwater_sqlite::{Busy, CheckpointMode, WalHeader, WalState};
 
 use super::lease::WriterLease;
-use super::outcome::Change;
+use super::outcome::{Change, Changes};
+use super::staying::Commits;
 use super::ways::Ways;
 use crate::connection::catalogue::{Catalogue, Text};
-use crate::connection::class::Class;
+use crate::connection::class::{Class, Route};
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::Ready;
-use crate::connection::stay::{self, LastRead};
 use crate::file::watch::Watch;
 use crate::types::error::{Error, Result};
 use crate::types::options::{Checkpoint, Options};
@@ -31,22 +31,26 @@ use crate::workers::request::Work;
 pub(crate) struct Seat {
     options: Arc<Options>,
     /// `None` for a database in memory.
-    watch: Option<Arc<Watch>>,
+    pub(super) watch: Option<Arc<Watch>>,
     /// `None` after a failure, until it is opened again; never for a database in memory.
-    connection: Option<Connection>,
+    pub(super) connection: Option<Connection>,
+    /// Nothing runs on it any more.
+    pub(super) is_suspect: bool,
+    /// When the token was last given back.
+    pub(super) commits: Option<Commits>,
     /// Only the first open may create the file: a later one must find the same.
     was_open: bool,
     /// Somebody else keeps the WAL short.
     external: bool,
     facts: SchemaFacts,
-    lock_wait: LockWait,
+    pub(super) lock_wait: LockWait,
     /// Which way short writes go.
     pub(super) ways: Ways,
     pub(super) lease: WriterLease,
     /// TEMP objects were made in the transaction that is open.
     made_temp: bool,
     /// The schema was changed in the transaction that is open.
-    defined: bool,
+    pub(super) defined: bool,
     /// A text was met that must not be a member of a group.
     met_alone: bool,
 }
@@ -70,6 +74,8 @@ impl Seat {
             options,
             watch,
             connection: None,
+            is_suspect: false,
+            commits: None,
             was_open: false,
             external: false,
             facts: SchemaFacts::default(),
@@ -128,50 +134,6 @@ impl Seat {
         connection.statements.find(&mut connection.sqlite, text)
     }
 
-    /// Runs `f` as a stay. Locks are not waited for, one page that is read from a file after `last_read` is refused, and
-    /// nothing else ends it. If that was a page that SQLite read to roll back, the connection is replaced.
-    pub(super) fn stay<T>(
-        &mut self,
-        bytes: usize,
-        last_read: Option<LastRead>,
-        f: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<T> {
-        self.lock_wait.never();
-        let connection = self.connection()?;
-        connection.limit(bytes);
-        let before = stay::begin(&mut connection.sqlite, last_read);
-        let result = f(self);
-        if let Some(connection) = &mut self.connection {
-            let reads = stay::end(&mut connection.sqlite, before);
-            let is_the_reason = result.as_ref().is_err_and(|error| error.sqlite_code().is_some_and(is_refusal));
-            if reads.refused && !is_the_reason && self.is_autocommit() {
-                self.replace();
-            }
-        }
-        result
-    }
-
-    /// Begins a read transaction beside autocommit, without waiting for a lock. False if it could not.
-    pub(super) fn hold(&mut self) -> bool {
-        self.lock_wait.never();
-        let Some(Connection { sqlite, control, .. }) = &mut self.connection else { return false };
-        control.hold(sqlite).is_ok()
-    }
-
-    /// Ends what `hold` began.
-    pub(super) fn let_go(&mut self) {
-        if let Some(Connection { sqlite, control, .. }) = &mut self.connection {
-            control.let_go(sqlite);
-        }
-    }
-
-    /// A worker is about to use the connection: the limit of a stay ends.
-    pub(super) fn unlimit(&mut self) {
-        if let Some(connection) = &mut self.connection {
-            connection.unlimit();
-        }
-    }
-
     /// Lets the deadline of `ticket` end what runs from now on, up to the next commit's point of no return.
     pub(super) fn arm(&mut self, ticket: &Arc<Ticket>, work: &Work) {
         let Some(connection) = &self.connection else { return };
@@ -182,19 +144,6 @@ impl Seat {
         if let Some(deadline) = ticket.deadline {
             connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
         }
-    }
-
-    /// The statement ends at `end`, if it does not end by itself.
-    pub(super) fn end_at(&mut self, ready: &Ready, end: Instant) -> Result<()> {
-        if ready.is_bounded() {
-            self.connection()?.sqlite.arm_until(ready.id, end);
-        }
-        Ok(())
-    }
-
-    /// Whether the schema was changed in the transaction that is open.
-    pub(super) fn defines(&self) -> bool {
-        self.defined
     }
 
     pub(super) fn disarm(&mut self) {
@@ -215,6 +164,24 @@ impl Seat {
         self.wal_header().map_or(Change::Unseen, |header| Change::Wal(header.change))
     }
 
+    /// The same of the attached files too.
+    pub(super) fn changes(&self) -> Changes {
+        let connection = self.connection.iter();
+        let attached = connection.flat_map(|connection| {
+            let counted = |name: &Box<str>| Some((name.clone(), connection.sqlite.attached_change(name)?));
+            connection.attached_wals.iter().filter_map(counted)
+        });
+        Changes { main: self.change(), attached: attached.collect() }
+    }
+
+    /// The files that can be written through the connection.
+    pub(super) fn writable_files(&mut self) -> Result<Vec<Box<str>>> {
+        let names: Vec<Box<str>> = self.options.attach.iter().map(|attached| attached.name.as_str().into()).collect();
+        let sqlite = self.connection()?.sqlite.rusqlite();
+        let can_be_written = |name: &Box<str>| sqlite.is_readonly(&**name).is_ok_and(|is_readonly| !is_readonly);
+        Ok(std::iter::once("main".into()).chain(names.into_iter().filter(can_be_written)).collect())
+    }
+
     /// Why nothing may be written any more.
     pub(super) fn refusal(&self) -> Option<Error> {
         self.watch.as_ref()?.refusal().cloned()
@@ -224,6 +191,11 @@ impl Seat {
         if let Some(watch) = &self.watch {
             watch.refuse_after_failed_sync(error);
         }
+    }
+
+    /// The wal-index as it is published now, whole.
+    pub(super) fn wal_state(&self) -> Option<WalState> {
+        self.connection.as_ref()?.sqlite.wal_state()
     }
 
     /// The wal-index as it is published now.
@@ -274,6 +246,13 @@ impl Seat {
         self.made_temp |= class.makes_temp;
         self.defined |= class.defines;
         self.met_alone |= !class.groupable;
+        // It may be a VACUUM, which changes the cookie and tells nobody.
+        if class.route == Route::Write
+            && !class.changes_rows
+            && let Some(connection) = &mut self.connection
+        {
+            connection.seen.forget();
+        }
     }
 
     /// Whether a text was met since the last call that must not be a member of a group. What was known of it before it
@@ -286,6 +265,9 @@ impl Seat {
     /// prepared meanwhile.
     pub(super) fn note_closure(&mut self) {
         self.made_temp = true;
+        if let Some(connection) = &mut self.connection {
+            connection.seen.forget();
+        }
     }
 
     /// The transaction is over, whichever way. Its TEMP objects end with it. If it changed the schema, what was learnt
@@ -294,6 +276,7 @@ impl Seat {
         let (made_temp, defined) = (std::mem::take(&mut self.made_temp), std::mem::take(&mut self.defined));
         let Some(connection) = &mut self.connection else { return };
         if defined {
+            connection.seen.forget();
             connection.statements.clear(&mut connection.sqlite);
             catalogue.next_epoch();
         }
@@ -333,11 +316,12 @@ impl Seat {
     }
 
     /// Whatever lies beside the database may go away from now on.
-    fn take(&mut self) -> Option<Connection> {
+    pub(super) fn take(&mut self) -> Option<Connection> {
         if let Some(watch) = &self.watch {
             watch.closed();
         }
         self.end_lease();
+        self.commits = None;
         self.connection.take()
     }
 }

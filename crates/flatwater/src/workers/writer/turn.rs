@@ -9,14 +9,18 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use flatwater_sqlite::WalHeader;
+
 use super::choice::{Candidate, Choice};
+use super::outcome::{Change, Changes};
 use super::seat::Seat;
 use super::{Shared, alone, commit, group, transaction};
 use crate::types::error::{Error, Kind, Result};
+use crate::types::inline::Inline;
 use crate::types::request::Ticket;
 use crate::waiting::park::mark_closure;
 use crate::waiting::patience::Patience;
-use crate::workers::request::{Answer, Outbox, Request, Work};
+use crate::workers::request::{Answer, Outbox, Request, Unsettled, Work};
 use crate::workers::session::{End, Session};
 
 /// The thread ends after this long without a request.
@@ -59,7 +63,11 @@ impl Shared {
     /// their callers are told, and the connection is replaced.
     pub(super) fn guarded_turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox) -> bool {
         let turn = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.turn(seat, batch, outbox))));
-        self.tell_growth(seat, Instant::now());
+        self.tell_growth(seat.wal_header().as_ref(), Instant::now());
+        seat.leave(&self.catalogue.left);
+        if matches!(self.options.inline, Inline::Auto(_)) {
+            seat.see_schema(&self.catalogue.left);
+        }
         turn.unwrap_or_else(|_| {
             batch.clear();
             seat.replace();
@@ -68,17 +76,16 @@ impl Shared {
         })
     }
 
-    pub(super) fn tell_growth(&self, seat: &Seat, now: Instant) {
-        if let Some(growth) = self.growth.get()
-            && let Some(header) = seat.wal_header()
-        {
-            growth.grew(&header, now);
+    pub(super) fn tell_growth(&self, header: Option<&WalHeader>, now: Instant) {
+        if let (Some(growth), Some(header)) = (self.growth.get(), header) {
+            growth.grew(header, now);
         }
     }
 
     fn turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox) -> bool {
         seat.end_lease();
         seat.unlimit();
+        seat.renew();
         batch.retain(|request| {
             let starts = request.ticket.start();
             if !starts {
@@ -117,6 +124,13 @@ impl Shared {
             seat.close();
             after();
             return true;
+        }
+        if let Work::Settle(Unsettled { error, change, kind }) = work {
+            seat.wait_for_locks(Instant::now(), ticket.deadline);
+            let before = Changes::of_main(Change::Wal(change));
+            let error = commit::settle(seat, &self.recorder, error, &before);
+            outbox.answer(kind, &ticket, promise, Err(error));
+            return false;
         }
         if let Work::Boundary(closure) = work {
             seat.wait_for_locks(Instant::now(), Some(Instant::now()));

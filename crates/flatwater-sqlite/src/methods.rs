@@ -1,0 +1,169 @@
+//! Our own methods before those of SQLite for the files of a connection.
+//!
+//! Owns: the tables of methods that files point to (<https://sqlite.org/c3ref/io_methods.html>), putting them there, and
+//! passing on to SQLite's own. Called by SQLite on whatever thread is inside a call. Invariants: a table is SQLite's own but
+//! for three methods, and lives for ever, since files point to it; only layers that SQLite brings along get one, whose own
+//! tables are static. Leaves out: what is refused (`gate`).
+//!
+//! - xRead asks the gate whether the page may be read.
+//! - xShmLock asks it whether the lock may be taken.
+//! - xShmBarrier is the fence that SQLite asks for and nothing else. SQLite's takes a mutex of the whole process on top,
+//!   "for redundancy", which whoever opens or closes a database holds while it does.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::panic::catch_unwind;
+use std::ptr;
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{Mutex, PoisonError};
+
+use rusqlite::ffi;
+
+use crate::connection::Connection;
+use crate::files::File;
+use crate::gate;
+use crate::snapshot::Request;
+
+/// The database and the WAL of a connection, which have our methods.
+pub(crate) type Files = [*mut ffi::sqlite3_file; 2];
+
+type Read = unsafe extern "C" fn(*mut ffi::sqlite3_file, *mut c_void, c_int, ffi::sqlite3_int64) -> c_int;
+type ShmLock = unsafe extern "C" fn(*mut ffi::sqlite3_file, c_int, c_int, c_int) -> c_int;
+
+/// A table with our methods, and what of SQLite's own they pass on to.
+#[repr(C)]
+struct Table {
+    methods: ffi::sqlite3_io_methods,
+    read: Read,
+    shm_lock: ShmLock,
+    /// The address of SQLite's own table.
+    own: usize,
+}
+
+/// One for each table of SQLite's that was met.
+static TABLES: Mutex<Vec<&Table>> = Mutex::new(Vec::new());
+
+/// The layout of the methods that we know.
+const VERSION: c_int = 3;
+
+/// SQLite's own layers. Others may make a table for each file.
+const LAYERS: [&CStr; 4] = [c"unix", c"unix-excl", c"win32", c"win32-longpath"];
+
+impl Connection {
+    /// Puts our methods before those of the connection's files, attached ones among them. Answers whether the database and
+    /// the WAL have them, which takes WAL mode and a file system layer of SQLite's own. Call it when the connection has
+    /// its settings; it is cheap when nothing is to be done.
+    pub fn guard_files(&mut self) -> bool {
+        for index in 2.. {
+            // SQLite names the databases by their number: 0 is the main one, 1 is for TEMP.
+            // SAFETY: the connection is open; the name lives until the database is detached, which is not before the end.
+            let name = unsafe { ffi::sqlite3_db_name(self.raw(), index) };
+            if name.is_null() {
+                break;
+            }
+            // SAFETY: as above.
+            let name = unsafe { CStr::from_ptr(name) };
+            if let Some(file) = self.file_of(name, ffi::SQLITE_FCNTL_FILE_POINTER) {
+                self.put_methods(name, file);
+            }
+        }
+        self.guarded_files().is_some()
+    }
+
+    /// The database and the WAL, if they have our methods. They stay the same for as long as the connection is in WAL mode.
+    pub(crate) fn guarded_files(&self) -> Option<Files> {
+        self.mapping.files().or_else(|| {
+            let files = [self.file(File::Database)?, self.file(File::Wal)?];
+            let has_methods = files.map(|file| self.put_methods(c"main", file)) == [true, true];
+            has_methods.then(|| {
+                self.mapping.guarded(files);
+                files
+            })
+        })
+    }
+
+    /// Whether the file has our methods now.
+    fn put_methods(&self, database: &CStr, file: *mut ffi::sqlite3_file) -> bool {
+        if !self.has_own_layer(database) {
+            return false;
+        }
+        // SAFETY: the file is open, and nobody else uses its connection.
+        let methods = unsafe { &mut (*file).pMethods };
+        // SAFETY: the methods of an open file of SQLite's own layers are static, and so are ours.
+        match unsafe { methods.as_ref() }.and_then(table) {
+            Some(table) => {
+                *methods = &raw const table.methods;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whether the file system layer of a database is one that SQLite brings along.
+    fn has_own_layer(&self, database: &CStr) -> bool {
+        let mut layer: *mut ffi::sqlite3_vfs = ptr::null_mut();
+        // SAFETY: the connection is open, and the control stores the address of a layer, which is never freed while files
+        // of it are open; its name is a C string.
+        unsafe {
+            let control = ffi::SQLITE_FCNTL_VFS_POINTER;
+            ffi::sqlite3_file_control(self.raw(), database.as_ptr(), control, (&raw mut layer).cast());
+            layer.as_ref().is_some_and(|layer| LAYERS.contains(&CStr::from_ptr(layer.zName)))
+        }
+    }
+}
+
+/// The table for methods that are SQLite's own, or ours already; `None` if they have another layout.
+fn table(methods: &ffi::sqlite3_io_methods) -> Option<&'static Table> {
+    let mut all = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+    let address = ptr::from_ref(methods).addr();
+    let known = |table: &&&Table| table.own == address || ptr::eq(&raw const table.methods, methods);
+    if let Some(table) = all.iter().find(known) {
+        return Some(table);
+    }
+    if methods.iVersion != VERSION {
+        return None;
+    }
+    let (read_before, shm_lock_before) = (methods.xRead?, methods.xShmLock?);
+    let methods = ffi::sqlite3_io_methods {
+        xRead: Some(read),
+        xShmLock: Some(shm_lock),
+        xShmBarrier: Some(shm_barrier),
+        ..*methods
+    };
+    let table = Table { methods, read: read_before, shm_lock: shm_lock_before, own: address };
+    let table: &'static Table = Box::leak(Box::new(table));
+    all.push(table);
+    Some(table)
+}
+
+/// # Safety
+/// `file` is one whose methods are the first field of a `Table`.
+unsafe fn table_of<'a>(file: *mut ffi::sqlite3_file) -> &'a Table {
+    // SAFETY: as the caller promises; tables live for ever.
+    unsafe { &*(*file).pMethods.cast::<Table>() }
+}
+
+unsafe extern "C" fn read(
+    file: *mut ffi::sqlite3_file,
+    data: *mut c_void,
+    bytes: c_int,
+    offset: ffi::sqlite3_int64,
+) -> c_int {
+    if let Ok(Some(code)) = catch_unwind(|| gate::refuses_read(file)) {
+        return code;
+    }
+    // SAFETY: SQLite calls this for files that point to a `Table`, with the arguments for the method that it would have
+    // called.
+    unsafe { (table_of(file).read)(file, data, bytes, offset) }
+}
+
+unsafe extern "C" fn shm_lock(file: *mut ffi::sqlite3_file, first: c_int, count: c_int, flags: c_int) -> c_int {
+    // SAFETY: as in `read`.
+    let own = || unsafe { (table_of(file).shm_lock)(file, first, count, flags) };
+    let request = Request { first, count, flags };
+    // If the gate panicked, the lock may or may not be taken; SQLite treats it as not taken, and its connection ends.
+    catch_unwind(|| gate::locks(file, request, own)).unwrap_or(ffi::SQLITE_IOERR_SHMLOCK)
+}
+
+unsafe extern "C" fn shm_barrier(_file: *mut ffi::sqlite3_file) {
+    fence(Ordering::SeqCst);
+}

@@ -1,0 +1,166 @@
+//! Whether the schema that a connection has seen can still be the newest one, as far as that is known without a look.
+//!
+//! Owns: which state of the WAL this engine's writer left behind, with how often the schema may have changed by then; and of
+//! one connection, the schema cookie it has seen and where it was seen. Invariant: SQLite reads the whole schema anew, before it
+//! asks anybody, when a statement meets another schema than its connection has seen (`OP_Transaction`); so on a thread that must not be held
+//! up nothing runs before the schema is known to be that one, or its cookie was compared in the same snapshot. Leaves out: what is prepared under a schema (`statements`).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flatwater_sqlite::WalState;
+
+use super::open::Connection;
+use crate::types::inline::Moved;
+
+/// What the writer left. Written by the holder of the token, read by any thread: in one word, so that a state is never taken
+/// for one before another change.
+#[derive(Default)]
+pub(crate) struct Left(AtomicU64);
+
+impl Left {
+    /// The holder of the token gives it back at this state. Since it was last given back the schema `may_have_changed`: by
+    /// somebody else, or by what was run.
+    pub(crate) fn leave(&self, state: &WalState, may_have_changed: bool) {
+        let changes = (self.0.load(Ordering::Relaxed) >> 32).wrapping_add(u64::from(may_have_changed));
+        self.0.store(changes << 32 | u64::from(state.stamp()), Ordering::Release);
+    }
+
+    /// How often the schema may have changed when the writer left this state, if it was the writer who left it.
+    fn changes(&self, stamp: u32) -> Option<u32> {
+        let left = self.0.load(Ordering::Acquire);
+        let (changes, last) = ((left >> 32) as u32, left as u32);
+        (last == stamp).then_some(changes)
+    }
+}
+
+/// What one connection has seen of the schema. Belongs to whoever has the connection.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Seen {
+    cookie: Option<i64>,
+    /// The state at which it was compared last.
+    stamp: u32,
+    /// How often it may have changed up to then.
+    changes: Option<u32>,
+}
+
+impl Seen {
+    /// Whether the schema is the one that was seen: nobody committed since, or only this engine, which would have told.
+    pub(crate) fn holds(&self, state: &WalState, left: &Left) -> bool {
+        self.holds_at(state.stamp(), left)
+    }
+
+    fn holds_at(&self, stamp: u32, left: &Left) -> bool {
+        self.cookie.is_some() && (self.stamp == stamp || self.changes.is_some() && self.changes == left.changes(stamp))
+    }
+
+    /// The connection has this schema. It was seen in a snapshot of this state, or of a later one.
+    pub(crate) fn saw(&mut self, cookie: i64, state: &WalState, left: &Left) {
+        self.saw_at(cookie, state.stamp(), left);
+    }
+
+    fn saw_at(&mut self, cookie: i64, stamp: u32, left: &Left) {
+        *self = Self { cookie: Some(cookie), stamp, changes: left.changes(stamp) };
+    }
+
+    /// Whether a cookie is that of the schema that was seen.
+    pub(crate) fn is(&self, cookie: i64) -> bool {
+        self.cookie == Some(cookie)
+    }
+
+    pub(crate) fn is_known(&self) -> bool {
+        self.cookie.is_some()
+    }
+
+    /// Something may have changed the schema, or what the connection knows of it.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// How a connection came to know that its schema is the newest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Without a look.
+    Before,
+    /// By the cookie of a snapshot that is still open beside autocommit, for what runs next.
+    Held,
+}
+
+impl Connection {
+    /// For a stay: whether the schema is the one that this connection has seen. Compares the cookie where that is not known,
+    /// and never reads the schema. After [`Known::Held`] the snapshot is to be let go.
+    pub(crate) fn knows_schema(&mut self, left: &Left) -> Result<Known, Moved> {
+        let state = self.sqlite.wal_state().ok_or(Moved::Other)?;
+        if self.seen.holds(&state, left) {
+            return Ok(Known::Before);
+        }
+        self.hold_known_schema(&state, left).map(|()| Known::Held)
+    }
+
+    /// Begins a snapshot beside autocommit, if the schema in it is the one that this connection has seen. `state` is from
+    /// before. It is to be let go.
+    pub(crate) fn hold_known_schema(&mut self, state: &WalState, left: &Left) -> Result<(), Moved> {
+        let cookie = self.control.hold(&mut self.sqlite).map_err(|error| Moved::after(error.code()))?;
+        if self.seen.is(cookie) {
+            self.seen.saw(cookie, state, left);
+            return Ok(());
+        }
+        self.control.let_go(&mut self.sqlite);
+        self.seen.forget();
+        Err(Moved::Other)
+    }
+
+    /// For a worker: reads the schema if it may be another than this connection has seen, so that a stay need not. Blocks on
+    /// the file, and waits for locks. If it fails, stays are sent to a worker.
+    pub(crate) fn see_schema(&mut self, left: &Left) {
+        let Some(state) = self.sqlite.wal_state() else { return };
+        if self.seen.holds(&state, left) {
+            return;
+        }
+        self.seen.forget();
+        let Ok(cookie) = self.control.hold(&mut self.sqlite) else { return };
+        if self.load_schema().is_ok() {
+            self.seen.saw(cookie, &state, left);
+        }
+        self.control.let_go(&mut self.sqlite);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leave(left: &Left, stamp: u32, may_have_changed: bool) {
+        let changes = left.0.load(Ordering::Relaxed) >> 32;
+        left.0.store((changes + u64::from(may_have_changed)) << 32 | u64::from(stamp), Ordering::Relaxed);
+    }
+
+    #[test]
+    fn what_the_writer_commits_changes_nothing_and_what_others_commit_takes_a_look() {
+        let (left, mut seen) = (Left::default(), Seen::default());
+        leave(&left, 10, false);
+        assert!(!seen.holds_at(10, &left), "nothing was seen yet");
+        seen.saw_at(7, 10, &left);
+        assert!(seen.holds_at(10, &left) && seen.is(7) && !seen.is(8));
+        leave(&left, 11, false);
+        assert!(seen.holds_at(11, &left), "a commit of our own");
+        assert!(!seen.holds_at(12, &left), "a commit of somebody else");
+        leave(&left, 13, true);
+        assert!(!seen.holds_at(13, &left), "ours, on top of it");
+        seen.saw_at(7, 13, &left);
+        leave(&left, 14, false);
+        assert!(seen.holds_at(14, &left));
+        seen.forget();
+        assert!(!seen.holds_at(14, &left) && !seen.is(7));
+    }
+
+    #[test]
+    fn a_look_at_a_state_that_the_writer_did_not_leave_holds_for_that_state_alone() {
+        let (left, mut seen) = (Left::default(), Seen::default());
+        leave(&left, 10, false);
+        seen.saw_at(7, 20, &left);
+        assert!(seen.holds_at(20, &left));
+        leave(&left, 21, true);
+        assert!(!seen.holds_at(21, &left) && !seen.holds_at(10, &left));
+    }
+}

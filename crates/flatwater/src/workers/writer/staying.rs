@@ -1,0 +1,149 @@
+//! What a stay needs of the writer's connection, and what is known of its schema: the part of the seat that callers' threads
+//! use.
+//!
+//! Owns: running something as a stay; what others may have committed or changed since the token was last given back; giving up
+//! a connection that cannot be trusted. Used by whoever holds the token. Invariant: nothing here waits or opens a file, but
+//! for `renew` and `see_schema`, which are a worker's. Leaves out: which writes may stay (`inline`).
+
+use std::time::Instant;
+
+use flatwater_sqlite::WalState;
+
+use super::seat::Seat;
+use crate::connection::judge;
+use crate::connection::open::Connection;
+use crate::connection::seen::Left;
+use crate::connection::statements::Ready;
+use crate::connection::stay::{self, Begun, LastRead, Reads};
+use crate::types::error::Result;
+use crate::types::inline::Moved;
+
+/// What was committed up to a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Commits {
+    /// Of the WAL's state.
+    stamp: u32,
+    /// By anybody: the change counter of the WAL.
+    all: u32,
+    /// By this connection.
+    own: u32,
+}
+
+impl Commits {
+    fn are_ours_since(self, before: Self) -> bool {
+        self.all.wrapping_sub(before.all) == self.own.wrapping_sub(before.own)
+    }
+}
+
+impl Seat {
+    /// Runs `f` as a stay: no snapshot begins in it that would have to wait or to recover, locks are not waited for, and one
+    /// page that is read from a file after `last_read` is refused. Answers also what became of its reads; `None` if this
+    /// connection cannot have a stay.
+    pub(super) fn stay<T>(
+        &mut self,
+        bytes: usize,
+        last_read: Option<LastRead>,
+        f: impl FnOnce(&mut Self) -> T,
+    ) -> Option<(T, Reads)> {
+        self.lock_wait.never();
+        let connection = self.connection.as_mut()?;
+        connection.limit(bytes);
+        // In memory nothing is waited for, and nothing read.
+        let begun = if self.watch.is_none() { None } else { Some(stay::begin(&connection.sqlite, last_read)?) };
+        let result = f(self);
+        Some((result, begun.map_or_else(Reads::default, Begun::end)))
+    }
+
+    /// Runs `f`, in which nothing is prepared.
+    pub(super) fn only_known<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = self.connection()?.sqlite.set_judge(judge::nothing);
+        let result = f(self);
+        if let Some(connection) = &self.connection {
+            connection.sqlite.disarm();
+            connection.sqlite.set_judge(before);
+        }
+        result
+    }
+
+    /// A page was refused that SQLite read to roll back: its cache may hold what was never committed. Nothing runs on the
+    /// connection any more, and a worker opens another.
+    pub(super) fn suspect(&mut self) {
+        self.is_suspect = true;
+    }
+
+    pub(super) fn is_suspect(&self) -> bool {
+        self.is_suspect
+    }
+
+    /// Opens another connection in the place of a suspect one, which is closed after that: were it the last one in the process,
+    /// the next to open the file would recover the WAL.
+    pub(super) fn renew(&mut self) {
+        if !std::mem::take(&mut self.is_suspect) {
+            return;
+        }
+        let suspect = self.take();
+        // If it fails the next use tries again.
+        let _ = self.connection();
+        drop(suspect);
+    }
+
+    /// Begins a read transaction beside autocommit, without waiting for a lock, if the schema is the one that is known.
+    pub(super) fn hold(&mut self, state: &WalState, left: &Left) -> Result<(), Moved> {
+        self.lock_wait.never();
+        let Some(connection) = &mut self.connection else { return Err(Moved::Other) };
+        connection.hold_known_schema(state, left)
+    }
+
+    /// Whether the schema can only be the one that is known.
+    pub(super) fn has_seen_schema(&self, state: &WalState, left: &Left) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.seen.holds(state, left))
+    }
+
+    /// On a worker: reads the schema if it may be another than the one that is known. Waits for no lock.
+    pub(super) fn see_schema(&mut self, left: &Left) {
+        self.lock_wait.never();
+        if let Some(connection) = &mut self.connection {
+            connection.see_schema(left);
+        }
+    }
+
+    /// The token is about to be given back: notes at which state, and whether the schema may have changed.
+    pub(super) fn leave(&mut self, left: &Left) {
+        let Some(Connection { sqlite, seen, .. }) = &self.connection else { return };
+        let Some(state) = sqlite.wal_state() else { return };
+        let now = Commits { stamp: state.stamp(), all: state.change(), own: sqlite.published() };
+        if self.commits != Some(now) {
+            let is_known = seen.is_known() && self.commits.is_some_and(|before| now.are_ours_since(before));
+            left.leave(&state, !is_known);
+            self.commits = Some(now);
+        }
+    }
+
+    /// Ends what `hold` began.
+    pub(super) fn let_go(&mut self) {
+        if let Some(Connection { sqlite, control, .. }) = &mut self.connection {
+            control.let_go(sqlite);
+        }
+    }
+
+    /// A worker is about to use the connection: the limit of a stay ends.
+    pub(super) fn unlimit(&mut self) {
+        if let Some(connection) = &mut self.connection {
+            connection.unlimit();
+        }
+    }
+
+    /// The statement ends at `end`, if it does not end by itself.
+    pub(super) fn end_at(&mut self, ready: &Ready, end: Instant) -> Result<()> {
+        if ready.is_bounded() {
+            self.connection()?.sqlite.arm_until(ready.id, end);
+        }
+        Ok(())
+    }
+
+    /// Whether the schema was seen when the transaction that is open began, and not changed in it.
+    pub(super) fn has_settled_schema(&self) -> bool {
+        let is_seen = |connection: &Connection| self.is_in_memory() || connection.seen.is_known();
+        !self.defined && self.connection.as_ref().is_some_and(is_seen)
+    }
+}
