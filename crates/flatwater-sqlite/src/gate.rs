@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use rusqlite::ffi;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, from_rusqlite};
 use crate::error::{Error, Result, SqliteError};
 use crate::hooks::Hooks;
 use crate::methods::Files;
@@ -67,11 +67,6 @@ pub fn refused(extended_code: c_int) -> Option<Refused> {
         code if code & !0xff == MARK => Some(Refused::Page),
         _ => None,
     }
-}
-
-/// Whether somebody else's lock is why a statement failed before it did anything.
-fn is_locked(extended_code: c_int) -> bool {
-    extended_code & 0xff == ffi::SQLITE_BUSY || refused(extended_code) == Some(Refused::Snapshot)
 }
 
 /// Whose snapshots are guarded.
@@ -186,20 +181,47 @@ impl Connection {
             // SAFETY: the guard goes before the connection can.
             let patient = unsafe { self.patient() };
             let result = f(self);
-            let may_wait = patient.is_some();
+            if patient.is_none() {
+                return result;
+            }
             drop(patient);
             match result {
-                Err(Error::Sqlite(error)) if may_wait && is_locked(error.code) && self.hooks().armed.is_over() => {
-                    return Err(SqliteError::from_code(ffi::SQLITE_INTERRUPT).into());
-                }
-                Err(Error::Sqlite(error))
-                    if may_wait && refused(error.code) == Some(Refused::Snapshot) && self.hooks().waits(tries) =>
-                {
-                    tries = tries.saturating_add(1);
-                }
+                Err(error) => self.wait_for_snapshot(error, tries)?,
                 result => return result,
             }
+            tries = tries.saturating_add(1);
         }
+    }
+
+    /// BEGIN IMMEDIATE for a closure of the user, which begins as other statements do. What the closure runs in it waits for
+    /// nothing but the files that are attached.
+    ///
+    /// # Errors
+    /// SQLITE_BUSY when the busy handler gave up, or what the file system answers.
+    pub fn begin_immediate(&self) -> Result<rusqlite::Transaction<'_>> {
+        let mut tries = 0;
+        loop {
+            // SAFETY: the guard goes before the connection can.
+            let patient = unsafe { self.patient() };
+            let begun = rusqlite::Transaction::new_unchecked(self.rusqlite(), rusqlite::TransactionBehavior::Immediate);
+            drop(patient);
+            match begun.map_err(from_rusqlite) {
+                Err(error) => self.wait_for_snapshot(error, tries)?,
+                begun => return begun,
+            }
+            tries = tries.saturating_add(1);
+        }
+    }
+
+    /// After a failure: waits, if it was that no snapshot began, and the busy handler says so. Otherwise answers the error.
+    fn wait_for_snapshot(&self, error: Error, tries: u32) -> Result<()> {
+        let Error::Sqlite(SqliteError { code, .. }) = &error else { return Err(error) };
+        let is_refused = refused(*code) == Some(Refused::Snapshot);
+        let is_locked = is_refused || *code & 0xff == ffi::SQLITE_BUSY;
+        if is_locked && self.hooks().armed.is_over() {
+            return Err(SqliteError::from_code(ffi::SQLITE_INTERRUPT).into());
+        }
+        if is_refused && self.hooks().waits(tries) { Ok(()) } else { Err(error) }
     }
 
     /// # Safety

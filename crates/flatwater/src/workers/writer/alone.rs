@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
-use rusqlite::{DropBehavior, TransactionBehavior};
+use rusqlite::DropBehavior;
 
 use super::Shared;
 use super::commit::{commit, settle};
@@ -106,8 +106,7 @@ fn in_transaction<T>(seat: &mut Seat, shared: &Shared, body: impl FnOnce(&mut Se
 fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure, ticket: &Arc<Ticket>) -> Result<()> {
     let busy = seat.busy();
     let connection = seat.connection()?;
-    let mut transaction =
-        rusqlite::Transaction::new_unchecked(connection.sqlite.rusqlite(), TransactionBehavior::Immediate)?;
+    let mut transaction = connection.sqlite.begin_immediate()?;
     transaction.set_drop_behavior(DropBehavior::Ignore);
     connection.sqlite.set_judge(judge::write_closure);
     if let Some(deadline) = ticket.deadline {
