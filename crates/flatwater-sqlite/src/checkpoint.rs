@@ -84,16 +84,24 @@ impl Connection {
     /// # Errors
     /// SQLITE_IOERR_FSYNC. After that the system may have forgotten what it could not write.
     pub fn sync_files(&mut self) -> Result<()> {
-        for file in [File::Database, File::Wal] {
-            let Some(file) = self.file(file) else { continue };
-            // SAFETY: the file is open and its methods are its own; see `file`.
-            let rc =
-                unsafe { (*(*file).pMethods).xSync.map_or(ffi::SQLITE_OK, |sync| sync(file, ffi::SQLITE_SYNC_NORMAL)) };
-            if rc != ffi::SQLITE_OK {
-                return Err(SqliteError::from_code(rc).into());
-            }
-        }
-        Ok(())
+        self.sync(File::Database)?;
+        self.sync(File::Wal)
+    }
+
+    /// Syncs the WAL, whatever `synchronous` says. Takes no lock. Call it after the connection has read the database.
+    ///
+    /// # Errors
+    /// As [`sync_files`](Self::sync_files).
+    pub fn sync_wal(&mut self) -> Result<()> {
+        self.sync(File::Wal)
+    }
+
+    fn sync(&mut self, file: File) -> Result<()> {
+        let Some(file) = self.file(file) else { return Ok(()) };
+        // SAFETY: the file is open and its methods are its own; see `file`.
+        let rc =
+            unsafe { (*(*file).pMethods).xSync.map_or(ffi::SQLITE_OK, |sync| sync(file, ffi::SQLITE_SYNC_NORMAL)) };
+        if rc == ffi::SQLITE_OK { Ok(()) } else { Err(SqliteError::from_code(rc).into()) }
     }
 
     /// The length of the WAL file, which stays when the WAL starts over. `None` if there is none.

@@ -31,7 +31,7 @@ pub(super) fn settle(seat: &mut Seat, recorder: &Recorder, error: Error, before:
     seat.refuse_after_failed_sync(&error);
     match after_failed_commit(code, before, seat.change()) {
         AfterFailure::NotCommitted => error,
-        AfterFailure::Fence if smallest(seat).is_ok() => error,
+        AfterFailure::Fence if fence(seat).is_ok() => error,
         AfterFailure::Fence | AfterFailure::Unknown => {
             seat.replace();
             recorder.replaced_connection();
@@ -45,6 +45,17 @@ pub(super) fn settle(seat: &mut Seat, recorder: &Recorder, error: Error, before:
                 .hint("read what it should have written before you try again")
         }
     }
+}
+
+/// Overwrites what the failed commit may have left, on the disk too: with durability `normal` no commit is synced, and
+/// the system may have written the ghost to the disk already.
+fn fence(seat: &mut Seat) -> Result<()> {
+    smallest(seat)?;
+    let synced = seat.connection()?.sqlite.sync_wal().map_err(Error::from);
+    if let Err(error) = &synced {
+        seat.refuse_after_failed_sync(error);
+    }
+    synced
 }
 
 /// The smallest commit there is. As a fence it overwrites whatever a failed one may have left at the end of the WAL.
