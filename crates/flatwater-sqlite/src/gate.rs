@@ -22,6 +22,7 @@ use std::time::Instant;
 use rusqlite::ffi;
 
 use crate::connection::Connection;
+use crate::failures;
 use crate::files::File;
 
 /// How a read is refused.
@@ -131,16 +132,12 @@ impl Connection {
     }
 
     /// Puts the gate before the reads of the files, which stay the same for as long as the connection is in WAL mode.
-    fn gate_reads(&self) -> Option<Files> {
+    pub(crate) fn gate_reads(&self) -> Option<Files> {
         let files = [self.file(File::Database)?, self.file(File::Wal)?];
         if self.has_own_layer() {
             for file in files {
-                // SAFETY: the file is open, and nobody else uses its connection.
-                let methods = unsafe { &mut (*file).pMethods };
-                // SAFETY: the methods of an open file of SQLite's own layers are static.
-                if let Some(gated) = unsafe { methods.as_ref() }.and_then(gated) {
-                    *methods = &raw const gated.methods;
-                }
+                // SAFETY: the file is open and one of SQLite's own layers, and nobody else uses its connection.
+                unsafe { put_before(file) };
             }
         }
         self.mapping.gated(files);
@@ -148,7 +145,7 @@ impl Connection {
     }
 
     /// Whether the files are those of a layer that SQLite brings along.
-    fn has_own_layer(&self) -> bool {
+    pub(crate) fn has_own_layer(&self) -> bool {
         let mut layer: *mut ffi::sqlite3_vfs = ptr::null_mut();
         // SAFETY: the connection is open, and the control stores the address of a layer, which is never freed while files
         // of it are open; its name is a C string.
@@ -157,6 +154,19 @@ impl Connection {
             ffi::sqlite3_file_control(self.raw(), c"main".as_ptr(), control, (&raw mut layer).cast());
             layer.as_ref().is_some_and(|layer| LAYERS.contains(&CStr::from_ptr(layer.zName)))
         }
+    }
+}
+
+/// Puts the gate before the reads of one file.
+///
+/// # Safety
+/// The file is open, of one of SQLite's own layers, and nobody else uses its connection.
+pub(crate) unsafe fn put_before(file: *mut ffi::sqlite3_file) {
+    // SAFETY: as the caller promises.
+    let methods = unsafe { &mut (*file).pMethods };
+    // SAFETY: the methods of an open file of SQLite's own layers are static.
+    if let Some(gated) = unsafe { methods.as_ref() }.and_then(gated) {
+        *methods = &raw const gated.methods;
     }
 }
 
@@ -188,7 +198,7 @@ unsafe extern "C" fn read(
     // SAFETY: SQLite calls this for files whose methods are the first field of a `Gated`, and for no others.
     let own = unsafe { (*(*file).pMethods.cast::<Gated>()).read };
     // SAFETY: the arguments of SQLite's call, for the method that it would have called.
-    unsafe { own(file, data, bytes, offset) }
+    failures::of_read(unsafe { own(file, data, bytes, offset) })
 }
 
 /// The code of a refusal, if the read is too late and none was refused before it.

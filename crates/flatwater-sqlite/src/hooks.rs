@@ -133,8 +133,8 @@ impl Hooks {
         self.judge.replace(judge)
     }
 
-    pub(crate) fn set_busy(&self, busy: Option<Busy>) {
-        *self.busy.borrow_mut() = busy;
+    pub(crate) fn set_busy(&self, busy: Option<Busy>) -> Option<Busy> {
+        self.busy.replace(busy)
     }
 
     /// Asks the busy handler whether to try again for a lock, after so many tries.

@@ -10,6 +10,8 @@
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
 //! - `armed`: what ends the statements that run
+//! - `opening`: asking SQLite for a connection, and the system's reason if there is none
+//! - `failures`: the system's reasons, and reads that fail
 //! - `gate`: reads of a file that come too late
 //! - `stay`: what bounds a run on a thread that must not be held up
 //! - `wal`: the wal-index header
@@ -26,6 +28,7 @@ mod connection;
 mod control;
 mod error;
 mod explain;
+mod failures;
 #[cfg(all(feature = "fault", target_os = "linux"))]
 pub mod fault;
 mod files;
@@ -33,6 +36,7 @@ mod filesystem;
 mod gate;
 mod hooks;
 mod locks;
+mod opening;
 mod process;
 mod sink;
 mod slots;
@@ -46,7 +50,8 @@ pub use connection::{Connection, from_rusqlite, has_nul};
 pub use control::Control;
 pub use error::{Error, Result, SqliteError};
 pub use explain::{Op, Program};
-pub use filesystem::filesystem_magic;
+pub use failures::SystemFailure;
+pub use filesystem::{filesystem_magic, why_not_writable};
 pub use gate::{LateReads, Refusal, is_refusal};
 pub use hooks::{AuthEvent, Busy, Judge, Verdict};
 pub use locks::{LockFile, LockedFile};

@@ -205,6 +205,7 @@ fn deferred_violation(work: &Work) -> Error {
         code: ffi::SQLITE_CONSTRAINT_FOREIGNKEY,
         message: "FOREIGN KEY constraint failed".into(),
         offset: None,
+        system: None,
     }
     .into();
     work.explain(error)
