@@ -18,3 +18,4 @@ mod shapes;
 pub(crate) mod statements;
 pub(crate) mod stay;
 pub(crate) mod words;
+pub(crate) mod writable;

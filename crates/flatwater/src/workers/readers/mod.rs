@@ -25,6 +25,7 @@ use reader::Reader;
 use running::Running;
 
 use crate::connection::catalogue::Catalogue;
+use crate::connection::writable::is_read_only;
 use crate::file::watch::Watch;
 use crate::stats::Recorder;
 use crate::stats::tally::Tally;
@@ -292,12 +293,18 @@ impl Shared {
         if let Some(watch) = &self.watch {
             watch.check_file()?;
         }
-        let reader = Reader::open(&self.options, &self.wishes, &self.recorder)?;
+        let recall = self.watch.as_ref().map_or(0, |watch| watch.recalls.enter());
+        let reader = Reader::open(&self.options, &self.wishes, &self.recorder, recall)?;
         // With a writer it is the writer's connection that is watched.
         if let Some(watch) = self.watch.as_ref().filter(|_| self.options.read_only) {
             watch.opened(reader.index());
         }
         Ok(Box::new(reader))
+    }
+
+    /// Whether the connection is to be closed and not used again.
+    fn is_recalled(&self, reader: &Reader) -> bool {
+        self.watch.as_ref().is_some_and(|watch| watch.recalls.number() != reader.recall)
     }
 
     /// A read that was interrupted because the database closes is told so.
@@ -327,11 +334,13 @@ impl Shared {
             let epoch = self.catalogue.epoch();
             let (answer, usable) = mark_closure(|| reader.perform(&self.options, request.work, &ticket));
             reader.epoch = epoch;
+            // Reading asks for no right to write, unless the `-shm` could only be opened for reading.
+            let usable = usable && !answer.as_ref().is_err_and(is_read_only);
             outbox.answer(kind, &ticket, request.promise, answer.map_err(|error| self.ended(error.timed(&ticket))));
             if !usable {
                 self.recorder.replaced_connection();
             }
-            usable.then_some(reader)
+            (usable && !self.is_recalled(&reader)).then_some(reader)
         }))
         .unwrap_or(None)
     }

@@ -21,7 +21,7 @@ use crate::workers::session::{Claim, End, Message, Savepoints, Session};
 
 /// Begins the transaction that `request` asks for, and serves it to its end.
 pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: &mut Outbox) {
-    if let Err(error) = begin(seat, &request.ticket) {
+    if let Err(error) = begin(seat, shared, &request.ticket) {
         let error = error.timed(&request.ticket);
         return shared.answer(outbox, request, Err(error));
     }
@@ -53,10 +53,9 @@ impl Drop for CloseAtLast {
     }
 }
 
-fn begin(seat: &mut Seat, ticket: &Ticket) -> Result<()> {
+fn begin(seat: &mut Seat, shared: &Shared, ticket: &Ticket) -> Result<()> {
     seat.wait_for_locks(Instant::now(), ticket.deadline);
-    let connection = seat.connection()?;
-    Ok(connection.control.begin(&mut connection.sqlite)?)
+    shared.twice(seat, Seat::begin)
 }
 
 fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Outbox) -> End {
