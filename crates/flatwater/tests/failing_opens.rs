@@ -141,6 +141,25 @@ fn a_read_that_keeps_such_a_wal_index_is_waited_for_and_then_told() {
     });
 }
 
+#[test]
+fn a_reader_that_cannot_bring_its_wal_index_up_to_date_is_not_used_again() {
+    let (_alone, file) = (alone(), left_behind());
+    run(async {
+        let (db, fault) = reader_with_a_read_only_index(&file).await;
+        assert_eq!(count(&db).await, 1);
+        drop(fault);
+        // As if a process had died while it wrote the header.
+        let index = std::fs::OpenOptions::new().write(true).open(file.beside("-shm")).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&index, &[1; 96], 0).unwrap();
+        let error = db.query("SELECT count(*) FROM t", ()).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Io, "{error}");
+        assert!(error.message().contains("-shm"), "{error}");
+        assert_eq!(count(&db).await, 1);
+        db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
+        db.close().await.unwrap();
+    });
+}
+
 /// A connection of this process that is not Flatwater's has the `-shm` open for reading.
 #[test]
 fn somebody_elses_connection_is_told_and_the_database_opens_when_it_is_gone() {

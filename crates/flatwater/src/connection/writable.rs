@@ -20,6 +20,15 @@ pub(crate) fn is_read_only(error: &Error) -> bool {
     error.sqlite_code().is_some_and(|code| code & 0xff == ffi::SQLITE_READONLY)
 }
 
+/// For a read that was refused as a write is, for its own reason: the `-shm` is open for reading only, and what is in it
+/// has to be written first.
+pub(crate) fn of_read(error: Error) -> Error {
+    error
+        .with_kind(Kind::Io)
+        .with_message("the -shm file could be opened for reading only, and is out of date".to_owned())
+        .hint("try again: the connection that has it is closed")
+}
+
 /// Whether one of the files beside the database, main or attached, is open for reading only. Waits for no lock: one that
 /// somebody else holds is one that could be asked for.
 pub(super) fn is_half_open(sqlite: &Sqlite) -> Result<bool> {

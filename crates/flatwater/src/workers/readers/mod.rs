@@ -25,7 +25,7 @@ use reader::Reader;
 use running::Running;
 
 use crate::connection::catalogue::Catalogue;
-use crate::connection::writable::is_read_only;
+use crate::connection::writable::{is_read_only, of_read};
 use crate::file::watch::Watch;
 use crate::stats::Recorder;
 use crate::stats::tally::Tally;
@@ -334,8 +334,9 @@ impl Shared {
             let epoch = self.catalogue.epoch();
             let (answer, usable) = mark_closure(|| reader.perform(&self.options, request.work, &ticket));
             reader.epoch = epoch;
-            // Reading asks for no right to write, unless the `-shm` could only be opened for reading.
-            let usable = usable && !answer.as_ref().is_err_and(is_read_only);
+            let is_half_open = answer.as_ref().is_err_and(is_read_only);
+            let answer = if is_half_open { answer.map_err(of_read) } else { answer };
+            let usable = usable && !is_half_open;
             outbox.answer(kind, &ticket, request.promise, answer.map_err(|error| self.ended(error.timed(&ticket))));
             if !usable {
                 self.recorder.replaced_connection();
