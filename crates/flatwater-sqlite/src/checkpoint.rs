@@ -3,7 +3,7 @@
 //! Owns: one checkpoint of one mode, the syncs, and the length of the WAL. Everything blocks on the file system. Leaves
 //! out: when to checkpoint.
 
-use std::ffi::c_int;
+use std::ffi::{CString, c_int};
 
 use rusqlite::ffi;
 
@@ -84,16 +84,26 @@ impl Connection {
     /// # Errors
     /// SQLITE_IOERR_FSYNC. After that the system may have forgotten what it could not write.
     pub fn sync_files(&mut self) -> Result<()> {
-        for file in [File::Database, File::Wal] {
-            let Some(file) = self.file(file) else { continue };
-            // SAFETY: the file is open and its methods are its own; see `file`.
-            let rc =
-                unsafe { (*(*file).pMethods).xSync.map_or(ffi::SQLITE_OK, |sync| sync(file, ffi::SQLITE_SYNC_NORMAL)) };
-            if rc != ffi::SQLITE_OK {
-                return Err(SqliteError::from_code(rc).into());
-            }
-        }
-        Ok(())
+        self.sync(self.file(File::Database))?;
+        self.sync(self.file(File::Wal))
+    }
+
+    /// Syncs the WAL of a database, whatever `synchronous` says. Takes no lock. Call it after the connection has read the
+    /// database. Of one that has no WAL its journal, if that is open.
+    ///
+    /// # Errors
+    /// As [`sync_files`](Self::sync_files).
+    pub fn sync_wal(&mut self, database: &str) -> Result<()> {
+        let name = CString::new(database).ok();
+        self.sync(name.and_then(|name| self.file_of(&name, ffi::SQLITE_FCNTL_JOURNAL_POINTER)))
+    }
+
+    fn sync(&mut self, file: Option<*mut ffi::sqlite3_file>) -> Result<()> {
+        let Some(file) = file else { return Ok(()) };
+        // SAFETY: the file is open and its methods are its own; see `file`.
+        let rc =
+            unsafe { (*(*file).pMethods).xSync.map_or(ffi::SQLITE_OK, |sync| sync(file, ffi::SQLITE_SYNC_NORMAL)) };
+        if rc == ffi::SQLITE_OK { Ok(()) } else { Err(SqliteError::from_code(rc).into()) }
     }
 
     /// The length of the WAL file, which stays when the WAL starts over. `None` if there is none.

@@ -15,6 +15,7 @@ use rusqlite::{OpenFlags, ffi};
 use crate::armed::Interrupt;
 use crate::error::{Error, Result, SqliteError};
 use crate::hooks::{AuthEvent, Busy, Hooks, Judge};
+use crate::opening;
 use crate::slots::Slots;
 use crate::wal::Mapping;
 
@@ -47,11 +48,7 @@ impl Connection {
     pub fn open(path: &Path, flags: OpenFlags, vfs: Option<&str>) -> Result<Self> {
         check_library(rusqlite::version_number())?;
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let inner = match vfs {
-            Some(vfs) => rusqlite::Connection::open_with_flags_and_vfs(path, flags, vfs),
-            None => rusqlite::Connection::open_with_flags(path, flags),
-        }
-        .map_err(from_rusqlite)?;
+        let inner = opening::open(path, flags, vfs)?;
         // SAFETY: the handle is used only while `inner`, which we own, is open.
         let db = unsafe { inner.handle() };
         let hooks = Box::into_raw(Box::new(Hooks::new()));
@@ -113,9 +110,10 @@ impl Connection {
         self.hooks().take_panicked()
     }
 
-    /// Sets what to do when a lock is held by somebody else. Without it the answer is SQLITE_BUSY at once.
-    pub fn set_busy(&self, busy: Option<Busy>) {
-        self.hooks().set_busy(busy);
+    /// Sets what to do when a lock is held by somebody else, and answers what was done before. Without it the answer is
+    /// SQLITE_BUSY at once.
+    pub fn set_busy(&self, busy: Option<Busy>) -> Option<Busy> {
+        self.hooks().set_busy(busy)
     }
 
     /// Lets `interrupt` end the statements that run from now on, until [`disarm`](Self::disarm) or until a commit
@@ -137,8 +135,7 @@ impl Connection {
         unsafe { self.hooks().watch_wal(self.db, attached_frames.into()) };
     }
 
-    /// How many commits of this connection were published in the WAL of the main database, wrapping. One whose statement
-    /// was interrupted after it is counted late.
+    /// How many commits of this connection went into the main WAL, wrapping. One that was then interrupted is counted late.
     #[must_use]
     pub fn published(&self) -> u32 {
         self.hooks().published()
@@ -336,9 +333,12 @@ pub fn from_rusqlite(error: rusqlite::Error) -> Error {
             SqliteError { message: message.unwrap_or(general.message), ..general }.into()
         }
         rusqlite::Error::SqlInputError { error: e, msg, offset, .. } => {
-            SqliteError { code: e.extended_code, message: msg, offset: usize::try_from(offset).ok() }.into()
+            let offset = usize::try_from(offset).ok();
+            SqliteError { code: e.extended_code, message: msg, offset, system: None }.into()
         }
-        other => SqliteError { code: ffi::SQLITE_MISUSE, message: other.to_string(), offset: None }.into(),
+        other => {
+            SqliteError { code: ffi::SQLITE_MISUSE, message: other.to_string(), offset: None, system: None }.into()
+        }
     }
 }
 

@@ -8,6 +8,8 @@ use std::fmt;
 
 use rusqlite::ffi;
 
+use crate::failures::{self, SystemFailure};
+
 /// The result of a call on floor 0.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -61,6 +63,8 @@ pub struct SqliteError {
     pub message: String,
     /// Byte offset into the SQL of the offending token, where SQLite knows it.
     pub offset: Option<usize>,
+    /// Why the system refused, where it did and SQLite noted it.
+    pub system: Option<SystemFailure>,
 }
 
 impl SqliteError {
@@ -75,7 +79,7 @@ impl SqliteError {
     pub fn from_code(code: i32) -> Self {
         // SAFETY: sqlite3_errstr answers a static, NUL-terminated English text for every code.
         let message = unsafe { CStr::from_ptr(ffi::sqlite3_errstr(code)) };
-        Self { code, message: message.to_string_lossy().into_owned(), offset: None }
+        Self { code, message: message.to_string_lossy().into_owned(), offset: None, system: None }
     }
 
     /// The error of the most recent call on `db`, which answered `code`.
@@ -85,14 +89,14 @@ impl SqliteError {
     pub(crate) unsafe fn of(db: *mut ffi::sqlite3, code: i32) -> Self {
         // SAFETY: the caller says that `db` is open and ours; the message lives until the next call on it.
         unsafe {
-            let extended = ffi::sqlite3_extended_errcode(db);
+            let extended = failures::of_read(ffi::sqlite3_extended_errcode(db));
             let same = extended & 0xff == code & 0xff;
             if !same {
                 return Self::from_code(code);
             }
             let message = CStr::from_ptr(ffi::sqlite3_errmsg(db)).to_string_lossy().into_owned();
             let offset = usize::try_from(ffi::sqlite3_error_offset(db)).ok();
-            Self { code: extended, message, offset }
+            Self { code: extended, message, offset, system: SystemFailure::of(db, extended) }
         }
     }
 }

@@ -19,6 +19,8 @@ static FAILING_COMMITS: AtomicI64 = AtomicI64::new(0);
 static UNTIL_KILLED: AtomicI64 = AtomicI64::new(0);
 static WRITES: Calls = Calls::new();
 static READS: Calls = Calls::new();
+static OPENS: Calls = Calls::new();
+static WHICH_OPENS: Mutex<Opens> = Mutex::new(Opens { end: "", to_write: false });
 
 /// Which calls of one kind fail.
 struct Calls {
@@ -101,6 +103,23 @@ pub fn fail_reads(passing: i64, failing: i64, errno: i32) -> Fault {
     Fault { off: reset_calls, _alone: alone }
 }
 
+/// Which opens fail.
+struct Opens {
+    end: &'static str,
+    /// Only those that ask for writing, so that SQLite tries again and asks for reading.
+    to_write: bool,
+}
+
+/// Of the files whose names end with `end`, such as `-wal`, `passing` more are opened; then `failing` opens end with
+/// `errno`. With `to_write` only opens for writing count and fail.
+pub fn fail_opens(end: &'static str, to_write: bool, passing: i64, failing: i64, errno: i32) -> Fault {
+    let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    *WHICH_OPENS.lock().unwrap_or_else(PoisonError::into_inner) = Opens { end, to_write };
+    OPENS.set(passing, failing, errno);
+    set_calls(&[(c"open", OPEN)]);
+    Fault { off: reset_calls, _alone: alone }
+}
+
 /// SIGKILL ends this process instead of the `call`-th call (from 1 on) of SQLite that opens, closes, writes, cuts, locks,
 /// maps or removes a file.
 pub fn kill_at_call(call: i64) -> Fault {
@@ -121,6 +140,10 @@ const PWRITE: Call = unsafe {
 const PREAD: Call = unsafe {
     std::mem::transmute::<unsafe extern "C" fn(c_int, *mut c_void, usize, i64) -> isize, Call>(pread_or_fail)
 };
+
+// SAFETY: as above.
+const OPEN: Call =
+    unsafe { std::mem::transmute::<unsafe extern "C" fn(*const c_char, c_int, c_int) -> c_int, Call>(open_or_fail) };
 
 /// Sets system calls of the default VFS. Names that this build of SQLite does not use answer SQLITE_NOTFOUND and change
 /// nothing.
@@ -168,6 +191,20 @@ unsafe extern "C" fn pread_or_fail(fd: c_int, data: *mut c_void, bytes: usize, o
     }
     // SAFETY: the arguments are the caller's, unchanged.
     unsafe { real_pread(fd, data, bytes, offset) }
+}
+
+unsafe extern "C" fn open_or_fail(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
+    let is_meant = {
+        let which = WHICH_OPENS.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: SQLite gives a path that ends with a NUL.
+        let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+        path.ends_with(which.end.as_bytes()) && (!which.to_write || flags & libc::O_ACCMODE == libc::O_RDWR)
+    };
+    if is_meant && OPENS.fails() {
+        return -1;
+    }
+    // SAFETY: the arguments are the caller's, unchanged.
+    unsafe { libc::open(path, flags, mode) }
 }
 
 /// Counts a call down to the end of the process.

@@ -134,8 +134,8 @@ impl Hooks {
         self.judge.replace(judge)
     }
 
-    pub(crate) fn set_busy(&self, busy: Option<Busy>) {
-        *self.busy.borrow_mut() = busy;
+    pub(crate) fn set_busy(&self, busy: Option<Busy>) -> Option<Busy> {
+        self.busy.replace(busy)
     }
 
     /// Asks the busy handler whether to try again for a lock, after so many tries. Nobody waits for a statement that is to

@@ -10,6 +10,8 @@
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
 //! - `armed`: what ends the statements that run
+//! - `opening`: asking SQLite for a connection, and the system's reason if there is none
+//! - `failures`: the system's reasons, and reads that fail
 //! - `methods`: our methods before SQLite's for the files of a connection
 //! - `gate`: pages and snapshots that a thread is refused
 //! - `snapshot`: what beginning a snapshot may do to the locks of the wal-index
@@ -28,6 +30,7 @@ mod connection;
 mod control;
 mod error;
 mod explain;
+mod failures;
 #[cfg(all(feature = "fault", target_os = "linux"))]
 pub mod fault;
 mod files;
@@ -36,6 +39,7 @@ mod gate;
 mod hooks;
 mod locks;
 mod methods;
+mod opening;
 mod process;
 mod sink;
 mod slots;
@@ -50,7 +54,8 @@ pub use connection::{Connection, from_rusqlite, has_nul};
 pub use control::Control;
 pub use error::{Error, Result, SqliteError};
 pub use explain::{Op, Program};
-pub use filesystem::filesystem_magic;
+pub use failures::SystemFailure;
+pub use filesystem::{filesystem_magic, why_not_writable};
 pub use gate::{PageRefusal, Refused, Unheld, refused};
 pub use hooks::{AuthEvent, Busy, Judge, Verdict};
 pub use locks::{LockFile, LockedFile};

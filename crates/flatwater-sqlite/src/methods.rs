@@ -5,7 +5,7 @@
 //! for three methods, and lives for ever, since files point to it; only layers that SQLite brings along get one, whose own
 //! tables are static. Leaves out: what is refused (`gate`).
 //!
-//! - xRead asks the gate whether the page may be read.
+//! - xRead asks the gate whether the page may be read, and tells a read that fails as what it is (`failures`).
 //! - xShmLock asks it whether the lock may be taken.
 //! - xShmBarrier is the fence that SQLite asks for and nothing else. SQLite's takes a mutex of the whole process on top,
 //!   "for redundancy", which whoever opens or closes a database holds while it does.
@@ -19,6 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use rusqlite::ffi;
 
 use crate::connection::Connection;
+use crate::failures;
 use crate::files::File;
 use crate::gate;
 use crate::snapshot::Request;
@@ -49,12 +50,10 @@ const VERSION: c_int = 3;
 const LAYERS: [&CStr; 4] = [c"unix", c"unix-excl", c"win32", c"win32-longpath"];
 
 impl Connection {
-    /// Puts our methods before those of the connection's files, attached ones among them. Answers whether the database and
-    /// the WAL have them, which takes WAL mode and a file system layer of SQLite's own. Call it when the connection has
-    /// its settings; it is cheap when nothing is to be done.
-    pub fn guard_files(&mut self) -> bool {
-        for index in 2.. {
-            // SQLite names the databases by their number: 0 is the main one, 1 is for TEMP.
+    /// Puts our methods before those of the connection's files that are open now, attached ones among them, and the WAL if
+    /// the connection is known to be in WAL mode. Does nothing for files of a layer that is not SQLite's own.
+    pub fn guard_files(&self) {
+        for index in 0.. {
             // SAFETY: the connection is open; the name lives until the database is detached, which is not before the end.
             let name = unsafe { ffi::sqlite3_db_name(self.raw(), index) };
             if name.is_null() {
@@ -66,7 +65,7 @@ impl Connection {
                 self.put_methods(name, file);
             }
         }
-        self.guarded_files().is_some()
+        let _ = self.guarded_files();
     }
 
     /// The database and the WAL, if they have our methods. They stay the same for as long as the connection is in WAL mode.
@@ -153,7 +152,7 @@ unsafe extern "C" fn read(
     }
     // SAFETY: SQLite calls this for files that point to a `Table`, with the arguments for the method that it would have
     // called.
-    unsafe { (table_of(file).read)(file, data, bytes, offset) }
+    failures::of_read(unsafe { (table_of(file).read)(file, data, bytes, offset) })
 }
 
 unsafe extern "C" fn shm_lock(file: *mut ffi::sqlite3_file, first: c_int, count: c_int, flags: c_int) -> c_int {

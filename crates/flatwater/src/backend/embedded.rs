@@ -113,6 +113,16 @@ impl Engine {
             return Err(error.in_operation("open"));
         }
         let checkpointer = checkpointer(&options, writer.as_ref(), readers.as_ref(), watch.as_ref(), &recorder);
+        if let (Some(watch), Some(readers)) = (&watch, &readers) {
+            let others = checkpointer.as_ref().map(Checkpointer::letting_go);
+            let readers = readers.letting_go();
+            watch.recalls.tell(Box::new(move || {
+                readers();
+                if let Some(others) = &others {
+                    others();
+                }
+            }));
+        }
         let hold = Mutex::new(Hold { guard, claim: None, in_use });
         let closing = Mutex::new(Closing::Open);
         let is_closing = AtomicBool::new(false);

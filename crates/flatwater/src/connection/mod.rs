@@ -19,3 +19,4 @@ mod shapes;
 pub(crate) mod statements;
 pub(crate) mod stay;
 pub(crate) mod words;
+pub(crate) mod writable;

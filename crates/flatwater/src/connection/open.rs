@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use flatwater_sqlite::{Busy, Connection as Sqlite, Control, StatementId, has_nul};
+use flatwater_sqlite::{Busy, Connection as Sqlite, Control, StatementId, has_nul, why_not_writable};
 use rusqlite::config::DbConfig;
 use rusqlite::{OpenFlags, ffi};
 
@@ -14,6 +14,7 @@ use super::judge;
 use super::seen::Seen;
 use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
+use super::writable;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::resolve::beside;
@@ -56,15 +57,8 @@ impl Connection {
         check_path(options, role)?;
         let mut sqlite = open_sqlite(options, role).map_err(|e| cannot_open(e.into(), options))?;
         sqlite.set_busy(Some(busy));
-        // Only an orderly close may find that it is the last user of the file, and take the WAL away.
-        keep_wal_at_close(&sqlite, true).map_err(|e| cannot_open(e, options))?;
-        if role != Role::Reader && sqlite.is_read_only() {
-            return Err(Error::new(Kind::Open, format!("{} cannot be written", options.path.display()))
-                .hint("check the permissions of the file, or open it with `Options::read_only`")
-                .in_operation("open"));
-        }
-        let journal = prepare_file(&mut sqlite, options, role).map_err(|e| cannot_open(e, options))?;
-        let attached_wals = apply_settings(&sqlite, options, role).map_err(|e| cannot_open(e, options))?;
+        let (journal, attached_wals) =
+            set_up(&mut sqlite, options, role).map_err(|e| cannot_open(because(e, &sqlite), options))?;
         Self::from_sqlite(sqlite, journal, attached_wals, options).map_err(|e| cannot_open(e, options))
     }
 
@@ -96,6 +90,11 @@ impl Connection {
             attached_wals,
             journal,
         })
+    }
+
+    /// Whether a file of it is open for reading only, so that no write can succeed here.
+    pub(crate) fn is_half_open(&self) -> bool {
+        writable::is_half_open(&self.sqlite).unwrap_or(false)
     }
 
     /// Closes it, and lets SQLite tidy up if it is the last connection to the file: copy what is left of the WAL into the
@@ -174,6 +173,32 @@ impl Connection {
         });
         sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, self.foreign_keys)?;
         Ok(dropped?)
+    }
+}
+
+/// Everything from the open file to the settings. Answers the journal mode.
+fn set_up(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<(String, Vec<Box<str>>)> {
+    // Only an orderly close may find that it is the last user of the file, and take the WAL away.
+    keep_wal_at_close(sqlite, true)?;
+    if role != Role::Reader && sqlite.is_read_only() {
+        return Err(writable::refused(&options.path, why_not_writable(&options.path)));
+    }
+    sqlite.guard_files();
+    let journal = prepare_file(sqlite, options, role)?;
+    // By now there is a WAL.
+    sqlite.guard_files();
+    if journal == "wal" && matches!(role, Role::Creator | Role::Writer) {
+        writable::check(sqlite, options)?;
+    }
+    let attached_wals = apply_settings(sqlite, options, role)?;
+    Ok((journal, attached_wals))
+}
+
+/// Adds what the system said, which rusqlite does not tell.
+pub(super) fn because(error: Error, sqlite: &Sqlite) -> Error {
+    match error.sqlite_code().and_then(|code| sqlite.system_failure(code)) {
+        Some(failure) if error.operation().is_none() => error.because(failure),
+        _ => error,
     }
 }
 

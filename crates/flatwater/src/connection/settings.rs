@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Connection as Sqlite;
 
 use super::judge;
-use super::open::Role;
+use super::open::{Role, because};
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::{Attached, Durability, Journal, MEMORY, Options};
 use crate::types::time::later;
@@ -79,6 +79,7 @@ pub(super) fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> 
     let mut in_wal_mode = Vec::new();
     for attached in &options.attach {
         let mode = attach(sqlite, attached, synchronous).map_err(|error| {
+            let error = because(error, sqlite);
             let message =
                 format!("{} cannot be attached as {:?}: {}", attached.path.display(), attached.name, error.message());
             error.with_kind(Kind::Open).with_message(message).in_operation("open")

@@ -4,4 +4,5 @@ pub(crate) mod copies;
 pub(crate) mod guard;
 pub(crate) mod identity;
 pub(crate) mod mount;
+pub(crate) mod recall;
 pub(crate) mod watch;

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::copies::{Mapped, mapped};
 use super::identity::FileId;
+use super::recall::Recalls;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::events;
 use crate::types::options::SecondCopy;
@@ -23,6 +24,8 @@ pub(crate) struct Watch {
     open: Mutex<Open>,
     refusal: OnceLock<Error>,
     second_copies: AtomicU64,
+    /// Closing every connection to the file.
+    pub(crate) recalls: Recalls,
 }
 
 /// Of the connection that was opened last.
@@ -42,6 +45,7 @@ impl Watch {
             open: Mutex::default(),
             refusal: OnceLock::new(),
             second_copies: AtomicU64::new(0),
+            recalls: Recalls::default(),
         }
     }
 

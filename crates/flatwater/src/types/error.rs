@@ -6,12 +6,13 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use flatwater_sqlite::{Refused, SqliteError, refused};
+use flatwater_sqlite::{Refused, SqliteError, SystemFailure, refused};
 use rusqlite::ffi;
 
 use super::code::code_name;
 pub use super::kind::Kind;
 use super::kind::kind_of;
+use super::system;
 
 /// The result of a Flatwater call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -123,6 +124,18 @@ impl Error {
         self
     }
 
+    /// The system failed or refused something: adds what it said.
+    #[must_use]
+    pub(crate) fn because(mut self, failure: SystemFailure) -> Self {
+        if let Some(clause) = system::clause(failure) {
+            self.0.message = format!("{}: {clause}", self.0.message).into();
+        }
+        if let Some(hint) = system::hint(failure) {
+            self = self.hint(hint);
+        }
+        self
+    }
+
     /// What sort of failure it is.
     #[must_use]
     pub fn kind(&self) -> Kind {
@@ -208,7 +221,10 @@ impl From<SqliteError> for Error {
             }
         };
         new.0.offset = error.offset;
-        new
+        match error.system {
+            Some(failure) => new.because(failure),
+            None => new,
+        }
     }
 }
 
@@ -297,10 +313,12 @@ mod tests {
 
     #[test]
     fn the_text_names_kind_code_operation_and_sql() {
-        let error =
-            Error::from(SqliteError { code: 2067, message: "UNIQUE constraint failed: t.a".into(), offset: None })
-                .in_operation("execute")
-                .with_sql("INSERT INTO t VALUES (?)");
+        let error = Error::from(SqliteError {
+            message: "UNIQUE constraint failed: t.a".into(),
+            ..SqliteError::from_code(2067)
+        })
+        .in_operation("execute")
+        .with_sql("INSERT INTO t VALUES (?)");
         assert_eq!(
             error.to_string(),
             "constraint: UNIQUE constraint failed: t.a (SQLITE_CONSTRAINT_UNIQUE 2067) in execute: INSERT INTO t VALUES (?)"

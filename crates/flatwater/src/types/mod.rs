@@ -15,6 +15,7 @@ pub(crate) mod params;
 pub(crate) mod request;
 pub(crate) mod resolve;
 pub(crate) mod row;
+pub(crate) mod system;
 pub(crate) mod time;
 pub(crate) mod uri;
 pub(crate) mod value;

@@ -180,6 +180,37 @@ mod permissions {
     }
 
     #[test]
+    fn a_file_beside_the_database_that_cannot_be_written_is_told() {
+        let test = "bad_paths::permissions::a_file_beside_the_database_that_cannot_be_written_is_told";
+        if !is_alone_in_process(test, nobody()) {
+            return;
+        }
+        for end in ["-wal", "-shm"] {
+            let (original, file) = (TestFile::new(), TestFile::new());
+            let plain = original.plain();
+            plain.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
+            for end in ["", "-wal", "-shm"] {
+                std::fs::copy(original.beside(end), file.beside(end)).unwrap();
+            }
+            run(async {
+                set_mode(&file.beside(end), 0o444);
+                let error = file.options().open().await.unwrap_err();
+                assert_eq!((error.kind(), error.operation()), (Kind::Open, Some("open")), "{error}");
+                assert!(error.message().contains(&format!("test.db{end} cannot be written")), "{error}");
+                assert!(error.message().contains("permission denied"), "{error}");
+                assert!(error.advice().unwrap().contains("check the permissions"), "{error}");
+                let db = file.options().read_only(true).open().await.unwrap();
+                assert_eq!(db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
+                db.close().await.unwrap();
+                set_mode(&file.beside(end), 0o644);
+                let db = file.open().await;
+                db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
+                db.close().await.unwrap();
+            });
+        }
+    }
+
+    #[test]
     fn a_file_that_cannot_be_written_is_told_and_can_be_read() {
         let test = "bad_paths::permissions::a_file_that_cannot_be_written_is_told_and_can_be_read";
         if !is_alone_in_process(test, nobody()) {

@@ -3,8 +3,8 @@
 //! Owns: a connection of its own, the thread, and doing what the policy says. The thread starts when the WAL has grown
 //! and ends when it is short again and nothing was written for a while. Invariants: copies and syncs hold no lock that a
 //! writer needs; the WAL is started over only between two turns of the writer, which waits for it no longer than the
-//! budget and one sync; what fails is counted and tried again, except a failed sync, after which nothing may be written
-//! any more. Leaves out: what to do when (`policy`), and doing it (`thread`).
+//! budget and one sync; what fails is counted and tried again on another connection, and nobody waits for it meanwhile,
+//! except a failed sync, after which nothing may be written any more. Leaves out: what to do when (`policy`), and doing it (`thread`).
 
 mod policy;
 mod thread;
@@ -63,7 +63,8 @@ struct Shared {
     /// From how many frames on the thread is to be woken; the highest number while it is awake.
     wake_at: AtomicU32,
     /// Writers wait beyond these; the highest number until the page size is known. The soft one is that number, too, while
-    /// somebody is in the way of a reset: then there is nothing that a slower writer would help.
+    /// somebody is in the way of a reset: then there is nothing that a slower writer would help. Both are while checkpoints
+    /// fail: nobody can make room.
     hard: AtomicU32,
     soft: AtomicU32,
     /// Written by the thread: it waits for a boundary between two turns.
@@ -136,7 +137,23 @@ impl Checkpointer {
         // Without a thread the WAL grows until the next write tries again.
         match spawned {
             Ok(handle) => state.thread = Some(handle.thread().clone()),
-            Err(_) => self.0.wake_at.store(0, Ordering::Relaxed),
+            Err(_) => {
+                self.0.wake_at.store(0, Ordering::Relaxed);
+                drop(state);
+                self.0.make_no_room();
+            }
+        }
+    }
+
+    /// What makes the thread close its connection if that is recalled. It does not keep the checkpointer alive.
+    pub(crate) fn letting_go(&self) -> impl Fn() + Send + Sync + use<> {
+        let shared = Arc::downgrade(&self.0);
+        move || {
+            if let Some(shared) = shared.upgrade()
+                && let Some(thread) = &shared.lock().thread
+            {
+                thread.unpark();
+            }
         }
     }
 }
@@ -210,6 +227,13 @@ impl Shared {
             return None;
         }
         Some(if frames >= self.hard.load(Ordering::Relaxed) { ROOM } else { BRAKE })
+    }
+
+    /// Nobody waits for room that cannot be made.
+    fn make_no_room(&self) {
+        self.soft.store(u32::MAX, Ordering::Relaxed);
+        self.hard.store(u32::MAX, Ordering::Relaxed);
+        self.notify();
     }
 
     /// Wakes who waits for a change, also one who is about to.

@@ -3,7 +3,8 @@
 //! Owns: the thresholds, how they adapt, and the state that spans steps. Invariants: a copy that reached the end of the
 //! WAL is followed by a reset at once, so that not a user's write but the checkpointer pays for starting the WAL over; a
 //! copy or a reset that was blocked is not tried again at once; whoever starves is told after three of them; a rest is
-//! for a time, and until the WAL has grown beyond what was seen. Leaves out: doing any of it.
+//! for a time, and until the WAL has grown beyond what was seen; after a failure the connection is another one, each time
+//! after a longer pause. Leaves out: doing any of it.
 //!
 //! ```text
 //!            backlog >= copy_frames              frames >= reset_frames, or copied to the end
@@ -86,6 +87,10 @@ pub(crate) struct Policy {
     copy_after: Option<Instant>,
     last_reset: Option<Instant>,
     truncated: bool,
+    /// The connection is to be given up.
+    has_failed: bool,
+    /// The last thing that became known of resets is a failure.
+    is_failing: bool,
 }
 
 impl Policy {
@@ -103,7 +108,35 @@ impl Policy {
             copy_after: None,
             last_reset: None,
             truncated: false,
+            has_failed: false,
+            is_failing: false,
         }
+    }
+
+    /// The connection was opened; the limit is known in frames now.
+    pub(crate) fn opened(&mut self, limit: u32) {
+        self.has_failed = false;
+        self.limit = limit;
+        self.copy_frames = copy_frames(self.us_per_frame, limit);
+    }
+
+    /// A step, or opening the connection, failed, and not because of a lock. What failed for a reason of the connection,
+    /// such as a file that could only be opened for reading, fails on it for ever.
+    pub(crate) fn failed(&mut self, now: Instant) {
+        self.was_blocked(now);
+        self.was_not_copied();
+        self.has_failed = true;
+        self.is_failing = true;
+    }
+
+    /// After a failure: how long the connection is not opened again. `None` if it is as good as ever.
+    pub(crate) fn reopen_in(&self, now: Instant) -> Option<Duration> {
+        self.has_failed.then(|| left(self.reset_after, now))
+    }
+
+    /// Nobody can count on the WAL being started over.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.is_failing
     }
 
     /// From how many frames on the checkpointer has something to do.
@@ -216,14 +249,16 @@ impl Policy {
     /// The WAL was started over, here or by another process.
     fn nothing_is_in_the_way(&mut self) {
         self.complete = false;
+        self.is_failing = false;
         self.blocked = 0;
         self.reset_after = None;
         self.copy_after = None;
     }
 
-    /// A reader, or another process, was in the way; or a copy or a reset failed.
+    /// A reader, or another process, was in the way.
     pub(crate) fn was_blocked(&mut self, now: Instant) {
         self.complete = false;
+        self.is_failing = false;
         self.reset_after = Some(now + (RETRY * 2u32.saturating_pow(self.blocked)).min(RETRY_MAX));
         self.blocked = self.blocked.saturating_add(1);
     }

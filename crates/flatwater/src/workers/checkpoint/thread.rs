@@ -1,6 +1,6 @@
 //! The checkpointer's thread: it looks, asks the policy, and does the step.
 //!
-//! Owns: the connection while the thread lives. Runs on `fw-checkpoint`; between two turns of the writer its connection
+//! Owns: the connection while the thread lives, opened anew after a failure. Runs on `fw-checkpoint`; between two turns of the writer its connection
 //! is on the writer's thread. Leaves out: when the thread starts.
 
 use std::sync::atomic::Ordering;
@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Busy, CheckpointMode, Checkpointed};
+use rusqlite::ffi;
 
 use super::Shared;
 use super::policy::{Policy, Seen, Step};
@@ -30,12 +31,10 @@ const POLL: Duration = Duration::from_micros(20);
 impl Shared {
     /// The thread.
     pub(super) fn run(&self) {
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match self.open() {
-            Ok(connection) => self.serve(connection),
-            Err(error) => self.recorder.failed(&error),
-        }));
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.serve()));
         if ended.is_err() {
             self.recorder.failed(&Error::misuse("the checkpointer panicked"));
+            self.make_no_room();
         }
         let mut state = self.lock();
         state.thread = None;
@@ -45,34 +44,54 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    fn open(&self) -> Result<Connection> {
+    /// Opens the connection, when a recall is over.
+    fn open(&self) -> Result<Open> {
+        let recall = self.watch.recalls.enter();
         self.watch.check_file()?;
-        Connection::open(&self.options, Role::Checkpointer, no_wait())
+        let connection = Connection::open(&self.options, Role::Checkpointer, no_wait())?;
+        let header = connection.sqlite.wal_header();
+        let frames = |bytes| header.as_ref().map_or(u32::MAX, |header| frames(bytes, header.page_bytes));
+        let (soft, hard) = (frames(self.managed.limit_bytes), frames(self.managed.hard_limit_bytes));
+        if header.is_none() && connection.journal == "wal" {
+            return Err(Error::new(Kind::Io, "the wal-index is open for reading only"));
+        }
+        Ok(Open { connection, recall, soft, hard })
     }
 
-    fn serve(&self, connection: Connection) {
-        let Some(header) = connection.sqlite.wal_header() else { return };
-        let frames = |bytes| frames(bytes, header.page_bytes);
-        let soft = frames(self.managed.limit_bytes);
-        self.hard.store(frames(self.managed.hard_limit_bytes), Ordering::Relaxed);
-        let mut policy = Policy::new(soft);
-        let mut connection = Some(connection);
-        while let Some(mut open) = connection.take() {
-            if self.lock().closed || self.watch.refusal().is_some() {
-                return;
-            }
-            let Some(seen) = self.see(&open) else { return };
+    fn serve(&self) {
+        let mut policy = Policy::new(u32::MAX);
+        let mut opened = None;
+        while !self.lock().closed && self.watch.refusal().is_none() {
+            let now = Instant::now();
+            let is_good = |open: &Open| policy.reopen_in(now).is_none() && open.recall == self.watch.recalls.number();
+            let Some(Open { mut connection, recall, soft, hard }) = opened.take().filter(is_good) else {
+                match policy.reopen_in(now).filter(|pause| !pause.is_zero()) {
+                    Some(pause) => thread::park_timeout(pause),
+                    None => match self.open() {
+                        Ok(open) => {
+                            policy.opened(open.soft);
+                            opened = Some(open);
+                        }
+                        Err(error) => self.failed(&mut policy, &error, Duration::ZERO),
+                    },
+                }
+                continue;
+            };
+            let Some(seen) = self.see(&connection) else { return };
             policy.saw(&seen, Instant::now());
             self.soft.store(if policy.is_blocked() { u32::MAX } else { soft }, Ordering::Relaxed);
-            connection = match policy.next(&seen, Instant::now()) {
-                Step::Rest(time) => self.rest(&open, &policy, &seen, time).then_some(open),
+            self.hard.store(if policy.is_failing() { u32::MAX } else { hard }, Ordering::Relaxed);
+            let left = match policy.next(&seen, Instant::now()) {
+                Step::Rest(time) => self.rest(&connection, &policy, &seen, time).then_some(connection),
                 Step::Copy => {
-                    self.copy(&mut open, &mut policy);
-                    Some(open)
+                    self.copy(&mut connection, &mut policy);
+                    Some(connection)
                 }
-                Step::Reset(budget) => self.reset(open, &mut policy, budget),
-                Step::Truncate => self.truncate(open, &mut policy),
+                Step::Reset(budget) => self.reset(connection, &mut policy, budget),
+                Step::Truncate => self.truncate(connection, &mut policy),
             };
+            let Some(connection) = left else { return };
+            opened = Some(Open { connection, recall, soft, hard });
         }
     }
 
@@ -214,14 +233,16 @@ impl Shared {
         done
     }
 
-    /// A step failed; readers were waited for so long.
+    /// A step failed; readers were waited for so long. Unless it was a lock, nobody is to wait for room.
     fn failed(&self, policy: &mut Policy, error: &Error, waited: Duration) {
-        policy.was_blocked(Instant::now());
         self.watch.refuse_after_failed_sync(error);
-        if error.kind() != Kind::Busy {
-            return self.recorder.failed(error);
+        if is_lock(error) {
+            policy.was_blocked(Instant::now());
+            return self.blocked(waited, policy.is_starved());
         }
-        self.blocked(waited, policy.is_starved());
+        policy.failed(Instant::now());
+        self.recorder.failed(error);
+        self.make_no_room();
     }
 
     /// Finds out who is in the way. A read that is younger than the wait is not.
@@ -240,6 +261,20 @@ impl Shared {
             self.recorder.cut_off(read.age, &read.sql);
         }
     }
+}
+
+/// The connection, the recall before which it was opened, and the limits of the WAL in frames.
+struct Open {
+    connection: Connection,
+    recall: u64,
+    soft: u32,
+    hard: u32,
+}
+
+/// Somebody else has a lock, which time takes away.
+fn is_lock(error: &Error) -> bool {
+    let code = error.sqlite_code().unwrap_or(0) & 0xff;
+    error.kind() == Kind::Busy || code == ffi::SQLITE_LOCKED
 }
 
 /// If the first commit fails a user's write pays for the header. But a sync that failed is one, whoever asked for it.

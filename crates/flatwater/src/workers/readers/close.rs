@@ -1,14 +1,37 @@
 //! The end of the pool.
 //!
-//! Owns: closing. Invariants: what waits and runs comes to its end, or is interrupted at the deadline; afterwards no
+//! Owns: closing, for good or to be opened anew. Invariants: what waits and runs comes to its end, or is interrupted at the deadline; afterwards no
 //! connection is left. Leaves out: when to close.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Readers;
 
 impl Readers {
+    /// Closes the connections that nobody uses. Blocks.
+    pub(crate) fn let_go(&self) {
+        let idle = std::mem::take(&mut self.0.lock().idle);
+        let closed = idle.len();
+        drop(idle);
+        // Not before they are closed: a close waits for this number.
+        let mut state = self.0.lock();
+        state.connections -= closed;
+        self.0.closed.notify_all();
+        // Without a thread the requests that came meanwhile wait for the next push.
+        let _ = self.rouse(state);
+    }
+
+    /// What calls `let_go`. It does not keep the readers alive.
+    pub(crate) fn letting_go(&self) -> impl Fn() + Send + Sync + use<> {
+        let shared = Arc::downgrade(&self.0);
+        move || {
+            if let Some(shared) = shared.upgrade() {
+                Self(shared).let_go();
+            }
+        }
+    }
+
     /// Takes no more requests, lets those that wait and run come to their end, and closes all connections. At
     /// `deadline` those that run are interrupted. Blocks.
     pub(crate) fn close(&self, deadline: Instant) {

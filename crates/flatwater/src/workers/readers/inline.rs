@@ -70,8 +70,8 @@ struct Lent<'a> {
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        let reader = self.reader.take().filter(|_| self.is_sound);
         let shared = &*self.readers.0;
+        let reader = self.reader.take().filter(|reader| self.is_sound && !shared.is_recalled(reader));
         let mut state = shared.lock();
         state.take_back(reader);
         if let Some((is_answered, took)) = self.stayed {

@@ -25,6 +25,7 @@ use reader::Reader;
 use running::Running;
 
 use crate::connection::catalogue::Catalogue;
+use crate::connection::writable::{is_read_only, of_read};
 use crate::file::watch::Watch;
 use crate::stats::Recorder;
 use crate::stats::tally::Tally;
@@ -292,12 +293,18 @@ impl Shared {
         if let Some(watch) = &self.watch {
             watch.check_file()?;
         }
-        let reader = Reader::open(&self.options, &self.wishes, &self.recorder)?;
+        let recall = self.watch.as_ref().map_or(0, |watch| watch.recalls.enter());
+        let reader = Reader::open(&self.options, &self.wishes, &self.recorder, recall)?;
         // With a writer it is the writer's connection that is watched.
         if let Some(watch) = self.watch.as_ref().filter(|_| self.options.read_only) {
             watch.opened(reader.index());
         }
         Ok(Box::new(reader))
+    }
+
+    /// Whether the connection is to be closed and not used again.
+    fn is_recalled(&self, reader: &Reader) -> bool {
+        self.watch.as_ref().is_some_and(|watch| watch.recalls.number() != reader.recall)
     }
 
     /// A read that was interrupted because the database closes is told so.
@@ -326,11 +333,14 @@ impl Shared {
             let (kind, ticket) = (request.work.kind(), request.ticket);
             let (answer, usable) =
                 mark_closure(|| reader.perform(&self.options, &self.catalogue, request.work, &ticket));
+            let is_half_open = answer.as_ref().is_err_and(is_read_only);
+            let answer = if is_half_open { answer.map_err(of_read) } else { answer };
+            let usable = usable && !is_half_open;
             outbox.answer(kind, &ticket, request.promise, answer.map_err(|error| self.ended(error.timed(&ticket))));
             if !usable {
                 self.recorder.replaced_connection();
             }
-            usable.then_some(reader)
+            (usable && !self.is_recalled(&reader)).then_some(reader)
         }))
         .unwrap_or(None)
     }

@@ -34,16 +34,18 @@ pub(super) struct Reader {
     /// `None` where there can be no lease.
     leases: Option<Holder>,
     last_used: Instant,
+    /// Of the last recall when it was opened.
+    pub(super) recall: u64,
 }
 
 impl Reader {
-    pub(super) fn open(options: &Options, wishes: &Arc<Wishes>, recorder: &Arc<Recorder>) -> Result<Self> {
+    pub(super) fn open(options: &Options, wishes: &Arc<Wishes>, recorder: &Arc<Recorder>, recall: u64) -> Result<Self> {
         let lock_wait = LockWait::default();
         let now = Instant::now();
         lock_wait.until(later(now, options.lock_wait));
         let connection = Connection::open(options, Role::Reader, busy(&lock_wait))?;
         let leases = leases::may_hold(options, &connection).then(|| Holder::new(wishes, recorder));
-        Ok(Self { connection, lock_wait, epoch: u64::MAX, leases, last_used: now })
+        Ok(Self { connection, lock_wait, epoch: u64::MAX, leases, last_used: now, recall })
     }
 
     pub(super) fn journal(&self) -> &str {

@@ -16,6 +16,7 @@ use super::commit::{commit, settle};
 use super::perform::{Rules, perform};
 use super::seat::Seat;
 use crate::connection::judge;
+use crate::connection::open::Connection;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::request::{DeadlineOnly, Ticket};
 use crate::workers::request::{Answer, ReadClosure, Work, WriteClosure};
@@ -32,8 +33,10 @@ pub(super) fn run_alone(
     let result = match work {
         Work::WriteWith(closure) => write_with(seat, shared, closure, ticket).map(|()| Answer::Done),
         Work::ReadWith(closure) => read_with(seat, shared, closure, ticket).map(|()| Answer::Done),
-        Work::Checkpoint(mode) => checkpoint(seat, shared, mode).map(Answer::Checkpointed),
-        work @ (Work::Execute { .. } | Work::Query { .. }) => autocommit(seat, shared, &work, ticket),
+        Work::Checkpoint(mode) => shared.twice(seat, |seat| checkpoint(seat, shared, mode)).map(Answer::Checkpointed),
+        work @ (Work::Execute { .. } | Work::Query { .. }) => {
+            shared.twice(seat, |seat| autocommit(seat, shared, &work, ticket))
+        }
         work => in_transaction(seat, shared, |seat| {
             seat.arm(ticket, &work);
             perform(seat, Rules::Statement(&shared.catalogue), &work)
@@ -88,8 +91,7 @@ fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Arc<Ticket
 
 /// Runs `body` in a transaction of its own: all of it or nothing.
 fn in_transaction<T>(seat: &mut Seat, shared: &Shared, body: impl FnOnce(&mut Seat) -> Result<T>) -> Result<T> {
-    let connection = seat.connection()?;
-    connection.control.begin(&mut connection.sqlite)?;
+    shared.twice(seat, Seat::begin)?;
     let result = match body(seat) {
         Ok(result) => commit(seat, &shared.recorder).map(|()| result),
         Err(error) => {
@@ -104,16 +106,10 @@ fn in_transaction<T>(seat: &mut Seat, shared: &Shared, body: impl FnOnce(&mut Se
 /// A closure of the user on the writer. It may replace handlers, forget statements, panic: whatever can be seen of that
 /// is put right, or the connection is replaced, before anybody else's work runs.
 fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure, ticket: &Arc<Ticket>) -> Result<()> {
+    let mut closure = Some(closure);
+    let ran = shared.twice(seat, |seat| begin_closure(seat.connection()?, &mut closure, ticket))?;
     let busy = seat.busy();
     let connection = seat.connection()?;
-    let mut transaction = connection.sqlite.begin_immediate()?;
-    transaction.set_drop_behavior(DropBehavior::Ignore);
-    connection.sqlite.set_judge(judge::write_closure);
-    if let Some(deadline) = ticket.deadline {
-        connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
-    }
-    let ran = catch_unwind(AssertUnwindSafe(|| closure(&transaction)));
-    drop(transaction);
     let mut trusted = connection.restore_handlers(busy);
     let still_open = !connection.sqlite.is_autocommit();
     seat.note_closure();
@@ -138,6 +134,22 @@ fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure, ticket: &
         shared.recorder.replaced_connection();
     }
     result
+}
+
+/// Begins a transaction and runs the closure in it, which stays open. An error is one of BEGIN, and the closure is left
+/// where it is.
+fn begin_closure(
+    connection: &Connection,
+    closure: &mut Option<WriteClosure>,
+    ticket: &Arc<Ticket>,
+) -> Result<std::thread::Result<bool>> {
+    let mut transaction = connection.sqlite.begin_immediate()?;
+    transaction.set_drop_behavior(DropBehavior::Ignore);
+    connection.sqlite.set_judge(judge::write_closure);
+    if let Some(deadline) = ticket.deadline {
+        connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
+    }
+    Ok(catch_unwind(AssertUnwindSafe(|| closure.take().is_some_and(|closure| closure(&transaction)))))
 }
 
 /// A read closure of a database whose only connection is the writer's.

@@ -68,11 +68,18 @@ pub(super) fn smallest(seat: &mut Seat) -> Result<()> {
     rewrite_versions(seat, &["main".into()])
 }
 
-/// The smallest commit there is, in every file that a write may have reached. It overwrites whatever a failed commit may
-/// have left at the end of a WAL.
+/// The smallest commit there is, in every file that a write may have reached. It overwrites what the failed commit may have
+/// left at the end of a WAL, on the disk too: with durability `normal` no commit is synced, and the system may have written
+/// the ghost to the disk already.
 fn fence(seat: &mut Seat) -> Result<()> {
     let files = seat.writable_files()?;
-    rewrite_versions(seat, &files)
+    rewrite_versions(seat, &files)?;
+    let sqlite = &mut seat.connection()?.sqlite;
+    let synced = files.iter().try_for_each(|file| sqlite.sync_wal(file)).map_err(Error::from);
+    if let Err(error) = &synced {
+        seat.refuse_after_failed_sync(error);
+    }
+    synced
 }
 
 /// Setting the user version writes the first page even if the number stays the same.

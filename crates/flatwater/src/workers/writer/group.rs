@@ -133,8 +133,7 @@ fn begin(seat: &mut Seat, shared: &Shared, members: &mut [Request]) -> Result<()
     } else {
         seat.wait_for_locks(now, Some(now));
     }
-    let connection = seat.connection()?;
-    Ok(connection.control.begin(&mut connection.sqlite)?)
+    shared.twice(seat, Seat::begin)
 }
 
 /// Those whose time is up are told; the others try again. Any other failure each meets alone.
@@ -205,6 +204,7 @@ fn deferred_violation(work: &Work) -> Error {
         code: ffi::SQLITE_CONSTRAINT_FOREIGNKEY,
         message: "FOREIGN KEY constraint failed".into(),
         offset: None,
+        system: None,
     }
     .into();
     work.explain(error)

@@ -11,6 +11,7 @@ mod desk;
 mod group;
 mod inline;
 mod lease;
+mod opening;
 mod outcome;
 mod perform;
 mod seat;

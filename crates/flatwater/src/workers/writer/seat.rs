@@ -10,6 +10,7 @@ use std::time::Instant;
 use flatwater_sqlite::{Busy, CheckpointMode, WalHeader, WalState};
 
 use super::lease::WriterLease;
+use super::opening;
 use super::outcome::{Change, Changes};
 use super::staying::Commits;
 use super::ways::Ways;
@@ -96,7 +97,7 @@ impl Seat {
             if let Some(watch) = self.watch.as_ref().filter(|_| self.was_open) {
                 watch.check_file()?;
             }
-            let mut connection = Connection::open(&self.options, role, self.busy())?;
+            let mut connection = opening::open(&self.options, self.watch.as_deref(), role, || self.busy())?;
             if let Some(watch) = &self.watch {
                 watch.opened(connection.sqlite.wal_index_address());
             }
@@ -115,6 +116,10 @@ impl Seat {
 
     pub(super) fn connection(&mut self) -> Result<&mut Connection> {
         Ok(self.parts()?.0)
+    }
+
+    pub(super) fn is_half_open(&self) -> bool {
+        self.connection.as_ref().is_some_and(Connection::is_half_open)
     }
 
     pub(super) fn busy(&self) -> Busy {

@@ -55,8 +55,7 @@ impl Drop for CloseAtLast {
 
 fn begin(seat: &mut Seat, shared: &Shared, ticket: &Ticket) -> Result<()> {
     seat.wait_for_locks(Instant::now(), ticket.deadline);
-    let connection = seat.connection()?;
-    connection.control.begin(&mut connection.sqlite)?;
+    shared.twice(seat, Seat::begin)?;
     // From here on nobody else can change it.
     seat.see_schema(&shared.catalogue.left);
     Ok(())

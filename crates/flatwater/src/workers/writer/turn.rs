@@ -76,6 +76,18 @@ impl Shared {
         })
     }
 
+    /// Runs `f`, and once more on another connection if it failed because a file could only be opened for reading. It must
+    /// have done nothing then, or must not have begun.
+    pub(super) fn twice<T>(&self, seat: &mut Seat, mut f: impl FnMut(&mut Seat) -> Result<T>) -> Result<T> {
+        match f(seat) {
+            Err(error) if seat.reopens_after(&error) => {
+                self.recorder.replaced_connection();
+                f(seat)
+            }
+            done => done,
+        }
+    }
+
     pub(super) fn tell_growth(&self, header: Option<&WalHeader>, now: Instant) {
         if let (Some(growth), Some(header)) = (self.growth.get(), header) {
             growth.grew(header, now);

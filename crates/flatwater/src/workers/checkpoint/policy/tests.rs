@@ -110,6 +110,43 @@ fn a_copy_that_failed_is_not_tried_again_at_once() {
 }
 
 #[test]
+fn after_a_failure_the_connection_is_opened_again_each_time_after_a_longer_pause() {
+    let (mut policy, mut now) = (Policy::new(u32::MAX), Instant::now());
+    assert_eq!(policy.reopen_in(now), None);
+    let mut pauses = Vec::new();
+    for _ in 0..7 {
+        policy.failed(now);
+        let pause = policy.reopen_in(now).unwrap();
+        now += pause;
+        assert_eq!(policy.reopen_in(now), Some(Duration::ZERO));
+        pauses.push(pause.as_millis());
+        policy.opened(LIMIT);
+        assert_eq!(policy.reopen_in(now), None);
+        assert_eq!(policy.next(&seen(1500, 0, 0), now), Step::Copy, "what is due is tried at once");
+    }
+    assert_eq!(pauses, [20, 40, 80, 160, 320, 500, 500]);
+}
+
+#[test]
+fn the_wal_is_counted_on_again_when_it_was_started_over_or_only_a_lock_is_in_the_way() {
+    type Ends = fn(&mut Policy, Instant);
+    let table: [(&str, bool, Ends); 5] = [
+        ("another failure", true, Policy::failed),
+        ("a copy", true, |policy, now| policy.copied(1500, 0, COPY_TIME, now)),
+        ("a new connection", true, |policy, _| policy.opened(LIMIT)),
+        ("a reset", false, |policy, now| policy.was_reset(COPY_TIME, now)),
+        ("a lock", false, Policy::was_blocked),
+    ];
+    for (what, is_failing, ends) in table {
+        let (mut policy, now) = just_reset();
+        assert!(!policy.is_failing());
+        policy.failed(now);
+        ends(&mut policy, now);
+        assert_eq!(policy.is_failing(), is_failing, "{what}");
+    }
+}
+
+#[test]
 fn copies_go_on_while_a_reset_has_to_wait() {
     let mut policy = Policy::new(LIMIT);
     let now = Instant::now();

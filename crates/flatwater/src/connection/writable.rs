@@ -1,0 +1,88 @@
+//! Whether a connection that was opened to write can write.
+//!
+//! Owns: finding that out, and the words for one that cannot. SQLite opens a file for reading if it cannot be opened for
+//! writing, for whatever reason: the permissions, or a limit of open files that was met for a moment
+//! (`unixOpen`, `unixOpenSharedMemory`). Of the database file it says so (`sqlite3_db_readonly`), of the `-wal` and the
+//! `-shm` it does not: each write fails with SQLITE_READONLY, for as long as the connection lives. The `-shm` is open once
+//! for all connections of the process, so there it lasts until the last of them is closed. Leaves out: closing them.
+
+use std::path::{Path, PathBuf};
+
+use flatwater_sqlite::{Connection as Sqlite, SqliteError, SystemFailure, why_not_writable};
+use rusqlite::ffi;
+
+use crate::types::error::{Error, Kind, Result};
+use crate::types::options::Options;
+use crate::types::resolve::beside;
+
+/// SQLite refused to write.
+pub(crate) fn is_read_only(error: &Error) -> bool {
+    error.sqlite_code().is_some_and(|code| code & 0xff == ffi::SQLITE_READONLY)
+}
+
+/// For a read that was refused as a write is, for its own reason: the `-shm` is open for reading only, and what is in it
+/// has to be written first.
+pub(crate) fn of_read(error: Error) -> Error {
+    error
+        .with_kind(Kind::Io)
+        .with_message("the -shm file could be opened for reading only, and is out of date".to_owned())
+        .hint("try again: the connection that has it is closed")
+}
+
+/// Whether one of the files beside the database, main or attached, is open for reading only. Waits for no lock: one that
+/// somebody else holds is one that could be asked for.
+pub(super) fn is_half_open(sqlite: &Sqlite) -> Result<bool> {
+    let busy = sqlite.set_busy(None);
+    let begun = sqlite.execute_batch("BEGIN IMMEDIATE; ROLLBACK").map_err(Error::from);
+    sqlite.set_busy(busy);
+    match begun {
+        Err(error) if is_read_only(&error) => Ok(true),
+        Err(error) if error.kind() != Kind::Busy => Err(error),
+        _ => Ok(false),
+    }
+}
+
+/// Refuses a connection in WAL mode that cannot write.
+pub(super) fn check(sqlite: &Sqlite, options: &Options) -> Result<()> {
+    if !is_half_open(sqlite)? {
+        return Ok(());
+    }
+    let forbidden = [beside(&options.path, "-wal"), beside(&options.path, "-shm")]
+        .into_iter()
+        .find_map(|path| why_not_writable(&path).map(|why| (path, why)));
+    Err(match forbidden {
+        Some((path, why)) => refused(&path, Some(why)),
+        None => refused(&both(&options.path), None),
+    })
+}
+
+/// The error for a file that is open for reading only, and why it may not be written, if it may not.
+pub(super) fn refused(path: &Path, why: Option<SystemFailure>) -> Error {
+    let message = format!("{} cannot be written", path.display());
+    let error = Error::from(SqliteError { message, ..SqliteError::from_code(ffi::SQLITE_READONLY) });
+    let error = error.with_kind(Kind::Open).in_operation("open");
+    match why {
+        Some(why) => error.because(why).hint("check the permissions of the file, or open it with `Options::read_only`"),
+        None => error.hint(
+            "it may be, but could be opened for reading only, as at the limit of open files (ulimit -n); that lasts while \
+             any connection of this process to the file is open: let those end that are not Flatwater's, and long reads, \
+             and try again",
+        ),
+    }
+}
+
+/// Whether all files of the database may be written, as far as the system says: that one is open for reading only may
+/// pass then.
+pub(crate) fn may_pass(options: &Options) -> bool {
+    let beside = |end| beside(&options.path, end);
+    [options.path.clone(), beside("-wal"), beside("-shm")]
+        .iter()
+        .all(|path| matches!(why_not_writable(path), None | Some(SystemFailure::NotFound)))
+}
+
+/// The name of both files beside the database.
+fn both(path: &Path) -> PathBuf {
+    let mut both = beside(path, "-wal or ").into_os_string();
+    both.push(beside(path, "-shm"));
+    both.into()
+}

@@ -1,0 +1,101 @@
+//! Closing every connection to a file so that it can be opened anew.
+//!
+//! Owns: asking those who have connections to let go of them, and holding new ones back meanwhile. SQLite opens the `-shm`
+//! of a file once in a process, when the first connection needs it, and closes it with the last one: if it could only be
+//! opened for reading, nobody can write before all have let go. Invariants: it is the writer who recalls, with the token,
+//! so there is one recall at a time; those who wait, wait no longer than it lasts. Leaves out: when to recall, and how
+//! long.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Lets go of the connections that nobody uses, and sees to it that the others end when they are given back.
+type LetGo = Box<dyn Fn() + Send + Sync>;
+
+#[derive(Default)]
+pub(crate) struct Recalls {
+    /// A connection that was opened under another number is not used again.
+    number: AtomicU64,
+    is_on: Mutex<bool>,
+    over: Condvar,
+    let_go: OnceLock<LetGo>,
+}
+
+impl Recalls {
+    /// Who has connections. Told once, before the first request.
+    pub(crate) fn tell(&self, let_go: LetGo) {
+        let _ = self.let_go.set(let_go);
+    }
+
+    /// What a connection that is opened now is to remember. Waits until a recall is over.
+    pub(crate) fn enter(&self) -> u64 {
+        let mut is_on = self.lock();
+        while *is_on {
+            is_on = self.over.wait(is_on).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.number()
+    }
+
+    /// Connections that remember another number are to be closed.
+    pub(crate) fn number(&self) -> u64 {
+        self.number.load(Ordering::SeqCst)
+    }
+
+    /// Until the answer is dropped nobody else opens a connection.
+    pub(crate) fn begin(&self) -> Recall<'_> {
+        *self.lock() = true;
+        self.number.fetch_add(1, Ordering::SeqCst);
+        Recall(self)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.is_on.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A recall that is going on.
+pub(crate) struct Recall<'a>(&'a Recalls);
+
+impl Recall<'_> {
+    /// Closes what nobody uses now. What was in use the last time may have come back.
+    pub(crate) fn collect(&self) {
+        if let Some(let_go) = self.0.let_go.get() {
+            let_go();
+        }
+    }
+}
+
+impl Drop for Recall<'_> {
+    fn drop(&mut self) {
+        *self.0.lock() = false;
+        self.0.over.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    #[test]
+    fn what_is_opened_while_there_is_a_recall_is_opened_after_it() {
+        let (recalls, collected) = (Arc::new(Recalls::default()), Arc::new(AtomicU32::new(0)));
+        let counter = collected.clone();
+        recalls.tell(Box::new(move || _ = counter.fetch_add(1, Ordering::SeqCst)));
+        let before = recalls.enter();
+        let recall = recalls.begin();
+        assert_ne!(recalls.number(), before, "what was opened before is old");
+        recall.collect();
+        assert_eq!(collected.load(Ordering::SeqCst), 1);
+        let is_over = Arc::new(AtomicU32::new(0));
+        let other = std::thread::spawn({
+            let (recalls, is_over) = (recalls.clone(), is_over.clone());
+            move || (recalls.enter(), is_over.load(Ordering::SeqCst))
+        });
+        is_over.store(1, Ordering::SeqCst);
+        drop(recall);
+        assert_eq!(other.join().unwrap(), (recalls.number(), 1));
+    }
+}

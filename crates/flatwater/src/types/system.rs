@@ -1,0 +1,65 @@
+//! What is said of a failure of the system.
+//!
+//! Owns: a clause and a hint for each. Pure. Leaves out: where the failure came from, and hints that depend on what was
+//! being done.
+
+use std::borrow::Cow;
+
+use flatwater_sqlite::SystemFailure;
+
+/// What happened, for a message; `None` if it says nothing.
+pub(crate) fn clause(failure: SystemFailure) -> Option<Cow<'static, str>> {
+    Some(match failure {
+        SystemFailure::TooManyFiles => "this process has too many open files".into(),
+        SystemFailure::TooManyFilesInSystem => "there are too many open files on this machine".into(),
+        SystemFailure::Permission => "permission denied".into(),
+        SystemFailure::ReadOnlyFileSystem => "the file system is mounted for reading only".into(),
+        SystemFailure::DiskFull => "there is no space left on the disk".into(),
+        SystemFailure::Device => "the disk failed".into(),
+        SystemFailure::Memory => "the machine is out of memory".into(),
+        // SQLite asks for a file that is to be created a second time, without creating it: this is the second answer.
+        SystemFailure::NotFound => return None,
+        SystemFailure::Other(number) => std::io::Error::from_raw_os_error(number).to_string().into(),
+        _ => return None,
+    })
+}
+
+/// What to do about it, where that is the same whatever was being done.
+pub(crate) fn hint(failure: SystemFailure) -> Option<&'static str> {
+    Some(match failure {
+        SystemFailure::TooManyFiles => {
+            "raise the limit of open files (ulimit -n), or open fewer: each connection has a file and its -wal"
+        }
+        SystemFailure::TooManyFilesInSystem => "close files in other programs, or raise the system's limit",
+        SystemFailure::DiskFull => "make room on the disk, or in this user's share of it",
+        SystemFailure::Device => {
+            "the file need not be damaged: look at the system's log and check the disk before anything else"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_can_do_something_about_has_a_hint_and_everything_told_has_words() {
+        use SystemFailure as F;
+        let table = [
+            (F::TooManyFiles, "too many open files", Some("ulimit -n")),
+            (F::TooManyFilesInSystem, "on this machine", Some("limit")),
+            (F::Permission, "permission", None),
+            (F::ReadOnlyFileSystem, "reading only", None),
+            (F::DiskFull, "space", Some("room")),
+            (F::Device, "the disk failed", Some("need not be damaged")),
+            (F::Memory, "memory", None),
+        ];
+        for (failure, words, advice) in table {
+            assert!(clause(failure).unwrap().contains(words), "{failure:?}");
+            assert_eq!(hint(failure).is_some(), advice.is_some(), "{failure:?}");
+            assert!(advice.is_none_or(|advice| hint(failure).unwrap().contains(advice)), "{failure:?}");
+        }
+        assert_eq!((clause(F::NotFound), hint(F::NotFound)), (None, None));
+    }
+}
