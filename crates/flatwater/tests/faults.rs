@@ -8,10 +8,11 @@
 mod support;
 
 use std::cell::Cell;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use flatwater::{Database, Durability, Error, Executed, Inline, InlineLimits, Kind, Options};
+use flatwater::{Database, Durability, Error, Executed, Inline, InlineLimits, Kind, Options, params};
 use flatwater_sqlite::fault::{fail_commits, fail_reads, fail_writes};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
@@ -354,5 +355,78 @@ fn a_read_that_fails_in_a_rollback_mode_is_no_commit_in_doubt() {
         assert_eq!(error.kind(), Kind::Io, "{error}");
         assert_eq!(db.stats().replaced_connections, 0);
         assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(51));
+    });
+}
+
+/// What a restart would find: the file without its wal-index, as it is now.
+fn after_a_restart(path: &Path, sql: &str) -> i64 {
+    let directory = tempfile::tempdir().unwrap();
+    let copy = directory.path().join("copy.db");
+    for end in ["", "-wal"] {
+        let with_end = |path: &Path| PathBuf::from(format!("{}{end}", path.display()));
+        std::fs::copy(with_end(path), with_end(&copy)).unwrap();
+    }
+    rusqlite::Connection::open(copy).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+/// One transaction over two files, which SQLite commits one after the other.
+async fn insert_in_both(db: &Database, way: usize, n: i64) -> Result<(), Error> {
+    match way {
+        0 => {
+            let both = ["INSERT INTO b VALUES (?)", "INSERT INTO other.o VALUES (?)"];
+            db.batch(both.map(|sql| (sql, params![n]))).await.map(drop)
+        }
+        1 => db.execute_script(&format!("INSERT INTO b VALUES ({n}); INSERT INTO other.o VALUES ({n})")).await,
+        _ => {
+            db.write_with(move |transaction| {
+                transaction.execute("INSERT INTO b VALUES (?)", (n,))?;
+                transaction.execute("INSERT INTO other.o VALUES (?)", (n,))?;
+                Ok::<_, Error>(())
+            })
+            .await
+        }
+    }
+}
+
+#[test]
+fn a_commit_over_two_files_that_fails_in_one_is_in_none_or_it_is_said_where_it_may_be() {
+    let (_alone, file) = (alone(), TestFile::new());
+    let (main, other) = (file.path(), file.beside("-other"));
+    let plain = rusqlite::Connection::open(&other).unwrap();
+    plain.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE o (n)").unwrap();
+    run(async {
+        let db = file.options().attach("other", &other).open().await.unwrap();
+        db.execute_script("CREATE TABLE b (n)").await.unwrap();
+        let (mut n, mut halves, mut undone) = (0, 0, 0);
+        for errno in [ENOSPC, EIO] {
+            for way in 0..3 {
+                for passing in 0..6 {
+                    n += 1;
+                    let fault = fail_writes(passing, 1, errno);
+                    let outcome = insert_in_both(&db, way, n).await;
+                    drop(fault);
+                    let rows = |table| format!("SELECT count(*) FROM {table} WHERE n = {n}");
+                    let found = [(&main, rows("b")), (&other, rows("o"))].map(|(path, sql)| {
+                        let now: i64 =
+                            rusqlite::Connection::open(path).unwrap().query_row(&sql, [], |row| row.get(0)).unwrap();
+                        assert_eq!(after_a_restart(path, &sql), now, "errno {errno}, way {way}, write {passing}");
+                        now
+                    });
+                    match outcome {
+                        Ok(()) => assert_eq!(found, [1, 1]),
+                        Err(error) if error.kind() == Kind::CommitUnknown => {
+                            halves += i32::from(found == [1, 0] && error.message().ends_with("new commit in: main"));
+                        }
+                        Err(error) => {
+                            assert_eq!(found, [0, 0], "errno {errno}, way {way}, write {passing}: {error}");
+                            undone += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert!(halves >= 6, "a half was not told: {halves}");
+        assert!(undone >= 6, "nothing failed as a whole: {undone}");
+        db.close().await.unwrap();
     });
 }
