@@ -65,7 +65,7 @@ impl Connection {
     /// The rusqlite connection, for closures of the user and for set-up.
     ///
     /// # Panics
-    /// Never: the connection is there until it is dropped.
+    /// Never: it is there until it is dropped.
     #[must_use]
     pub fn rusqlite(&self) -> &rusqlite::Connection {
         self.mapping.lend();
@@ -125,20 +125,6 @@ impl Connection {
     /// Takes back what [`arm`](Self::arm) or [`arm_until`](Self::arm_until) allowed.
     pub fn disarm(&self) {
         self.hooks().armed.disarm();
-    }
-
-    /// From now on commits to the WAL are counted, and one that finds so many frames in the WAL of an attached file copies
-    /// them, as SQLite does by itself for each file (<https://sqlite.org/c3ref/wal_autocheckpoint.html>). The main file is
-    /// left alone; 0 leaves all alone. To be called after `PRAGMA wal_autocheckpoint`, which takes the same place.
-    pub fn watch_wal(&self, attached_frames: u16) {
-        // SAFETY: the connection is open and ours, the hooks live as long.
-        unsafe { self.hooks().watch_wal(self.db, attached_frames.into()) };
-    }
-
-    /// How many commits of this connection went into the main WAL, wrapping. One that was then interrupted is counted late.
-    #[must_use]
-    pub fn published(&self) -> u32 {
-        self.hooks().published()
     }
 
     /// How many virtual machine steps lie between two looks at the interrupt. For tests.
@@ -209,8 +195,9 @@ impl Connection {
     /// # Errors
     /// What SQLite answers, SQLITE_NOTADB for a file that is no database among it.
     pub fn read_journal_mode(&mut self) -> Result<String> {
-        let mode: String =
-            self.rusqlite().query_row("PRAGMA main.journal_mode", [], |row| row.get(0)).map_err(from_rusqlite)?;
+        let mode: String = self.patiently(|connection| {
+            connection.rusqlite().query_row("PRAGMA main.journal_mode", [], |row| row.get(0)).map_err(from_rusqlite)
+        })?;
         self.wal = mode.eq_ignore_ascii_case("wal");
         Ok(mode)
     }

@@ -1,4 +1,4 @@
-//! The write-ahead log seen from outside: the wal-index header.
+//! The write-ahead log seen from outside: the wal-index header, and the commits of a connection.
 //!
 //! Owns: reading the shared-memory header through SQLite's own mapping, so that no descriptor on the `-shm` file is ever
 //! opened (closing one would drop all POSIX locks of the process, <https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>).
@@ -222,6 +222,20 @@ impl Connection {
         let base = self.region(file)?;
         // SAFETY: the region was just answered; it stays while the database is attached and in WAL mode.
         Some(unsafe { load(base, CHANGE) })
+    }
+
+    /// From now on commits are counted, and one that finds so many frames in the WAL of an attached file copies them, as
+    /// SQLite does by itself (<https://sqlite.org/c3ref/wal_autocheckpoint.html>); 0: none does. To be called after `PRAGMA
+    /// wal_autocheckpoint`, which takes the same place.
+    pub fn watch_wal(&self, attached_frames: u16) {
+        // SAFETY: the connection is open and ours, the hooks live as long.
+        unsafe { self.hooks().watch_wal(self.raw(), attached_frames.into()) };
+    }
+
+    /// How many commits of this connection went into the main WAL, wrapping. One that was then interrupted is counted late.
+    #[must_use]
+    pub fn published(&self) -> u32 {
+        self.hooks().published()
     }
 
     /// Where the wal-index is mapped, for finding it among the mappings of the process. Only a number: it says nothing

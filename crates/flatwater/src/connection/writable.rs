@@ -33,7 +33,7 @@ pub(crate) fn of_read(error: Error) -> Error {
 /// somebody else holds is one that could be asked for.
 pub(super) fn is_half_open(sqlite: &Sqlite) -> Result<bool> {
     let busy = sqlite.set_busy(None);
-    let begun = sqlite.execute_batch("BEGIN IMMEDIATE; ROLLBACK").map_err(Error::from);
+    let begun = sqlite.begin_immediate().map_err(Error::from).and_then(|transaction| Ok(transaction.rollback()?));
     sqlite.set_busy(busy);
     match begun {
         Err(error) if is_read_only(&error) => Ok(true),

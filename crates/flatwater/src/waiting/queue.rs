@@ -326,6 +326,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_handed_over_comes_first_and_alone_and_nobody_borrows_the_token_before() {
+        let queue = Queue::new(8, ());
+        let token = queue.borrow_idle().unwrap();
+        assert_eq!(push(&queue, 1), Start::No);
+        assert_eq!(queue.hand_over(token, 7), Start::Yes);
+        assert_eq!(queue.push_first(2), Ok(Start::No));
+        assert_eq!(queue.len(), 3);
+        assert!(queue.borrow_idle().is_none());
+        queue.wait(Duration::ZERO).unwrap();
+        assert_eq!(take_all(&queue), [7]);
+        assert_eq!(queue.give_back(()), Start::No, "the thread is here");
+        queue.wait(Duration::ZERO).unwrap();
+        assert_eq!(take_all(&queue), [2, 1]);
+    }
+
+    #[test]
     fn what_is_put_back_comes_first_and_in_order() {
         let queue = Queue::new(8, ());
         for item in 1..=4 {
@@ -457,6 +473,38 @@ mod model {
             let stays = inline.join().unwrap();
             assert_eq!(shared.done.load(Ordering::SeqCst), stays + 1, "the close was left behind");
             assert!(lock(&shared.queue.state).token.is_some());
+        });
+    }
+
+    /// A caller's thread leaves something to be done first. Whoever comes meanwhile does nothing before that.
+    #[test]
+    fn nobody_comes_between_a_holder_and_what_it_hands_over() {
+        loom::model(|| {
+            let shared = shared();
+            let token = shared.queue.borrow_idle().unwrap();
+            let other = {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    if let Some(token) = shared.queue.borrow_idle() {
+                        let _lent = Lent { shared: &shared, token: Some(token) };
+                        assert_eq!(shared.done.load(Ordering::SeqCst), 1, "it was not done first");
+                        work(&shared);
+                    } else if shared.queue.push(2).unwrap().1 == Start::Yes {
+                        writer(&shared);
+                    }
+                })
+            };
+            if shared.queue.hand_over(token, 1) == Start::Yes {
+                let token = shared.queue.wait(Duration::ZERO).unwrap();
+                let mut taken = Vec::new();
+                shared.queue.take_while(&mut taken, |_| true);
+                assert_eq!(taken, [1]);
+                work(&shared);
+                assert_eq!(shared.queue.give_back(token), Start::No);
+                writer(&shared);
+            }
+            other.join().unwrap();
+            assert_eq!(shared.done.load(Ordering::SeqCst), 2, "work was left behind");
         });
     }
 

@@ -100,7 +100,7 @@ impl Readers {
 
     /// Opens the first connection now, to see that it can be, and answers its journal mode. Blocks.
     pub(crate) fn open_one(&self) -> Result<String> {
-        let reader = self.0.open()?;
+        let reader = self.0.open(None)?;
         let journal = reader.journal().to_owned();
         let mut state = self.0.lock();
         state.connections += 1;
@@ -288,13 +288,13 @@ impl Shared {
         }
     }
 
-    /// Another connection, to the same file as the ones before.
-    fn open(&self) -> Result<Box<Reader>> {
+    /// Another connection, to the same file as the ones before. Locks are waited for until the deadline at most.
+    fn open(&self, deadline: Option<Instant>) -> Result<Box<Reader>> {
         if let Some(watch) = &self.watch {
             watch.check_file()?;
         }
         let recall = self.watch.as_ref().map_or(0, |watch| watch.recalls.enter());
-        let reader = Reader::open(&self.options, &self.wishes, &self.recorder, recall)?;
+        let reader = Reader::open(&self.options, &self.wishes, &self.recorder, recall, deadline)?;
         // With a writer it is the writer's connection that is watched.
         if let Some(watch) = self.watch.as_ref().filter(|_| self.options.read_only) {
             watch.opened(reader.index());
@@ -323,7 +323,7 @@ impl Shared {
             return reader;
         }
         catch_unwind(AssertUnwindSafe(|| {
-            let mut reader = match reader.map_or_else(|| self.open(), Ok) {
+            let mut reader = match reader.map_or_else(|| self.open(request.ticket.deadline), Ok) {
                 Ok(reader) => reader,
                 Err(error) => {
                     outbox.answer(request.work.kind(), &request.ticket, request.promise, Err(error));

@@ -39,10 +39,17 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn open(options: &Options, wishes: &Arc<Wishes>, recorder: &Arc<Recorder>, recall: u64) -> Result<Self> {
+    pub(super) fn open(
+        options: &Options,
+        wishes: &Arc<Wishes>,
+        recorder: &Arc<Recorder>,
+        recall: u64,
+        deadline: Option<Instant>,
+    ) -> Result<Self> {
         let lock_wait = LockWait::default();
         let now = Instant::now();
-        lock_wait.until(later(now, options.lock_wait));
+        let end = later(now, options.lock_wait);
+        lock_wait.until(deadline.map_or(end, |deadline| deadline.min(end)));
         let connection = Connection::open(options, Role::Reader, busy(&lock_wait))?;
         let leases = leases::may_hold(options, &connection).then(|| Holder::new(wishes, recorder));
         Ok(Self { connection, lock_wait, epoch: u64::MAX, leases, last_used: now, recall })
