@@ -9,6 +9,7 @@
 //! - `explain`: the program of a text, as EXPLAIN lists it
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
+//! - `inserts`: whether a row came into a table
 //! - `armed`: what ends the statements that run
 //! - `gate`: reads of a file that come too late
 //! - `stay`: what bounds a run on a thread that must not be held up
@@ -32,6 +33,7 @@ mod files;
 mod filesystem;
 mod gate;
 mod hooks;
+mod inserts;
 mod locks;
 mod process;
 mod sink;

@@ -99,7 +99,9 @@ impl Connection {
             return Ok(Executed::default());
         }
         let rowid = self.sqlite.last_insert_rowid();
-        let inserted = ready.class.inserts_into.is_some() && (self.sqlite.saw_insert() || rowid != rowid_before);
+        // A virtual table whose rows are not seen tells a rowid for a row, and 0 for a command.
+        let is_new = || rowid != rowid_before && rowid != 0;
+        let inserted = ready.class.inserts_into.is_some() && (self.sqlite.saw_insert() || is_new());
         Ok(Executed { changes: self.sqlite.changes(), last_insert_rowid: inserted.then_some(rowid) })
     }
 
