@@ -6,10 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use flatwater::{Database, Options};
+use flatwater::{Database, Group, Options};
 
 /// A test that takes longer hangs. Says that it does; decides nothing else.
 const HANGS: Duration = Duration::from_secs(90);
+
+/// Writes that wait together are one group, however slow the machine is just now.
+pub(crate) fn grouped(options: Options) -> Options {
+    options.group(Group { time: Duration::from_secs(3600), ..Group::default() })
+}
 
 /// A read that would take years.
 pub(crate) const ENDLESS: &str =
