@@ -61,6 +61,7 @@ async fn every_option_reaches_its_connections(place: &Place) {
     }
     db.execute_script("CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p)").await.unwrap();
     db.execute("INSERT INTO c VALUES (7)", ()).await.unwrap();
+    place.file().inspect(|file| file.violates_foreign_keys());
 }
 
 #[test]
