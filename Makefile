@@ -1,11 +1,18 @@
-# The two commands of a contributor are `make demo` and `make test`; they need cargo and nothing else. The page's test
+# The commands of a contributor are `make demo`, `make quick` and `make test`; they need cargo and nothing else. The page's test
 # also needs npm and chromium, and is skipped without them.
 
-.PHONY: demo test test-tracing lint loom bench bench-quick bench-check test-lanes test-page
+.PHONY: demo quick test test-tracing lint loom bench bench-quick bench-check test-lanes test-page
 
 # An embedded chat service's traffic beside what people do today, the longest commit and gap of a loop, three kills.
 demo:
 	cargo run --release --quiet -p flatwater-demo
+
+# What to run between two edits: below a minute when all is built. It leaves out what is random, kills, or takes long.
+QUICK = --skip differential --skip kill --skip many_databases --skip checkpoint_processes --skip never_sees_less
+quick:
+	cargo fmt --all --check
+	cargo test --quiet -p flatwater -p flatwater-sqlite --lib
+	cargo test --quiet -p flatwater --test it -- $(QUICK)
 
 # Every test.
 test:

@@ -170,13 +170,13 @@ impl Connection {
     /// Starts to look for an insert into `table`, which may be a virtual one; [`saw_insert`](Self::saw_insert) tells
     /// whether there was one.
     pub fn watch_inserts(&self, table: &str) {
-        self.hooks().watch_inserts(table);
+        self.hooks().inserts.watch(table);
     }
 
     /// Whether the table given to [`watch_inserts`](Self::watch_inserts) got a row since.
     #[must_use]
     pub fn saw_insert(&self) -> bool {
-        self.hooks().saw_insert()
+        self.hooks().inserts.saw(self.last_insert_rowid())
     }
 
     /// True if the main database cannot be written through this connection.

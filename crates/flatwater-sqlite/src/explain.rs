@@ -1,8 +1,9 @@
 //! The program of a text, as EXPLAIN lists it.
 //!
-//! Owns: the listing and the border between the main program and the subprograms of triggers and foreign-key actions.
-//! Runs on the thread that has the connection. Invariants: parameters stay unbound and nothing of the text runs; the
-//! statement of the listing is ended before `explain` returns. Leaves out: what a program means.
+//! Owns: the listing, the look whether a run would begin at all, and the border between the main program and the
+//! subprograms of triggers and foreign-key actions. Runs on the thread that has the connection. Invariants: parameters
+//! stay unbound and nothing of the text runs; a listing is run as soon as it is prepared, and ended before `explain`
+//! returns. Leaves out: what a program means.
 
 use std::ffi::{CStr, c_int};
 
@@ -10,6 +11,9 @@ use rusqlite::ffi;
 
 use crate::connection::Connection;
 use crate::error::{Error, Result};
+use crate::hooks::AuthEvent;
+use crate::slots::{Statement, StatementId};
+use crate::statement::{Bindings, Running};
 
 /// One instruction of a program (<https://sqlite.org/opcode.html>).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,19 +46,39 @@ impl Connection {
     /// # Errors
     /// What SQLite answers; [`Error::StaleStatement`] if there is no statement.
     pub fn explain(&mut self, sql: &str) -> Result<Vec<Program>> {
-        let prepared = self.prepare(&format!("EXPLAIN {sql}"))?.ok_or(Error::StaleStatement)?;
-        let raw = self.statement(prepared.id)?.raw;
-        // SAFETY: just prepared, not stepped, and only ours.
-        let programs = unsafe { list(raw) };
-        self.finalize(prepared.id);
-        programs.map_err(|code| self.error(code))
+        Ok(self.explain_if(sql, |_| true)?.unwrap_or_default())
+    }
+
+    /// The same if `wanted` says so of what the text does, and its triggers and views do, as the authorizer was told.
+    /// Otherwise `None`, and `changes()` is what it was.
+    ///
+    /// # Errors
+    /// As [`explain`](Self::explain).
+    pub fn explain_if(&mut self, sql: &str, wanted: impl FnOnce(&[AuthEvent]) -> bool) -> Result<Option<Vec<Program>>> {
+        let listing = self.prepare(&format!("EXPLAIN {sql}"))?.ok_or(Error::StaleStatement)?;
+        let raw = self.statement(listing.id)?.raw;
+        // Nothing may run in between: a listing points into the schema, and does not look whether that is still the same.
+        let programs = wanted(&listing.events).then(|| {
+            // SAFETY: just prepared, not stepped, and only ours; the connection is borrowed, so nothing ran since.
+            unsafe { list(raw) }
+        });
+        self.finalize(listing.id);
+        programs.transpose().map_err(|code| self.error(code))
+    }
+
+    /// Whether a run with these values would come as far as its first step.
+    #[must_use]
+    pub fn fits(&mut self, id: StatementId, bindings: Bindings<'_>) -> bool {
+        let Ok(Statement { raw, parameters, .. }) = self.statement(id) else { return false };
+        Running { raw, borrows: false }.bind(parameters, bindings).is_ok()
     }
 }
 
 /// Steps a listing to its end. The addresses of a program are counted from 0, so an address 0 begins the next program.
 ///
 /// # Safety
-/// `raw` is a statement that EXPLAIN begins, not stepped, on a connection that only the caller uses.
+/// `raw` is a statement that EXPLAIN begins, not stepped, on a connection that only the caller uses and on which nothing
+/// ran since it was prepared.
 unsafe fn list(raw: *mut ffi::sqlite3_stmt) -> std::result::Result<Vec<Program>, c_int> {
     let mut programs = Vec::new();
     loop {

@@ -13,6 +13,7 @@ use std::time::Instant;
 use rusqlite::ffi;
 
 use crate::armed::Armed;
+use crate::inserts::Inserts;
 
 /// One thing a statement does, as SQLite's authorizer tells it while the statement is prepared.
 ///
@@ -64,8 +65,7 @@ pub(crate) struct Hooks {
     denied: RefCell<Option<AuthEvent>>,
     busy: RefCell<Option<Busy>>,
     pub(crate) armed: Armed,
-    watched_table: RefCell<Vec<u8>>,
-    inserted: Cell<bool>,
+    pub(crate) inserts: Inserts,
     commit: Cell<Commit>,
     /// Commits that wrote to the WAL of the main database.
     published: Cell<u32>,
@@ -87,8 +87,7 @@ impl Hooks {
             denied: RefCell::new(None),
             busy: RefCell::new(None),
             armed: Armed::new(),
-            watched_table: RefCell::new(Vec::new()),
-            inserted: Cell::new(false),
+            inserts: Inserts::default(),
             commit: Cell::new(Commit::Unwatched),
             published: Cell::new(0),
             attached_frames: Cell::new(0),
@@ -159,15 +158,6 @@ impl Hooks {
         self.denied.borrow_mut().take()
     }
 
-    /// Starts to look for an insert into `table`, before a statement runs. The rows of a virtual table are seen in the
-    /// tables where FTS and R-Tree keep one row for each of theirs.
-    pub(crate) fn watch_inserts(&self, table: &str) {
-        let mut watched = self.watched_table.borrow_mut();
-        watched.clear();
-        watched.extend_from_slice(table.as_bytes());
-        self.inserted.set(false);
-    }
-
     /// From now on commits copy the WAL of an attached file that has so many frames; 0: none does.
     ///
     /// # Safety
@@ -181,17 +171,6 @@ impl Hooks {
     /// Commits that wrote to the WAL of the main database, wrapping.
     pub(crate) fn published(&self) -> u32 {
         self.published.get()
-    }
-
-    fn is_watched(&self, table: &[u8]) -> bool {
-        let watched = self.watched_table.borrow();
-        let Some((start, end)) = table.split_at_checked(watched.len()) else { return false };
-        let shadows: [&[u8]; 3] = [b"_content", b"_docsize", b"_rowid"];
-        (end.is_empty() || shadows.contains(&end)) && watched.eq_ignore_ascii_case(start)
-    }
-
-    pub(crate) fn saw_insert(&self) -> bool {
-        self.inserted.get()
     }
 
     /// From now on it is noted when a commit begins.
@@ -330,16 +309,12 @@ unsafe extern "C" fn on_update(
     action: c_int,
     _database: *const c_char,
     table: *const c_char,
-    _rowid: ffi::sqlite3_int64,
+    rowid: ffi::sqlite3_int64,
 ) {
     if action != ffi::SQLITE_INSERT || table.is_null() {
         return;
     }
     // SAFETY: SQLite hands back the context we registered and a table name that lives for this call.
     let (hooks, table) = unsafe { (hooks(context), CStr::from_ptr(table)) };
-    hooks.guarded((), || {
-        if hooks.is_watched(table.to_bytes()) {
-            hooks.inserted.set(true);
-        }
-    });
+    hooks.guarded((), || hooks.inserts.note(table.to_bytes(), rowid));
 }

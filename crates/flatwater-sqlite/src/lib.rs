@@ -9,6 +9,7 @@
 //! - `explain`: the program of a text, as EXPLAIN lists it
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
+//! - `inserts`: whether a row came into a table
 //! - `armed`: what ends the statements that run
 //! - `opening`: asking SQLite for a connection, and the system's reason if there is none
 //! - `failures`: the system's reasons, and reads that fail
@@ -37,6 +38,7 @@ mod files;
 mod filesystem;
 mod gate;
 mod hooks;
+mod inserts;
 mod locks;
 mod methods;
 mod opening;

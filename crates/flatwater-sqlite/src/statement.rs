@@ -195,9 +195,9 @@ impl Connection {
 }
 
 /// A statement between bind and reset. Dropping it resets and unbinds, so that no borrowed value is left behind.
-struct Running {
-    raw: *mut ffi::sqlite3_stmt,
-    borrows: bool,
+pub(crate) struct Running {
+    pub(crate) raw: *mut ffi::sqlite3_stmt,
+    pub(crate) borrows: bool,
 }
 
 impl Drop for Running {
@@ -213,7 +213,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    fn bind(&mut self, expected: usize, bindings: Bindings<'_>) -> Result<()> {
+    pub(crate) fn bind(&mut self, expected: usize, bindings: Bindings<'_>) -> Result<()> {
         match bindings {
             Bindings::Positional(values) => {
                 if values.len() != expected {

@@ -16,7 +16,7 @@ use flatwater::{Database, Durability, Error, Executed, Inline, InlineLimits, Kin
 use flatwater_sqlite::fault::{fail_commits, fail_reads, fail_writes};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
-use support::{TestFile, run, wait_until};
+use support::{TestFile, grouped, run, wait_until};
 
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
@@ -30,7 +30,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// A database with a table and a trigger that counts each row that was ever inserted and kept.
 async fn open(options: Options) -> Database {
-    let db = options.open().await.unwrap();
+    let db = grouped(options).open().await.unwrap();
     db.execute_script(
         "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, n UNIQUE, note);
          CREATE TABLE applied (n PRIMARY KEY, times);

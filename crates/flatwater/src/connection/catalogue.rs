@@ -15,7 +15,7 @@ use hashlink::{DefaultHashBuilder, LruCache};
 
 use super::class::{Class, Route};
 use super::seen::Left;
-use super::words::is_pragma;
+use super::words::tells_of_its_prepare;
 
 /// Texts in the catalogue at most.
 const TEXTS: usize = 1024;
@@ -37,7 +37,8 @@ pub(crate) struct Text {
     pub(crate) sql: Box<str>,
     /// Of the SQL.
     hash: u64,
-    pub(crate) is_pragma: bool,
+    /// It is never kept prepared.
+    pub(crate) tells_of_its_prepare: bool,
     /// 0 unknown, 1 read, 2 write. What a text does to the data does not depend on the schema.
     route: AtomicU32,
     /// The epoch in which the text was found to be groupable, plus 1; 0 if it was not.
@@ -64,7 +65,7 @@ impl Text {
         Self {
             sql: sql.into(),
             hash: HASHER.hash_one(sql),
-            is_pragma: is_pragma(sql),
+            tells_of_its_prepare: tells_of_its_prepare(sql),
             route: AtomicU32::new(0),
             group_epoch: AtomicU64::new(0),
             hostile: AtomicBool::new(false),

@@ -8,7 +8,7 @@ use flatwater_sqlite::{AuthEvent, Prepared};
 use rusqlite::ffi;
 
 use super::judge::pragma_of;
-use super::pragma::Pragma;
+use super::pragma::{self, Pragma};
 use super::words::{has_hostile_conflict_clause, names_temp};
 
 /// Who runs a text.
@@ -81,7 +81,7 @@ fn route(prepared: &Prepared) -> Route {
     if let Some(event) = pragma {
         return if pragma_of(event) == Pragma::Answer { Route::Read } else { Route::Write };
     }
-    let writes = prepared.events.iter().any(|e| is_row_write(e) || is_definition(e));
+    let writes = prepared.events.iter().any(|e| is_row_write(e) || is_definition(e) || is_writing_pragma(e));
     // VACUUM tells the authorizer nothing, and is not readonly.
     if writes || !prepared.readonly { Route::Write } else { Route::Read }
 }
@@ -89,7 +89,7 @@ fn route(prepared: &Prepared) -> Route {
 fn is_groupable(sql: &str, events: &[AuthEvent], schema: &impl Schema) -> bool {
     let mut writes = events.iter().filter(|e| is_row_write(e)).peekable();
     writes.peek().is_some()
-        && events.iter().all(is_plain)
+        && events.iter().all(|e| is_plain(e) && !is_writing_pragma(e))
         && writes.all(|e| {
             e.database.as_deref() == Some("main")
                 && !is_schema_table(e)
@@ -100,6 +100,14 @@ fn is_groupable(sql: &str, events: &[AuthEvent], schema: &impl Schema) -> bool {
 
 fn is_row_write(event: &AuthEvent) -> bool {
     matches!(event.action, ffi::SQLITE_INSERT | ffi::SQLITE_UPDATE | ffi::SQLITE_DELETE)
+}
+
+/// Reading the table of a PRAGMA that may write (<https://sqlite.org/pragma.html#pragfunc>), or one of that name. It runs
+/// the PRAGMA later, under no judge; but there is no such table for one that sets something.
+fn is_writing_pragma(event: &AuthEvent) -> bool {
+    let table = event.first.as_deref().filter(|_| event.action == ffi::SQLITE_READ).unwrap_or_default();
+    let (prefix, name) = table.split_at_checked("pragma_".len()).unwrap_or_default();
+    prefix.eq_ignore_ascii_case("pragma_") && pragma::class(name, false) == Pragma::DatabaseState
 }
 
 fn is_plain(event: &AuthEvent) -> bool {
@@ -180,6 +188,7 @@ mod tests {
         "EXPLAIN QUERY PLAN DELETE FROM t",
         "PRAGMA table_info(t)",
         "PRAGMA user_version",
+        "SELECT * FROM pragma_user_version, pragma_table_info('t')",
         "VALUES (1)",
     ];
 
@@ -222,6 +231,9 @@ mod tests {
         "REINDEX",
         "PRAGMA user_version = 3",
         "PRAGMA wal_checkpoint",
+        "PRAGMA optimize",
+        "SELECT 1 FROM Pragma_Optimize",
+        "INSERT INTO t SELECT 1, optimize FROM pragma_optimize(-1)",
     ];
 
     #[test]

@@ -1,9 +1,9 @@
 //! What the program of a prepared statement taught, and when it is looked at: at the second use, on a worker.
 //!
 //! Owns: the place beside a prepared statement where that is kept, and the step that fills it. Runs on the thread that
-//! has the connection; the place is written once. Invariants: what was learnt
-//! lives and dies with the prepared statement; a text that is used once costs nothing; a write is explained only where
-//! nobody can ask for `changes()` afterwards. Leaves out: graphs (`bytecode`), running anything inline.
+//! has the connection; the place is written once. Invariants: what was learnt lives and dies with the prepared statement;
+//! a text that is used once costs nothing; nobody sees that a write was explained, which sets `changes()` to 0: it runs
+//! right after, and does not ask (`asks`). Leaves out: graphs (`bytecode`), running anything inline.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use flatwater_sqlite::{Op, Program};
 use rusqlite::ffi;
 
+use super::asks::Asking;
 use super::bytecode::{Graph, Shape, Strange, bare, shape};
 use super::class::Route;
 use super::open::Connection;
@@ -19,6 +20,7 @@ use super::run::is_kept;
 use super::statements::Ready;
 use crate::types::error::Result;
 use crate::types::inline::InlineLimits;
+use crate::types::params::Params;
 
 /// The use of a prepared statement after which it is looked at.
 const TELLING_USE: u32 = 2;
@@ -51,6 +53,11 @@ impl Lesson {
         let shape = if reads_attached(programs) { Shape::Opaque("attached".into()) } else { shape(programs, strange) };
         let write = if shape == Shape::Acyclic { inline_write(&programs[0]) } else { None };
         Self { shape, write }
+    }
+
+    /// Of a program that was not seen.
+    fn opaque(why: &str) -> Self {
+        Self { shape: Shape::Opaque(why.into()), write: None }
     }
 }
 
@@ -106,29 +113,56 @@ impl Ready {
 }
 
 impl Connection {
-    /// Counts a use of a statement, and learns from its program at the second one. To be called by a worker, which may
-    /// take the time of a prepare, and where nobody asks for `changes()` before the next write.
+    /// Counts a use of a read, and learns from its program at the second one. To be called by a worker, which may take the
+    /// time of a prepare.
     pub(crate) fn learn(&mut self, ready: &Ready) {
-        // A PRAGMA acts while it is prepared. A database in memory has one connection, whose `changes()` a caller can ask
-        // for, and explaining a write resets it.
-        let resets_changes = ready.class.route == Route::Write && self.journal != "wal";
-        if !is_kept(ready) || resets_changes || !ready.learnt.is_due() {
+        if ready.class.route == Route::Read {
+            self.learn_from(ready);
+        }
+    }
+
+    /// The same of a write, which is to run right after with these parameters.
+    pub(crate) fn learn_before(&mut self, ready: &Ready, params: &Params) {
+        // What does not fit is refused, and has done nothing.
+        if ready.class.route == Route::Write
+            && self.writes_may_stay()
+            && !ready.is_known()
+            && self.sqlite.fits(ready.id, params.bindings())
+        {
+            self.learn_from(ready);
+        }
+    }
+
+    /// Outside of WAL mode no write stays.
+    fn writes_may_stay(&self) -> bool {
+        self.journal == "wal"
+    }
+
+    fn learn_from(&mut self, ready: &Ready) {
+        // A PRAGMA, which is not kept, acts while it is prepared.
+        if !is_kept(ready) || !ready.learnt.is_due() {
             return;
         }
-        let lesson = match self.lesson(&ready.text.sql) {
+        let lesson = match self.lesson(ready) {
             Ok(lesson) => lesson,
             // The deadline of the call may still be armed. The next use will do.
             Err(error) if error.sqlite_code() == Some(ffi::SQLITE_INTERRUPT) => return,
-            Err(_) => Lesson { shape: Shape::Opaque("EXPLAIN".into()), write: None },
+            Err(_) => Lesson::opaque("EXPLAIN"),
         };
         // Nobody else can have set it: the statement belongs to this connection.
         let _ = ready.learnt.lesson.set(lesson);
     }
 
-    fn lesson(&mut self, sql: &str) -> Result<Lesson> {
-        let programs = self.sqlite.explain(sql)?;
+    fn lesson(&mut self, ready: &Ready) -> Result<Lesson> {
         let strange = self.strange()?;
-        Ok(Lesson::of(&programs, &strange))
+        let sql = &ready.text.sql;
+        let programs = if ready.class.route == Route::Write {
+            let asking = Asking::read(self.sqlite.rusqlite(), &strange)?;
+            self.sqlite.explain_if(sql, |events| !asking.asks(events))?
+        } else {
+            Some(self.sqlite.explain(sql)?)
+        };
+        Ok(programs.map_or_else(|| Lesson::opaque("changes()"), |programs| Lesson::of(&programs, &strange)))
     }
 
     /// The functions and collations of this connection that are not SQLite's own. That one of SQLite's collations was
@@ -218,7 +252,6 @@ mod tests {
     use crate::connection::open::Role;
     use crate::connection::schema::SchemaFacts;
     use crate::types::options::Options;
-    use crate::types::params::Params;
 
     fn open() -> (tempfile::TempDir, Connection) {
         let directory = tempfile::tempdir().unwrap();
@@ -231,6 +264,7 @@ mod tests {
     /// Uses a text as a worker does.
     fn used(connection: &mut Connection, text: &Arc<Text>) -> Arc<Ready> {
         let ready = connection.ready(text, judge::statement, &SchemaFacts::default()).unwrap();
+        connection.learn_before(&ready, &Params::default());
         connection.run(&ready, &Params::default(), &mut Discard).unwrap();
         connection.learn(&ready);
         connection.done_with(&ready);

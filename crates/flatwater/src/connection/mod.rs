@@ -1,5 +1,6 @@
 //! Floor 2: one connection. The order of opening it, what a text may do on it, its prepared statements, running them.
 
+mod asks;
 mod bytecode;
 pub(crate) mod catalogue;
 pub(crate) mod class;

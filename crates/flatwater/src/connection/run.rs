@@ -25,7 +25,7 @@ use crate::types::row::Names;
 impl Connection {
     /// The statement of `text`, prepared now if it is not yet. A text of several statements is refused.
     pub(crate) fn ready(&mut self, text: &Arc<Text>, judge: Judge, schema: &impl Schema) -> Result<Arc<Ready>> {
-        if text.is_pragma {
+        if text.tells_of_its_prepare {
             self.load_schema()?;
         } else if let Some(ready) = self.statements.find(&mut self.sqlite, text) {
             return Ok(ready.clone());
@@ -99,7 +99,9 @@ impl Connection {
             return Ok(Executed::default());
         }
         let rowid = self.sqlite.last_insert_rowid();
-        let inserted = ready.class.inserts_into.is_some() && (self.sqlite.saw_insert() || rowid != rowid_before);
+        // A virtual table whose rows are not seen tells a rowid for a row, and 0 for a command.
+        let is_new = || rowid != rowid_before && rowid != 0;
+        let inserted = ready.class.inserts_into.is_some() && (self.sqlite.saw_insert() || is_new());
         Ok(Executed { changes: self.sqlite.changes(), last_insert_rowid: inserted.then_some(rowid) })
     }
 
@@ -156,10 +158,10 @@ impl Connection {
     }
 }
 
-/// Whether the statement is kept prepared. A PRAGMA has its answer compiled in, and what creates TEMP objects was judged
-/// for a transaction and must be judged again.
+/// Whether the statement is kept prepared. A PRAGMA and a listing answer what was so when they were prepared, and what
+/// creates TEMP objects was judged for a transaction and must be judged again.
 pub(super) fn is_kept(ready: &Ready) -> bool {
-    ready.text.is_kept() && !ready.class.makes_temp && !ready.text.is_pragma
+    ready.text.is_kept() && !ready.class.makes_temp && !ready.text.tells_of_its_prepare
 }
 
 #[cold]

@@ -45,15 +45,30 @@ pub(crate) fn looks_like_a_write(sql: &str) -> bool {
     }
 }
 
-/// Whether the text is a PRAGMA. Its answer is compiled into the statement, from the schema as it was known then.
-pub(crate) fn is_pragma(sql: &str) -> bool {
-    words(sql).next().is_some_and(|word| word.eq_ignore_ascii_case("PRAGMA"))
+/// Whether the text is a PRAGMA or begins with EXPLAIN: the answer of its statement is that of the schema as it was known
+/// when it was prepared. A listing even points into that schema, without a look whether it is still there.
+pub(crate) fn tells_of_its_prepare(sql: &str) -> bool {
+    let first = words(sql).find(|word| *word != ";");
+    first.is_some_and(|word| word.eq_ignore_ascii_case("PRAGMA") || word.eq_ignore_ascii_case("EXPLAIN"))
 }
 
 /// Whether something is named in the schema `temp`.
 pub(crate) fn names_temp(sql: &str) -> bool {
     let words: Vec<&str> = words(sql).collect();
     words.windows(2).any(|two| two[0].eq_ignore_ascii_case("TEMP") && two[1] == ".")
+}
+
+/// Whether the text may call a function, whose name is given in lower case. One in a comment or a string counts, too.
+pub(crate) fn may_call(sql: &str, function: &str, has_arguments: bool) -> bool {
+    let lower = sql.to_ascii_lowercase();
+    lower.match_indices(function).any(|(at, _)| {
+        let after = &lower[at + function.len()..];
+        let mut next = words(after.strip_prefix(['"', ']', '`']).unwrap_or(after));
+        !lower[..at].ends_with(is_word)
+            && !after.starts_with(is_word)
+            && next.next() == Some("(")
+            && (has_arguments || next.next() == Some(")"))
+    })
 }
 
 /// Whether a list may have been given for the one parameter of `IN (?)`.
@@ -130,6 +145,27 @@ mod tests {
         ] {
             assert!(!looks_like_a_write(read), "{read}");
         }
+    }
+
+    #[test]
+    fn a_pragma_and_a_listing_tell_of_the_schema_they_were_prepared_under() {
+        for sql in ["pragma table_info(t)", " ; PRAGMA x", "/* */ EXPLAIN SELECT 1", "explain query plan SELECT 1"] {
+            assert!(tells_of_its_prepare(sql), "{sql}");
+        }
+        for sql in ["SELECT * FROM pragma_table_info('t')", "", ";", "'EXPLAIN'"] {
+            assert!(!tells_of_its_prepare(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_call_is_its_name_quoted_or_not_and_parentheses() {
+        for call in ["DEFAULT (Changes())", "CHECK (0 < \"changes\" ( /* none */ ))", "[changes]()", "-- changes()"] {
+            assert!(may_call(call, "changes", false), "{call}");
+        }
+        for other in ["CREATE TABLE changes (a)", "exchanges()", "changes_of()", "CHECK (changes > 0)", "changes"] {
+            assert!(!may_call(other, "changes", false), "{other}");
+        }
+        assert!(may_call("CHECK (mine (a))", "mine", true) && !may_call("CHECK (mine)", "mine", true));
     }
 
     #[test]

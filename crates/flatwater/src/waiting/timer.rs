@@ -88,8 +88,23 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
+    /// Keeps the timer's thread busy until it is dropped, so that what is set and taken back meanwhile is so in time.
+    fn keep_busy() -> mpsc::Sender<()> {
+        let (begins, began) = mpsc::channel();
+        let (ends, ended) = mpsc::channel::<()>();
+        let busy = move || {
+            begins.send(()).unwrap();
+            let _ = ended.recv();
+        };
+        let alarm = at(Instant::now(), busy).unwrap();
+        began.recv().unwrap();
+        drop(alarm);
+        ends
+    }
+
     #[test]
     fn alarms_go_off_in_order_and_not_before_their_time() {
+        let busy = keep_busy();
         let (send, receive) = mpsc::channel();
         let now = Instant::now();
         let alarms: Vec<_> = [30, 10, 20]
@@ -98,6 +113,7 @@ mod tests {
                 at(now + Duration::from_millis(ms), move || send.send((ms, Instant::now())).unwrap()).unwrap()
             })
             .into();
+        drop(busy);
         let fired: Vec<_> = (0..3).map(|_| receive.recv().unwrap()).collect();
         assert_eq!(fired.iter().map(|(ms, _)| *ms).collect::<Vec<_>>(), [10, 20, 30]);
         assert!(fired.iter().all(|(ms, at)| *at >= now + Duration::from_millis(*ms)));
@@ -106,11 +122,13 @@ mod tests {
 
     #[test]
     fn an_alarm_that_was_taken_back_stays_silent() {
+        let busy = keep_busy();
         let (send, receive) = mpsc::channel();
         let silent = send.clone();
         let first = at(Instant::now() + Duration::from_millis(20), move || silent.send("taken back").unwrap()).unwrap();
         let _second = at(Instant::now() + Duration::from_millis(40), move || send.send("kept").unwrap()).unwrap();
         drop(first);
+        drop(busy);
         assert_eq!(receive.recv().unwrap(), "kept");
     }
 }

@@ -135,7 +135,7 @@ fn a_pause_of_the_writer_is_used_and_an_asked_for_checkpoint_is_done_at_once() {
     run(async {
         let db = empty_table(file.options()).await;
         write(&db, 400).await;
-        until(|| db.stats().wal.resets == 1).await;
+        until(|| db.stats().wal.resets > 0).await;
         assert!(wal_bytes(&file) > 1 << 20, "the file keeps its length");
         write(&db, 5).await;
         let done = db.checkpoint(CheckpointMode::Truncate).await.unwrap();

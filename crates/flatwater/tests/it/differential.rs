@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::place::{Place, in_both_places};
-use crate::support::{TestFile, run};
+use crate::support::{TestFile, grouped, run};
 
 in_both_places!(a_member_that_fails_half_way_leaves_nothing_behind, a_group_never_spans_two_files,);
 
@@ -286,7 +286,7 @@ struct Totals {
 
 async fn compare(place: fn() -> Place, seed: u64, steps: usize, totals: &mut Totals) {
     let (grouped_place, single_place, plain_file) = (place(), place(), TestFile::new());
-    let grouped = grouped_place.open().await;
+    let grouped = grouped(grouped_place.options()).open().await.unwrap();
     let single = single_place.options().no_group().open().await.unwrap();
     let mut plain = plain_file.plain();
     plain.pragma_update(None, "foreign_keys", true).unwrap();
@@ -358,7 +358,7 @@ fn grouped_writes_in_memory_do_what_the_same_writes_do_one_by_one() {
 
 /// The two statements that SQLite does not undo by itself inside a transaction.
 async fn a_member_that_fails_half_way_leaves_nothing_behind(place: &Place) {
-    let db = place.open().await;
+    let db = grouped(place.options()).open().await.unwrap();
     db.execute_script(
         "CREATE TABLE big (a INTEGER PRIMARY KEY, b); 
          INSERT INTO big VALUES (1, 'x'), (2, 'x'), (3, printf('%60000d', 1));

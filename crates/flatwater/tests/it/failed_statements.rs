@@ -6,7 +6,7 @@
 use flatwater::{Database, Error, Kind, Transaction, params};
 
 use crate::place::{Place, in_both_places};
-use crate::support::{integer, until};
+use crate::support::{grouped, integer, until};
 
 in_both_places!(
     a_statement_that_fails_half_way_leaves_nothing_behind_in_a_transaction,
@@ -219,7 +219,7 @@ async fn insert_together(db: &Database, numbers: &[i64]) -> Vec<i64> {
 }
 
 async fn a_text_that_failed_costs_a_group_no_second_replay(place: &Place) {
-    let db = place.open().await;
+    let db = grouped(place.options()).open().await.unwrap();
     db.execute("CREATE TABLE once (n UNIQUE)", ()).await.unwrap();
     assert_eq!(insert_together(&db, &[0]).await, []);
     assert_eq!(insert_together(&db, &[1, 2, 3, 4]).await, []);

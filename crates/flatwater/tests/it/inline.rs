@@ -103,11 +103,10 @@ fn a_read_that_turns_out_long_is_interrupted_and_answered_by_a_worker() {
         let limits = InlineLimits { time: Duration::ZERO, rows: usize::MAX, ..InlineLimits::default() };
         let db = file.options().readers(1).inline(Inline::Auto(limits)).open().await.unwrap();
         db.execute_script(LONG_SCHEMA).await.unwrap();
-        for _ in 0..40 {
+        while db.stats().inline.interrupted == 0 {
             assert_eq!(db.query_value::<i64>("SELECT id FROM many WHERE y = 'text 29999'", ()).await, Ok(Some(29999)));
         }
-        let inline = db.stats().inline;
-        assert!(inline.interrupted > 0 && inline.reads == 0, "{inline:?}");
+        assert_eq!(db.stats().inline.reads, 0);
         db.close().await.unwrap();
     });
 }
@@ -204,21 +203,26 @@ fn a_loop_of_point_queries_lets_another_task_run() {
         let other = tokio::spawn({
             let progress = progress.clone();
             async move {
-                while progress.fetch_add(1, Ordering::Relaxed) < 50 {
+                loop {
+                    progress.fetch_add(1, Ordering::Relaxed);
                     tokio::task::yield_now().await;
                 }
             }
         });
-        let before = db.stats().inline;
-        let mut calls = 0;
-        while progress.load(Ordering::Relaxed) < 50 {
+        let (mut calls, mut turns) = (0, 0);
+        let mut seen = (db.stats().inline.yields, progress.load(Ordering::Relaxed));
+        while turns < 50 {
             assert!(calls < 1_000_000, "the other task starves");
             db.query(FIND, (1 + calls % 3,)).await.unwrap();
             calls += 1;
+            if progress.load(Ordering::Relaxed) > seen.1 {
+                let now = (db.stats().inline.yields, progress.load(Ordering::Relaxed));
+                // A call that went to a worker lets it run, too.
+                turns += i32::from(now.0 > seen.0);
+                seen = now;
+            }
         }
-        let after = db.stats().inline;
-        assert!(after.yields > before.yields && after.reads > before.reads, "{after:?}");
-        other.await.unwrap();
+        other.abort();
         db.close().await.unwrap();
     });
 }

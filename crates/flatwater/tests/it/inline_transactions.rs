@@ -99,7 +99,8 @@ fn a_definition_is_not_overtaken_by_the_write_that_needs_it() {
             if db.stats().inline.yields > yields + 20 {
                 break;
             }
-            for _ in 0..7 {
+            // What the schema's change voids is learnt again, and now and then the thread has had its share.
+            for _ in 0..[7, 300][number % 2] {
                 db.execute(INSERT, (None::<i64>, None::<i64>)).await.unwrap();
             }
             let (define, insert) = (format!("CREATE TABLE n{number} (a)"), format!("INSERT INTO n{number} VALUES (1)"));
@@ -140,12 +141,19 @@ fn the_idle_limit_and_close_still_end_it() {
     let file = TestFile::new();
     run(async {
         let db = known(file.options().transaction_idle(Duration::from_millis(30))).await;
-        let tx = db.begin().await.unwrap();
-        let before = stays(&db);
-        for number in 0..20 {
-            tx.execute(INSERT, (None::<i64>, number)).await.unwrap();
-        }
-        assert!(stays(&db) > before);
+        let tx = loop {
+            let (tx, before) = (db.begin().await.unwrap(), stays(&db));
+            let mut failed = None;
+            for number in 0..20 {
+                failed = failed.or(tx.execute(INSERT, (None::<i64>, number)).await.err());
+            }
+            match failed {
+                None if stays(&db) > before => break tx,
+                None => {}
+                // The machine was busy for as long.
+                Some(error) => assert_eq!(error.kind(), Kind::Timeout, "{error}"),
+            }
+        };
         // It has the writer until it ends.
         db.execute(INSERT, (None::<i64>, 5)).await.unwrap();
         assert_eq!(tx.execute(INSERT, (None::<i64>, 50)).await.unwrap_err().kind(), Kind::Timeout);

@@ -34,6 +34,7 @@ mod many_databases;
 mod one_engine;
 mod opening_together;
 mod place;
+mod pragma_functions;
 mod prepared;
 mod read_only_directory;
 mod readers;

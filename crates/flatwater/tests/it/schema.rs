@@ -6,6 +6,7 @@ use crate::place::{Place, in_both_places};
 
 in_both_places!(
     columns_that_come_and_go_are_in_the_names_and_in_the_rows,
+    a_listing_is_of_the_schema_of_now,
     what_is_learnt_under_a_schema_that_is_rolled_back_does_not_count,
     a_schema_changed_by_another_program_or_a_closure_is_learnt_before_the_next_group,
 );
@@ -47,6 +48,21 @@ async fn columns_that_come_and_go_are_in_the_names_and_in_the_rows(place: &Place
     let other = "a,c: Integer(1),Integer(9) Integer(3),Integer(9)";
     assert_eq!(both_sides(&mut db).await, [other; 3]);
     assert_eq!(both_sides(&mut db).await, [other; 3]);
+}
+
+/// SQLite compares no schema when it runs a listing, and reads names from the one that it was prepared under.
+async fn a_listing_is_of_the_schema_of_now(place: &Place) {
+    let db = place.options().readers(1).open().await.unwrap();
+    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+    for indices in 0..4 {
+        let plan = db.query_one("EXPLAIN QUERY PLAN SELECT * FROM t WHERE a = 1", ()).await.unwrap().unwrap();
+        assert_eq!(plan.get::<String>("detail").unwrap().contains("USING"), indices > 0, "{indices}");
+        let program = db.query("EXPLAIN INSERT INTO t VALUES (1)", ()).await.unwrap();
+        let inserts = program.iter().filter(|op| op.get::<String>("opcode").unwrap() == "IdxInsert");
+        assert_eq!(inserts.count(), indices);
+        change_elsewhere(place, &db, &format!("CREATE INDEX i{indices} ON t (a)")).await;
+        db.query("SELECT * FROM t", ()).await.unwrap();
+    }
 }
 
 /// Four rows but one. Texts with other comments are other texts, not prepared before.

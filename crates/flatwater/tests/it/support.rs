@@ -4,29 +4,41 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use flatwater::{Database, Options};
+use flatwater::{Database, Group, Options};
 
 /// A test that takes longer hangs. Says that it does; decides nothing else.
 const HANGS: Duration = Duration::from_secs(90);
+
+/// Writes that wait together are one group, however slow the machine is just now.
+pub(crate) fn grouped(options: Options) -> Options {
+    options.group(Group { time: Duration::from_secs(3600), ..Group::default() })
+}
 
 /// A read that would take years.
 pub(crate) const ENDLESS: &str =
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n WHERE x < 0";
 
-/// A database file in a directory of its own. Dropping it checks the file with plain SQLite.
+/// A database file in a directory of its own. Dropping it checks the file with plain SQLite, foreign keys too.
 pub(crate) struct TestFile {
     directory: tempfile::TempDir,
+    may_violate: AtomicBool,
 }
 
 impl TestFile {
     pub(crate) fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap() }
+        Self { directory: tempfile::tempdir().unwrap(), may_violate: AtomicBool::new(false) }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.path().join("test.db")
+    }
+
+    /// The test leaves rows without their parent, on purpose.
+    pub(crate) fn violates_foreign_keys(&self) {
+        self.may_violate.store(true, Ordering::Relaxed);
     }
 
     /// The file beside the database that ends with `suffix`, such as `-wal`.
@@ -57,13 +69,27 @@ impl Drop for TestFile {
         if std::thread::panicking() || !self.path().exists() {
             return;
         }
-        assert_eq!(integrity(&self.plain()), "ok");
+        let plain = self.plain();
+        assert_eq!(integrity(&plain), "ok");
+        let violated = foreign_keys_violated(&plain);
+        assert!(
+            violated.is_empty() || self.may_violate.load(Ordering::Relaxed),
+            "foreign keys are violated: {violated:?}"
+        );
     }
 }
 
-/// What `PRAGMA integrity_check` says of the main database, and whether a foreign key is violated.
+/// What `PRAGMA integrity_check` says of the main database. It does not look at foreign keys.
 pub(crate) fn integrity(connection: &rusqlite::Connection) -> String {
     connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()
+}
+
+/// What `PRAGMA foreign_key_check` names: the tables with rows whose parent is missing, each with their number.
+pub(crate) fn foreign_keys_violated(connection: &rusqlite::Connection) -> Vec<(String, i64)> {
+    let sql = "SELECT \"table\", count(*) FROM pragma_foreign_key_check GROUP BY 1";
+    let mut statement = connection.prepare(sql).unwrap();
+    let violated = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    violated.map(Result::unwrap).collect()
 }
 
 /// Runs the future on a runtime of two worker threads.

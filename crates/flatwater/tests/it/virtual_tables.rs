@@ -11,6 +11,7 @@ use crate::support::{TestFile, run};
 in_both_places!(
     they_are_read_outside_of_a_transaction_and_inside,
     an_insert_tells_its_rowid_wherever_it_runs,
+    a_command_to_a_full_text_index_inserts_nothing_and_a_row_0_is_a_row,
     inserts_into_them_share_commits_and_keep_their_own_results,
 );
 
@@ -172,6 +173,31 @@ async fn an_insert_tells_its_rowid_wherever_it_runs(place: &Place) {
         let sql = table.insert;
         let inserted = tokio::task::spawn_blocking(move || blocking.execute(sql, (4,))).await.unwrap().unwrap();
         assert_eq!(inserted.last_insert_rowid, Some(4), "{}", table.module);
+        db.close().await.unwrap();
+    }
+}
+
+async fn a_command_to_a_full_text_index_inserts_nothing_and_a_row_0_is_a_row(place: &Place) {
+    const COMMANDS: &[&str] = &["'optimize'", "'rebuild'", "'integrity-check'", "'automerge=8'"];
+    for table in tables().await.into_iter().filter(|table| table.module.starts_with("fts")) {
+        let place = place.another();
+        let db = with_one_row(place.options(), table).await;
+        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+        for command in COMMANDS.iter().filter(|c| table.module != "fts5" || !c.contains('=')) {
+            let sql = format!("INSERT INTO v (v) VALUES ({command})");
+            for _ in 0..4 {
+                let commanded = db.execute(&sql, ()).await.unwrap();
+                assert_eq!(commanded.last_insert_rowid, None, "{}: {command}", table.module);
+                // The rowid that SQLite remembers is another one again.
+                assert!(db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap().last_insert_rowid > Some(1));
+            }
+        }
+        for rowid in [0, -1, 0] {
+            let inserted = db.execute("INSERT INTO v (rowid, x) VALUES (?, 'word')", (rowid,)).await.unwrap();
+            assert_eq!(inserted.last_insert_rowid, Some(rowid), "{}", table.module);
+            db.execute("DELETE FROM v WHERE rowid < 1", ()).await.unwrap();
+        }
         db.close().await.unwrap();
     }
 }

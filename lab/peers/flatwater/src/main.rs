@@ -56,7 +56,7 @@ impl Peer for Flatwater {
         match name {
             NO_CHECKPOINTS => ["insert_sequential", "insert_concurrent_100_10s", "burst_8k"].contains(&&*lane.name),
             NEVER_INLINE => {
-                let families = ["insert_", "point_query", "noop_select", "transaction", "caller_"];
+                let families = ["insert_", "point_query", "random_keys", "noop_select", "transaction", "caller_"];
                 families.iter().any(|family| lane.name.starts_with(family))
             }
             NO_LEASES => ["point_query", "point_query_writing", "noop_select", "chat"].contains(&&*lane.name),

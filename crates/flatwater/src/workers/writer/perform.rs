@@ -39,26 +39,6 @@ impl Rules<'_> {
             Self::Transaction => judge::transaction,
         }
     }
-
-    /// Learns from a statement that is about to run. To explain a write sets `changes()` to 0, which inside a transaction
-    /// nobody sees if the write comes next and does not ask itself.
-    fn learn_before(self, seat: &mut Seat, ready: &Ready) {
-        let asks = || ready.text.sql.to_ascii_lowercase().contains("changes");
-        if let (Self::Transaction, Route::Write, Ok((connection, _))) = (self, ready.class.route, seat.parts())
-            && !ready.is_known()
-            && !asks()
-        {
-            connection.learn(ready);
-        }
-    }
-
-    /// Learns from a statement that ran.
-    fn learn_after(self, seat: &mut Seat, ready: &Ready) {
-        let is_for_it = !matches!(self, Self::Transaction) || ready.class.route == Route::Read;
-        if let (true, Ok((connection, _))) = (is_for_it, seat.parts()) {
-            connection.learn(ready);
-        }
-    }
 }
 
 /// What the work answers, if it is one of statements.
@@ -125,9 +105,9 @@ fn with_ready<T>(
 fn execute(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params) -> Result<Executed> {
     with_ready(seat, rules, text, |seat, ready| {
         refuse_rows(ready)?;
-        rules.learn_before(seat, ready);
+        seat.parts()?.0.learn_before(ready, params);
         let executed = run(seat, ready, params)?;
-        rules.learn_after(seat, ready);
+        learn(seat, ready);
         Ok(executed)
     })
 }
@@ -144,11 +124,18 @@ fn query(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params, l
                 .with_sql(&text.sql));
         }
         need_rows(ready)?;
-        rules.learn_before(seat, ready);
+        seat.parts()?.0.learn_before(ready, params);
         let rows = run_query(seat, ready, params, limit)?;
-        rules.learn_after(seat, ready);
+        learn(seat, ready);
         Ok(rows)
     })
+}
+
+/// Learns from a read that ran.
+fn learn(seat: &mut Seat, ready: &Ready) {
+    if let Ok((connection, _)) = seat.parts() {
+        connection.learn(ready);
+    }
 }
 
 pub(super) fn run_query(seat: &mut Seat, ready: &Ready, params: &Params, limit: usize) -> Result<Rows> {

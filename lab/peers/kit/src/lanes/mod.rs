@@ -17,6 +17,7 @@ mod noop;
 mod payloads;
 mod point_query;
 mod query;
+mod random_keys;
 mod reopen;
 mod selects;
 mod shapes;
@@ -39,6 +40,7 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
         group::lanes::<P>,
         many::lanes::<P>,
         point_query::lanes::<P>,
+        random_keys::lanes::<P>,
         query::lanes::<P>,
         selects::lanes::<P>,
         shapes::lanes::<P>,

@@ -1,0 +1,57 @@
+//! Whether a row came into a table, as the update hook tells.
+//!
+//! Owns: the table that is watched, and what was put into it. Used by the thread that is inside a SQLite call on the
+//! connection. The rows of a virtual table are seen in the tables where FTS and R-Tree keep one row for each of theirs.
+//! Leaves out: the hook (`hooks`).
+
+use std::cell::{Cell, RefCell};
+
+#[derive(Default)]
+pub(crate) struct Inserts {
+    table: RefCell<Vec<u8>>,
+    seen: Cell<Seen>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// A row, in a table that is not virtual.
+    row: bool,
+    /// A row of a virtual table, and one whose rowid is 0.
+    virtual_row: bool,
+    virtual_row_0: bool,
+}
+
+impl Inserts {
+    /// Starts to look for an insert into `table`, before a statement runs.
+    pub(crate) fn watch(&self, table: &str) {
+        let mut watched = self.table.borrow_mut();
+        watched.clear();
+        watched.extend_from_slice(table.as_bytes());
+        self.seen.set(Seen::default());
+    }
+
+    /// A row came into a table.
+    pub(crate) fn note(&self, table: &[u8], rowid: i64) {
+        let watched = self.table.borrow();
+        let Some((start, end)) = table.split_at_checked(watched.len()) else { return };
+        if !watched.eq_ignore_ascii_case(start) {
+            return;
+        }
+        let kept_in: [&[u8]; 3] = [b"_content", b"_docsize", b"_rowid"];
+        let mut seen = self.seen.get();
+        if end.is_empty() {
+            seen.row = true;
+        } else if kept_in.contains(&end) {
+            seen.virtual_row = true;
+            seen.virtual_row_0 |= rowid == 0;
+        }
+        self.seen.set(seen);
+    }
+
+    /// Whether the table got a row, if `rowid` is now that of the connection's last insert. A command that is written as an
+    /// insert (<https://sqlite.org/fts5.html#special_insert_commands>) makes that 0, and may write rows anew.
+    pub(crate) fn saw(&self, rowid: i64) -> bool {
+        let Seen { row, virtual_row, virtual_row_0 } = self.seen.get();
+        row || if rowid == 0 { virtual_row_0 } else { virtual_row }
+    }
+}

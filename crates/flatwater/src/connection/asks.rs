@@ -1,0 +1,65 @@
+//! Which writes ask for `changes()`, the rows that the statement before changed.
+//!
+//! Owns: the places where SQL can ask: the text, the triggers and views it uses, and the tables it writes. Invariant: a
+//! write of which it says no runs as it would if `changes()` were 0. It may say yes of one that does not ask, which costs
+//! speed only. Leaves out: what is done with the answer.
+
+use std::collections::HashSet;
+
+use flatwater_sqlite::AuthEvent;
+use rusqlite::ffi;
+
+use super::bytecode::Strange;
+use super::words::may_call;
+use crate::types::error::Result;
+
+const CHANGES: &str = "changes";
+
+/// What asks on one connection, under the schema of the moment. Names are in lower case.
+pub(super) struct Asking<'a> {
+    /// Functions that are not SQLite's own: they can be given the connection.
+    functions: &'a HashSet<String>,
+    tables: HashSet<String>,
+}
+
+impl<'a> Asking<'a> {
+    /// Reads the definitions of the main database. The connection knows the newest schema afterwards.
+    pub(super) fn read(sqlite: &rusqlite::Connection, strange: &'a Strange) -> Result<Self> {
+        let functions = &strange.functions;
+        let mut statement = sqlite.prepare("SELECT name, sql FROM main.sqlite_schema WHERE type = 'table'")?;
+        let mut rows = statement.query([])?;
+        let mut tables = HashSet::new();
+        while let Some(row) = rows.next()? {
+            let name = String::from_utf8_lossy(row.get_ref(0)?.as_bytes().unwrap_or_default()).to_lowercase();
+            // A definition that is not valid UTF-8 is taken for the worst.
+            if row.get_ref(1)?.as_str().map_or(true, |sql| defines_a_call(sql, functions)) {
+                tables.insert(name);
+            }
+        }
+        Ok(Self { functions, tables })
+    }
+
+    /// Whether a write with these events asks. For what a definition calls there is no event. Of tables elsewhere nothing
+    /// is known.
+    pub(super) fn asks(&self, events: &[AuthEvent]) -> bool {
+        let lower = |text: &Option<Box<str>>| text.as_deref().unwrap_or_default().to_lowercase();
+        events.iter().any(|event| match event.action {
+            ffi::SQLITE_FUNCTION => {
+                let function = lower(&event.second);
+                function == CHANGES || self.functions.contains(&function)
+            }
+            ffi::SQLITE_INSERT | ffi::SQLITE_UPDATE | ffi::SQLITE_DELETE => {
+                event.database.as_deref() != Some("main") || self.tables.contains(&lower(&event.first))
+            }
+            _ => false,
+        })
+    }
+}
+
+/// Whether a default or a check of a table calls a function that asks. A virtual table is code of others; SQLite writes
+/// these words of its definition itself.
+fn defines_a_call(definition: &str, functions: &HashSet<String>) -> bool {
+    definition.starts_with("CREATE VIRTUAL TABLE")
+        || may_call(definition, CHANGES, false)
+        || functions.iter().any(|function| may_call(definition, function, true))
+}
