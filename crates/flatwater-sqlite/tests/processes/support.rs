@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use flatwater::{Blocking, Options, rusqlite};
 
 /// A test that takes longer hangs. Says that it does; decides nothing else.
-const HANGS: Duration = Duration::from_secs(60);
+const HANGS: Duration = Duration::from_secs(600);
 const ALONE: &str = "FLATWATER_TEST_ALONE";
 const VISIT: &str = "FLATWATER_TEST_VISIT";
 

@@ -1,6 +1,8 @@
 //! Writes on their caller's thread: the worker's errors, applied once, nobody blocked, and the WAL is kept short.
 
+use std::pin::Pin;
 use std::sync::mpsc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use flatwater::rusqlite;
@@ -263,4 +265,32 @@ fn a_write_whose_time_was_over_says_whether_it_was_applied() {
         }
         db.close().await.unwrap();
     });
+}
+
+/// A try of the queue that asynchronous callers began ends for blocking ones too, who never use the queue.
+#[test]
+fn blocking_writes_run_at_once_again_after_a_try_of_the_queue() {
+    let file = TestFile::new();
+    // No turn of the checkpointer's comes in between.
+    let db = run(counted(unhurried(file.options()).checkpoint(Checkpoint::External)));
+    let mut number = 1_000_000;
+    for _ in 0..3 {
+        // Until this thread has had its share, with which a try begins.
+        let yields = db.stats().inline.yields;
+        while db.stats().inline.yields == yields {
+            number += 1;
+            let mut write = db.execute(COUNT, (number, ""));
+            if Pin::new(&mut write).poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+                run(write).unwrap();
+            }
+        }
+        let before = db.stats().inline.writes;
+        let is_inline = (0..100_000).any(|_| {
+            number += 1;
+            db.blocking().execute(COUNT, (number, "")).unwrap();
+            db.stats().inline.writes > before
+        });
+        assert!(is_inline, "they go through the queue for ever");
+    }
+    run(db.close()).unwrap();
 }

@@ -59,14 +59,14 @@ impl Writer {
         let Some(seat) = &mut lent.seat else { return UNFIT };
         let Some((ready, state)) = seat.fit(text, limits) else { return UNFIT };
         lent.is_sound = false;
-        let last_read = LastRead(later(began, limits.time), PageRefusal::Failure);
-        let Some(ended) = shared.write(seat, &ready, work, limits, last_read, began, &state) else {
+        let Some(ended) = shared.write(seat, Write { ready: &ready, work, limits, began, state: &state }) else {
             lent.is_sound = true;
             return UNFIT;
         };
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
-        if !matches!(ended, Ended::Moved(_)) {
+        // What others did, and what was in the table, says nothing of how long the text takes.
+        if !matches!(ended, Ended::Moved(Moved::Other)) {
             text.took(took.min(limits.time.saturating_mul(OUTLIER)));
         }
         let header = seat.wal_header();
@@ -91,6 +91,16 @@ impl Writer {
 }
 
 const UNFIT: Tried = Tried::Stay(Stay::Unfit);
+
+/// A write that is about to run.
+struct Write<'a> {
+    ready: &'a Ready,
+    work: &'a Work,
+    limits: &'a InlineLimits,
+    began: Instant,
+    /// The state of the WAL, which was whole.
+    state: &'a WalState,
+}
 
 /// How a write ended.
 enum Ended {
@@ -151,17 +161,8 @@ impl Shared {
     }
 
     /// Runs the write. `None` if this connection cannot have a stay.
-    #[allow(clippy::too_many_arguments, reason = "all of it is one write")]
-    fn write(
-        &self,
-        seat: &mut Seat,
-        ready: &Ready,
-        work: &Work,
-        limits: &InlineLimits,
-        last_read: LastRead,
-        began: Instant,
-        state: &WalState,
-    ) -> Option<Ended> {
+    fn write(&self, seat: &mut Seat, Write { ready, work, limits, began, state }: Write<'_>) -> Option<Ended> {
+        let last_read = LastRead(later(began, limits.time), PageRefusal::Failure);
         let (ran, reads) = seat.stay(limits.bytes, Some(last_read), |seat| {
             let entered = seat.enter_lease(state, &self.catalogue.left, began)?;
             let ran = seat.only_known(|seat| perform_known(seat, ready, work));

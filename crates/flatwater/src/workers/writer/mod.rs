@@ -157,6 +157,7 @@ impl Writer {
         let mut outbox = Outbox::new(self.0.recorder.clone());
         let mut batch = vec![request];
         self.0.guarded_turn(&mut seat, &mut batch, &mut outbox);
+        self.0.turned(&mut seat, 1);
         let start = self.0.queue.give_back(seat);
         outbox.wake();
         // Without a thread the requests that came meanwhile stay; the next push tries again.

@@ -43,8 +43,7 @@ impl Shared {
             self.queue.take_while(&mut batch, |request| choice.takes(self.candidate(request)));
             let writes = batch.len();
             let closed = self.guarded_turn(&mut seat, &mut batch, &mut outbox);
-            seat.ways.turned(writes, Instant::now());
-            self.queueing.store(seat.ways.queues(), Ordering::Relaxed);
+            self.turned(&mut seat, writes);
             if closed {
                 // The token is not given back: nothing runs after the last request.
                 drop(seat);
@@ -57,6 +56,12 @@ impl Shared {
             free_since = Instant::now();
             patience.look(|| self.on_their_way.load(Ordering::Relaxed) != 0);
         }
+    }
+
+    /// A turn with so many writes is over, on whosever thread it was: a try of the queue ends with turns alone.
+    pub(super) fn turned(&self, seat: &mut Seat, writes: usize) {
+        seat.ways.turned(writes, Instant::now());
+        self.queueing.store(seat.ways.queues(), Ordering::Relaxed);
     }
 
     /// One turn; true if it was the last. A panic, which only a fault of ours can be, costs the requests of this turn:
