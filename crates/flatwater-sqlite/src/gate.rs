@@ -74,7 +74,7 @@ pub fn refused(extended_code: c_int) -> Option<Refused> {
 enum Guarded {
     None,
     /// Those of a connection's own database, on a thread that must not be held up.
-    Caller(Files),
+    Caller(Files, *mut ffi::sqlite3),
     /// Those of all of a connection's databases, on a thread that may wait.
     Worker(Patient),
 }
@@ -93,7 +93,8 @@ struct Gate {
     guarded: Cell<Guarded>,
     /// Whose snapshot is noted; compared only.
     file: Cell<*mut ffi::sqlite3_file>,
-    snapshot: Cell<Snapshot>,
+    /// `None` until something is asked that hangs on it: most short statements ask for nothing.
+    snapshot: Cell<Option<Snapshot>>,
     end: Cell<Option<Instant>>,
     page_refusal: Cell<PageRefusal>,
     has_read: Cell<bool>,
@@ -105,7 +106,7 @@ thread_local! {
         Gate {
             guarded: Cell::new(Guarded::None),
             file: Cell::new(ptr::null_mut()),
-            snapshot: Cell::new(Snapshot::UNKNOWN),
+            snapshot: Cell::new(None),
             end: Cell::new(None),
             page_refusal: Cell::new(PageRefusal::Interrupt),
             has_read: Cell::new(false),
@@ -159,11 +160,9 @@ impl Connection {
     /// held up.
     pub fn unheld(&self, end: Option<(Instant, PageRefusal)>) -> Option<Unheld> {
         let files = self.guarded_files()?;
-        let snapshot = Snapshot::of(self.transaction_state());
         GATE.with(|gate| {
-            gate.guarded.set(Guarded::Caller(files));
-            gate.file.set(files[0]);
-            gate.snapshot.set(snapshot);
+            gate.guarded.set(Guarded::Caller(files, self.raw()));
+            gate.snapshot.set(None);
             gate.end.set(end.map(|(end, _)| end));
             gate.page_refusal.set(end.map_or(PageRefusal::Interrupt, |(_, refusal)| refusal));
             gate.has_read.set(false);
@@ -237,23 +236,26 @@ impl Connection {
             Some(PatientSnapshots(PhantomData))
         })
     }
+}
 
-    /// Whether anything is read or written in the transaction that is open (<https://sqlite.org/c3ref/txn_state.html>).
-    fn transaction_state(&self) -> c_int {
-        // SAFETY: the connection is open; without a name it answers for all databases.
-        unsafe { ffi::sqlite3_txn_state(self.raw(), ptr::null()) }
-    }
+/// What is open on a connection, of any of its databases (<https://sqlite.org/c3ref/txn_state.html>).
+///
+/// # Safety
+/// `db` is open, and this thread is the one that uses it; it may be inside a call.
+unsafe fn snapshot_of(db: *mut ffi::sqlite3) -> Snapshot {
+    // SAFETY: as the caller promises; this reads what the connection knows, and without a name answers for all databases.
+    Snapshot::of(unsafe { ffi::sqlite3_txn_state(db, ptr::null()) })
 }
 
 /// The code of a refusal, if the page of `file` is asked for too late and none was refused before it.
 pub(crate) fn refuses_read(file: *mut ffi::sqlite3_file) -> Option<c_int> {
     GATE.with(|gate| {
-        let Guarded::Caller(files) = gate.guarded.get() else { return None };
+        let Guarded::Caller(files, db) = gate.guarded.get() else { return None };
         if !files.contains(&file) {
             return None;
         }
         let is_late = || gate.end.get().is_some_and(|end| Instant::now() > end);
-        if gate.has_refused.get() || !gate.snapshot.get().is_there() || !is_late() {
+        if gate.has_refused.get() || !is_late() || !gate.callers_snapshot(db).is_there() {
             gate.has_read.set(true);
             return None;
         }
@@ -269,26 +271,40 @@ pub(crate) fn refuses_read(file: *mut ffi::sqlite3_file) -> Option<c_int> {
 /// Makes the request for locks of `file`'s wal-index by `own`, or refuses it.
 pub(crate) fn locks(file: *mut ffi::sqlite3_file, request: Request, own: impl Fn() -> c_int) -> c_int {
     GATE.with(|gate| match gate.guarded.get() {
-        Guarded::Caller([database, _]) if file == database => gate.ask(request, Place::Caller, own, || false),
+        Guarded::Caller([database, _], db) if file == database => {
+            gate.ask(gate.callers_snapshot(db), request, Place::Caller, own, || false)
+        }
         Guarded::Worker(patient) => {
-            if gate.file.replace(file) != file {
-                gate.snapshot.set(patient.snapshot(file));
-            }
+            let known = gate.snapshot.get().filter(|_| gate.file.replace(file) == file);
             let mut tries = 0;
             let wait = || {
                 tries += 1;
                 // SAFETY: the connection whose hooks these are is borrowed for as long as it is patient.
                 unsafe { &*patient.hooks }.waits(tries)
             };
-            gate.ask(request, Place::Worker, own, wait)
+            gate.ask(known.unwrap_or_else(|| patient.snapshot(file)), request, Place::Worker, own, wait)
         }
         _ => own(),
     })
 }
 
 impl Gate {
-    fn ask(&self, request: Request, place: Place, own: impl Fn() -> c_int, mut wait: impl FnMut() -> bool) -> c_int {
-        let mut snapshot = self.snapshot.get();
+    /// Nothing was asked before that could have changed it.
+    fn callers_snapshot(&self, db: *mut ffi::sqlite3) -> Snapshot {
+        // SAFETY: the thread that guards a connection's files is inside a call on that connection.
+        let snapshot = self.snapshot.get().unwrap_or_else(|| unsafe { snapshot_of(db) });
+        self.snapshot.set(Some(snapshot));
+        snapshot
+    }
+
+    fn ask(
+        &self,
+        mut snapshot: Snapshot,
+        request: Request,
+        place: Place,
+        own: impl Fn() -> c_int,
+        mut wait: impl FnMut() -> bool,
+    ) -> c_int {
         let decision = snapshot.asks(request, place);
         let refusal = if snapshot.is_of_a_commit() { COMMIT_SNAPSHOT } else { SNAPSHOT };
         let code = match decision {
@@ -305,7 +321,7 @@ impl Gate {
             },
         };
         snapshot.answered(request, code);
-        self.snapshot.set(snapshot);
+        self.snapshot.set(Some(snapshot));
         code
     }
 }
@@ -313,9 +329,8 @@ impl Gate {
 impl Patient {
     /// What is known of a file's snapshot before its first request.
     fn snapshot(&self, file: *mut ffi::sqlite3_file) -> Snapshot {
-        // SAFETY: the connection is borrowed for as long as it is patient, and this only reads what it knows.
-        let state = unsafe { ffi::sqlite3_txn_state(self.db, ptr::null()) };
-        let known = Snapshot::of(state);
+        // SAFETY: the connection is borrowed for as long as it is patient, by this thread.
+        let known = unsafe { snapshot_of(self.db) };
         if file == self.main { known } else { known.of_another_file() }
     }
 }
