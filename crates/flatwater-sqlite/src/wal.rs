@@ -208,9 +208,33 @@ impl Connection {
     /// Whether the published header is still that one, in both copies.
     #[must_use]
     pub fn is_wal_state(&self, state: &WalState) -> bool {
-        // SAFETY: `wal_index` answers a mapping that is there, and each offset is a multiple of 4.
-        let is_there = |base, copy, word| unsafe { load(base, word_at(copy, word)) } == state.0[word];
-        self.wal_index().is_some_and(|base| (0..2).all(|copy| (0..STATE_WORDS).all(|word| is_there(base, copy, word))))
+        let Some(base) = self.wal_index() else { return false };
+        // All words, without a way out between them: nearly always it is.
+        let mut differs = 0;
+        for word in 0..STATE_WORDS {
+            // SAFETY: `wal_index` answers a mapping that is there, and each offset is a multiple of 4.
+            let [first, second] = [0, 1].map(|copy| unsafe { load(base, word_at(copy, word)) });
+            differs |= (first ^ state.0[word]) | (second ^ state.0[word]);
+        }
+        differs == 0
+    }
+
+    /// The whole published header and what follows from it, as [`wal_state`](Self::wal_state) and
+    /// [`wal_header`](Self::wal_header) answer them.
+    #[must_use]
+    pub fn wal_now(&self) -> Option<(WalState, WalHeader)> {
+        let state = self.wal_state()?;
+        let base = self.wal_index()?;
+        let word = |offset: usize| state.0[offset / size_of::<u32>()];
+        let header = WalHeader {
+            change: word(CHANGE),
+            max_frame: word(MAX_FRAME),
+            salts: [word(SALT_1), word(SALT_2)],
+            // SAFETY: `wal_index` answers a mapping that is there, and the offset is a multiple of 4.
+            copied: unsafe { load(base, COPIED) },
+            page_bytes: page_bytes(word(PAGE)),
+        };
+        Some((state, header))
     }
 
     /// The change counter of an attached database. Call it only for one that is in WAL mode, after the connection has read

@@ -69,10 +69,13 @@ impl Writer {
         if !matches!(ended, Ended::Moved(Moved::Other)) {
             text.took(took.min(limits.time.saturating_mul(OUTLIER)));
         }
-        let header = seat.wal_header();
+        let after = seat.wal_now();
+        let header = after.map(|(_, header)| header);
         seat.leave_lease(header.as_ref(), now);
         shared.tell_growth(header.as_ref(), now);
-        seat.leave(&shared.catalogue.left);
+        if let Some((state, _)) = &after {
+            seat.leave_at(state, &shared.catalogue.left);
+        }
         seat.ways.stayed(took, fairness::is_spent_with(took), now);
         shared.queueing.store(seat.ways.queues(), Ordering::Relaxed);
         lent.is_sound = true;
@@ -203,9 +206,9 @@ impl Seat {
         if self.refusal().is_some() || self.is_suspect() {
             return None;
         }
-        let state = self.wal_state()?;
+        let (state, wal) = self.wal_now()?;
         // Whoever writes first into a WAL that starts over writes its header and syncs it.
-        let would_start_over = self.wal_header().is_none_or(|wal| wal.copied >= wal.max_frame);
+        let would_start_over = wal.copied >= wal.max_frame;
         if would_start_over { None } else { Some((self.short_write(text, limits)?, state)) }
     }
 

@@ -198,6 +198,11 @@ impl Seat {
         }
     }
 
+    /// Both of the next two.
+    pub(super) fn wal_now(&self) -> Option<(WalState, WalHeader)> {
+        self.connection.as_ref()?.sqlite.wal_now()
+    }
+
     /// The wal-index as it is published now, whole.
     pub(super) fn wal_state(&self) -> Option<WalState> {
         self.connection.as_ref()?.sqlite.wal_state()

@@ -109,12 +109,18 @@ impl Seat {
 
     /// The token is about to be given back: notes at which state, and whether the schema may have changed.
     pub(super) fn leave(&mut self, left: &Left) {
+        if let Some(state) = self.wal_state() {
+            self.leave_at(&state, left);
+        }
+    }
+
+    /// The same at a state that was just looked at.
+    pub(super) fn leave_at(&mut self, state: &WalState, left: &Left) {
         let Some(Connection { sqlite, seen, .. }) = &self.connection else { return };
-        let Some(state) = sqlite.wal_state() else { return };
         let now = Commits { stamp: state.stamp(), all: state.change(), own: sqlite.published() };
         if self.commits != Some(now) {
             let is_known = seen.is_known() && self.commits.is_some_and(|before| now.are_ours_since(before));
-            left.leave(&state, !is_known);
+            left.leave(state, !is_known);
             self.commits = Some(now);
         }
     }
