@@ -143,9 +143,15 @@ impl Connection {
     /// # Errors
     /// Bindings that do not fit, before anything runs; then what SQLite answers.
     pub fn run<S: Sink>(&mut self, id: StatementId, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
-        self.patiently(|connection| {
-            connection.stepping(id, |connection, statement| connection.run_raw(statement, bindings, sink))
-        })
+        self.patiently(|connection| connection.run_once(id, bindings, sink))
+    }
+
+    /// As [`run`](Self::run), on a thread that is kept from being held up: a snapshot that does not begin is an error.
+    ///
+    /// # Errors
+    /// As of `run`.
+    pub fn run_once<S: Sink>(&mut self, id: StatementId, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
+        self.stepping(id, |connection, statement| connection.run_raw(statement, bindings, sink))
     }
 
     /// Runs `f`, which steps the statement, with nothing known of the connection's files. What was known holds again if

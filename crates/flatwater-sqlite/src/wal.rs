@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 use std::ffi::{CString, c_int, c_void};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rusqlite::ffi;
 
@@ -177,6 +177,21 @@ unsafe fn load(base: *mut c_void, offset: usize) -> u32 {
     unsafe { AtomicU32::from_ptr(base.cast::<u8>().add(offset).cast()) }.load(Ordering::Acquire)
 }
 
+/// # Safety
+/// As for `load`; `offset` is a multiple of 8.
+unsafe fn load_two(base: *mut c_void, offset: usize) -> u64 {
+    // SAFETY: as in `load`.
+    unsafe { AtomicU64::from_ptr(base.cast::<u8>().add(offset).cast()) }.load(Ordering::Acquire)
+}
+
+/// Two words as they lie in memory.
+fn two([first, second]: [u32; 2]) -> u64 {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&first.to_ne_bytes());
+    bytes[4..].copy_from_slice(&second.to_ne_bytes());
+    u64::from_ne_bytes(bytes)
+}
+
 impl Connection {
     /// The wal-index header as it is published now, or `None` for a database that is not in WAL mode or whose header
     /// is not mapped. Makes no system call once mapped. Call it only after the connection has read the database.
@@ -209,12 +224,14 @@ impl Connection {
     #[must_use]
     pub fn is_wal_state(&self, state: &WalState) -> bool {
         let Some(base) = self.wal_index() else { return false };
-        // All words, without a way out between them: nearly always it is.
+        // Two words at once, and no way out between them: nearly always it is.
         let mut differs = 0;
-        for word in 0..STATE_WORDS {
-            // SAFETY: `wal_index` answers a mapping that is there, and each offset is a multiple of 4.
-            let [first, second] = [0, 1].map(|copy| unsafe { load(base, word_at(copy, word)) });
-            differs |= (first ^ state.0[word]) | (second ^ state.0[word]);
+        for (pair, noted) in state.0.as_chunks::<2>().0.iter().enumerate() {
+            // SAFETY: `wal_index` answers a mapping that is there, and each copy begins at a multiple of 8 and has an even
+            // number of words.
+            let [first, second] = [0, 1].map(|copy| unsafe { load_two(base, word_at(copy, pair * 2)) });
+            let noted = two(*noted);
+            differs |= (first ^ noted) | (second ^ noted);
         }
         differs == 0
     }

@@ -137,7 +137,7 @@ impl Reader {
                 if short.is_bounded {
                     sqlite.arm_until(short.id, end);
                 }
-                sqlite.run(short.id, tried.params.bindings(), &mut sink)
+                sqlite.run_once(short.id, tried.params.bindings(), &mut sink)
             });
             if known == Known::Held {
                 self.connection.control.let_go(&mut self.connection.sqlite);
