@@ -82,18 +82,15 @@ impl Connection {
         let length = (tail as usize).saturating_sub(sql.as_ptr() as usize).min(sql.len());
         // SAFETY: `raw` was just prepared and is not null.
         let (columns, readonly, explain) = unsafe {
-            (
-                ffi::sqlite3_column_count(raw),
-                ffi::sqlite3_stmt_readonly(raw) != 0,
-                ffi::sqlite3_stmt_isexplain(raw) != 0,
-            )
+            (ffi::sqlite3_column_count(raw), ffi::sqlite3_stmt_readonly(raw), ffi::sqlite3_stmt_isexplain(raw))
         };
+        let (readonly, explain) = (readonly != 0, explain != 0);
         // SAFETY: just prepared on this connection, and nobody else has the pointer.
         let id = unsafe { self.slots.keep(raw) };
         Ok(Some(Prepared { id, length, events, columns: columns.unsigned_abs() as usize, readonly, explain }))
     }
 
-    /// Whether anything but white space and comments stands in `sql`. Nothing is kept and nothing runs.
+    /// Whether anything but white space and comments stands in `sql`. Nothing runs.
     #[must_use]
     pub fn has_statement(&mut self, sql: &str) -> bool {
         match self.prepare(sql) {
@@ -146,7 +143,7 @@ impl Connection {
         self.patiently(|connection| connection.run_once(id, bindings, sink))
     }
 
-    /// As [`run`](Self::run), on a thread that is kept from being held up: a snapshot that does not begin is an error.
+    /// As [`run`](Self::run), where a snapshot that does not begin at once is an error.
     ///
     /// # Errors
     /// As of `run`.
