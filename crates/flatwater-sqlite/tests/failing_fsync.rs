@@ -4,6 +4,7 @@
 //! `unsafe`, so it stands here and not with the engine's tests.
 #![cfg(target_os = "linux")]
 
+mod futures;
 #[path = "interposed/syncs.rs"]
 mod syncs;
 
@@ -11,8 +12,10 @@ use std::ffi::c_int;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use flatwater::{Blocking, Checkpoint, Durability, Kind, Managed, Options, rusqlite};
+use flatwater::{Blocking, Checkpoint, Durability, Group, Kind, Managed, Options, rusqlite};
+use futures::finish;
 
 /// How many syncs pass before, and how many then fail.
 static PASSING: AtomicI32 = AtomicI32::new(0);
@@ -176,25 +179,41 @@ fn a_write_whose_fence_fails_too_is_unknown() {
 /// Members of a group whose COMMIT meets a failing fsync run again, each by itself.
 #[test]
 fn a_group_whose_fsync_fails_is_applied_once() {
+    let hour = Group { time: Duration::from_secs(3600), ..Group::default() };
+    let lost_groups = AtomicI32::new(0);
     for _ in 0..30 {
-        with_database(|path, db| {
-            let threads: Vec<_> = (1..9)
-                .map(|n| {
-                    let db = db.clone();
-                    std::thread::spawn(move || (n, db.execute("INSERT INTO t VALUES (?)", (n,))))
-                })
-                .collect();
-            FAILING.store(1, Ordering::SeqCst);
+        let grouped = |path: &Path| Options::new(path).durability(Durability::Full).group(hour);
+        with_options(grouped, |path, db| {
+            let handle = grouped(path).open_blocking().unwrap();
             let mut known = vec![0];
-            for thread in threads {
-                match thread.join().unwrap() {
-                    (n, Ok(_)) => known.push(n),
-                    (_, Err(error)) => assert_eq!(error.kind(), Kind::Io, "{error}"),
+            // The first group finds that the schema is not the one its text was learnt under.
+            for (first, failures) in [(10, 0), (20, 0), (30, 1)] {
+                // The writer is held until all wait.
+                let holder = finish(handle.begin()).unwrap();
+                let threads: Vec<_> = (first..first + 8)
+                    .map(|n| {
+                        let db = db.clone();
+                        std::thread::spawn(move || (n, db.execute("INSERT INTO t VALUES (?)", (n,))))
+                    })
+                    .collect();
+                while db.stats().writes_waiting < 8 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                FAILING.store(failures, Ordering::SeqCst);
+                finish(holder.rollback()).unwrap();
+                for thread in threads {
+                    match thread.join().unwrap() {
+                        (n, Ok(_)) => known.push(n),
+                        (_, Err(error)) => assert_eq!((error.kind(), failures), (Kind::Io, 1), "{error}"),
+                    }
                 }
             }
             FAILING.store(0, Ordering::SeqCst);
+            // A text that takes long on a busy machine is no member.
+            lost_groups.fetch_add(i32::from(db.stats().replays > 1), Ordering::SeqCst);
             known.sort_unstable();
             assert_eq!(after_a_crash(path), known);
         });
     }
+    assert!(lost_groups.load(Ordering::SeqCst) > 0, "there was no group");
 }

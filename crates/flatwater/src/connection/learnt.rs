@@ -145,8 +145,8 @@ impl Connection {
         }
         let lesson = match self.lesson(ready) {
             Ok(lesson) => lesson,
-            // The deadline of the call may still be armed. The next use will do.
-            Err(error) if error.sqlite_code() == Some(ffi::SQLITE_INTERRUPT) => return,
+            // The deadline of the call may still be armed, or somebody has the file. The next use will do.
+            Err(error) if error.sqlite_code().is_some_and(is_passing) => return,
             Err(_) => Lesson::opaque("EXPLAIN"),
         };
         // Nobody else can have set it: the statement belongs to this connection.
@@ -189,6 +189,20 @@ impl Connection {
         }
         Ok(Strange { functions, collations })
     }
+}
+
+/// A failure that says nothing of the text.
+fn is_passing(code: i32) -> bool {
+    matches!(
+        code & 0xff,
+        ffi::SQLITE_INTERRUPT
+            | ffi::SQLITE_BUSY
+            | ffi::SQLITE_LOCKED
+            | ffi::SQLITE_SCHEMA
+            | ffi::SQLITE_PROTOCOL
+            | ffi::SQLITE_IOERR
+            | ffi::SQLITE_NOMEM
+    )
 }
 
 /// `UPDATE` in P5 of an `Insert`, and `P2 is a register` in P5 of an `OpenWrite`.
