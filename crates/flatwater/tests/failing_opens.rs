@@ -97,9 +97,10 @@ fn a_database_that_cannot_be_written_is_not_opened_to_write() {
     }
 }
 
-/// The `-shm` is open once in a process. A reader opens it for reading, while the writer has no connection.
+/// The `-shm` is open once in a process. A reader opens it for reading, while the writer has no connection, and there is no
+/// checkpointer that could have one.
 async fn reader_with_a_read_only_index(file: &TestFile) -> (Database, Fault) {
-    let db = file.options().readers(2).open().await.unwrap();
+    let db = file.options().readers(2).checkpoint(Checkpoint::External).open().await.unwrap();
     db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
     give_up_the_writers_connection(&db).await;
     (db, once("-shm"))

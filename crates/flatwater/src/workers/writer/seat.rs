@@ -173,8 +173,8 @@ impl Seat {
     pub(super) fn changes(&self) -> Changes {
         let connection = self.connection.iter();
         let attached = connection.flat_map(|connection| {
-            let counted = |name: &Box<str>| Some((name.clone(), connection.sqlite.attached_change(name)?));
-            connection.attached_wals.iter().filter_map(counted)
+            let counted = |name: &str| Some((name.into(), connection.sqlite.attached_change(name)?));
+            connection.attached_wals.iter().filter_map(move |name| counted(name))
         });
         Changes { main: self.change(), attached: attached.collect() }
     }
@@ -183,8 +183,8 @@ impl Seat {
     pub(super) fn writable_files(&mut self) -> Result<Vec<Box<str>>> {
         let names: Vec<Box<str>> = self.options.attach.iter().map(|attached| attached.name.as_str().into()).collect();
         let sqlite = self.connection()?.sqlite.rusqlite();
-        let can_be_written = |name: &Box<str>| sqlite.is_readonly(&**name).is_ok_and(|is_readonly| !is_readonly);
-        Ok(std::iter::once("main".into()).chain(names.into_iter().filter(can_be_written)).collect())
+        let can_be_written = |name: &str| sqlite.is_readonly(name).is_ok_and(|is_readonly| !is_readonly);
+        Ok(std::iter::once("main".into()).chain(names.into_iter().filter(|name| can_be_written(name))).collect())
     }
 
     /// Why nothing may be written any more.
