@@ -328,9 +328,9 @@ mod tests {
     #[test]
     fn what_is_handed_over_comes_first_and_alone_and_nobody_borrows_the_token_before() {
         let queue = Queue::new(8, ());
-        let token = queue.borrow_idle().unwrap();
+        queue.borrow_idle().unwrap();
         assert_eq!(push(&queue, 1), Start::No);
-        assert_eq!(queue.hand_over(token, 7), Start::Yes);
+        assert_eq!(queue.hand_over((), 7), Start::Yes);
         assert_eq!(queue.push_first(2), Ok(Start::No));
         assert_eq!(queue.len(), 3);
         assert!(queue.borrow_idle().is_none());
