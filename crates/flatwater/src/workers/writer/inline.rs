@@ -31,7 +31,7 @@ use crate::waiting::reply::{Reply, reply};
 use crate::workers::request::{Answer, OnItsWay, Request, Unsettled, Work};
 
 /// A write that took longer than so many times the limit counts as if it had taken so long: the machine was busy, or the disk.
-const OUTLIER: u32 = 4;
+const OUTLIER: u32 = 2;
 
 /// What became of a write that was tried.
 pub(crate) enum Tried {
