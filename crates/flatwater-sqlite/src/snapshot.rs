@@ -113,12 +113,15 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) const UNKNOWN: Self =
-        Self { is_there: false, writes: false, is_elsewhere: false, failed: 0, step: None };
-
     /// As `sqlite3_txn_state` tells (<https://sqlite.org/c3ref/txn_state.html>).
     pub(crate) fn of(state: c_int) -> Self {
-        Self { is_there: state > ffi::SQLITE_TXN_NONE, writes: state == ffi::SQLITE_TXN_WRITE, ..Self::UNKNOWN }
+        Self {
+            is_there: state > ffi::SQLITE_TXN_NONE,
+            writes: state == ffi::SQLITE_TXN_WRITE,
+            is_elsewhere: false,
+            failed: 0,
+            step: None,
+        }
     }
 
     /// What this one says of another file of the same connection.

@@ -1,9 +1,10 @@
 //! Whether the schema that a connection has seen can still be the newest one, as far as that is known without a look.
 //!
-//! Owns: which state of the WAL this engine's writer left behind, with how often the schema may have changed by then; and of
-//! one connection, the schema cookie it has seen and where it was seen. Invariant: SQLite reads the whole schema anew, before it
-//! asks anybody, when a statement meets another schema than its connection has seen (`OP_Transaction`); so on a thread that must not be held
-//! up nothing runs before the schema is known to be that one, or its cookie was compared in the same snapshot. Leaves out: what is prepared under a schema (`statements`).
+//! Owns: which state of the WAL this engine's writer left behind, with how often the schema may have changed by then;
+//! and of one connection, the schema cookie it has seen and where it was seen. Invariant: SQLite reads the whole schema
+//! anew, before it asks anybody, when a statement meets another schema than its connection has seen (`OP_Transaction`);
+//! so on a thread that must not be held up nothing runs before the schema is known to be that one, or its cookie was
+//! compared in the same snapshot. Leaves out: what is prepared under a schema (`statements`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,8 +22,12 @@ impl Left {
     /// The holder of the token gives it back at this state. Since it was last given back the schema `may_have_changed`: by
     /// somebody else, or by what was run.
     pub(crate) fn leave(&self, state: &WalState, may_have_changed: bool) {
+        self.leave_at(state.stamp(), may_have_changed);
+    }
+
+    fn leave_at(&self, stamp: u32, may_have_changed: bool) {
         let changes = (self.0.load(Ordering::Relaxed) >> 32).wrapping_add(u64::from(may_have_changed));
-        self.0.store(changes << 32 | u64::from(state.stamp()), Ordering::Release);
+        self.0.store(changes << 32 | u64::from(stamp), Ordering::Release);
     }
 
     /// How often the schema may have changed when the writer left this state, if it was the writer who left it.
@@ -130,25 +135,20 @@ impl Connection {
 mod tests {
     use super::*;
 
-    fn leave(left: &Left, stamp: u32, may_have_changed: bool) {
-        let changes = left.0.load(Ordering::Relaxed) >> 32;
-        left.0.store((changes + u64::from(may_have_changed)) << 32 | u64::from(stamp), Ordering::Relaxed);
-    }
-
     #[test]
     fn what_the_writer_commits_changes_nothing_and_what_others_commit_takes_a_look() {
         let (left, mut seen) = (Left::default(), Seen::default());
-        leave(&left, 10, false);
+        left.leave_at(10, false);
         assert!(!seen.holds_at(10, &left), "nothing was seen yet");
         seen.saw_at(7, 10, &left);
         assert!(seen.holds_at(10, &left) && seen.is(7) && !seen.is(8));
-        leave(&left, 11, false);
+        left.leave_at(11, false);
         assert!(seen.holds_at(11, &left), "a commit of our own");
         assert!(!seen.holds_at(12, &left), "a commit of somebody else");
-        leave(&left, 13, true);
+        left.leave_at(13, true);
         assert!(!seen.holds_at(13, &left), "ours, on top of it");
         seen.saw_at(7, 13, &left);
-        leave(&left, 14, false);
+        left.leave_at(14, false);
         assert!(seen.holds_at(14, &left));
         seen.forget();
         assert!(!seen.holds_at(14, &left) && !seen.is(7));
@@ -157,10 +157,10 @@ mod tests {
     #[test]
     fn a_look_at_a_state_that_the_writer_did_not_leave_holds_for_that_state_alone() {
         let (left, mut seen) = (Left::default(), Seen::default());
-        leave(&left, 10, false);
+        left.leave_at(10, false);
         seen.saw_at(7, 20, &left);
         assert!(seen.holds_at(20, &left));
-        leave(&left, 21, true);
+        left.leave_at(21, true);
         assert!(!seen.holds_at(21, &left) && !seen.holds_at(10, &left));
     }
 }

@@ -1,7 +1,7 @@
 //! The checkpointer's thread: it looks, asks the policy, and does the step.
 //!
-//! Owns: the connection while the thread lives, opened anew after a failure. Runs on `fw-checkpoint`; between two turns of the writer its connection
-//! is on the writer's thread. Leaves out: when the thread starts.
+//! Owns: the connection while the thread lives, opened anew after a failure. Runs on `fw-checkpoint`; between two turns
+//! of the writer its connection is on the writer's thread. Leaves out: when the thread starts.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;

@@ -1,7 +1,7 @@
 //! The end of the pool.
 //!
-//! Owns: closing, for good or to be opened anew. Invariants: what waits and runs comes to its end, or is interrupted at the deadline; afterwards no
-//! connection is left. Leaves out: when to close.
+//! Owns: closing, for good or to be opened anew. Invariants: what waits and runs comes to its end, or is interrupted at
+//! the deadline; afterwards no connection is left. Leaves out: when to close.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
