@@ -88,6 +88,14 @@ impl Connection {
         self.sync(self.file(File::Wal))
     }
 
+    /// Syncs the database file, so that a later sync of it finds little left. Otherwise as [`sync_files`](Self::sync_files).
+    ///
+    /// # Errors
+    /// As [`sync_files`](Self::sync_files).
+    pub fn sync_database(&mut self) -> Result<()> {
+        self.sync(self.file(File::Database))
+    }
+
     /// Syncs the WAL of a database, whatever `synchronous` says. Takes no lock. Call it after the connection has read the
     /// database. Of one that has no WAL its journal, if that is open.
     ///

@@ -232,7 +232,7 @@ pub struct WalStats {
     pub cut_off: u64,
     /// Turns of the writer that waited because the WAL was beyond its hard limit.
     pub waits_for_room: u64,
-    /// Turns that waited for up to 2 ms because the WAL was beyond its limit and about to be started over: writers were
+    /// Turns that waited for up to 4 ms because the WAL was beyond its limit and about to be started over: writers were
     /// faster than the disk.
     pub slowed: u64,
     /// Checkpoints that failed for another reason than a lock.

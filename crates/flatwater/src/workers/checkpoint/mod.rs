@@ -25,7 +25,7 @@ use crate::workers::request::AtBoundary;
 
 /// One turn of the writer waits for room no longer than this beyond the hard limit, and than that beyond the soft one.
 const ROOM: Duration = Duration::from_millis(100);
-const BRAKE: Duration = Duration::from_millis(2);
+const BRAKE: Duration = Duration::from_millis(4);
 
 /// What the checkpointer asks of other workers.
 pub(crate) struct Powers {

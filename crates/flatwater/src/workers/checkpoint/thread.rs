@@ -126,8 +126,16 @@ impl Shared {
         true
     }
 
+    /// Copies, and syncs what was copied, so that a reset does not find all of it unsynced.
     fn copy(&self, connection: &mut Connection, policy: &mut Policy) {
-        match self.pass(connection, |open| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?)) {
+        let passed = self.pass(connection, |open| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?));
+        let synced = passed.and_then(|copied| {
+            if copied.frames >= FEW_FRAMES {
+                connection.sqlite.sync_database()?;
+            }
+            Ok(copied)
+        });
+        match synced {
             Ok(Copied { frames, left, took }) => policy.copied(frames, left, took, Instant::now()),
             Err(error) => {
                 self.failed(policy, &error, Duration::ZERO);
