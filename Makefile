@@ -60,6 +60,15 @@ lint:
 	cargo clippy -p flatwater --all-targets --features tracing -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
+# Tries to break it, for FLATWATER_TORTURE_SECONDS (300); a finding says how to repeat it with `make torture-round`.
+.PHONY: torture torture-round
+TORTURE = cargo build --quiet --profile torture -p 'flatwater-torture*' && target/torture/flatwater-torture
+torture:
+	$(TORTURE) run $(if $(SEED),--seed $(SEED))
+
+torture-round:
+	$(TORTURE) round $(ACT) $(SEED)
+
 # The measuring lab. It is not optimised itself, for it measures in other processes, which are.
 LAB = cargo run --quiet -p flatwater-lab --
 

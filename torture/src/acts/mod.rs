@@ -1,0 +1,31 @@
+//! The acts, each with what it breaks, and the processes that their rounds start.
+
+use std::process::ExitCode;
+
+use crate::round::{Finding, Round};
+
+/// One way of trying to break it.
+pub(crate) struct Act {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// One round. What it did is counted in the round.
+    pub(crate) round: fn(&mut Round) -> Result<(), Finding>,
+    /// The processes that its rounds start, by name.
+    pub(crate) parts: &'static [(&'static str, Part)],
+}
+
+/// A process of a round: what it is told comes in, its exit code goes out.
+pub(crate) type Part = fn(&[String]) -> ExitCode;
+
+pub(crate) const ALL: &[&Act] = &[];
+
+/// Runs the process of that name.
+pub(crate) fn part(name: &str, args: &[String]) -> ExitCode {
+    match ALL.iter().flat_map(|act| act.parts).find(|(known, _)| *known == name) {
+        Some((_, part)) => part(args),
+        None => {
+            eprintln!("there is no part {name}");
+            ExitCode::from(2)
+        }
+    }
+}
