@@ -6,7 +6,6 @@
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Waker;
 use std::time::Instant;
 
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
@@ -234,15 +233,15 @@ impl Request {
     }
 }
 
-/// Answers that are delivered, and the callers that are to be woken once no lock and no token is held.
+/// Answers that are ready, until they can be delivered: when no lock and no token is held any more.
 pub(crate) struct Outbox {
     recorder: Arc<Recorder>,
-    wakers: Vec<Waker>,
+    answers: Vec<(Promise<Result<Answer>>, Result<Answer>)>,
 }
 
 impl Outbox {
     pub(crate) fn new(recorder: Arc<Recorder>) -> Self {
-        Self { recorder, wakers: Vec::new() }
+        Self { recorder, answers: Vec::new() }
     }
 
     pub(crate) fn answer(
@@ -253,14 +252,16 @@ impl Outbox {
         answer: Result<Answer>,
     ) {
         self.recorder.answered(kind, ticket.began.elapsed());
-        let answer = answer.map_err(|error| error.in_operation(kind.name()));
-        // An answer nobody waits for comes back and is dropped here, which rolls back a transaction in it.
-        if let Ok(Some(waker)) = promise.fill(answer) {
-            self.wakers.push(waker);
-        }
+        self.answers.push((promise, answer.map_err(|error| error.in_operation(kind.name()))));
     }
 
-    pub(crate) fn wake(&mut self) {
-        wake(self.wakers.drain(..));
+    /// Delivers the answers and wakes their callers, whose wakers may do anything.
+    pub(crate) fn deliver(&mut self) {
+        for (promise, answer) in self.answers.drain(..) {
+            // An answer nobody waits for comes back and is dropped here, which rolls back a transaction in it.
+            if let Ok(waker) = promise.fill(answer) {
+                wake(waker);
+            }
+        }
     }
 }

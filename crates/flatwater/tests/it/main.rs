@@ -49,4 +49,5 @@ mod support;
 mod transaction_bodies;
 mod transactions;
 mod virtual_tables;
+mod wakers;
 mod write_leases;

@@ -141,7 +141,7 @@ impl Readers {
         self.0.closed.notify_all();
         // Without a thread the requests that came meanwhile wait for the next push.
         let _ = self.rouse(state);
-        outbox.wake();
+        outbox.deliver();
         None
     }
 
@@ -243,7 +243,7 @@ impl Shared {
                     self.closed.notify_all();
                 }
                 drop(state);
-                outbox.wake();
+                outbox.deliver();
                 state = self.lock();
                 continue;
             }

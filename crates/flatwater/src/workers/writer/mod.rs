@@ -159,7 +159,7 @@ impl Writer {
         self.0.guarded_turn(&mut seat, &mut batch, &mut outbox);
         self.0.turned(&mut seat, 1);
         let start = self.0.queue.give_back(seat);
-        outbox.wake();
+        outbox.deliver();
         // Without a thread the requests that came meanwhile stay; the next push tries again.
         let _ = self.start(start);
         None

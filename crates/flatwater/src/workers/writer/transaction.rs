@@ -33,7 +33,7 @@ pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: 
     session.open(open.desk.clone());
     // If the caller is gone the claim comes back and is dropped at once, which ends the session below.
     shared.answer(outbox, request, Ok(Answer::Transaction(claim)));
-    outbox.wake();
+    outbox.deliver();
     let end = run(&mut open, shared, &session, outbox);
     drop(open);
     seat.disarm();
@@ -64,9 +64,9 @@ fn begin(seat: &mut Seat, shared: &Shared, ticket: &Ticket) -> Result<()> {
 fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Outbox) -> End {
     loop {
         let message = session.next();
-        let mut place = open.desk.lock();
+        let mut desk = open.desk.lock();
         // It is there until the transaction ends, which is here.
-        let Some(At { seat, savepoints, lost }) = &mut *place else { return End::Finished };
+        let Some(At { seat, savepoints, lost }) = &mut *desk else { return End::Finished };
         seat.unlimit();
         if *lost {
             return End::Lost(Error::misuse("a fault inside Flatwater ended the transaction; please report it"));
@@ -97,12 +97,15 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
         });
         shared.answer(outbox, request, result);
-        outbox.wake();
+        // The answer to the last request is delivered when the writer is free again.
         match lost {
             _ if is_end => return End::Finished,
             Some(error) => return End::Lost(error),
             None => {}
         }
+        // A waker may call the database, this transaction too.
+        drop(desk);
+        outbox.deliver();
     }
 }
 

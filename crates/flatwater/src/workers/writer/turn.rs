@@ -47,12 +47,12 @@ impl Shared {
             if closed {
                 // The token is not given back: nothing runs after the last request.
                 drop(seat);
-                outbox.wake();
+                outbox.deliver();
                 return;
             }
             // The thread is known to be here, so giving back never asks to start one.
             let _ = self.queue.give_back(seat);
-            outbox.wake();
+            outbox.deliver();
             free_since = Instant::now();
             patience.look(|| self.on_their_way.load(Ordering::Relaxed) != 0);
         }

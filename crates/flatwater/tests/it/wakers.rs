@@ -1,0 +1,116 @@
+//! When a caller is woken the writer is free: what its waker writes runs at once, on the thread that wakes.
+//!
+//! Leaves out: wakers that panic (`foreign_code`).
+
+use std::pin::{Pin, pin};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use flatwater::rusqlite::{self, Transaction};
+use flatwater::{Checkpoint, Database, Error, params};
+
+use crate::support::{TestFile, run};
+
+/// A waker that takes longer hangs. Says that it does; decides nothing else.
+const HANGS: Duration = Duration::from_secs(120);
+/// Now and then a short write goes through the queue to find out whether that is the cheaper way.
+const TRIES: usize = 1_000;
+const INSERT: &str = "INSERT INTO t (x) VALUES (?)";
+
+/// Writes until a write runs at once, and tells whether one did.
+struct Writes {
+    db: Database,
+    tell: Mutex<Sender<bool>>,
+}
+
+impl Writes {
+    fn writes_at_once(&self) -> bool {
+        let before = self.db.stats().inline.writes;
+        (0..TRIES).any(|_| {
+            let mut write = self.db.execute(INSERT, (-1,));
+            let _ = Pin::new(&mut write).poll(&mut Context::from_waker(Waker::noop()));
+            self.db.stats().inline.writes > before
+        })
+    }
+}
+
+impl Wake for Writes {
+    fn wake(self: Arc<Self>) {
+        self.tell.lock().unwrap().send(self.writes_at_once()).unwrap();
+    }
+}
+
+struct Bench {
+    _file: TestFile,
+    db: Database,
+    waker: Waker,
+    told: Receiver<bool>,
+    woken: usize,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let file = TestFile::new();
+        // Whoever writes first into a WAL that starts over is never inline, so it does not.
+        let db = file.options().checkpoint(Checkpoint::External).open_blocking().unwrap();
+        db.blocking().execute_script("CREATE TABLE t (id INTEGER PRIMARY KEY, x NOT NULL)").unwrap();
+        db.blocking().execute(INSERT, (0,)).unwrap();
+        let (tell, told) = channel();
+        let writes = Arc::new(Writes { db: db.clone(), tell: Mutex::new(tell) });
+        assert!(writes.writes_at_once());
+        Self { _file: file, db, waker: writes.into(), told, woken: 0 }
+    }
+
+    /// What the future answers. Whenever it suspends its waker is waited for.
+    fn finish<F: Future>(&mut self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        loop {
+            if let Poll::Ready(answer) = future.as_mut().poll(&mut Context::from_waker(&self.waker)) {
+                return answer;
+            }
+            assert!(self.told.recv_timeout(HANGS).expect("the waker hangs"), "the writer was not free");
+            self.woken += 1;
+        }
+    }
+
+    fn until_woken(&mut self, call: impl Fn(&mut Self)) {
+        let before = self.woken;
+        while self.woken == before {
+            call(self);
+        }
+    }
+}
+
+/// Each kind of call that the writer's thread answers. One that was answered before it could suspend is made again.
+#[test]
+fn whoever_is_woken_finds_the_writer_free() {
+    let mut bench = Bench::new();
+    let db = bench.db.clone();
+    let fails = |_: &Transaction<'_>| Err::<(), _>(Error::from(rusqlite::Error::InvalidQuery));
+    bench.until_woken(|bench| {
+        bench.finish(db.alone().execute("INSERT INTO t (x) SELECT 1", ())).unwrap();
+    });
+    bench.until_woken(|bench| drop(bench.finish(db.execute("INSERT INTO t (x) SELECT NULL", ())).unwrap_err()));
+    bench.until_woken(|bench| drop(bench.finish(db.query("INSERT INTO t (x) SELECT 2 RETURNING id", ())).unwrap()));
+    bench.until_woken(|bench| assert_eq!(bench.finish(db.execute_many(INSERT, [(3,), (4,)])).unwrap(), 2));
+    bench.until_woken(|bench| {
+        bench.finish(db.batch([(INSERT, params![5]), (INSERT, params![6])])).unwrap();
+    });
+    bench.until_woken(|bench| bench.finish(db.execute_script("INSERT INTO t (x) VALUES (7)")).unwrap());
+    bench.until_woken(|bench| {
+        bench.finish(db.write_with(|tx| tx.execute(INSERT, [8]).map_err(Error::from))).unwrap();
+    });
+    bench.until_woken(|bench| drop(bench.finish(db.write_with(fails)).unwrap_err()));
+    let begun = || {
+        run(async {
+            let tx = db.begin().await.unwrap();
+            tx.execute(INSERT, (9,)).await.unwrap();
+            tx
+        })
+    };
+    bench.until_woken(|bench| bench.finish(begun().commit()).unwrap());
+    bench.until_woken(|bench| bench.finish(begun().rollback()).unwrap());
+    db.blocking().close().unwrap();
+}
