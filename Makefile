@@ -61,13 +61,18 @@ lint:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
 # Tries to break it, for FLATWATER_TORTURE_SECONDS (300); a finding says how to repeat it with `make torture-round`.
-.PHONY: torture torture-round
+# A long run that is to be shown: make torture FLATWATER_TORTURE_SECONDS=7200 JSON=torture/results/long.json
+.PHONY: torture torture-round torture-readme
 TORTURE = cargo build --quiet --profile torture -p 'flatwater-torture*' && target/torture/flatwater-torture
 torture:
-	$(TORTURE) run $(if $(SEED),--seed $(SEED))
+	$(TORTURE) run $(if $(SEED),--seed $(SEED)) $(if $(ACT),--act $(ACT)) $(if $(JSON),--json $(JSON))
 
 torture-round:
 	$(TORTURE) round $(ACT) $(SEED)
+
+# Writes the table of the committed run into the README.
+torture-readme:
+	$(TORTURE) readme torture/results/long.json
 
 # The measuring lab. It is not optimised itself, for it measures in other processes, which are.
 LAB = cargo run --quiet -p flatwater-lab --

@@ -7,6 +7,7 @@ mod acts;
 mod checks;
 mod gauge;
 mod leftovers;
+mod readme;
 mod report;
 mod round;
 mod runner;
@@ -36,6 +37,8 @@ enum Command {
         /// What its round tells it
         args: Vec<String>,
     },
+    /// Write the table of a run into the README
+    Readme(readme::ReadmeArgs),
     /// Say what each act does
     List,
 }
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Command::Run(args) => runner::run(&args),
         Command::Round(args) => runner::one_round(&args),
         Command::Part { name, args } => acts::part(&name, &args),
+        Command::Readme(args) => readme::write_table(&args),
         Command::List => {
             for act in acts::ALL {
                 println!("{:16} {}", act.name, act.about);

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -40,12 +41,19 @@ impl ActReport {
 pub(crate) struct Report {
     pub(crate) seed: u64,
     pub(crate) seconds: u64,
+    pub(crate) cores: usize,
+    pub(crate) date: String,
+    /// Of the sources, with a `+` if there were changes.
+    pub(crate) commit: String,
     pub(crate) acts: Vec<ActReport>,
 }
 
 impl Report {
     pub(crate) fn new(seed: u64, took: Duration, acts: Vec<ActReport>) -> Self {
-        Self { seed, seconds: took.as_secs(), acts }
+        let cores = std::thread::available_parallelism().map_or(0, usize::from);
+        let date = said_by("date", &["-u", "+%Y-%m-%d"]);
+        let commit = said_by("git", &["describe", "--always", "--dirty=+", "--abbrev=10"]);
+        Self { seed, seconds: took.as_secs(), cores, date, commit, acts }
     }
 
     pub(crate) fn is_clean(&self) -> bool {
@@ -83,6 +91,12 @@ impl fmt::Display for Report {
         }
         Ok(())
     }
+}
+
+/// The line that a program prints; nothing where there is none.
+fn said_by(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).output();
+    output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
 }
 
 /// With a comma at each thousand.
