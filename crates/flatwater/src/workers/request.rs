@@ -234,13 +234,13 @@ impl Request {
 }
 
 /// Answers that are ready, until they can be delivered: when no lock and no token is held any more.
-pub(crate) struct Outbox {
-    recorder: Arc<Recorder>,
+pub(crate) struct Outbox<'a> {
+    recorder: &'a Recorder,
     answers: Vec<(Promise<Result<Answer>>, Result<Answer>)>,
 }
 
-impl Outbox {
-    pub(crate) fn new(recorder: Arc<Recorder>) -> Self {
+impl<'a> Outbox<'a> {
+    pub(crate) fn new(recorder: &'a Recorder) -> Self {
         Self { recorder, answers: Vec::new() }
     }
 

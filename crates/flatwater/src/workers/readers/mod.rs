@@ -133,7 +133,7 @@ impl Readers {
         let Some(reader) = state.borrow(&self.0.options) else { return Some(request) };
         state.running.push(Running::new(&request));
         drop(state);
-        let mut outbox = Outbox::new(self.0.recorder.clone());
+        let mut outbox = Outbox::new(&self.0.recorder);
         let ticket = request.ticket.clone();
         let reader = self.0.serve(reader, request, &mut outbox);
         let mut state = self.0.lock();
@@ -226,7 +226,7 @@ impl Shared {
 
     /// A thread.
     fn run(&self) {
-        let mut outbox = Outbox::new(self.recorder.clone());
+        let mut outbox = Outbox::new(&self.recorder);
         let mut state = self.lock();
         loop {
             if !state.waiting.is_empty()
@@ -314,7 +314,7 @@ impl Shared {
 
     /// Runs one request, and answers the connection if it may be used again. A panic, which only a fault of ours can
     /// be, costs the connection and breaks the promise to the caller.
-    fn serve(&self, reader: Option<Box<Reader>>, request: Request, outbox: &mut Outbox) -> Option<Box<Reader>> {
+    fn serve(&self, reader: Option<Box<Reader>>, request: Request, outbox: &mut Outbox<'_>) -> Option<Box<Reader>> {
         if !request.ticket.start() {
             self.recorder.abandoned();
             // A closure of the user may panic where it is dropped.

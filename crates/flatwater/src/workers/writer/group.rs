@@ -47,7 +47,7 @@ pub(super) fn run_group(
     shared: &Shared,
     limits: Group,
     members: &mut Vec<Request>,
-    outbox: &mut Outbox,
+    outbox: &mut Outbox<'_>,
 ) {
     if let Err(error) = begin(seat, shared, members) {
         return could_not_begin(shared, members, outbox, &error);
@@ -100,7 +100,7 @@ fn finish(
     shared: &Shared,
     members: &mut Vec<Request>,
     results: Vec<Result<Answer>>,
-    outbox: &mut Outbox,
+    outbox: &mut Outbox<'_>,
 ) {
     match commit(seat, &shared.recorder) {
         Ok(()) => {
@@ -137,7 +137,7 @@ fn begin(seat: &mut Seat, shared: &Shared, members: &mut [Request]) -> Result<()
 }
 
 /// Those whose time is up are told; the others try again. Any other failure each meets alone.
-fn could_not_begin(shared: &Shared, members: &mut Vec<Request>, outbox: &mut Outbox, error: &Error) {
+fn could_not_begin(shared: &Shared, members: &mut Vec<Request>, outbox: &mut Outbox<'_>, error: &Error) {
     if error.kind() != Kind::Busy || !shared.options.attach.is_empty() {
         members.iter_mut().for_each(|member| member.must_be_alone = true);
         return put_back(shared, members);

@@ -16,6 +16,7 @@ use rusqlite::ffi;
 use super::lease::Entered;
 use super::perform::perform_known;
 use super::seat::Seat;
+use super::slot::Slot;
 use super::{Shared, Writer};
 use crate::connection::catalogue::Text;
 use crate::connection::statements::Ready;
@@ -55,38 +56,17 @@ impl Writer {
             return UNFIT;
         }
         let _on_its_way = OnItsWay::new(&*shared.on_their_way);
-        let Some(mut lent) = Lent::borrow(self) else { return UNFIT };
-        let Some(seat) = &mut lent.seat else { return UNFIT };
-        let Some((ready, state)) = seat.fit(text, limits) else { return UNFIT };
-        lent.is_sound = false;
-        let Some(ended) = shared.write(seat, Write { ready: &ready, work, limits, began, state: &state }) else {
-            lent.is_sound = true;
-            return UNFIT;
-        };
-        let now = Instant::now();
-        let took = now.saturating_duration_since(began);
-        // What others did, and what was in the table, says nothing of how long the text takes.
-        if !matches!(ended, Ended::Moved(Moved::Other)) {
-            text.took(took.min(limits.time.saturating_mul(OUTLIER)));
-        }
-        let after = seat.wal_now();
-        let header = after.map(|(_, header)| header);
-        seat.leave_lease(header.as_ref(), now);
-        shared.tell_growth(header.as_ref(), now);
-        if let Some((state, _)) = &after {
-            seat.leave_at(state, &shared.catalogue.left);
-        }
-        seat.ways.stayed(took, fairness::is_spent_with(took), now);
-        shared.queueing.store(seat.ways.queues(), Ordering::Relaxed);
-        lent.is_sound = true;
+        let Some(mut slot) = Slot::acquire_idle(self) else { return UNFIT };
+        let write = Write { text, work, limits, began };
+        let Some((ended, took, change)) = slot.run(|seat, _| shared.write_in(seat, &write)) else { return UNFIT };
         match ended {
             Ended::Well(answer) => Tried::Stay(Stay::Done(Ok(answer), took)),
             Ended::Moved(why) => Tried::Stay(Stay::Moved(why, took)),
             Ended::Unsettled(error) => {
                 let ticket = Arc::new(Ticket::new(options, began));
-                let unsettled = Unsettled { error, change: state.change(), kind: work.kind() };
+                let unsettled = Unsettled { error, change, kind: work.kind() };
                 let (promise, reply) = reply();
-                lent.hand_over(Request::new(ticket, Work::Settle(unsettled), promise));
+                slot.hand_over(Request::new(ticket, Work::Settle(unsettled), promise));
                 Tried::Unsettled(reply, took)
             }
         }
@@ -95,14 +75,12 @@ impl Writer {
 
 const UNFIT: Tried = Tried::Stay(Stay::Unfit);
 
-/// A write that is about to run.
+/// A write that is to run.
 struct Write<'a> {
-    ready: &'a Ready,
+    text: &'a Text,
     work: &'a Work,
     limits: &'a InlineLimits,
     began: Instant,
-    /// The state of the WAL, which was whole.
-    state: &'a WalState,
 }
 
 /// How a write ended.
@@ -114,46 +92,6 @@ enum Ended {
     Unsettled(Error),
 }
 
-/// The token on loan. It comes back however the stay ends; after a panic its connection is another one.
-pub(super) struct Lent<'a> {
-    writer: &'a Writer,
-    pub(super) seat: Option<Box<Seat>>,
-    /// It neither runs nor panicked.
-    is_sound: bool,
-}
-
-impl<'a> Lent<'a> {
-    /// The token, if it is free and nobody waits for it.
-    pub(super) fn borrow(writer: &'a Writer) -> Option<Self> {
-        let seat = writer.0.queue.borrow_idle()?;
-        Some(Self { writer, seat: Some(seat), is_sound: true })
-    }
-}
-
-impl Drop for Lent<'_> {
-    fn drop(&mut self) {
-        let Some(mut seat) = self.seat.take() else { return };
-        if !self.is_sound {
-            seat.replace();
-        }
-        self.writer.watch_lease(&mut seat);
-        let start = self.writer.0.queue.give_back(seat);
-        // Without a thread the requests that came meanwhile stay; the next push tries again.
-        let _ = self.writer.start(start);
-    }
-}
-
-impl Lent<'_> {
-    /// Gives the token back together with what its next holder does first.
-    fn hand_over(mut self, request: Request) {
-        let Some(mut seat) = self.seat.take() else { return };
-        seat.end_lease();
-        let start = self.writer.0.queue.hand_over(seat, request);
-        // Without a thread the request waits for the next push, as others do.
-        let _ = self.writer.start(start);
-    }
-}
-
 impl Shared {
     /// Whether as far as is known the write takes no longer than a stay may.
     fn is_short(&self, text: &Text, params: &Params, limits: &InlineLimits) -> bool {
@@ -163,8 +101,29 @@ impl Shared {
             && self.growth.get().is_none_or(|growth| growth.has_room())
     }
 
-    /// Runs the write. `None` if this connection cannot have a stay.
-    fn write(&self, seat: &mut Seat, Write { ready, work, limits, began, state }: Write<'_>) -> Option<Ended> {
+    /// Runs the write, and leaves the slot as it is to be released. Answers how it ended, how long it took, and the change
+    /// counter before it; `None` if it did not begin.
+    fn write_in(&self, seat: &mut Seat, write: &Write<'_>) -> Option<(Ended, Duration, u32)> {
+        let Write { text, limits, began, .. } = *write;
+        let (ready, state) = seat.fit(text, limits)?;
+        let ended = self.write(seat, write, &ready, &state)?;
+        let now = Instant::now();
+        let took = now.saturating_duration_since(began);
+        // What others did, and what was in the table, says nothing of how long the text takes.
+        if !matches!(ended, Ended::Moved(Moved::Other)) {
+            text.took(took.min(limits.time.saturating_mul(OUTLIER)));
+        }
+        let left = seat.wal_now();
+        seat.leave_lease(left.as_ref().map(|(_, header)| header), now);
+        self.leave(seat, left.as_ref(), now);
+        seat.ways.stayed(took, fairness::is_spent_with(took), now);
+        self.queueing.store(seat.ways.queues(), Ordering::Relaxed);
+        Some((ended, took, state.change()))
+    }
+
+    /// Runs the write, before which the WAL was whole and in this state. `None` if this connection cannot have a stay.
+    fn write(&self, seat: &mut Seat, write: &Write<'_>, ready: &Ready, state: &WalState) -> Option<Ended> {
+        let Write { work, limits, began, .. } = *write;
         let last_read = LastRead(later(began, limits.time), PageRefusal::Failure);
         let (ran, reads) = seat.stay(limits.bytes, Some(last_read), |seat| {
             let entered = seat.enter_lease(state, &self.catalogue.left, began)?;

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{WalHeader, WalState};
 
 use super::Writer;
-use super::inline::Lent;
 use super::seat::Seat;
+use super::slot::Slot;
 use crate::connection::seen::Left;
 use crate::types::inline::Moved;
 use crate::waiting::lease::{Lease, Run};
@@ -160,11 +160,8 @@ impl Writer {
     fn look(&self) {
         let watch = &self.0.lease_watch;
         let was_used = watch.used.swap(false, Ordering::SeqCst);
-        if !was_used
-            && let Some(mut lent) = Lent::borrow(self)
-            && let Some(seat) = &mut lent.seat
-        {
-            seat.end_lease();
+        if !was_used && let Some(mut slot) = Slot::acquire_idle(self) {
+            slot.run(|seat, _| seat.end_lease());
         }
         watch.is_set.store(false, Ordering::SeqCst);
         // Whoever gave the token back meanwhile may have found the alarm set.

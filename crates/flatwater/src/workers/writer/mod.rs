@@ -15,6 +15,7 @@ mod opening;
 mod outcome;
 mod perform;
 mod seat;
+mod slot;
 mod staying;
 mod transaction;
 mod turn;
@@ -26,6 +27,7 @@ use std::time::Instant;
 
 pub(crate) use inline::Tried;
 use seat::Seat;
+use slot::Slot;
 
 use crate::connection::catalogue::Catalogue;
 use crate::file::watch::Watch;
@@ -38,7 +40,7 @@ use crate::waiting::growth::Growth;
 use crate::waiting::park::mark_own_thread;
 use crate::waiting::queue::{Closed, Queue, Start};
 use crate::waiting::reply::reply;
-use crate::workers::request::{AtBoundary, OnItsWay, Outbox, Request, Work};
+use crate::workers::request::{AtBoundary, OnItsWay, Request, Work};
 use crate::workers::session::{End, Session};
 
 /// The handle. Cheap to clone.
@@ -152,16 +154,10 @@ impl Writer {
         if matches!(request.work, Work::Begin | Work::Close(..)) {
             return Some(request);
         }
-        let Some(mut seat) = self.0.queue.borrow_idle() else { return Some(request) };
+        let Some(mut slot) = Slot::acquire_idle(self) else { return Some(request) };
         request.on_its_way = Some(OnItsWay::new(self.0.on_their_way.clone()));
-        let mut outbox = Outbox::new(self.0.recorder.clone());
         let mut batch = vec![request];
-        self.0.guarded_turn(&mut seat, &mut batch, &mut outbox);
-        self.0.turned(&mut seat, 1);
-        let start = self.0.queue.give_back(seat);
-        outbox.deliver();
-        // Without a thread the requests that came meanwhile stay; the next push tries again.
-        let _ = self.start(start);
+        self.0.turn_in(&mut slot, &mut batch);
         None
     }
 
@@ -199,6 +195,11 @@ impl Writer {
         self.0.queue.len()
     }
 
+    /// Starts the thread for requests that came meanwhile. Without one they stay, and the next push tries again.
+    fn start_for_others(&self, start: Start) {
+        let _ = self.start(start);
+    }
+
     /// Starts the thread. If there is none to be had, a close and what is before it are done on this one rather than not
     /// at all.
     fn start(&self, start: Start) -> Result<()> {
@@ -208,11 +209,11 @@ impl Writer {
         let shared = self.0.clone();
         let spawned = std::thread::Builder::new().name("fw-writer".into()).spawn(move || {
             mark_own_thread();
-            shared.run();
+            Self(shared).run();
         });
         let Err(error) = spawned else { return Ok(()) };
         if self.0.queue.start_failed() {
-            self.0.run();
+            self.run();
             return Ok(());
         }
         Err(Error::new(Kind::Io, format!("the writer's thread cannot be started: {error}")))

@@ -198,17 +198,12 @@ impl Seat {
         }
     }
 
-    /// Both of the next two.
+    /// The wal-index as it is published now, if it is whole.
     pub(super) fn wal_now(&self) -> Option<(WalState, WalHeader)> {
         self.connection.as_ref()?.sqlite.wal_now()
     }
 
-    /// The wal-index as it is published now, whole.
-    pub(super) fn wal_state(&self) -> Option<WalState> {
-        self.connection.as_ref()?.sqlite.wal_state()
-    }
-
-    /// The wal-index as it is published now.
+    /// The first copy of its header.
     pub(super) fn wal_header(&self) -> Option<WalHeader> {
         self.connection.as_ref()?.sqlite.wal_header()
     }

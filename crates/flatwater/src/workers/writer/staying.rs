@@ -107,14 +107,7 @@ impl Seat {
         }
     }
 
-    /// The token is about to be given back: notes at which state, and whether the schema may have changed.
-    pub(super) fn leave(&mut self, left: &Left) {
-        if let Some(state) = self.wal_state() {
-            self.leave_at(&state, left);
-        }
-    }
-
-    /// The same at a state that was just looked at.
+    /// The slot is about to be released at this state: notes it, and whether the schema may have changed.
     pub(super) fn leave_at(&mut self, state: &WalState, left: &Left) {
         let Some(Connection { sqlite, seen, .. }) = &self.connection else { return };
         let now = Commits { stamp: state.stamp(), all: state.change(), own: sqlite.published() };

@@ -20,7 +20,7 @@ use crate::workers::request::{Answer, Outbox, Request, Work};
 use crate::workers::session::{Claim, End, Message, Savepoints, Session};
 
 /// Begins the transaction that `request` asks for, and serves it to its end.
-pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: &mut Outbox) {
+pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: &mut Outbox<'_>) {
     if let Err(error) = begin(seat, shared, &request.ticket) {
         let error = error.timed(&request.ticket);
         return shared.answer(outbox, request, Err(error));
@@ -61,7 +61,7 @@ fn begin(seat: &mut Seat, shared: &Shared, ticket: &Ticket) -> Result<()> {
     Ok(())
 }
 
-fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Outbox) -> End {
+fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Outbox<'_>) -> End {
     loop {
         let message = session.next();
         let mut desk = open.desk.lock();

@@ -1,20 +1,19 @@
-//! The writer's turns: take requests, run them, answer, give the token back, wake callers.
+//! The writer's turns: take requests, run them, answer.
 //!
-//! Owns: the loop of `fw-writer`, and the order of things in one turn, whosever thread it runs on. Invariant: whatever
-//! panics, the token comes back and nobody waits for ever. Leaves out: what a turn does (`alone`, `group`,
-//! `transaction`).
+//! Owns: the loop of `fw-writer`, and what one turn does with its requests, on whosever thread it runs. Invariant:
+//! whatever panics, nobody waits for ever. Leaves out: what comes before and after a turn (`slot`), and what it does
+//! (`alone`, `group`, `transaction`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::WalHeader;
-
 use super::choice::{Candidate, Choice};
 use super::outcome::{Change, Changes};
 use super::seat::Seat;
-use super::{Shared, alone, commit, group, transaction};
+use super::slot::Slot;
+use super::{Shared, Writer, alone, commit, group, transaction};
 use crate::types::error::{Error, Kind, Result};
 use crate::types::inline::Inline;
 use crate::types::request::Ticket;
@@ -30,54 +29,48 @@ const SHORT: Duration = Duration::from_millis(1);
 /// An `execute_many` or `batch` of more statements is not a member.
 const MEMBER_STATEMENTS: usize = 32;
 
-impl Shared {
+impl Writer {
     /// The thread.
     pub(super) fn run(&self) {
-        let mut outbox = Outbox::new(self.recorder.clone());
         let mut batch = Vec::new();
         let mut patience = Patience::new();
         let mut free_since = Instant::now();
-        while let Some(mut seat) = self.queue.wait(IDLE) {
+        while let Some(mut slot) = Slot::wait(self, IDLE) {
             patience.waited(free_since.elapsed());
-            let mut choice = Choice::new(self.options.group);
-            self.queue.take_while(&mut batch, |request| choice.takes(self.candidate(request)));
-            let writes = batch.len();
-            let closed = self.guarded_turn(&mut seat, &mut batch, &mut outbox);
-            self.turned(&mut seat, writes);
-            if closed {
-                // The token is not given back: nothing runs after the last request.
-                drop(seat);
-                outbox.deliver();
-                return;
+            let mut choice = Choice::new(self.0.options.group);
+            self.0.queue.take_while(&mut batch, |request| choice.takes(self.0.candidate(request)));
+            if self.0.turn_in(&mut slot, &mut batch) {
+                // Nothing runs after the last request.
+                return slot.close();
             }
-            // The thread is known to be here, so giving back never asks to start one.
-            let _ = self.queue.give_back(seat);
-            outbox.deliver();
+            drop(slot);
             free_since = Instant::now();
-            patience.look(|| self.on_their_way.load(Ordering::Relaxed) != 0);
+            patience.look(|| self.0.on_their_way.load(Ordering::Relaxed) != 0);
         }
     }
+}
 
-    /// A turn with so many writes is over, on whosever thread it was: a try of the queue ends with turns alone.
-    pub(super) fn turned(&self, seat: &mut Seat, writes: usize) {
-        seat.ways.turned(writes, Instant::now());
-        self.queueing.store(seat.ways.queues(), Ordering::Relaxed);
-    }
-
+impl Shared {
     /// One turn; true if it was the last. A panic, which only a fault of ours can be, costs the requests of this turn:
     /// their callers are told, and the connection is replaced.
-    pub(super) fn guarded_turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox) -> bool {
-        let turn = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.turn(seat, batch, outbox))));
-        self.tell_growth(seat.wal_header().as_ref(), Instant::now());
-        seat.leave(&self.catalogue.left);
-        if matches!(self.options.inline, Inline::Auto(_)) {
-            seat.see_schema(&self.catalogue.left);
-        }
-        turn.unwrap_or_else(|_| {
-            batch.clear();
-            seat.replace();
-            self.recorder.replaced_connection();
-            false
+    pub(super) fn turn_in(&self, slot: &mut Slot<'_>, batch: &mut Vec<Request>) -> bool {
+        let writes = batch.len();
+        slot.run(|seat, outbox| {
+            let turn = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.turn(seat, batch, outbox))));
+            self.leave(seat, seat.wal_now().as_ref(), Instant::now());
+            if matches!(self.options.inline, Inline::Auto(_)) {
+                seat.see_schema(&self.catalogue.left);
+            }
+            let was_last = turn.unwrap_or_else(|_| {
+                batch.clear();
+                seat.replace();
+                self.recorder.replaced_connection();
+                false
+            });
+            // A try of the queue ends with turns alone, on whosever thread they are.
+            seat.ways.turned(writes, Instant::now());
+            self.queueing.store(seat.ways.queues(), Ordering::Relaxed);
+            was_last
         })
     }
 
@@ -93,13 +86,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn tell_growth(&self, header: Option<&WalHeader>, now: Instant) {
-        if let (Some(growth), Some(header)) = (self.growth.get(), header) {
-            growth.grew(header, now);
-        }
-    }
-
-    fn turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox) -> bool {
+    fn turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) -> bool {
         seat.end_lease();
         seat.unlimit();
         seat.renew();
@@ -130,7 +117,7 @@ impl Shared {
         false
     }
 
-    fn single(&self, seat: &mut Seat, request: Request, outbox: &mut Outbox) -> bool {
+    fn single(&self, seat: &mut Seat, request: Request, outbox: &mut Outbox<'_>) -> bool {
         if matches!(request.work, Work::Begin) {
             transaction::serve(seat, self, request, outbox);
             return false;
@@ -163,7 +150,7 @@ impl Shared {
         false
     }
 
-    fn refuse_writes(&self, batch: &mut Vec<Request>, outbox: &mut Outbox, refusal: &Error) {
+    fn refuse_writes(&self, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>, refusal: &Error) {
         let passes = |request: &mut Request| request.work.only_reads() || request.work.is_ours();
         let refused: Vec<_> = batch.extract_if(.., |request| !passes(request)).collect();
         for request in refused {
@@ -171,7 +158,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn answer(&self, outbox: &mut Outbox, request: Request, result: Result<Answer>) {
+    pub(super) fn answer(&self, outbox: &mut Outbox<'_>, request: Request, result: Result<Answer>) {
         drop(request.on_its_way);
         outbox.answer(request.work.kind(), &request.ticket, request.promise, result);
     }

@@ -1,0 +1,93 @@
+//! The writer slot: the only way to hold the writer's connection, on whichever thread.
+//!
+//! Owns: the order of things from taking the connection out of the queue to giving it back:
+//!
+//! ```text
+//! acquire -> run -> leave: what it left is noted, the checkpointer is told -> release -> deliver answers, wake callers
+//! ```
+//!
+//! Invariants: however what runs in it ends, the slot is released, and after a panic with another connection; answers are
+//! delivered, and a thread is started for those who wait, when it is free and no lock is held. Leaves out: the queue that
+//! hands it out (`waiting::queue`), and what runs in it.
+
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::{WalHeader, WalState};
+
+use super::Writer;
+use super::seat::Seat;
+use crate::workers::request::{Outbox, Request};
+
+pub(super) struct Slot<'a> {
+    writer: &'a Writer,
+    /// `None` after `close` and `hand_over`.
+    seat: Option<Box<Seat>>,
+    pub(super) outbox: Outbox<'a>,
+    /// Nothing runs in it, and nothing panicked.
+    is_sound: bool,
+}
+
+impl<'a> Slot<'a> {
+    /// On the writer's thread: waits for a request. `None` if none came for so long: then the thread must end.
+    pub(super) fn wait(writer: &'a Writer, idle: Duration) -> Option<Self> {
+        writer.0.queue.wait(idle).map(|seat| Self::new(writer, seat))
+    }
+
+    /// On any other thread: the slot, if it is free and nobody waits for it.
+    pub(super) fn acquire_idle(writer: &'a Writer) -> Option<Self> {
+        writer.0.queue.borrow_idle().map(|seat| Self::new(writer, seat))
+    }
+
+    fn new(writer: &'a Writer, seat: Box<Seat>) -> Self {
+        Self { writer, seat: Some(seat), outbox: Outbox::new(&writer.0.recorder), is_sound: true }
+    }
+
+    /// Runs `f` on the connection. Should it panic the slot is released with another one.
+    pub(super) fn run<T>(&mut self, f: impl FnOnce(&mut Seat, &mut Outbox<'a>) -> T) -> T {
+        let Some(seat) = &mut self.seat else { unreachable!("only what consumes the slot takes it out") };
+        self.is_sound = false;
+        let result = f(seat, &mut self.outbox);
+        self.is_sound = true;
+        result
+    }
+
+    /// Closed for good: it is not released.
+    pub(super) fn close(mut self) {
+        drop(self.seat.take());
+    }
+
+    /// Releases the slot for the writer's thread, which does this before all else.
+    pub(super) fn hand_over(mut self, request: Request) {
+        let Some(mut seat) = self.seat.take() else { return };
+        seat.end_lease();
+        let start = self.writer.0.queue.hand_over(seat, request);
+        self.writer.start_for_others(start);
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        if let Some(mut seat) = self.seat.take() {
+            if !self.is_sound {
+                seat.replace();
+            }
+            self.writer.watch_lease(&mut seat);
+            let start = self.writer.0.queue.give_back(seat);
+            self.outbox.deliver();
+            self.writer.start_for_others(start);
+        } else {
+            self.outbox.deliver();
+        }
+    }
+}
+
+impl super::Shared {
+    /// What ran in the slot is over, and left the WAL so: notes it, and tells the checkpointer.
+    pub(super) fn leave(&self, seat: &mut Seat, left: Option<&(WalState, WalHeader)>, now: Instant) {
+        let Some((state, header)) = left else { return };
+        if let Some(growth) = self.growth.get() {
+            growth.grew(header, now);
+        }
+        seat.leave_at(state, &self.catalogue.left);
+    }
+}
