@@ -15,10 +15,13 @@ mod owned;
 mod perform;
 mod plain;
 mod play;
+mod replay;
 mod schema;
 mod setting;
 mod shrink;
 mod statement;
+#[cfg(test)]
+mod tests;
 mod ticks;
 
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! Running one part of a history on a database, as a caller would, and noting what is told.
 
 use std::pin::Pin;
-use std::time::Duration;
 
 use flatwater::rusqlite;
 use flatwater::{BatchResult, Database, Error, Kind, Params, Row, Rows, Transaction};
@@ -255,6 +254,3 @@ pub(super) fn failed(error: &Error) -> Told {
         _ => Told::Other(error.to_string()),
     }
 }
-
-/// Longer than anything here may take.
-pub(super) const HANGS: Duration = Duration::from_secs(60);

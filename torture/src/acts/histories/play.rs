@@ -3,19 +3,23 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use flatwater::{Database, Error, Stats};
 
 use super::content::{Content, Scope, content, difference};
 use super::counters::Counters;
 use super::op::{History, Part, Told};
-use super::perform::{HANGS, perform};
+use super::perform::perform;
 use super::schema::SCHEMA;
 use super::setting::Setting;
 use super::ticks::{self, Ticks};
 use crate::checks;
 use crate::gauge::Gauge;
 use crate::round::Finding;
+
+/// Longer than a history may take.
+const HANGS: Duration = Duration::from_secs(60);
 
 /// What came of one operation.
 #[derive(Debug, Clone)]
