@@ -37,7 +37,7 @@ pub(super) fn content(connection: &Connection, scope: Scope) -> rusqlite::Result
             rows(connection, "schema", &format!("{schema} ORDER BY name"), &mut lines)?;
             rows(connection, "user_version", "PRAGMA user_version", &mut lines)?;
             for (name, without_rowid) in tables(connection)? {
-                if scope == Scope::AllOfMany && name == "sqlite_stat1" {
+                if scope == Scope::AllOfMany && name.starts_with("sqlite_stat") {
                     continue;
                 }
                 let rowid = if without_rowid { "" } else { "rowid, " };

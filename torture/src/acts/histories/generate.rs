@@ -14,23 +14,47 @@ use super::op::{End, History, Leave, Op, Part, Statement, Step, Work};
 use super::owned;
 use super::schema::{COUNTERS, DEFINITIONS, EXTRA, HOSTILE, READS, REFUSED, RETURNING, WRITES};
 
+/// The texts of one history. With few of them each is used often, and with no definitions among them what was learnt of
+/// a text stays true: then statements come into groups and run on their callers' threads.
+struct Palette {
+    writes: Vec<&'static str>,
+    hostile: Vec<&'static str>,
+    returning: Vec<&'static str>,
+    reads: Vec<&'static str>,
+    defines: bool,
+}
+
+impl Palette {
+    fn random(rng: &mut StdRng) -> Self {
+        let is_whole = rng.random_range(0..3) == 0;
+        let mut some = |from: &[&'static str], most: usize| -> Vec<&'static str> {
+            let count = if is_whole { from.len() } else { rng.random_range(1..=most) };
+            from.sample(rng, count).copied().collect()
+        };
+        Self {
+            writes: some(WRITES, 8),
+            hostile: some(HOSTILE, 2),
+            returning: some(RETURNING, 3),
+            reads: some(READS, 6),
+            defines: rng.random(),
+        }
+    }
+}
+
 /// Makes the operations of one task.
-pub(super) struct Maker<'a> {
-    pub(super) rng: &'a mut StdRng,
-    pub(super) task: i64,
+struct Maker<'a> {
+    rng: &'a mut StdRng,
+    palette: &'a Palette,
+    task: i64,
     /// Whether other tasks write at the same time.
-    pub(super) shares: bool,
+    shares: bool,
     /// The number of the operation that is being made.
     unit: i64,
 }
 
-impl<'a> Maker<'a> {
-    pub(super) fn new(rng: &'a mut StdRng, task: i64, shares: bool) -> Self {
-        Self { rng, task, shares, unit: 0 }
-    }
-
+impl Maker<'_> {
     /// An operation; `unit` is its number among those of all tasks.
-    pub(super) fn op(&mut self, unit: i64) -> Op {
+    fn op(&mut self, unit: i64) -> Op {
         self.unit = unit;
         match self.rng.random_range(0..100) {
             0..12 => self.transaction(),
@@ -43,7 +67,7 @@ impl<'a> Maker<'a> {
             27..35 => Op::Call(self.several(), self.leave(true)),
             35..40 if !self.shares => Op::Call(self.read(), self.leave(true)),
             35..60 if self.shares => {
-                let work = owned::work(self.rng, self.task, self.unit);
+                let work = owned::work(self.rng, self.task, self.unit, self.palette.defines);
                 Op::Call(work, self.leave(true))
             }
             _ => {
@@ -129,14 +153,30 @@ impl<'a> Maker<'a> {
     }
 
     fn write(&mut self) -> Statement {
-        if self.one_in(12) { self.pick(HOSTILE) } else { self.pick(WRITES) }
+        let (palette, is_hostile) = (self.palette, self.one_in(12));
+        self.pick(if is_hostile { &palette.hostile } else { &palette.writes })
+    }
+
+    fn returning(&mut self) -> Statement {
+        let palette = self.palette;
+        self.pick(&palette.returning)
+    }
+
+    fn reading(&mut self) -> Statement {
+        let palette = self.palette;
+        self.pick(&palette.reads)
+    }
+
+    /// A definition, or a write where there are none.
+    fn definition(&mut self, from: &[&'static str]) -> Statement {
+        if self.palette.defines { self.pick(from) } else { self.write() }
     }
 
     /// One write of one text.
     fn single(&mut self) -> Work {
         match self.rng.random_range(0..12) {
-            0 | 1 => Work::Query(self.pick(RETURNING)),
-            2 => Work::QueryOne(self.pick(RETURNING)),
+            0 | 1 => Work::Query(self.returning()),
+            2 => Work::QueryOne(self.returning()),
             3 => {
                 let first = self.write();
                 let count = self.rng.random_range(0..5);
@@ -159,19 +199,19 @@ impl<'a> Maker<'a> {
     fn any(&mut self) -> Work {
         match self.rng.random_range(0..10) {
             0 => Work::Execute(self.pick(REFUSED)),
-            1 => Work::Query(self.pick(WRITES)),
-            2 => Work::Execute(self.pick(READS)),
-            3..6 => Work::Execute(self.pick(DEFINITIONS)),
-            _ => Work::Execute(self.pick(EXTRA)),
+            1 => Work::Query(self.write()),
+            2 => Work::Execute(self.reading()),
+            3..6 => Work::Execute(self.definition(DEFINITIONS)),
+            _ => Work::Execute(self.definition(EXTRA)),
         }
     }
 
     fn read(&mut self) -> Work {
         match self.rng.random_range(0..5) {
-            0 => Work::QueryOne(self.pick(READS)),
+            0 => Work::QueryOne(self.reading()),
             1 => Work::Query(Statement { sql: "SELECT * FROM extra".into(), params: Vec::new() }),
-            2 => Work::Reads((0..self.rng.random_range(1..4)).map(|_| self.pick(READS)).collect()),
-            _ => Work::Query(self.pick(READS)),
+            2 => Work::Reads((0..self.rng.random_range(1..4)).map(|_| self.reading()).collect()),
+            _ => Work::Query(self.reading()),
         }
     }
 
@@ -180,10 +220,10 @@ impl<'a> Maker<'a> {
         let mut all = vec![owned::mark(self.task, self.unit, self.shares)];
         for _ in 0..self.rng.random_range(0..most) {
             let next = match self.rng.random_range(0..12) {
-                0 => self.pick(RETURNING),
-                1 => self.pick(DEFINITIONS),
-                2 if !self.shares => self.pick(EXTRA),
-                3 => self.pick(READS),
+                0 => self.returning(),
+                1 => self.definition(DEFINITIONS),
+                2 if !self.shares => self.definition(EXTRA),
+                3 => self.reading(),
                 _ => self.write(),
             };
             all.push(next);
@@ -195,7 +235,8 @@ impl<'a> Maker<'a> {
     fn several(&mut self) -> Work {
         if self.one_in(4) {
             let mut all = vec![owned::mark_as_text(self.task, self.unit, self.shares)];
-            all.extend((0..self.rng.random_range(0..4)).map(|_| self.pick(DEFINITIONS).sql));
+            let count = if self.palette.defines { self.rng.random_range(0..4) } else { 0 };
+            all.extend((0..count).map(|_| self.pick(DEFINITIONS).sql));
             return Work::Script(all.join("; ") + ";");
         }
         Work::Batch(self.statements(5))
@@ -233,7 +274,7 @@ impl<'a> Maker<'a> {
     }
 
     fn read_inside(&mut self) -> Work {
-        if self.one_in(3) { Work::QueryOne(self.pick(READS)) } else { Work::Query(self.pick(READS)) }
+        if self.one_in(3) { Work::QueryOne(self.reading()) } else { Work::Query(self.reading()) }
     }
 
     fn drops(&mut self, may_leave: &mut u32) -> Leave {
@@ -259,10 +300,11 @@ impl<'a> Maker<'a> {
 pub(super) fn history(rng: &mut StdRng, tasks: usize, total: usize) -> History {
     let each = (total / tasks).max(2);
     let shares = tasks > 1;
+    let palette = Palette::random(rng);
     (0..tasks)
         .map(|task| {
             let mut own = rand::SeedableRng::seed_from_u64(rng.next_u64());
-            let mut maker = Maker::new(&mut own, task as i64, shares);
+            let mut maker = Maker { rng: &mut own, palette: &palette, task: task as i64, shares, unit: 0 };
             (0..each).map(|at| unit(task, at)).map(|number| Part { number, op: maker.op(number) }).collect()
         })
         .collect()

@@ -162,6 +162,12 @@ impl fmt::Display for Op {
         for (long, short) in [("Statement ", ""), ("Integer(", "("), ("Stays", "stays")] {
             told = told.replace(long, short);
         }
-        f.write_str(&told)
+        let mut rest = told.as_str();
+        while let Some((before, blob)) = rest.split_once("Blob([") {
+            let (bytes, after) = blob.split_once("])").unwrap_or((blob, ""));
+            write!(f, "{before}Blob({} bytes)", bytes.split(", ").filter(|byte| !byte.is_empty()).count())?;
+            rest = after;
+        }
+        f.write_str(rest)
     }
 }

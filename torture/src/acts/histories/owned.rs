@@ -39,10 +39,10 @@ const DEFINITIONS: &[&str] = &[
 ];
 
 /// A call on what belongs to the task.
-pub(super) fn work(rng: &mut StdRng, task: i64, unit: i64) -> Work {
+pub(super) fn work(rng: &mut StdRng, task: i64, unit: i64, defines: bool) -> Work {
     let number = task.to_string();
     let text = match rng.random_range(0..25) {
-        0 => DEFINITIONS[rng.random_range(0..DEFINITIONS.len())].replace('#', &number),
+        0 if defines => DEFINITIONS[rng.random_range(0..DEFINITIONS.len())].replace('#', &number),
         _ => TEXTS[rng.random_range(0..TEXTS.len())].to_owned(),
     };
     let key = rng.random_range(0..KEYS);
@@ -66,7 +66,7 @@ fn positional(text: &str, values: &[(&str, i64)]) -> Statement {
     while let Some(at) = rest.find(':') {
         sql.push_str(&rest[..at]);
         rest = &rest[at..];
-        // `:task` before `:t`: no name is the beginning of another.
+        // No name is the beginning of another.
         let (name, value) = values.iter().find(|(name, _)| rest.starts_with(name)).expect("each name has a value");
         sql.push('?');
         params.push(Value::Integer(*value));
