@@ -37,7 +37,8 @@ pub(super) fn content(connection: &Connection, scope: Scope) -> rusqlite::Result
             rows(connection, "schema", &format!("{schema} ORDER BY name"), &mut lines)?;
             rows(connection, "user_version", "PRAGMA user_version", &mut lines)?;
             for (name, without_rowid) in tables(connection)? {
-                if scope == Scope::AllOfMany && name.starts_with("sqlite_stat") {
+                if name.starts_with("sqlite_stat") {
+                    statistics(connection, &name, scope, &mut lines)?;
                     continue;
                 }
                 let rowid = if without_rowid { "" } else { "rowid, " };
@@ -56,6 +57,17 @@ pub(super) fn content(connection: &Connection, scope: Scope) -> rusqlite::Result
         }
     }
     Ok(lines)
+}
+
+/// What ANALYZE wrote. It takes the tables in an order that depends on when the schema was read.
+fn statistics(connection: &Connection, name: &str, scope: Scope, lines: &mut Content) -> rusqlite::Result<()> {
+    if scope == Scope::AllOfMany {
+        return Ok(());
+    }
+    let from = lines.len();
+    rows(connection, name, &format!("SELECT * FROM {name}"), lines)?;
+    lines[from..].sort();
+    Ok(())
 }
 
 /// Tables, and whether they have no rowids.

@@ -12,34 +12,8 @@ use rusqlite::types::Value;
 
 use super::op::{End, History, Leave, Op, Part, Statement, Step, Work};
 use super::owned;
-use super::schema::{COUNTERS, DEFINITIONS, EXTRA, HOSTILE, READS, REFUSED, RETURNING, WRITES};
-
-/// The texts of one history. With few of them each is used often, and with no definitions among them what was learnt of
-/// a text stays true: then statements come into groups and run on their callers' threads.
-struct Palette {
-    writes: Vec<&'static str>,
-    hostile: Vec<&'static str>,
-    returning: Vec<&'static str>,
-    reads: Vec<&'static str>,
-    defines: bool,
-}
-
-impl Palette {
-    fn random(rng: &mut StdRng) -> Self {
-        let is_whole = rng.random_range(0..3) == 0;
-        let mut some = |from: &[&'static str], most: usize| -> Vec<&'static str> {
-            let count = if is_whole { from.len() } else { rng.random_range(1..=most) };
-            from.sample(rng, count).copied().collect()
-        };
-        Self {
-            writes: some(WRITES, 8),
-            hostile: some(HOSTILE, 2),
-            returning: some(RETURNING, 3),
-            reads: some(READS, 6),
-            defines: rng.random(),
-        }
-    }
-}
+use super::palette::Palette;
+use super::schema::{COUNTERS, DEFINITIONS, EXTRA, REFUSED};
 
 /// Makes the operations of one task.
 struct Maker<'a> {
@@ -66,10 +40,7 @@ impl Maker<'_> {
             21..27 => Op::Call(self.closure(), self.leave(true)),
             27..35 => Op::Call(self.several(), self.leave(true)),
             35..40 if !self.shares => Op::Call(self.read(), self.leave(true)),
-            35..60 if self.shares => {
-                let work = owned::work(self.rng, self.task, self.unit, self.palette.defines);
-                Op::Call(work, self.leave(true))
-            }
+            35..60 if self.shares => Op::Call(self.owned(), self.leave(true)),
             _ => {
                 // Of what leaves no trace of its own nobody could say whether it was done.
                 let leaves = !self.shares;
@@ -262,15 +233,25 @@ impl Maker<'_> {
         (0..count)
             .map(|_| {
                 if depth < 3 && self.one_in(4) {
-                    return Step::Nested(self.steps(depth + 1, may_leave), self.end(may_leave));
+                    let inside = self.steps(depth + 1, may_leave);
+                    // What a task of many looks at would not show whether it was kept.
+                    let mut never = 0;
+                    return Step::Nested(inside, self.end(if self.shares { &mut never } else { may_leave }));
                 }
+                let leave = self.drops(may_leave);
                 let work = match self.rng.random_range(0..4) {
+                    // The content that its task looks at must show whether it was done.
+                    _ if self.shares && leave != Leave::Stays => self.owned(),
                     0 => self.read_inside(),
                     _ => self.single(),
                 };
-                Step::Call(work, self.drops(may_leave))
+                Step::Call(work, leave)
             })
             .collect()
+    }
+
+    fn owned(&mut self) -> Work {
+        owned::work(self.rng, self.task, self.unit, self.palette.defines)
     }
 
     fn read_inside(&mut self) -> Work {

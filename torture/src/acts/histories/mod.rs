@@ -12,6 +12,7 @@ mod generate;
 mod leaving;
 mod op;
 mod owned;
+mod palette;
 mod perform;
 mod plain;
 mod play;

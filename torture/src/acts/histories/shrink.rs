@@ -15,6 +15,8 @@ use crate::gauge::Gauge;
 use crate::round::Finding;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Operations that a finding shows.
+const SHOWN: usize = 60;
 /// What many tasks do comes out differently each time.
 const TRIES_OF_MANY: usize = 4;
 
@@ -54,7 +56,13 @@ impl<'a> Shrink<'a> {
             }
             size /= 2;
         }
-        Finding::new(what).with_history(self.told(&least))
+        let mut told = self.told(&least);
+        if least.len() > 1 {
+            let from = difference.order.len().saturating_sub(SHOWN);
+            let last: Vec<_> = difference.order[from..].iter().map(ToString::to_string).collect();
+            told = format!("{told}\nthe first time, in the order of commits, at last:\n{}", last.join("\n"));
+        }
+        Finding::new(what).with_history(told)
     }
 
     /// Takes the shorter history if it is wrong, too.
@@ -82,7 +90,7 @@ impl<'a> Shrink<'a> {
         let line = |(task, part): (usize, &Part)| format!("task {task}: {}", part.op);
         let parts = history.iter().enumerate().flat_map(|(task, ops)| ops.iter().map(move |part| (task, part)));
         let lines: Vec<_> = parts.map(line).collect();
-        let shown = lines.len().min(60);
+        let shown = lines.len().min(SHOWN);
         let more = if shown < lines.len() { format!("\n(and {} more)", lines.len() - shown) } else { String::new() };
         format!("{:?}\n{}{more}", self.setting, lines[..shown].join("\n"))
     }
