@@ -1,0 +1,141 @@
+//! A history that was run, against the same history on plain SQLite, in the order in which it was committed.
+
+use rusqlite::types::Value;
+
+use super::content::{Scope, content, cut, difference};
+use super::op::{History, Leave, Op, Part, Table, Told};
+use super::plain::Plain;
+use super::play::{Outcome, Played};
+
+/// What is not as plain SQLite has it.
+#[derive(Debug, Clone)]
+pub(super) struct Difference {
+    /// The task and its operation, if it is about one.
+    pub(super) at: Option<(usize, usize)>,
+    pub(super) what: String,
+    /// The operations of the history in the order in which they were replayed, up to the one.
+    pub(super) order: Vec<Op>,
+}
+
+/// One operation, or one call of several that were made together.
+struct Piece {
+    task: usize,
+    at: usize,
+    op: Op,
+    outcome: Outcome,
+    /// When it ran, and which it is of those that ran since then.
+    key: (usize, usize),
+}
+
+/// Compares all of it.
+pub(super) fn compare(tasks: &History, played: &Played) -> rusqlite::Result<Result<(), Difference>> {
+    let mut order: Vec<Op> = Vec::new();
+    let pieces = match in_order(tasks, played) {
+        Ok(pieces) => pieces,
+        Err(difference) => return Ok(Err(difference)),
+    };
+    let mut plain = Plain::new()?;
+    for piece in pieces {
+        order.push(piece.op.clone());
+        let scope = Scope::of_task(piece.task, tasks.len());
+        if let Err(what) = explain(&mut plain, &piece.op, &piece.outcome, scope)? {
+            return Ok(Err(Difference { at: Some((piece.task, piece.at)), what, order }));
+        }
+    }
+    let differs = difference(&played.content, &content(&plain.connection, Scope::at_the_end(tasks.len()))?);
+    Ok(match differs {
+        Some(what) => Err(Difference { at: None, what: format!("the content differs at the end\n{what}"), order }),
+        None => Ok(()),
+    })
+}
+
+/// What ran when, by the notes of the statements. What noted nothing comes right after what its task did before.
+fn in_order(tasks: &History, played: &Played) -> Result<Vec<Piece>, Difference> {
+    let mut pieces = Vec::new();
+    for (task, (ops, outcomes)) in tasks.iter().zip(&played.outcomes).enumerate() {
+        let mut key = (0, 0);
+        for (at, (Part { number: first, op }, outcome)) in ops.iter().zip(outcomes).enumerate() {
+            let parts: Vec<_> = match op {
+                Op::Together(works) => {
+                    let told = outcome.told.iter().map(|told| Outcome { told: vec![told.clone()], seen: None });
+                    works.iter().map(|work| Op::Call(work.clone(), Leave::Stays)).zip(told).collect()
+                }
+                op => vec![(op.clone(), outcome.clone())],
+            };
+            for (number, (op, outcome)) in parts.into_iter().enumerate() {
+                let tick = played.ticks.get(&(first + number as i64)).map(|tick| tick + 1);
+                if tick.is_some_and(|tick| tick < key.0) {
+                    let what = format!("a call ran before one that its task had made before: {op}");
+                    return Err(Difference { at: Some((task, at)), what, order: Vec::new() });
+                }
+                key = tick.map_or((key.0, key.1 + 1), |tick| (tick, 0));
+                pieces.push(Piece { task, at, op, outcome, key });
+            }
+        }
+    }
+    pieces.sort_by_key(|piece| piece.key);
+    Ok(pieces)
+}
+
+/// Finds out which of the calls that nobody waited for were done, such that plain SQLite tells what ours told.
+fn explain(plain: &mut Plain, op: &Op, outcome: &Outcome, scope: Scope) -> rusqlite::Result<Result<(), String>> {
+    let left = outcome.told.iter().filter(|told| **told == Told::Left).count();
+    let before = if left > 0 { Some(plain.saved()?) } else { None };
+    let mut first = None;
+    for choice in 0..1_u32 << left {
+        if choice > 0
+            && let Some(before) = &before
+        {
+            plain.restore(before)?;
+        }
+        let done: Vec<_> = (0..left).map(|call| choice >> call & 1 == 1).collect();
+        let plainly = plain.replay(op, &outcome.told, &done)?;
+        let mut differs = told_differently(&outcome.told, &plainly);
+        if differs.is_none()
+            && let Some(seen) = &outcome.seen
+        {
+            differs = difference(seen, &content(&plain.connection, scope)?);
+        }
+        match differs {
+            None => return Ok(Ok(())),
+            Some(what) => {
+                first.get_or_insert(what);
+            }
+        }
+    }
+    let which = if left > 0 { ", whichever of the calls that nobody waited for were done" } else { "" };
+    Ok(Err(format!("{}{which}\n{op}", first.unwrap_or_default())))
+}
+
+fn told_differently(ours: &[Told], plain: &[Told]) -> Option<String> {
+    let at = (0..ours.len().max(plain.len())).find(|at| match (ours.get(*at), plain.get(*at)) {
+        (Some(ours), Some(plain)) => !same(ours, plain),
+        _ => true,
+    })?;
+    let told = |of: &[Told]| of.get(at).map_or("(nothing)".into(), |told| cut(&format!("{told:?}")));
+    Some(format!("call {at} told\nours: {}\nplain: {}", told(ours), told(plain)))
+}
+
+/// Rows without ORDER BY may come in any order, and which is the first of them is open.
+fn same(ours: &Told, plain: &Told) -> bool {
+    match (ours, plain) {
+        (Told::Rows(ours), Told::Rows(plain)) => sorted(ours) == sorted(plain),
+        (Told::Batch(ours), Told::Batch(plain)) => {
+            let rows = |(changes, rowid, rows): &(u64, Option<i64>, Option<Table>)| {
+                (*changes, *rowid, rows.as_ref().map(sorted))
+            };
+            ours.iter().map(rows).eq(plain.iter().map(rows))
+        }
+        (Told::Each(ours), Told::Each(plain)) => {
+            ours.len() == plain.len() && ours.iter().zip(plain).all(|(ours, plain)| same(ours, plain))
+        }
+        (ours, plain) => ours == plain,
+    }
+}
+
+fn sorted((names, rows): &Table) -> (Vec<String>, Vec<String>) {
+    let text = |row: &Vec<Value>| format!("{row:?}");
+    let mut rows: Vec<_> = rows.iter().map(text).collect();
+    rows.sort();
+    (names.clone(), rows)
+}

@@ -1,0 +1,34 @@
+//! The texts of one history.
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+
+use super::schema::{HOSTILE, READS, RETURNING, WRITES};
+
+/// With few of them each is used often, and with no definitions among them what was learnt of
+/// a text stays true: then statements come into groups and run on their callers' threads.
+pub(super) struct Palette {
+    pub(super) writes: Vec<&'static str>,
+    pub(super) hostile: Vec<&'static str>,
+    pub(super) returning: Vec<&'static str>,
+    pub(super) reads: Vec<&'static str>,
+    pub(super) defines: bool,
+}
+
+impl Palette {
+    pub(super) fn random(rng: &mut StdRng) -> Self {
+        let is_whole = rng.random_range(0..3) == 0;
+        let mut some = |from: &[&'static str], most: usize| -> Vec<&'static str> {
+            let count = if is_whole { from.len() } else { rng.random_range(1..=most) };
+            from.sample(rng, count).copied().collect()
+        };
+        Self {
+            writes: some(WRITES, 8),
+            hostile: some(HOSTILE, 2),
+            returning: some(RETURNING, 3),
+            reads: some(READS, 6),
+            defines: rng.random(),
+        }
+    }
+}

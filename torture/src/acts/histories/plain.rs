@@ -1,0 +1,141 @@
+//! The oracle: the same calls on plain rusqlite, one after the other, and what each must have told.
+//!
+//! Owns: what our calls mean in plain SQL. A batch, `execute_many` and a script are one transaction, and one that failed
+//! to commit is rolled back. Leaves out: transactions of several calls (`replay`).
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+use rusqlite::backup::Backup;
+
+use super::op::{Statement, Table, Told, Work};
+use super::schema::SCHEMA;
+use super::statement::{Wants, closure, failed, run};
+use super::ticks::{self, Ticks};
+
+pub(super) struct Plain {
+    pub(super) connection: Connection,
+    /// The tables that the last statement inserted a row into.
+    inserted: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Plain {
+    pub(super) fn new() -> rusqlite::Result<Self> {
+        let mut connection = Connection::open_in_memory()?;
+        let inserted = Arc::<Mutex<BTreeSet<String>>>::default();
+        let noted = inserted.clone();
+        connection.update_hook(Some(move |action, _: &str, table: &str, _| {
+            if action == rusqlite::hooks::Action::SQLITE_INSERT {
+                noted.lock().unwrap_or_else(PoisonError::into_inner).insert(table.to_owned());
+            }
+        }))?;
+        ticks::add_function(&connection, &Ticks::default())?;
+        connection.execute_batch("PRAGMA foreign_keys = 1; PRAGMA temp_store = MEMORY")?;
+        connection.execute_batch(SCHEMA)?;
+        Ok(Self { connection, inserted })
+    }
+
+    /// A copy of the content.
+    pub(super) fn saved(&self) -> rusqlite::Result<Connection> {
+        let mut copy = Connection::open_in_memory()?;
+        Backup::new(&self.connection, &mut copy)?.step(-1)?;
+        Ok(copy)
+    }
+
+    pub(super) fn restore(&mut self, saved: &Connection) -> rusqlite::Result<()> {
+        Backup::new(saved, &mut self.connection)?.step(-1).map(drop)
+    }
+
+    pub(super) fn control(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.execute_batch(sql)
+    }
+
+    fn one(&self, statement: &Statement, wants: Wants) -> Result<(u64, Option<i64>, Option<Table>), Told> {
+        self.inserted.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let (changes, rows) = run(&self.connection, statement, wants)?;
+        let inserted = self.inserted.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = target(&statement.sql).is_some_and(|table| {
+            // Of a virtual table the hook sees the tables behind it.
+            inserted.contains(table) || (table == "text" && inserted.contains("text_content"))
+        });
+        Ok((changes, is_new.then(|| self.connection.last_insert_rowid()), rows))
+    }
+
+    /// Statements in the transaction that is open.
+    pub(super) fn body(&self, work: &Work) -> Result<Told, Told> {
+        match work {
+            Work::Execute(one) => {
+                self.one(one, Wants::Nothing).map(|(changes, rowid, _)| Told::Executed(changes, rowid))
+            }
+            Work::Query(one) => self.one(one, Wants::All).map(|(.., rows)| Told::Rows(rows.unwrap_or_default())),
+            Work::QueryOne(one) => {
+                let (.., rows) = self.one(one, Wants::First)?;
+                Ok(Told::Row(rows.and_then(|(_, rows)| rows.into_iter().next())))
+            }
+            Work::Many(sql, rows) => {
+                // Without rows the text is judged all the same.
+                self.connection.prepare(sql).map_err(failed)?;
+                let one = |row: &Vec<_>| Statement { sql: sql.clone(), params: row.clone() };
+                let changes = rows.iter().map(|row| self.one(&one(row), Wants::Nothing).map(|(changes, ..)| changes));
+                changes.sum::<Result<u64, Told>>().map(Told::Changes)
+            }
+            Work::Batch(all) => {
+                all.iter().map(|one| self.one(one, Wants::Any)).collect::<Result<_, _>>().map(Told::Batch)
+            }
+            Work::Script(sql) => {
+                for text in sql.split_terminator(';') {
+                    self.one(&Statement { sql: text.trim().into(), params: Vec::new() }, Wants::Any)?;
+                }
+                Ok(Told::Done)
+            }
+            Work::Closure(..) | Work::Reads(_) => Err(Told::Other("closures are not for transactions".into())),
+        }
+    }
+
+    /// One call outside of a transaction.
+    pub(super) fn call(&self, work: &Work) -> rusqlite::Result<Told> {
+        match work {
+            Work::Execute(_) | Work::Query(_) | Work::QueryOne(_) => Ok(either(self.body(work))),
+            Work::Many(..) | Work::Batch(_) | Work::Script(_) => {
+                self.control("BEGIN IMMEDIATE")?;
+                let told = self.body(work);
+                let keeps = told.is_ok();
+                self.end(keeps, either(told))
+            }
+            Work::Closure(all, commits) => {
+                self.control("BEGIN IMMEDIATE")?;
+                let (mut told, keeps) = closure(&self.connection, all, *commits);
+                if !keeps {
+                    told.push(Told::OwnError);
+                }
+                self.end(keeps, Told::Each(told))
+            }
+            Work::Reads(all) => {
+                self.control("BEGIN")?;
+                let (told, _) = closure(&self.connection, all, true);
+                self.end(false, Told::Each(told))
+            }
+        }
+    }
+
+    /// Ends the transaction that is open, if it still is. A COMMIT that fails is what is told.
+    pub(super) fn end(&self, keeps: bool, told: Told) -> rusqlite::Result<Told> {
+        let failure = if keeps { self.control("COMMIT").err() } else { None };
+        if !self.connection.is_autocommit() {
+            self.control("ROLLBACK")?;
+        }
+        Ok(failure.map_or(told, failed))
+    }
+}
+
+pub(super) fn either(told: Result<Told, Told>) -> Told {
+    told.unwrap_or_else(|failure| failure)
+}
+
+/// The table that an INSERT names.
+fn target(sql: &str) -> Option<&str> {
+    let is_insert = sql.starts_with("INSERT") || sql.starts_with("REPLACE");
+    let rest = sql.split_once("INTO ").filter(|_| is_insert)?.1;
+    rest.split([' ', '(']).next()
+}

@@ -1,0 +1,106 @@
+//! The comparison finds what it must: a fault is planted in what came of a history that was right.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rusqlite::types::Value;
+
+use super::compare::compare;
+use super::counters::Counters;
+use super::generate::history;
+use super::op::{History, Leave, Op, Told};
+use super::play::{Outcome, Played, play};
+use super::setting::Setting;
+use crate::gauge::Gauge;
+
+/// A history that was run and was right.
+fn right(tasks: usize) -> (History, Played) {
+    let mut rng = StdRng::seed_from_u64(7);
+    let mut setting = Setting::random(&mut rng, tasks == 1);
+    setting.in_memory = true;
+    let history = history(&mut rng, tasks, 200);
+    let played = play(&setting, Path::new(":memory:"), &history, &Arc::new(Gauge::new()));
+    let played = played.unwrap_or_else(|finding| panic!("{}", finding.what));
+    is_right(&history, &played).unwrap_or_else(|what| panic!("{what}"));
+    (history, played)
+}
+
+fn is_right(history: &History, played: &Played) -> Result<(), String> {
+    compare(history, played).expect("plain SQLite runs it").map_err(|difference| difference.what)
+}
+
+/// Plants a fault in the first outcome in which it can be.
+fn plant(played: &mut Played, mut fault: impl FnMut(&mut Outcome) -> bool) {
+    let mut outcomes = played.outcomes.iter_mut().flatten();
+    assert!(outcomes.any(&mut fault), "the history has no place for it");
+}
+
+#[test]
+fn a_wrong_answer_is_found() {
+    let faults: [fn(&mut Told) -> bool; 5] = [
+        |told| matches!(told, Told::Executed(changes, _) if { *changes += 1; true }),
+        |told| matches!(told, Told::Executed(_, Some(rowid)) if { *rowid += 1; true }),
+        |told| matches!(told, Told::Sqlite(code, _) if { *code ^= 1 << 8; true }),
+        |told| matches!(told, Told::Rows((_, rows)) if rows.pop().is_some()),
+        |told| {
+            matches!(told, Told::Misuse) && {
+                *told = Told::Executed(0, None);
+                true
+            }
+        },
+    ];
+    for fault in faults {
+        let (history, mut played) = right(1);
+        plant(&mut played, |outcome| outcome.told.iter_mut().any(fault));
+        let found = is_right(&history, &played).expect_err("the fault is found");
+        assert!(found.contains("told"), "{found}");
+    }
+}
+
+#[test]
+fn a_row_that_is_gone_at_the_end_is_found() {
+    for tasks in [1, 5] {
+        let (history, mut played) = right(tasks);
+        played.content.pop();
+        let found = is_right(&history, &played).expect_err("the fault is found");
+        assert!(found.contains("at the end"), "{found}");
+    }
+}
+
+#[test]
+fn a_call_that_was_dropped_and_half_done_is_found() {
+    for tasks in [1, 5] {
+        let (history, mut played) = right(tasks);
+        plant(&mut played, |outcome| outcome.seen.as_mut().is_some_and(|seen| seen.pop().is_some()));
+        is_right(&history, &played).expect_err("the fault is found");
+    }
+}
+
+#[test]
+fn calls_that_changed_places_are_found() {
+    let (history, mut played) = right(5);
+    let last = played.ticks.len();
+    played.ticks.values_mut().for_each(|tick| *tick = last - (*tick).min(last));
+    is_right(&history, &played).expect_err("the fault is found");
+}
+
+#[tokio::test]
+async fn a_counter_that_lost_an_addition_or_went_back_is_found() {
+    let db = flatwater::Database::open(":memory:").await.unwrap();
+    db.execute_script("CREATE TABLE counters (id, n); INSERT INTO counters VALUES (1, 2)").await.unwrap();
+    let count = Op::Count(1, Leave::Stays);
+    let number = |n| [Told::Row(Some(vec![Value::Integer(n)]))];
+    let noted = |told: &[(&Op, i64, i64)]| {
+        let counters = Counters::default();
+        told.iter().for_each(|(op, before, n)| counters.note(op, *before, &number(*n)));
+        counters
+    };
+    assert!(noted(&[(&count, 0, 1), (&count, 1, 2)]).are_right(&db).await.is_ok());
+    // Twice the same, one too few, one that nobody asked for, and a read that goes back.
+    assert!(noted(&[(&count, 0, 1), (&count, 0, 1)]).are_right(&db).await.is_err());
+    assert!(noted(&[(&count, 0, 1), (&count, 1, 2), (&count, 2, 3)]).are_right(&db).await.is_err());
+    assert!(noted(&[(&count, 0, 1)]).are_right(&db).await.is_err());
+    assert!(noted(&[(&count, 0, 1), (&count, 1, 2), (&Op::ReadCount(1), 2, 1)]).are_right(&db).await.is_err());
+}
