@@ -17,7 +17,9 @@ pub(crate) struct Act {
 /// A process of a round: what it is told comes in, its exit code goes out.
 pub(crate) type Part = fn(&[String]) -> ExitCode;
 
-pub(crate) const ALL: &[&Act] = &[];
+mod failing_calls;
+
+pub(crate) const ALL: &[&Act] = &[&failing_calls::ACT];
 
 /// Runs the process of that name.
 pub(crate) fn part(name: &str, args: &[String]) -> ExitCode {
