@@ -59,6 +59,8 @@ pub(super) struct Case {
     pub(super) full: bool,
     /// With an attached file.
     pub(super) attached: bool,
+    /// Pages are read from a mapped file.
+    pub(super) mapped: bool,
     /// Calls fail from the open on, not only after it.
     pub(super) while_opening: bool,
 }
@@ -72,6 +74,7 @@ impl Case {
             steps: rng.random_range(5..60),
             full: rng.random_bool(0.3),
             attached: rng.random_bool(0.6),
+            mapped: rng.random_bool(0.3),
             while_opening: rng.random_bool(0.5),
         }
     }

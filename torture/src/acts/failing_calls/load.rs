@@ -29,6 +29,7 @@ pub(super) fn options(case: &Case, directory: &std::path::Path) -> Options {
         .readers(2)
         .writer_cache_bytes(64 << 10)
         .reader_cache_bytes(64 << 10)
+        .mmap_bytes(if case.mapped { 1 << 20 } else { 0 })
         .lock_wait(Duration::from_secs(2))
         .close_wait(Duration::from_secs(2))
         .checkpoint(Checkpoint::Managed(managed));

@@ -4,6 +4,7 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +58,10 @@ fn told(case: &Case, directory: &Path) -> Told {
 }
 
 fn with_runtime(case: &Case, directory: &Path, work: &Work, told: &mut Told) -> Result<(), Finding> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .thread_keep_alive(Duration::from_millis(1))
+        .build()?;
     let ended = runtime.block_on(all(case, directory, work, told));
     // What hangs must not keep the part from telling it.
     runtime.shutdown_background();
@@ -67,11 +71,11 @@ fn with_runtime(case: &Case, directory: &Path, work: &Work, told: &mut Told) -> 
 async fn all(case: &Case, directory: &Path, work: &Work, told: &mut Told) -> Result<(), Finding> {
     control::disarm()?;
     let gauge = Gauge::new();
-    // A thread of the runtime for plain threads' writes stays for a while.
-    tokio::task::spawn_blocking(|| ()).await?;
     let options = load::options(case, directory);
     let db = options.clone().open().await?;
     db.execute_script(SCHEMA).await?;
+    // So that the timer's thread, which stays, is there before.
+    db.timeout(Duration::from_secs(1)).execute_script("ANALYZE").await?;
     db.close().await?;
     let before = Belongings::now();
     let db = if case.while_opening { None } else { Some(options.clone().open().await?) };

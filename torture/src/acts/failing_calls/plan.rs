@@ -71,77 +71,72 @@ pub(super) struct Plan {
     pub(super) when: When,
 }
 
-/// With every call late, a load would take minutes.
-const MOST_LATE: u64 = 60;
+/// With every call late a load would take minutes, and what is interrupted each time would be tried for ever.
+const MOST_TRIED_AGAIN: u64 = 60;
 const MOST: u64 = 1_000_000;
 
-const MAIN: &[File] = &[File::Main, File::MainWal, File::MainShm];
-const OTHER: &[File] = &[File::Other, File::OtherWal, File::OtherShm];
-const EVERYTHING: &[File] = &[
-    File::Main,
-    File::MainWal,
-    File::MainShm,
-    File::MainJournal,
-    File::Other,
-    File::OtherWal,
-    File::OtherShm,
-    File::OtherJournal,
-    File::Directory,
-];
+/// A call, the files on which it is made, how it may fail, and whether a load makes hundreds of them.
+struct Known {
+    call: Call,
+    files: &'static [File],
+    effects: &'static [Effect],
+    is_frequent: bool,
+}
 
-/// The calls, and how each may fail.
-const CALLS: &[(Call, &[Effect])] = &[
-    (Call::Open, &[Effect::Emfile, Effect::Eio, Effect::Enospc, Effect::Eintr, Effect::Late]),
-    (Call::Read, &[Effect::Eio, Effect::Eio, Effect::Short, Effect::Eintr, Effect::Late]),
-    (Call::Write, &[Effect::Eio, Effect::Enospc, Effect::Enospc, Effect::Short, Effect::Eintr, Effect::Late]),
-    (Call::Sync, &[Effect::Eio, Effect::Eio, Effect::Enospc, Effect::Late]),
-    (Call::Truncate, &[Effect::Eio, Effect::Enospc, Effect::Eintr, Effect::Late]),
-    (Call::Map, &[Effect::Enomem, Effect::Emfile, Effect::Eio, Effect::Late]),
-    (Call::Lock, &[Effect::Eio, Effect::Eintr, Effect::Enomem, Effect::Late]),
-    (Call::Unlock, &[Effect::Late]),
-    (Call::Close, &[Effect::Eio, Effect::Enospc, Effect::Eintr, Effect::Late]),
-    (Call::Unlink, &[Effect::Eio, Effect::Enospc, Effect::Late]),
+use Effect::{Eintr, Eio, Emfile, Enomem, Enospc, Late, Short};
+use File::{Directory, Main, MainShm, MainWal, Other, OtherShm, OtherWal};
+
+const ALL: &[File] = &[Main, MainWal, MainShm, Other, OtherWal, OtherShm, Directory];
+const DATA: &[File] = &[Main, MainWal, MainWal, MainShm, Other, OtherWal];
+const SYNCED: &[File] = &[Main, MainWal, Other, OtherWal, Directory];
+const MAPPED: &[File] = &[Main, MainShm, OtherShm];
+const LOCKED: &[File] = &[Main, MainShm, MainShm, Other, OtherShm];
+const REMOVED: &[File] = &[MainWal, MainShm, OtherWal, OtherShm];
+
+const CALLS: &[Known] = &[
+    Known { call: Call::Open, files: ALL, effects: &[Emfile, Eio, Enospc, Eintr, Late], is_frequent: false },
+    Known { call: Call::Read, files: DATA, effects: &[Eio, Eio, Short, Eintr, Late], is_frequent: true },
+    Known { call: Call::Write, files: DATA, effects: &[Eio, Enospc, Enospc, Short, Eintr, Late], is_frequent: true },
+    Known { call: Call::Sync, files: SYNCED, effects: &[Eio, Eio, Enospc, Late], is_frequent: false },
+    Known { call: Call::Truncate, files: DATA, effects: &[Eio, Enospc, Eintr, Late], is_frequent: false },
+    Known { call: Call::Map, files: MAPPED, effects: &[Enomem, Emfile, Eio, Late], is_frequent: false },
+    Known { call: Call::Lock, files: LOCKED, effects: &[Eio, Eintr, Enomem, Late], is_frequent: true },
+    Known { call: Call::Unlock, files: LOCKED, effects: &[Late], is_frequent: true },
+    Known { call: Call::Close, files: ALL, effects: &[Eio, Enospc, Eintr, Late], is_frequent: false },
+    Known { call: Call::Unlink, files: REMOVED, effects: &[Eio, Enospc, Late], is_frequent: false },
 ];
 
 impl Plan {
     /// Any of them.
     pub(super) fn random(rng: &mut StdRng) -> Self {
-        let (call, effects) = *CALLS.choose(rng).expect("there are calls");
-        let effect = *effects.choose(rng).expect("each fails somehow");
-        let files = match rng.random_range(0..6) {
-            0 => EVERYTHING.to_vec(),
-            1 => MAIN.to_vec(),
-            2 => OTHER.to_vec(),
-            _ => vec![*EVERYTHING.choose(rng).expect("there are files")],
-        };
-        let step = 1 << rng.random_range(0..9);
-        let step = rng.random_range(step..=2 * step);
+        let known = CALLS.choose(rng).expect("there are calls");
+        let effect = *known.effects.choose(rng).expect("each fails somehow");
+        let files = if rng.random_ratio(1, 4) { ALL.to_vec() } else { vec![*known.files.choose(rng).expect("files")] };
+        let step = known.step(rng);
         let when = match rng.random_range(0..6) {
             0 | 1 => When::Once(step),
             2 | 3 => When::Every(step.min(100)),
             4 => When::OneIn(step.min(100), rng.random_range(0..1_000_000)),
             _ => When::From(step, rng.random_range(2..40)),
         };
-        let calls = if rng.random_ratio(1, 8) { vec![Call::Open, Call::Read, Call::Write, call] } else { vec![call] };
+        let calls = if rng.random_ratio(1, 8) {
+            vec![Call::Open, Call::Read, Call::Write, known.call]
+        } else {
+            vec![known.call]
+        };
         Self { calls, files, effect, when }
     }
 
     /// One call of one kind on one file fails: the next of these fails the next call.
     pub(super) fn once(rng: &mut StdRng) -> Self {
-        let files =
-            [File::Main, File::MainWal, File::MainWal, File::MainShm, File::Other, File::OtherWal, File::OtherShm];
-        let (call, effects) = CALLS
-            .iter()
-            .filter(|(call, _)| *call != Call::Unlock)
-            .collect::<Vec<_>>()
-            .choose(rng)
-            .expect("there are calls");
-        let failing: Vec<_> = effects.iter().filter(|effect| **effect != Effect::Late).collect();
+        let failing: Vec<_> = CALLS.iter().filter(|known| known.effects.iter().any(|effect| *effect != Late)).collect();
+        let known = failing.choose(rng).expect("calls fail");
+        let effects: Vec<_> = known.effects.iter().filter(|effect| **effect != Late).collect();
         Self {
-            calls: vec![*call],
-            files: vec![*files.choose(rng).expect("there are files")],
-            effect: **failing.choose(rng).expect("each fails somehow"),
-            when: When::Once(1 << rng.random_range(0..6)),
+            calls: vec![known.call],
+            files: vec![*known.files.choose(rng).expect("files")],
+            effect: **effects.choose(rng).expect("effects"),
+            when: When::Once(known.step(rng)),
         }
     }
 
@@ -180,7 +175,7 @@ impl Plan {
             Effect::Short => 1001,
             Effect::Late => 1002,
         };
-        let most = if self.effect == Effect::Late { MOST_LATE } else { MOST };
+        let most = if matches!(self.effect, Effect::Late | Effect::Eintr) { MOST_TRIED_AGAIN } else { MOST };
         let (when, step, most, seed) = match self.when {
             When::Once(number) => (0, number, 1, 0),
             When::Every(step) => (1, step, most, 0),
@@ -188,5 +183,13 @@ impl Plan {
             When::From(number, count) => (3, number, count.min(most), 0),
         };
         format!("/flatwater-torture/arm/{calls}/{files}/{effect}/{when}/{step}/{most}/{seed}")
+    }
+}
+
+impl Known {
+    /// The number of a call, most often a small one.
+    fn step(&self, rng: &mut StdRng) -> u64 {
+        let doubled = rng.random_range(0..if self.is_frequent { 9 } else { 5 });
+        rng.random_range(1 << doubled..=2 << doubled) - u64::from(rng.random_bool(0.5))
     }
 }
