@@ -84,3 +84,51 @@ fn found(plain: &Connection, table: &str) -> Result<Found, Finding> {
     let rows = statement.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
     Ok(rows.collect::<rusqlite::Result<Found>>()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found when the writes were answered so, and the databases were changed by `sql` behind their back.
+    fn found_after(outcome: Outcome, sql: &str) -> Option<String> {
+        let directory = tempfile::tempdir().unwrap();
+        let [main, other] = ["main.db", "other.db"].map(|name| directory.path().join(name));
+        let plain = Connection::open(&main).unwrap();
+        plain.execute("ATTACH ? AS beside", [other.to_str()]).unwrap();
+        plain
+            .execute_batch(
+                "CREATE TABLE t (op, part, pad); CREATE TABLE beside.o (op, part, pad); CREATE TABLE counter (n);
+                 INSERT INTO t (op, part) VALUES (1, 0), (1, 1); INSERT INTO o (op, part) VALUES (1, 0), (1, 1);
+                 INSERT INTO counter VALUES (1)",
+            )
+            .unwrap();
+        plain.execute_batch(sql).unwrap();
+        let answer =
+            Answer { number: 1, load: Load::Both, main: 2, other: 2, is_counted: true, outcome, said: String::new() };
+        agree(&[answer], &main, &other).err().map(|finding| finding.what)
+    }
+
+    #[test]
+    fn what_was_not_answered_so_is_found() {
+        use Outcome::{NotThere, There, Unknown};
+        const GONE: &str = "DELETE FROM t; DELETE FROM o; UPDATE counter SET n = 0";
+        let right = [(There, ""), (Unknown, ""), (Unknown, GONE), (NotThere, GONE), (Unknown, "DELETE FROM o")];
+        for (outcome, sql) in right {
+            assert_eq!(found_after(outcome, sql), None, "{outcome:?} {sql}");
+        }
+        let wrong = [
+            (There, GONE, "main has (0, 0)"),
+            (There, "DELETE FROM o WHERE part = 1", "other has (1, 1)"),
+            (Unknown, "DELETE FROM t WHERE part = 1", "main has (1, 1)"),
+            (NotThere, "", "main has (2, 2)"),
+            (There, "INSERT INTO t (op, part) VALUES (1, 1)", "main has (3, 2)"),
+            (Unknown, "INSERT INTO t (op, part) VALUES (1, 1)", "main has (3, 2)"),
+            (There, "INSERT INTO o (op, part) VALUES (9, 0)", "write 9, which nobody made"),
+            (There, "UPDATE counter SET n = 2", "the counter is 2"),
+        ];
+        for (outcome, sql, what) in wrong {
+            let found = found_after(outcome, sql);
+            assert!(found.as_ref().is_some_and(|found| found.contains(what)), "{outcome:?} {sql}: {found:?}");
+        }
+    }
+}

@@ -9,7 +9,7 @@ use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
 use super::answers::Outcome;
-use super::case::{Case, Load};
+use super::case::{Case, LOADS, Load};
 use super::writes::Work;
 use crate::gauge::Gauge;
 use crate::round::Finding;
@@ -57,16 +57,17 @@ pub(super) async fn run(
             break;
         }
         let Some(open) = open(work, options, &mut db).await? else { break };
-        let load = *case.loads.choose(&mut rng).expect("a case has loads");
-        if load == Load::Reopen {
+        // Always as many numbers from the generator, so that a case with fewer loads leaves out and changes nothing else.
+        let together: [(Load, u64); 3] =
+            std::array::from_fn(|_| (*LOADS.choose(&mut rng).expect("there are loads"), rng.random()));
+        let number = rng.random_range(1..=together.len());
+        let mut together = together.into_iter().take(number).filter(|(load, _)| case.loads.contains(load)).peekable();
+        if together.peek().is_some_and(|(load, _)| *load == Load::Reopen) {
             close(work, open).await?;
             db = None;
             continue;
         }
-        let mut together = vec![load];
-        together.extend((0..rng.random_range(0..3)).filter_map(|_| case.loads.choose(&mut rng).copied()));
-        let steps = together.into_iter().map(|load| gauge.watch(step(work, &open, load, rng.random())));
-        let steps: Vec<_> = steps.collect();
+        let steps: Vec<_> = together.map(|(load, seed)| gauge.watch(step(work, &open, load, seed))).collect();
         within(HANGS, "a step of the load", join_all(steps)).await?.into_iter().collect::<Result<(), _>>()?;
     }
     Ok(db)

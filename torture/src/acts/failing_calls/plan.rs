@@ -162,6 +162,11 @@ impl Plan {
         }
     }
 
+    /// Whether reads of the attached file fail.
+    pub(super) fn fails_reads_of_other(&self) -> bool {
+        self.calls.contains(&Call::Read) && self.files.iter().any(|file| matches!(file, Other | OtherWal))
+    }
+
     /// The path that arms the library with this plan.
     pub(super) fn path(&self) -> String {
         let calls = self.calls.iter().fold(0, |bits, call| bits | 1_u64 << *call as u64);
@@ -191,5 +196,30 @@ impl Known {
     fn step(&self, rng: &mut StdRng) -> u64 {
         let doubled = rng.random_range(0..if self.is_frequent { 9 } else { 5 });
         rng.random_range(1 << doubled..=2 << doubled) - u64::from(rng.random_bool(0.5))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_becomes_the_numbers_that_the_library_reads() {
+        let plan =
+            Plan { calls: vec![Call::Read, Call::Sync], files: vec![MainWal], effect: Enospc, when: When::Every(7) };
+        assert_eq!(plan.path(), "/flatwater-torture/arm/10/2/28/1/7/1000000/0");
+        let late = Plan { effect: Late, when: When::From(3, 9), files: vec![Directory], ..plan };
+        assert_eq!(late.path(), "/flatwater-torture/arm/10/256/1002/3/3/9/0");
+    }
+
+    #[test]
+    fn what_is_tried_again_is_not_to_be_noticed_and_a_failed_sync_is() {
+        let plan = |call, effect| Plan { calls: vec![call], files: vec![Main], effect, when: When::Once(1) };
+        for (call, effect) in [(Call::Read, Short), (Call::Write, Eintr), (Call::Sync, Late)] {
+            assert!(plan(call, effect).is_unnoticed(), "{call:?} {effect:?}");
+        }
+        for (call, effect) in [(Call::Read, Eio), (Call::Sync, Eintr), (Call::Write, Enospc)] {
+            assert!(!plan(call, effect).is_unnoticed(), "{call:?} {effect:?}");
+        }
     }
 }

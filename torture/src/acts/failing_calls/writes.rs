@@ -97,7 +97,10 @@ impl Work {
         if error.kind() == Kind::CommitUnknown && self.plan.is_once() && load != Load::Both {
             return wrong("one failing call makes no outcome unknown");
         }
+        // Not told as a failed read in an attached file (docs/design/connection.md).
+        let is_read_of_other = self.is_attached && self.plan.fails_reads_of_other();
         match error.kind() {
+            Kind::Corrupt if is_read_of_other && matches!(load, Load::Both | Load::Reopen) => Ok(()),
             Kind::Io | Kind::Full | Kind::Open | Kind::CommitUnknown | Kind::Busy => Ok(()),
             _ => wrong("a failing call does not explain this"),
         }
