@@ -98,8 +98,8 @@ pub(crate) fn fate(kind: Kind, file: Option<u8>) -> Fate {
     let step = step.max(1);
     let is_meant = match when {
         0 => number == step,
-        1 => number % step == 0,
-        2 => mixed(seed ^ number) % step == 0,
+        1 => number.is_multiple_of(step),
+        2 => mixed(seed ^ number).is_multiple_of(step),
         _ => number >= step,
     };
     let less_than_most = |met| (met < most).then_some(met + 1);

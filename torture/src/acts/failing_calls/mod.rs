@@ -32,17 +32,23 @@ pub(crate) const ACT: Act = Act {
     parts: &[("failing-calls", part::run), ("failing-case", again)],
 };
 
-/// How long a case may be made shorter.
+/// A part that has not ended then hangs.
+const HANGS: Duration = Duration::from_secs(110);
+/// For how long cases are made shorter, each of which must show the finding within the other time. Together with a case
+/// before them that did not take longer than that either, the round ends before it is taken to hang.
 const SHORTENING: Duration = Duration::from_secs(40);
+const SHOWN_WITHIN: Duration = Duration::from_secs(30);
 /// Cases of a sweep, in which the next of these calls fails.
 const SWEEP: u32 = 6;
 
 fn round(round: &mut Round) -> Result<(), Finding> {
+    control::library()?;
     let sweep = Plan::once(&mut round.rng);
     let mut case = Case::random(&mut round.rng, sweep);
     let mut number = 0;
     while number == 0 || round.goes_on() {
-        match taken(&case) {
+        let began = Instant::now();
+        match taken(&case, HANGS) {
             Ok(told) => {
                 round.count("plans");
                 round.counts.add("calls that failed", told.met);
@@ -50,7 +56,7 @@ fn round(round: &mut Round) -> Result<(), Finding> {
                 round.counts.merge(&told.counts);
                 round.hold.merge(&told.hold);
             }
-            Err(finding) => return Err(shortened(case, finding)),
+            Err(finding) => return Err(shortened(case, finding, began.elapsed() < SHOWN_WITHIN)),
         }
         number += 1;
         case = if number < SWEEP {
@@ -66,28 +72,29 @@ fn round(round: &mut Round) -> Result<(), Finding> {
     Ok(())
 }
 
-fn taken(case: &Case) -> Result<Told, Finding> {
-    supervise::run(case, tempfile::tempdir()?.path())
+fn taken(case: &Case, limit: Duration) -> Result<Told, Finding> {
+    supervise::run(case, tempfile::tempdir()?.path(), limit)
 }
 
 /// The shortest case found that fails, too, and how to run it again.
-fn shortened(mut case: Case, mut finding: Finding) -> Finding {
+fn shortened(mut case: Case, mut finding: Finding, is_quick: bool) -> Finding {
     let until = Instant::now() + SHORTENING;
-    'shorter: loop {
-        for shorter in case.shorter() {
-            if Instant::now() >= until {
-                break 'shorter;
-            }
-            if let Err(found) = taken(&shorter) {
-                (case, finding) = (shorter, found);
-                continue 'shorter;
-            }
-        }
-        break;
+    while is_quick && let Some((shorter, found)) = case.shorter().into_iter().find_map(|case| shows(case, until)) {
+        (case, finding) = (shorter, found);
     }
     let json = serde_json::to_string(&case).unwrap_or_default();
     let history = format!("flatwater-torture part failing-case '{json}'\n{}", finding.history);
     finding.with_history(history)
+}
+
+/// The case and what it finds, if it finds something in time.
+fn shows(case: Case, until: Instant) -> Option<(Case, Finding)> {
+    let began = Instant::now();
+    if began >= until {
+        return None;
+    }
+    let found = taken(&case, SHOWN_WITHIN).err()?;
+    (began.elapsed() < SHOWN_WITHIN).then_some((case, found))
 }
 
 /// One case once more, as a finding names it; for a person.
@@ -96,7 +103,7 @@ fn again(args: &[String]) -> ExitCode {
         eprintln!("the case is missing");
         return ExitCode::from(2);
     };
-    match taken(&case) {
+    match taken(&case, HANGS) {
         Ok(told) => {
             println!("nothing found: {} calls failed, {:?}", told.met, told.counts.0);
             ExitCode::SUCCESS

@@ -15,11 +15,8 @@ use super::part::{COPY, Told};
 use crate::checks;
 use crate::round::{Finding, part};
 
-/// A part that has not ended then hangs.
-const HANGS: Duration = Duration::from_secs(120);
-
-/// Runs a case in a directory that is empty.
-pub(super) fn run(case: &Case, directory: &Path) -> Result<Told, Finding> {
+/// Runs a case in a directory that is empty; a part that has not ended within the limit hangs.
+pub(super) fn run(case: &Case, directory: &Path, limit: Duration) -> Result<Told, Finding> {
     let other = directory.join("other.db");
     Connection::open(&other)?.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE o (op, part, pad)")?;
     let mut child = part("failing-calls")
@@ -33,7 +30,7 @@ pub(super) fn run(case: &Case, directory: &Path) -> Result<Told, Finding> {
         .spawn()?;
     let lines = lines(&mut child);
     let complaints = child.stderr.take().map(gathered);
-    let ended = attended(&mut child, &lines, directory);
+    let ended = attended(&mut child, &lines, directory, limit);
     let _ = child.kill();
     let status = child.wait()?;
     let complaints = complaints.and_then(|thread| thread.join().ok()).unwrap_or_default();
@@ -52,8 +49,13 @@ pub(super) fn run(case: &Case, directory: &Path) -> Result<Told, Finding> {
 }
 
 /// Until it told what was answered, or ended.
-fn attended(child: &mut Child, lines: &Receiver<String>, directory: &Path) -> Result<Option<Told>, Finding> {
-    let until = Instant::now() + HANGS;
+fn attended(
+    child: &mut Child,
+    lines: &Receiver<String>,
+    directory: &Path,
+    limit: Duration,
+) -> Result<Option<Told>, Finding> {
+    let until = Instant::now() + limit;
     loop {
         match lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(line) if line == COPY => {
@@ -65,7 +67,7 @@ fn attended(child: &mut Child, lines: &Receiver<String>, directory: &Path) -> Re
             Ok(line) => return Ok(Some(serde_json::from_str(&line)?)),
             Err(RecvTimeoutError::Disconnected) => return Ok(None),
             Err(RecvTimeoutError::Timeout) => {
-                return Err(Finding::new(format!("the part did not end within {} s", HANGS.as_secs())));
+                return Err(Finding::new(format!("the part did not end within {} s", limit.as_secs())));
             }
         }
     }
