@@ -1,5 +1,6 @@
 //! The acts, each with what it breaks, and the processes that their rounds start.
 
+mod failing_calls;
 mod histories;
 
 use std::process::ExitCode;
@@ -19,7 +20,7 @@ pub(crate) struct Act {
 /// A process of a round: what it is told comes in, its exit code goes out.
 pub(crate) type Part = fn(&[String]) -> ExitCode;
 
-pub(crate) const ALL: &[&Act] = &[&histories::ACT];
+pub(crate) const ALL: &[&Act] = &[&histories::ACT, &failing_calls::ACT];
 
 /// Runs the process of that name.
 pub(crate) fn part(name: &str, args: &[String]) -> ExitCode {

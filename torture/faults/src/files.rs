@@ -1,0 +1,55 @@
+//! Which descriptor and which path belongs to which file of the database.
+//!
+//! A file has a number, whose bit stands in a plan: 0 to 3 are `main.db`, its `-wal`, `-shm` and `-journal`, 4 to 7 those of
+//! `other.db`, 8 is the directory. The program's own table of these numbers is in `plan.rs` of the act.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+pub(crate) const DIRECTORY: u8 = 8;
+const ENDS: [&[u8]; 4] = [b"", b"-wal", b"-shm", b"-journal"];
+const DATABASES: [&[u8]; 2] = [b"main.db", b"other.db"];
+const DESCRIPTORS: usize = 4096;
+
+/// For each descriptor the number of its file and one, or zero.
+static OPEN: [AtomicU8; DESCRIPTORS] = [const { AtomicU8::new(0) }; DESCRIPTORS];
+
+/// The file of a path, which is absolute if it is one of ours.
+pub(crate) fn of_path(path: &CStr) -> Option<u8> {
+    let rest = path.to_bytes().strip_prefix(directory()?)?;
+    if rest.is_empty() {
+        return Some(DIRECTORY);
+    }
+    let name = rest.strip_prefix(b"/")?;
+    let number = |database: usize| {
+        let end = name.strip_prefix(DATABASES[database])?;
+        let end = ENDS.iter().position(|known| *known == end)?;
+        u8::try_from(database * ENDS.len() + end).ok()
+    };
+    number(0).or_else(|| number(1))
+}
+
+pub(crate) fn of_descriptor(fd: c_int) -> Option<u8> {
+    slot(fd)?.load(Ordering::Relaxed).checked_sub(1)
+}
+
+/// The descriptor leads there from now on.
+pub(crate) fn opened(fd: c_int, file: Option<u8>) {
+    if let Some(slot) = slot(fd) {
+        slot.store(file.map_or(0, |file| file + 1), Ordering::Relaxed);
+    }
+}
+
+fn slot(fd: c_int) -> Option<&'static AtomicU8> {
+    usize::try_from(fd).ok().and_then(|fd| OPEN.get(fd))
+}
+
+fn directory() -> Option<&'static [u8]> {
+    // SAFETY: the name ends with a NUL.
+    let value: *const c_char = unsafe { libc::getenv(c"FLATWATER_TORTURE_FAULTS".as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: a value of the environment ends with a NUL; the program that this is for never changes its environment.
+    Some(unsafe { CStr::from_ptr(value) }.to_bytes())
+}

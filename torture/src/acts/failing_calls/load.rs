@@ -1,0 +1,135 @@
+//! The load while calls fail: steps of several things at once, until enough calls have failed or the time is over.
+
+use std::time::{Duration, Instant};
+
+use flatwater::{Checkpoint, CheckpointMode, Database, Durability, Managed, Options};
+use futures_util::future::join_all;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+
+use super::answers::Outcome;
+use super::case::{Case, LOADS, Load};
+use super::writes::Work;
+use crate::gauge::Gauge;
+use crate::round::Finding;
+
+/// No call takes longer.
+pub(super) const HANGS: Duration = Duration::from_secs(60);
+/// How long the load of a case is to be.
+const LENGTH: Duration = Duration::from_millis(700);
+/// How often a database is tried to be opened while calls fail.
+const TRIES: u32 = 5;
+
+/// Small limits, so that the WAL starts over often; short waits, so that nothing waits for what failed.
+pub(super) fn options(case: &Case, directory: &std::path::Path) -> Options {
+    let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 };
+    let options = Options::new(directory.join("main.db"))
+        .durability(if case.full { Durability::Full } else { Durability::Normal })
+        .readers(2)
+        .writer_cache_bytes(64 << 10)
+        .reader_cache_bytes(64 << 10)
+        .mmap_bytes(if case.mapped { 1 << 20 } else { 0 })
+        .lock_wait(Duration::from_secs(2))
+        .close_wait(Duration::from_secs(2))
+        .checkpoint(Checkpoint::Managed(managed));
+    if case.attached { options.attach("other", directory.join("other.db")) } else { options }
+}
+
+/// What it answers, within the time after which a call hangs.
+pub(super) async fn within<F: Future>(time: Duration, what: &str, future: F) -> Result<F::Output, Finding> {
+    let ended = tokio::time::timeout(time, future).await;
+    ended.map_err(|_| Finding::new(format!("{what} did not end within {} s", time.as_secs())))
+}
+
+/// Runs the load; answers the database if it is open at the end.
+pub(super) async fn run(
+    case: &Case,
+    work: &Work,
+    options: &Options,
+    gauge: &Gauge,
+    mut db: Option<Database>,
+) -> Result<Option<Database>, Finding> {
+    let mut rng = StdRng::seed_from_u64(case.seed);
+    let until = Instant::now() + LENGTH;
+    for _ in 0..case.steps {
+        if Instant::now() >= until {
+            break;
+        }
+        let Some(open) = open(work, options, &mut db).await? else { break };
+        // Always as many numbers from the generator, so that a case with fewer loads leaves out and changes nothing else.
+        let together: [(Load, u64); 3] =
+            std::array::from_fn(|_| (*LOADS.choose(&mut rng).expect("there are loads"), rng.random()));
+        let number = rng.random_range(1..=together.len());
+        let mut together = together.into_iter().take(number).filter(|(load, _)| case.loads.contains(load)).peekable();
+        if together.peek().is_some_and(|(load, _)| *load == Load::Reopen) {
+            close(work, open).await?;
+            db = None;
+            continue;
+        }
+        let steps: Vec<_> = together.map(|(load, seed)| gauge.watch(step(work, &open, load, seed))).collect();
+        within(HANGS, "a step of the load", join_all(steps)).await?.into_iter().collect::<Result<(), _>>()?;
+    }
+    Ok(db)
+}
+
+/// One of the things of a step.
+pub(super) async fn step(work: &Work, db: &Database, load: Load, seed: u64) -> Result<(), Finding> {
+    match load {
+        Load::Read => read(work, db, seed).await,
+        Load::Checkpoint => checkpoint(work, db, seed).await,
+        _ => work.write(db, load, seed).await,
+    }
+}
+
+async fn open(work: &Work, options: &Options, db: &mut Option<Database>) -> Result<Option<Database>, Finding> {
+    for _ in 0..TRIES {
+        if db.is_some() {
+            break;
+        }
+        match within(HANGS, "open", options.clone().open()).await? {
+            Ok(opened) => {
+                work.count("opens");
+                *db = Some(opened);
+            }
+            Err(error) => work.may_fail(&error, Load::Reopen)?,
+        }
+    }
+    Ok(db.clone())
+}
+
+async fn close(work: &Work, db: Database) -> Result<(), Finding> {
+    match within(HANGS, "close", db.close()).await? {
+        Ok(()) => Ok(()),
+        Err(error) => work.may_fail(&error, Load::Reopen),
+    }
+}
+
+/// What was acknowledged is seen, and what failed is not.
+async fn read(work: &Work, db: &Database, seed: u64) -> Result<(), Finding> {
+    let known: Vec<_> = {
+        let answers = work.answers.borrow();
+        let rng = &mut StdRng::seed_from_u64(seed);
+        let some = answers.iter().filter(|answer| answer.outcome != Outcome::Unknown).collect::<Vec<_>>();
+        some.sample(rng, 4).map(|answer| (*answer).clone()).collect()
+    };
+    for answer in known {
+        let expected = if answer.outcome == Outcome::There { answer.main } else { 0 };
+        match db.query_value::<u64>("SELECT count(*) FROM t WHERE op = ?", (answer.number,)).await {
+            Ok(seen) if seen == Some(expected) => work.count("reads"),
+            Ok(seen) => return Err(Finding::new(format!("a read sees {seen:?} rows of {answer:?}"))),
+            Err(error) => work.may_fail(&error, Load::Read)?,
+        }
+    }
+    Ok(())
+}
+
+async fn checkpoint(work: &Work, db: &Database, seed: u64) -> Result<(), Finding> {
+    use CheckpointMode::{Full, Passive, Restart, Truncate};
+    let mode = [Passive, Full, Restart, Truncate][usize::try_from(seed % 4).unwrap_or(0)];
+    match db.checkpoint(mode).await {
+        Ok(_) => work.count("checkpoints"),
+        Err(error) => work.may_fail(&error, Load::Checkpoint)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! The part: the process whose calls fail. It runs one case, and tells what was answered.
+
+use std::io::{BufRead, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::answers::Answer;
+use super::case::Case;
+use super::writes::{SCHEMA, Work};
+use super::{after, control, load};
+use crate::gauge::{Gauge, Hold};
+use crate::leftovers::Belongings;
+use crate::round::{Counts, Finding};
+
+/// What the part says when the files are to be copied; it goes on when it is answered a line.
+pub(super) const COPY: &str = "copy";
+
+/// What a part tells in its last line.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Told {
+    pub(super) answers: Vec<Answer>,
+    pub(super) counts: Counts,
+    pub(super) hold: Hold,
+    /// How many of the answers there were when the files were copied.
+    pub(super) copied_after: usize,
+    pub(super) met: u64,
+    pub(super) finding: Option<Finding>,
+}
+
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+pub(super) fn run(args: &[String]) -> ExitCode {
+    let [case, directory] = args else { return ExitCode::from(2) };
+    let Ok(case) = serde_json::from_str(case) else { return ExitCode::from(2) };
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        PANICS.fetch_add(1, Ordering::SeqCst);
+        usual(panic);
+    }));
+    let told = told(&case, Path::new(directory));
+    println!("{}", serde_json::to_string(&told).expect("answers and texts are JSON"));
+    ExitCode::SUCCESS
+}
+
+fn told(case: &Case, directory: &Path) -> Told {
+    let mut told = Told::default();
+    let work = Work::new(case.plan.clone(), case.attached);
+    let ended = with_runtime(case, directory, &work, &mut told);
+    let ended = ended.and_then(|()| match PANICS.load(Ordering::SeqCst) {
+        0 => Ok(()),
+        panics => Err(Finding::new(format!("{panics} panics"))),
+    });
+    Told { finding: ended.err(), answers: work.answers.take(), counts: work.counts.take(), ..told }
+}
+
+fn with_runtime(case: &Case, directory: &Path, work: &Work, told: &mut Told) -> Result<(), Finding> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .thread_keep_alive(Duration::from_millis(1))
+        .build()?;
+    let ended = runtime.block_on(all(case, directory, work, told));
+    // What hangs must not keep the part from telling it.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn all(case: &Case, directory: &Path, work: &Work, told: &mut Told) -> Result<(), Finding> {
+    control::disarm()?;
+    let gauge = Gauge::new();
+    let options = load::options(case, directory);
+    let db = options.clone().open().await?;
+    db.execute_script(SCHEMA).await?;
+    // So that the timer's thread, which stays, is there before.
+    db.timeout(Duration::from_secs(1)).execute_script("ANALYZE").await?;
+    db.close().await?;
+    let before = Belongings::now();
+    let db = if case.while_opening { None } else { Some(options.clone().open().await?) };
+    control::arm(&case.plan)?;
+    work.is_calm.set(false);
+    let db = load::run(case, work, &options, &gauge, db).await;
+    control::disarm()?;
+    told.met = control::met()?;
+    work.is_calm.set(true);
+    let db = db?;
+    told.copied_after = work.answers.borrow().len();
+    copied()?;
+    after::goes_on(work, &options, directory, db).await?;
+    before.are_back()?;
+    gauge.read(&mut told.hold)
+}
+
+/// Has the files copied as they are, by a process whose closing of them takes no lock away from this one.
+fn copied() -> Result<(), Finding> {
+    println!("{COPY}");
+    std::io::stdout().flush()?;
+    std::io::stdin().lock().read_line(&mut String::new())?;
+    Ok(())
+}

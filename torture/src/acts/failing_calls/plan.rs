@@ -1,0 +1,225 @@
+//! A plan: which calls of the system fail, on which files, how, and when.
+//!
+//! The numbers are those of the preloaded library (`torture/faults`), which reads a plan from a path that is opened.
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use serde::{Deserialize, Serialize};
+
+/// What sort of call it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Call {
+    Open,
+    Read,
+    Write,
+    Sync,
+    Truncate,
+    Map,
+    Lock,
+    Unlock,
+    Close,
+    Unlink,
+}
+
+/// A file of the round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum File {
+    Main,
+    MainWal,
+    MainShm,
+    MainJournal,
+    Other,
+    OtherWal,
+    OtherShm,
+    OtherJournal,
+    Directory,
+}
+
+/// What becomes of a call that is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Effect {
+    Eintr,
+    Eio,
+    Enomem,
+    Emfile,
+    Enospc,
+    /// Half of the bytes.
+    Short,
+    /// 20 ms later.
+    Late,
+}
+
+/// Which of the calls that the plan counts are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum When {
+    /// This one, counted from 1 on.
+    Once(u64),
+    /// Each whose number is a multiple of it.
+    Every(u64),
+    /// One in so many, at random.
+    OneIn(u64, u64),
+    /// So many, from this one on.
+    From(u64, u64),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Plan {
+    pub(super) calls: Vec<Call>,
+    pub(super) files: Vec<File>,
+    pub(super) effect: Effect,
+    pub(super) when: When,
+}
+
+/// With every call late a load would take minutes, and what is interrupted each time would be tried for ever.
+const MOST_TRIED_AGAIN: u64 = 60;
+const MOST: u64 = 1_000_000;
+
+/// A call, the files on which it is made, how it may fail, and whether a load makes hundreds of them.
+struct Known {
+    call: Call,
+    files: &'static [File],
+    effects: &'static [Effect],
+    is_frequent: bool,
+}
+
+use Effect::{Eintr, Eio, Emfile, Enomem, Enospc, Late, Short};
+use File::{Directory, Main, MainShm, MainWal, Other, OtherShm, OtherWal};
+
+const ALL: &[File] = &[Main, MainWal, MainShm, Other, OtherWal, OtherShm, Directory];
+const DATA: &[File] = &[Main, MainWal, MainWal, MainShm, Other, OtherWal];
+const SYNCED: &[File] = &[Main, MainWal, Other, OtherWal, Directory];
+const MAPPED: &[File] = &[Main, MainShm, OtherShm];
+const LOCKED: &[File] = &[Main, MainShm, MainShm, Other, OtherShm];
+const REMOVED: &[File] = &[MainWal, MainShm, OtherWal, OtherShm];
+
+const CALLS: &[Known] = &[
+    Known { call: Call::Open, files: ALL, effects: &[Emfile, Eio, Enospc, Eintr, Late], is_frequent: false },
+    Known { call: Call::Read, files: DATA, effects: &[Eio, Eio, Short, Eintr, Late], is_frequent: true },
+    Known { call: Call::Write, files: DATA, effects: &[Eio, Enospc, Enospc, Short, Eintr, Late], is_frequent: true },
+    Known { call: Call::Sync, files: SYNCED, effects: &[Eio, Eio, Enospc, Late], is_frequent: false },
+    Known { call: Call::Truncate, files: DATA, effects: &[Eio, Enospc, Eintr, Late], is_frequent: false },
+    Known { call: Call::Map, files: MAPPED, effects: &[Enomem, Emfile, Eio, Late], is_frequent: false },
+    Known { call: Call::Lock, files: LOCKED, effects: &[Eio, Eintr, Enomem, Late], is_frequent: true },
+    Known { call: Call::Unlock, files: LOCKED, effects: &[Late], is_frequent: true },
+    Known { call: Call::Close, files: ALL, effects: &[Eio, Enospc, Eintr, Late], is_frequent: false },
+    Known { call: Call::Unlink, files: REMOVED, effects: &[Eio, Enospc, Late], is_frequent: false },
+];
+
+impl Plan {
+    /// Any of them.
+    pub(super) fn random(rng: &mut StdRng) -> Self {
+        let known = CALLS.choose(rng).expect("there are calls");
+        let effect = *known.effects.choose(rng).expect("each fails somehow");
+        let files = if rng.random_ratio(1, 4) { ALL.to_vec() } else { vec![*known.files.choose(rng).expect("files")] };
+        let step = known.step(rng);
+        let when = match rng.random_range(0..6) {
+            0 | 1 => When::Once(step),
+            2 | 3 => When::Every(step.min(100)),
+            4 => When::OneIn(step.min(100), rng.random_range(0..1_000_000)),
+            _ => When::From(step, rng.random_range(2..40)),
+        };
+        let calls = if rng.random_ratio(1, 8) {
+            vec![Call::Open, Call::Read, Call::Write, known.call]
+        } else {
+            vec![known.call]
+        };
+        Self { calls, files, effect, when }
+    }
+
+    /// One call of one kind on one file fails: the next of these fails the next call.
+    pub(super) fn once(rng: &mut StdRng) -> Self {
+        let failing: Vec<_> = CALLS.iter().filter(|known| known.effects.iter().any(|effect| *effect != Late)).collect();
+        let known = failing.choose(rng).expect("calls fail");
+        let effects: Vec<_> = known.effects.iter().filter(|effect| **effect != Late).collect();
+        Self {
+            calls: vec![known.call],
+            files: vec![*known.files.choose(rng).expect("files")],
+            effect: **effects.choose(rng).expect("effects"),
+            when: When::Once(known.step(rng)),
+        }
+    }
+
+    /// The same for the next call.
+    pub(super) fn next(&self) -> Self {
+        let When::Once(number) = self.when else { return self.clone() };
+        Self { when: When::Once(number + 1), ..self.clone() }
+    }
+
+    /// Whether at most one call fails.
+    pub(super) fn is_once(&self) -> bool {
+        matches!(self.when, When::Once(_))
+    }
+
+    /// Whether nobody may notice: a call that is late, or is interrupted or cut short where the rest is to be tried.
+    pub(super) fn is_unnoticed(&self) -> bool {
+        let tries_again = |call: &Call| matches!(call, Call::Open | Call::Read | Call::Write | Call::Truncate);
+        match self.effect {
+            Effect::Late => true,
+            Effect::Short => self.calls.iter().all(|call| matches!(call, Call::Read | Call::Write)),
+            Effect::Eintr => self.calls.iter().all(tries_again),
+            _ => false,
+        }
+    }
+
+    /// Whether reads of the attached file fail.
+    pub(super) fn fails_reads_of_other(&self) -> bool {
+        self.calls.contains(&Call::Read) && self.files.iter().any(|file| matches!(file, Other | OtherWal))
+    }
+
+    /// The path that arms the library with this plan.
+    pub(super) fn path(&self) -> String {
+        let calls = self.calls.iter().fold(0, |bits, call| bits | 1_u64 << *call as u64);
+        let files = self.files.iter().fold(0, |bits, file| bits | 1_u64 << *file as u64);
+        let effect = match self.effect {
+            Effect::Eintr => 4,
+            Effect::Eio => 5,
+            Effect::Enomem => 12,
+            Effect::Emfile => 24,
+            Effect::Enospc => 28,
+            Effect::Short => 1001,
+            Effect::Late => 1002,
+        };
+        let most = if matches!(self.effect, Effect::Late | Effect::Eintr) { MOST_TRIED_AGAIN } else { MOST };
+        let (when, step, most, seed) = match self.when {
+            When::Once(number) => (0, number, 1, 0),
+            When::Every(step) => (1, step, most, 0),
+            When::OneIn(step, seed) => (2, step, most, seed),
+            When::From(number, count) => (3, number, count.min(most), 0),
+        };
+        format!("/flatwater-torture/arm/{calls}/{files}/{effect}/{when}/{step}/{most}/{seed}")
+    }
+}
+
+impl Known {
+    /// The number of a call, most often a small one.
+    fn step(&self, rng: &mut StdRng) -> u64 {
+        let doubled = rng.random_range(0..if self.is_frequent { 9 } else { 5 });
+        rng.random_range(1 << doubled..=2 << doubled) - u64::from(rng.random_bool(0.5))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_becomes_the_numbers_that_the_library_reads() {
+        let plan =
+            Plan { calls: vec![Call::Read, Call::Sync], files: vec![MainWal], effect: Enospc, when: When::Every(7) };
+        assert_eq!(plan.path(), "/flatwater-torture/arm/10/2/28/1/7/1000000/0");
+        let late = Plan { effect: Late, when: When::From(3, 9), files: vec![Directory], ..plan };
+        assert_eq!(late.path(), "/flatwater-torture/arm/10/256/1002/3/3/9/0");
+    }
+
+    #[test]
+    fn what_is_tried_again_is_not_to_be_noticed_and_a_failed_sync_is() {
+        let plan = |call, effect| Plan { calls: vec![call], files: vec![Main], effect, when: When::Once(1) };
+        for (call, effect) in [(Call::Read, Short), (Call::Write, Eintr), (Call::Sync, Late)] {
+            assert!(plan(call, effect).is_unnoticed(), "{call:?} {effect:?}");
+        }
+        for (call, effect) in [(Call::Read, Eio), (Call::Sync, Eintr), (Call::Write, Enospc)] {
+            assert!(!plan(call, effect).is_unnoticed(), "{call:?} {effect:?}");
+        }
+    }
+}

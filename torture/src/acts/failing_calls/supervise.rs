@@ -1,0 +1,134 @@
+//! Starting a part with the library preloaded, copying the files when it asks, and checking them when it is over.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use super::answers;
+use super::case::Case;
+use super::control;
+use super::part::{COPY, Told};
+use crate::checks;
+use crate::round::{Finding, part};
+
+/// Runs a case in a directory that is empty; a part that has not ended within the limit hangs.
+pub(super) fn run(case: &Case, directory: &Path, limit: Duration) -> Result<Told, Finding> {
+    let other = directory.join("other.db");
+    Connection::open(&other)?.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE o (op, part, pad)")?;
+    let mut child = part("failing-calls")
+        .arg(serde_json::to_string(case)?)
+        .arg(directory)
+        .env("LD_PRELOAD", control::library()?)
+        .env("FLATWATER_TORTURE_FAULTS", directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let lines = lines(&mut child);
+    let complaints = child.stderr.take().map(gathered);
+    let ended = attended(&mut child, &lines, directory, limit);
+    let _ = child.kill();
+    let status = child.wait()?;
+    let complaints = complaints.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    let with = |finding: Finding| {
+        let history = format!("{}\n{}", finding.history, last_lines(&complaints));
+        finding.with_history(history.trim().to_owned())
+    };
+    let Some(mut told) = ended.map_err(with)? else {
+        return Err(with(Finding::new(format!("the part ended with {status} and told nothing"))));
+    };
+    if let Some(finding) = told.finding.take() {
+        return Err(with(finding));
+    }
+    checked(&told, directory).map_err(with)?;
+    Ok(told)
+}
+
+/// Until it told what was answered, or ended.
+fn attended(
+    child: &mut Child,
+    lines: &Receiver<String>,
+    directory: &Path,
+    limit: Duration,
+) -> Result<Option<Told>, Finding> {
+    let until = Instant::now() + limit;
+    loop {
+        match lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(line) if line == COPY => {
+                copied(directory)?;
+                if let Some(stdin) = &mut child.stdin {
+                    stdin.write_all(b"\n")?;
+                }
+            }
+            Ok(line) => return Ok(Some(serde_json::from_str(&line)?)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(Finding::new(format!("the part did not end within {} s", limit.as_secs())));
+            }
+        }
+    }
+}
+
+/// The files as a process that is killed now leaves them. A checkpoint may run meanwhile, but no write does: so the WAL is
+/// first, and whatever it has no more the database has.
+fn copied(directory: &Path) -> Result<(), Finding> {
+    std::fs::create_dir(restart(directory))?;
+    for name in ["main.db-wal", "other.db-wal", "main.db", "other.db"] {
+        let from = directory.join(name);
+        if from.exists() {
+            std::fs::copy(from, restart(directory).join(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn restart(directory: &Path) -> PathBuf {
+    directory.join("restart")
+}
+
+/// Both databases are sound and are as was answered: now, and as a kill at the end of the load would have left them.
+fn checked(told: &Told, directory: &Path) -> Result<(), Finding> {
+    for database in ["main.db", "other.db"] {
+        checks::is_sound(&directory.join(database))?;
+        checks::is_sound(&restart(directory).join(database))?;
+        let wal = directory.join(format!("{database}-wal"));
+        if database == "main.db" && wal.exists() {
+            return Err(Finding::new("the last close left a WAL"));
+        }
+    }
+    answers::agree(&told.answers, &directory.join("main.db"), &directory.join("other.db"))?;
+    let killed = restart(directory);
+    answers::agree(&told.answers[..told.copied_after], &killed.join("main.db"), &killed.join("other.db"))
+        .map_err(|finding| Finding { what: format!("after a kill: {}", finding.what), ..finding })
+}
+
+fn lines(child: &mut Child) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    let stdout = child.stdout.take();
+    std::thread::spawn(move || {
+        let lines = stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
+        for line in lines.map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+fn gathered(mut from: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut all = Vec::new();
+        let _ = from.read_to_end(&mut all);
+        String::from_utf8_lossy(&all).into_owned()
+    })
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(25)..].join("\n")
+}
