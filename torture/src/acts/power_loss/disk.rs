@@ -57,8 +57,8 @@ pub(crate) struct Disk<'a> {
     syncs: BTreeMap<u64, usize>,
     /// Where the last sync of a name's file began that has ended; directory apart.
     pub(crate) synced_until: BTreeMap<String, usize>,
-    /// A sync that is to have done nothing: a disk that lies.
-    pub(crate) lie: Option<u64>,
+    /// Syncs that began behind that entry do nothing: a disk that lies.
+    pub(crate) lies_behind: Option<usize>,
 }
 
 impl<'a> Disk<'a> {
@@ -69,7 +69,7 @@ impl<'a> Disk<'a> {
             files.insert(file, File { name: name.clone(), durable: content.clone(), open: Vec::new() });
             names.insert(name.clone(), vec![Version { entry: 0, file: Some(file) }]);
         }
-        Self { log, taken: 0, files, names, syncs: BTreeMap::new(), synced_until: BTreeMap::new(), lie: None }
+        Self { log, taken: 0, files, names, syncs: BTreeMap::new(), synced_until: BTreeMap::new(), lies_behind: None }
     }
 
     /// Takes the entries before that one.
@@ -102,7 +102,7 @@ impl<'a> Disk<'a> {
             }
             Entry::SyncEnd { file, sync } => {
                 let began = self.syncs.remove(sync).unwrap_or(0);
-                if self.lie != Some(*sync) {
+                if self.lies_behind.is_none_or(|entry| began <= entry) {
                     self.synced(*file, began);
                 }
             }

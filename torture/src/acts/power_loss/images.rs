@@ -1,7 +1,7 @@
 //! Which points of a log are looked at, and in which images; and from a finding the shortest that still shows it.
 //!
-//! Owns: choosing points, opening the images, telling a finding. Points right behind a sync, a truncation, a name that came or
-//! went are taken as often as all others together.
+//! Owns: choosing points, opening the images, telling a finding. Points behind a sync, a truncation, a name that came or went
+//! are taken as often as all others together.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use rand::seq::IndexedRandom;
 
-use super::Files;
 use super::content::Content;
 use super::disk::{Disk, What};
 use super::image::{Choice, Fate, MANNERS, Manner};
-use super::judge::{Floor, Judge};
+use super::judge::{Found, Judge};
 use super::log::{DIRECTORY, Entry, Log};
 use super::plan::{MAIN, Plan};
+use super::said::Floor;
+use super::{Base, Files};
 use crate::checks;
 use crate::round::{Finding, Round};
 
@@ -29,9 +30,9 @@ const SHRINKING: Duration = Duration::from_secs(20);
 pub(crate) struct Images<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) log: &'a Log,
-    pub(crate) base: &'a Files,
-    /// What was acknowledged in the whole log.
-    pub(crate) ever: std::collections::BTreeSet<(u64, u64)>,
+    pub(crate) base: &'a Base,
+    /// What must be there once all is over.
+    pub(crate) ever: Floor,
 }
 
 /// Where an image is put, for each of those who open it.
@@ -41,32 +42,66 @@ struct Places {
 }
 
 impl Images<'_> {
-    /// Looks at images while there is time, at some in any case.
-    pub(crate) fn look(&self, round: &mut Round) -> Result<(), Finding> {
-        let places = Places { plain: round.path("plain"), ours: round.path("ours") };
+    /// The check of the check: on a disk whose syncs do nothing from some point on, acknowledged writes are lost with
+    /// `full`, and that is noticed.
+    pub(crate) fn a_lie_is_found(&self, round: &mut Round) -> Result<(), Finding> {
+        let (from, all) = (self.log.entries.len() / 2, self.log.entries.len());
+        let before = self.base.floor.clone().and_until(self.plan, self.log, from).main.len();
+        // More than each task can have had under way at that point, so that at least one was written behind it.
+        if !self.plan.is_full || self.ever.main.len() - before <= self.plan.tasks as usize {
+            return Ok(());
+        }
+        let mut disk = Disk::new(self.log, &self.base.files);
+        disk.lies_behind = Some(from);
+        disk.go_to(all);
+        let choice = Choice::make(&disk, Manner::AllDropped, &mut round.rng);
+        let places = places(round);
+        match self.check(&disk, &choice, &self.ever, &places, false) {
+            Err(finding) if finding.what.contains("lost") || finding.what.contains("not there") => {
+                round.count("lying disks noticed");
+                Ok(())
+            }
+            Err(finding) => Err(finding),
+            Ok(_) => Err(Finding::new("a disk that lies was not noticed").with_history(self.told(&disk, &choice))),
+        }
+    }
+
+    /// Looks at images while there is time, at some in any case. Answers one of them.
+    pub(crate) fn look(&self, round: &mut Round) -> Result<Base, Finding> {
+        let places = places(round);
+        let mut left = Base { files: self.base.files.clone(), floor: self.base.floor.clone() };
         let mut is_first = true;
         while is_first || round.goes_on() {
-            let mut disk = Disk::new(self.log, self.base);
+            let mut disk = Disk::new(self.log, &self.base.files);
             for point in self.points(round) {
                 disk.go_to(point);
-                self.look_at(round, &disk, &places)?;
+                left = self.look_at(round, &disk, &places)?;
                 if !round.goes_on() && (!is_first || round.counts.0.get("writes lost").is_some()) {
                     break;
                 }
             }
             is_first = false;
         }
-        Ok(())
+        Ok(left)
     }
 
     fn points(&self, round: &mut Round) -> Vec<usize> {
-        let is_special = |entry: &Entry| !matches!(entry, Entry::Write { .. } | Entry::Mark(_));
-        let entries = self.log.entries.iter().enumerate();
-        let special: Vec<_> = entries.filter(|(_, entry)| is_special(entry)).map(|(at, _)| at + 1).collect();
+        let behind = |is: fn(&Entry) -> bool| -> Vec<usize> {
+            let entries = self.log.entries.iter().enumerate();
+            entries.filter(|(_, entry)| is(entry)).map(|(at, _)| at + 1).collect()
+        };
+        let names = behind(|entry| matches!(entry, Entry::Create { .. } | Entry::Unlink { .. }));
+        let truncations = behind(|entry| matches!(entry, Entry::Truncate { .. }));
+        let syncs = behind(|entry| matches!(entry, Entry::SyncBegin { .. } | Entry::SyncEnd { .. }));
+        let all = self.log.entries.len();
         let mut points: Vec<_> = (0..POINTS)
-            .map(|at| match special.choose(&mut round.rng) {
-                Some(point) if at % 2 == 0 => *point,
-                _ => round.rng.random_range(0..=self.log.entries.len()),
+            .map(|at| {
+                let kind = [&names, &truncations, &syncs, &syncs].get(at % 8);
+                match kind.and_then(|points| points.choose(&mut round.rng)) {
+                    // A little later the change may still be open.
+                    Some(point) => (point + round.rng.random_range(0..4)).min(all),
+                    None => round.rng.random_range(0..=all),
+                }
             })
             .collect();
         points.sort_unstable();
@@ -74,9 +109,11 @@ impl Images<'_> {
         points
     }
 
-    fn look_at(&self, round: &mut Round, disk: &Disk<'_>, places: &Places) -> Result<(), Finding> {
-        let floor = Floor::at(self.plan, disk);
+    /// Images of one point. Answers the last of them.
+    fn look_at(&self, round: &mut Round, disk: &Disk<'_>, places: &Places) -> Result<Base, Finding> {
+        let floor = self.base.floor.at(self.plan, disk);
         let mut seen: Vec<Choice> = Vec::new();
+        let mut left = Base::default();
         for at in 0..EACH {
             let manner = if at == 0 { Manner::AllDropped } else { MANNERS[round.rng.random_range(0..MANNERS.len())] };
             let choice = Choice::make(disk, manner, &mut round.rng);
@@ -86,12 +123,15 @@ impl Images<'_> {
             let goes_on = round.rng.random_bool(0.25);
             round.count("images");
             count(round, disk, &choice);
-            if let Err(finding) = self.check(disk, &choice, &floor, places, goes_on) {
-                return Err(self.shrunk(disk, choice, &floor, places, finding, goes_on));
+            match self.check(disk, &choice, &floor, places, goes_on) {
+                Ok(found) => {
+                    left = Base { files: choice.build(disk), floor: Floor::before(&found) };
+                }
+                Err(finding) => return Err(self.shrunk(disk, choice, &floor, places, finding, goes_on)),
             }
             seen.push(choice);
         }
-        Ok(())
+        Ok(left)
     }
 
     fn check(
@@ -101,7 +141,7 @@ impl Images<'_> {
         floor: &Floor,
         places: &Places,
         goes_on: bool,
-    ) -> Result<(), Finding> {
+    ) -> Result<Found, Finding> {
         let files = choice.build(disk);
         put(&places.plain, &files)?;
         put(&places.ours, &files)?;
@@ -109,13 +149,16 @@ impl Images<'_> {
         let plain =
             Content::with_plain(&places.plain, self.plan.has_side).map_err(|found| by("plain SQLite", found))?;
         let judge = Judge { plan: self.plan, ever: &self.ever };
-        judge.check(&plain, floor)?;
+        let found = judge.check(&plain, floor)?;
         let ours = Content::with_ours(self.plan.options(&places.ours)).map_err(|found| by("Flatwater", found))?;
         if ours != plain {
             judge.check(&ours, floor).map_err(|found| by("Flatwater", found))?;
             return Err(Finding::new("Flatwater finds another content than plain SQLite"));
         }
-        if goes_on { self.goes_on(places).map_err(|found| by("afterwards", found)) } else { Ok(()) }
+        if goes_on {
+            self.goes_on(places).map_err(|found| by("afterwards", found))?;
+        }
+        Ok(found)
     }
 
     /// What is written after the loss is there, and the file is sound.
@@ -148,7 +191,7 @@ impl Images<'_> {
                 let smaller = choice.without(from..from + part);
                 match self.check(disk, &smaller, floor, places, goes_on) {
                     Err(still) => (choice, finding) = (smaller, still),
-                    Ok(()) => from += part,
+                    Ok(_) => from += part,
                 }
             }
             part /= 2;
@@ -197,7 +240,12 @@ impl Images<'_> {
     }
 }
 
-fn put(directory: &Path, files: &Files) -> Result<(), Finding> {
+fn places(round: &Round) -> Places {
+    Places { plain: round.path("plain"), ours: round.path("ours") }
+}
+
+/// Makes a directory with those files and no others.
+pub(crate) fn put(directory: &Path, files: &Files) -> Result<(), Finding> {
     if directory.exists() {
         fs::remove_dir_all(directory)?;
     }

@@ -1,108 +1,59 @@
 //! What must be in an image.
 //!
-//! Owns: what was acknowledged when, and which of it must have outlived the loss; that each file holds the beginning of its
-//! commits in their order, each whole; that everything else follows from the ledger.
-//!
-//! With `full` every step that was acknowledged before is there. With `normal` every step is that was acknowledged before a
-//! sync of the WAL began that has ended. In a rollback journal mode SQLite does not sync the directory when it takes the
-//! journal away, so a last commit may be undone (<https://sqlite.org/pragma.html#pragma_synchronous>, EXTRA).
+//! Owns: that each file holds the beginning of its commits in their order, each whole; that everything else follows from the
+//! ledger; that what must have outlived the loss is there, and what was refused is not. Leaves out: which that is (`said`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::types::Value;
 
 use super::content::{Content, Tables};
-use super::disk::Disk;
-use super::log::{Entry, Log};
 use super::plan::{ACCOUNTS, Plan, Step};
+use super::said::{Floor, Id};
 use crate::round::Finding;
-
-/// A step of a task.
-type Id = (u64, u64);
-
-/// What was said until a point of the log.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Said {
-    pub(crate) made: bool,
-    pub(crate) acknowledged: BTreeSet<Id>,
-    /// Was answered with an error that says that nothing was done.
-    refused: BTreeSet<Id>,
-}
-
-/// What must be found at a point of the log.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Floor {
-    pub(crate) main: Said,
-    /// The steps that wrote the attached file among them.
-    side: BTreeSet<Id>,
-}
-
-impl Said {
-    fn hear(&mut self, text: &str) {
-        let words: Vec<_> = text.split(' ').collect();
-        let number = |at: usize| words.get(at).and_then(|word| word.parse().ok()).unwrap_or(0);
-        match words[0] {
-            "made" => self.made = true,
-            "ack" => drop(self.acknowledged.insert((number(1), number(2)))),
-            "not" => drop(self.refused.insert((number(1), number(2)))),
-            _ => {}
-        }
-    }
-
-    pub(crate) fn until(log: &Log, entry: usize) -> Self {
-        let mut said = Self::default();
-        log.entries[..entry].iter().for_each(|entry| {
-            if let Entry::Mark(text) = entry {
-                said.hear(text);
-            }
-        });
-        said
-    }
-}
-
-impl Floor {
-    /// At the point to which the disk came.
-    pub(crate) fn at(plan: &Plan, disk: &Disk<'_>) -> Self {
-        let log = disk.log;
-        let now = Said::until(log, disk.taken);
-        let is_side = |id: &Id| plan.step(id.0, id.1) == Step::Side;
-        if plan.is_full {
-            let side = now.acknowledged.iter().copied().filter(is_side).collect();
-            return Self { main: Said { made: now.made || plan.is_made_before, ..now }, side };
-        }
-        let synced = |name: &str| disk.synced_until.get(name).map_or_else(Said::default, |at| Said::until(log, *at));
-        let main = synced("main.db-wal");
-        let main = Said { made: main.made || plan.is_made_before, refused: now.refused, ..main };
-        let side = synced("side.db-wal").acknowledged.into_iter().filter(is_side).collect();
-        Self { main, side }
-    }
-}
 
 pub(crate) struct Judge<'a> {
     pub(crate) plan: &'a Plan,
-    /// What was acknowledged in the whole log.
-    pub(crate) ever: &'a BTreeSet<Id>,
+    /// What must be there once all is over: a step that is not among it may be left out.
+    pub(crate) ever: &'a Floor,
+}
+
+/// What is in the two files.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Found {
+    /// The schema.
+    pub(crate) is_made: bool,
+    /// The steps.
+    pub(crate) main: BTreeSet<Id>,
+    pub(crate) side: BTreeSet<Id>,
 }
 
 impl Judge<'_> {
-    pub(crate) fn check(&self, content: &Content, floor: &Floor) -> Result<(), Finding> {
-        let Some(ledger) = table(&content.main, "ledger") else {
-            return match floor.main.made || !floor.main.acknowledged.is_empty() || !content.main.is_empty() {
-                true => Err(Finding::new("the schema is not there")),
-                false => Ok(()),
-            };
-        };
-        let found = self.ledger(ledger)?;
-        let lost: Vec<_> = floor.main.acknowledged.iter().filter(|id| !found.contains(id)).collect();
+    pub(crate) fn check(&self, content: &Content, floor: &Floor) -> Result<Found, Finding> {
+        let mut found = Found::default();
+        if let Some(ledger) = table(&content.main, "ledger") {
+            let in_order = self.ledger(ledger)?;
+            self.rest(&content.main, &in_order)?;
+            (found.is_made, found.main) = (true, in_order.into_iter().collect());
+        } else if floor.is_made || !content.main.is_empty() {
+            return Err(Finding::new("the schema is not there"));
+        }
+        if self.plan.has_side {
+            found.side = self.side(&content.side)?;
+        }
+        let lost: Vec<_> = floor.main.difference(&found.main).collect();
         if !lost.is_empty() {
             return Err(Finding::new(format!("acknowledged and lost (task, step): {lost:?}")));
         }
-        let ghosts: Vec<_> = found.iter().filter(|id| floor.main.refused.contains(id)).collect();
+        let lost: Vec<_> = floor.side.difference(&found.side).collect();
+        if lost.len() > usize::from(self.plan.side_has_journal) {
+            return Err(Finding::new(format!("attached file: acknowledged and lost (task, step): {lost:?}")));
+        }
+        let ghosts: Vec<_> = floor.refused.intersection(&found.main).collect();
         if !ghosts.is_empty() {
             return Err(Finding::new(format!("answered as not done, and there (task, step): {ghosts:?}")));
         }
-        self.rest(&content.main, &found)?;
-        if self.plan.has_side { self.side(&content.side, floor) } else { Ok(()) }
+        Ok(found)
     }
 
     /// The steps in the ledger, in their order: whole, without a gap, as they were written.
@@ -126,22 +77,8 @@ impl Judge<'_> {
             }
             found.push(id);
         }
-        self.in_order(&found, |_| true)?;
+        in_order(&found, &self.ever.main)?;
         Ok(found)
-    }
-
-    /// Each task's steps of a kind are there from its first one on.
-    fn in_order(&self, found: &[Id], is_kind: impl Fn(&Id) -> bool) -> Result<(), Finding> {
-        let mut last = BTreeMap::new();
-        for (task, step) in found {
-            let before = last.insert(*task, *step).unwrap_or(0);
-            let left_out =
-                (before + 1..*step).map(|step| (*task, step)).find(|id| is_kind(id) && self.ever.contains(id));
-            if *step <= before || left_out.is_some() {
-                return Err(Finding::new(format!("step {step} of task {task} comes after step {before}")));
-            }
-        }
-        Ok(())
     }
 
     /// What follows from the ledger.
@@ -178,27 +115,35 @@ impl Judge<'_> {
         Ok(())
     }
 
-    fn side(&self, side: &Tables, floor: &Floor) -> Result<(), Finding> {
+    fn side(&self, side: &Tables) -> Result<BTreeSet<Id>, Finding> {
         let rows = table(side, "side_ledger").ok_or_else(|| Finding::new("the attached file's schema is not there"))?;
         let mut found = Vec::new();
         for (at, row) in rows.iter().enumerate() {
             let id = id(row, 1);
-            if row[0] != Value::Integer(at as i64 + 1) || row[3] != Value::Blob(self.plan.filler(id.0, id.1, 0)) {
+            let is_right = row[0] == Value::Integer(at as i64 + 1)
+                && row[3] == Value::Blob(self.plan.filler(id.0, id.1, 0))
+                && self.plan.step(id.0, id.1) == Step::Side;
+            if !is_right {
                 return Err(Finding::new(format!("attached file: row {} of {id:?} is not as written", at + 1)));
             }
             found.push(id);
         }
-        let is_side = |id: &Id| self.plan.step(id.0, id.1) == Step::Side;
-        if let Some(id) = found.iter().find(|id| !is_side(id)) {
-            return Err(Finding::new(format!("attached file: a row of {id:?}, which wrote none")));
-        }
-        self.in_order(&found, is_side)?;
-        let lost: Vec<_> = floor.side.iter().filter(|id| !found.contains(id)).collect();
-        if lost.len() > usize::from(self.plan.side_has_journal) {
-            return Err(Finding::new(format!("attached file: acknowledged and lost (task, step): {lost:?}")));
-        }
-        Ok(())
+        in_order(&found, &self.ever.side)?;
+        Ok(found.into_iter().collect())
     }
+}
+
+/// Each task's steps are there from its first one on. Only those that were never acknowledged may be left out.
+fn in_order(found: &[Id], ever: &BTreeSet<Id>) -> Result<(), Finding> {
+    let mut last = BTreeMap::new();
+    for (task, step) in found {
+        let before = last.insert(*task, *step).unwrap_or(0);
+        let is_left_out = (before + 1..*step).any(|step| ever.contains(&(*task, step)));
+        if *step <= before || is_left_out {
+            return Err(Finding::new(format!("step {step} of task {task} comes right after step {before}")));
+        }
+    }
+    Ok(())
 }
 
 fn table<'a>(tables: &'a Tables, name: &str) -> Option<&'a Vec<Vec<Value>>> {

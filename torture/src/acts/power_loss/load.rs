@@ -14,6 +14,7 @@ use rand::{RngExt, SeedableRng};
 use super::plan::{MAIN_SCHEMA, Plan, Step};
 
 const ROW: &str = "INSERT INTO ledger (task, step, part, parts, filler) VALUES (?, ?, ?, ?, ?)";
+const HAS_TABLE: &str = "SELECT count(*) FROM sqlite_schema WHERE name = ?";
 const TAKE: &str = "UPDATE accounts SET cents = cents - ? WHERE id = ?";
 const GIVE: &str = "UPDATE accounts SET cents = cents + ? WHERE id = ?";
 
@@ -40,14 +41,15 @@ fn mark(text: &str) {
 
 async fn load(directory: &Path, seed: u64, length: Duration) -> Result<(), Error> {
     let plan = Plan::of(seed);
-    let mut next: Vec<u64> = vec![1; plan.tasks as usize];
+    let mut next = Vec::new();
     for phase in 0..plan.phases {
         let db = plan.options(directory).open().await?;
-        if phase == 0 && !plan.is_made_before {
+        if db.query_value::<i64>(HAS_TABLE, ("ledger",)).await? == Some(0) {
             db.execute_script(MAIN_SCHEMA).await?;
         }
+        mark("made");
         if phase == 0 {
-            mark("made");
+            next = first_steps(&plan, &db).await?;
         }
         let until = Instant::now() + length / plan.phases as u32;
         let tasks: Vec<_> = (0..plan.tasks)
@@ -67,11 +69,22 @@ async fn load(directory: &Path, seed: u64, length: Duration) -> Result<(), Error
     Ok(())
 }
 
+/// For each task the step behind its last one in any file.
+async fn first_steps(plan: &Plan, db: &Database) -> Result<Vec<u64>, Error> {
+    let mut first = vec![1; plan.tasks as usize];
+    for ledger in ["ledger", "side_ledger"].iter().take(1 + usize::from(plan.has_side)) {
+        let last = format!("SELECT task, max(step) FROM {ledger} GROUP BY task");
+        for (task, step) in db.query_as::<(u64, u64)>(&last, ()).await? {
+            first[task as usize] = first[task as usize].max(step + 1);
+        }
+    }
+    Ok(first)
+}
+
 /// One step after the other until the time is over; answers which is next.
 async fn steps(plan: &Plan, db: &Database, task: u64, first: u64, until: Instant) -> Result<u64, Error> {
     let mut step = first;
-    let own = "SELECT count(*) FROM sqlite_schema WHERE name = ?";
-    let mut has_table = db.query_value::<i64>(own, (format!("own_{task}"),)).await? == Some(1);
+    let mut has_table = db.query_value::<i64>(HAS_TABLE, (format!("own_{task}"),)).await? == Some(1);
     while Instant::now() < until {
         match write(plan, db, task, step, has_table).await {
             Ok(()) => mark(&format!("ack {task} {step}")),
@@ -132,7 +145,7 @@ async fn write(plan: &Plan, db: &Database, task: u64, step: u64, has_table: bool
     }
 }
 
-/// Checkpoints of each kind, VACUUM, and a sync that fails, beside the tasks.
+/// Checkpoints of each kind, a read of all, VACUUM, and a sync that fails, beside the tasks.
 async fn upkeep(plan: &Plan, db: &Database, seed: u64, until: Instant) -> Result<(), Error> {
     let mut rng = StdRng::seed_from_u64(seed);
     let modes = [CheckpointMode::Passive, CheckpointMode::Full, CheckpointMode::Restart, CheckpointMode::Truncate];
@@ -144,6 +157,7 @@ async fn upkeep(plan: &Plan, db: &Database, seed: u64, until: Instant) -> Result
                 assert!(std::fs::File::open("/flatwater-torture/fail-wal-sync/").is_err());
                 Ok(())
             }
+            2 => db.query("SELECT sum(length(filler)) FROM ledger", ()).await.map(drop),
             _ => db.checkpoint(modes[rng.random_range(0..modes.len())]).await.map(drop),
         };
         match done {

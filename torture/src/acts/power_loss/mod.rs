@@ -13,6 +13,9 @@ mod judge;
 mod load;
 mod log;
 mod plan;
+mod said;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,9 +31,9 @@ use crate::round::{Finding, Round, part};
 use self::disk::Disk;
 use self::image::Choice;
 use self::images::Images;
-use self::judge::Said;
 use self::log::{Entry, Log};
 use self::plan::{MAIN, MAIN_SCHEMA, Plan, SIDE, SIDE_SCHEMA};
+use self::said::Floor;
 
 pub(crate) const ACT: Act = Act {
     name: "power-loss",
@@ -47,27 +50,50 @@ const HANGS: Duration = Duration::from_secs(90);
 /// The content of files, by name.
 type Files = BTreeMap<String, Vec<u8>>;
 
+/// What is on the disk when a load begins.
+#[derive(Default)]
+struct Base {
+    files: Files,
+    /// What must stay there.
+    floor: Floor,
+}
+
 fn round(round: &mut Round) -> Result<(), Finding> {
     let plan = Plan::of(round.seed);
     let directory = round.path("load");
     fs::create_dir(&directory)?;
     let directory = fs::canonicalize(directory)?;
-    let base = made_before(&plan, &directory)?;
-    let log = recorded(round, &directory)?;
-    let said = Said::until(&log, log.entries.len());
-    let syncs = log.entries.iter().filter(|entry| matches!(entry, Entry::SyncEnd { .. })).count();
-    let writes = log.entries.iter().filter(|entry| matches!(entry, Entry::Write { .. })).count();
-    round.counts.add("acknowledged writes", said.acknowledged.len() as u64);
-    round.counts.add("recorded syncs", syncs as u64);
-    round.counts.add("recorded writes", writes as u64);
-    nothing_was_missed(&log, &base, &directory)?;
-    Images { plan: &plan, log: &log, base: &base, ever: said.acknowledged }.look(round)?;
-    for what in ["acknowledged writes", "recorded syncs", "images", "writes lost"] {
+    let mut base = Base { files: made_before(&plan, &directory)?, ..Base::default() };
+    base.floor.is_made = plan.is_made_before;
+    let until = round.until;
+    for life in 0..plan.lives {
+        let left = until.saturating_duration_since(Instant::now()) / (plan.lives - life);
+        round.until = Instant::now() + left;
+        images::put(&directory, &base.files)?;
+        base = one_life(round, &plan, &directory, base)?;
+    }
+    for what in ["acknowledged writes", "syncs", "images", "writes lost"] {
         if round.counts.0.get(what).is_none_or(|count| *count == 0) {
             return Err(Finding::new(format!("no {what}")).with_history(format!("{plan:?}")));
         }
     }
     Ok(())
+}
+
+/// A load, and looking at what may be left of it. Answers one image of it, for the next one to go on from.
+fn one_life(round: &mut Round, plan: &Plan, directory: &Path, base: Base) -> Result<Base, Finding> {
+    let log = recorded(round, directory)?;
+    let all = log.entries.len();
+    let ever = base.floor.clone().and_until(plan, &log, all);
+    let syncs = log.entries.iter().filter(|entry| matches!(entry, Entry::SyncEnd { .. })).count();
+    let failed = log.entries.iter().filter(|entry| matches!(entry, Entry::SyncFailed { .. })).count();
+    round.counts.add("acknowledged writes", (ever.main.len() - base.floor.main.len()) as u64);
+    round.counts.add("syncs", syncs as u64);
+    round.counts.add("failed syncs", failed as u64);
+    nothing_was_missed(&log, &base.files, directory)?;
+    let images = Images { plan, log: &log, base: &base, ever };
+    images.a_lie_is_found(round)?;
+    images.look(round)
 }
 
 /// Makes what is to be there before the load, with plain SQLite.
@@ -99,6 +125,9 @@ fn files(directory: &Path) -> Result<Files, Finding> {
 /// Runs the load under the recorder.
 fn recorded(round: &Round, directory: &Path) -> Result<Log, Finding> {
     let (log, errors) = (round.path("log"), round.path("errors"));
+    if log.exists() {
+        fs::remove_file(&log)?;
+    }
     let length = round.until.saturating_duration_since(Instant::now()) / LOAD;
     let mut load = part("power-loss-load")
         .arg(directory)

@@ -30,7 +30,9 @@ pub(crate) struct Plan {
     seed: u64,
     pub(crate) is_full: bool,
     pub(crate) tasks: u64,
-    /// How often the database is opened.
+    /// How many loads follow each other, each on what the power failure before it left.
+    pub(crate) lives: u32,
+    /// How often a load opens the database.
     pub(crate) phases: u64,
     /// The databases are there, made by plain SQLite, before the load begins.
     pub(crate) is_made_before: bool,
@@ -72,6 +74,7 @@ impl Plan {
             seed,
             is_full,
             tasks: [1, 2, 4, 12][rng.random_range(0..4)],
+            lives: rng.random_range(1..=2),
             phases: rng.random_range(1..=4),
             is_made_before: rng.random_bool(0.5),
             has_side,
