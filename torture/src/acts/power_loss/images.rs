@@ -94,10 +94,10 @@ impl Images<'_> {
         let truncations = behind(|entry| matches!(entry, Entry::Truncate { .. }));
         let syncs = behind(|entry| matches!(entry, Entry::SyncBegin { .. } | Entry::SyncEnd { .. }));
         let all = self.log.entries.len();
+        let kinds = [&names, &truncations, &syncs, &syncs];
         let mut points: Vec<_> = (0..POINTS)
             .map(|at| {
-                let kind = [&names, &truncations, &syncs, &syncs].get(at % 8);
-                match kind.and_then(|points| points.choose(&mut round.rng)) {
+                match kinds.get(at % 8).and_then(|points| points.choose(&mut round.rng)) {
                     // A little later the change may still be open.
                     Some(point) => (point + round.rng.random_range(0..4)).min(all),
                     None => round.rng.random_range(0..=all),
