@@ -2,6 +2,7 @@
 
 mod failing_calls;
 mod histories;
+mod power_loss;
 
 use std::process::ExitCode;
 
@@ -20,7 +21,7 @@ pub(crate) struct Act {
 /// A process of a round: what it is told comes in, its exit code goes out.
 pub(crate) type Part = fn(&[String]) -> ExitCode;
 
-pub(crate) const ALL: &[&Act] = &[&histories::ACT, &failing_calls::ACT];
+pub(crate) const ALL: &[&Act] = &[&histories::ACT, &failing_calls::ACT, &power_loss::ACT];
 
 /// Runs the process of that name.
 pub(crate) fn part(name: &str, args: &[String]) -> ExitCode {

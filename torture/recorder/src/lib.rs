@@ -1,0 +1,245 @@
+//! Preloaded into a process that runs Flatwater, it writes down what happens to the files of one directory, in order:
+//! what is written where, truncated, created, unlinked, and which syncs began and ended.
+//!
+//! Owns: the functions that stand in the place of the C library's. Each makes the system call itself, so that nothing has
+//! to be looked up and nothing comes back here. A call that changes a file, and its record, are made under one lock, so the
+//! log has the true order. A sync is made outside of it: what it covers is what was recorded before its begin, and it
+//! counts from its end. `-shm` files are left out, for nothing of them outlives a power failure.
+//!
+//! The process speaks to it by opening paths that do not exist: `/flatwater-torture/mark/TEXT` puts TEXT into the log,
+//! `/flatwater-torture/fail-wal-sync/` lets the next sync of a WAL fail with EIO.
+//!
+//! Leaves out: calls that SQLite does not make on a database (`writev`, `fallocate`, `rename`, writes through a mapping,
+//! `dup`). That none was missed is shown by the reader of the log, who builds the files from it and compares.
+#![cfg(target_os = "linux")]
+
+mod log;
+
+use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
+use std::slice;
+
+use libc::{off_t, size_t, ssize_t};
+
+use crate::log::{Kind, Place};
+
+const MARK: &[u8] = b"/flatwater-torture/mark/";
+const FAIL: &[u8] = b"/flatwater-torture/fail-wal-sync/";
+
+/// # Safety
+/// As open(2). The mode is there whenever the flags want it; otherwise it is a register's content that nobody reads.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { open_at(libc::AT_FDCWD, path, flags, mode) }
+}
+
+/// # Safety
+/// As `open`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { open_at(libc::AT_FDCWD, path, flags, mode) }
+}
+
+/// # Safety
+/// As `open`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openat(directory: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { open_at(directory, path, flags, mode) }
+}
+
+/// # Safety
+/// As `open`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openat64(directory: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { open_at(directory, path, flags, mode) }
+}
+
+/// # Safety
+/// As openat(2).
+unsafe fn open_at(directory: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    // SAFETY: the caller's path is a C string.
+    let text = unsafe { CStr::from_ptr(path) }.to_bytes();
+    if let Some(mark) = text.strip_prefix(MARK) {
+        log::with(|log| log.record(Kind::Mark, 0, 0, mark));
+        return missing();
+    }
+    if text.starts_with(FAIL) {
+        log::fail_next_wal_sync();
+        return missing();
+    }
+    // SAFETY: the call that was asked for.
+    let call = || unsafe { libc::syscall(libc::SYS_openat, directory, path, flags, mode) as c_int };
+    match log::place(text) {
+        Place::Elsewhere => call(),
+        Place::Directory => {
+            let fd = call();
+            log::opened(fd, log::DIRECTORY);
+            fd
+        }
+        Place::File(name) => log::with(|log| {
+            // SAFETY: the caller's path is a C string.
+            let was_there = unsafe { libc::syscall(libc::SYS_faccessat, directory, path, libc::F_OK) } == 0;
+            let fd = call();
+            if fd >= 0 {
+                let file = log.file(name, was_there);
+                log::opened(fd, file);
+                if flags & libc::O_TRUNC != 0 {
+                    log.record(Kind::Truncate, file, 0, &[]);
+                }
+            }
+            fd
+        })
+        .unwrap_or_else(call),
+    }
+}
+
+fn missing() -> c_int {
+    // SAFETY: the C library's errno of this thread.
+    unsafe { *libc::__errno_location() = libc::ENOENT };
+    -1
+}
+
+/// # Safety
+/// As close(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    log::closed(fd);
+    // SAFETY: the call that was asked for.
+    unsafe { libc::syscall(libc::SYS_close, fd) as c_int }
+}
+
+/// # Safety
+/// As write(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn write(fd: c_int, data: *const c_void, bytes: size_t) -> ssize_t {
+    // SAFETY: the call that was asked for.
+    let call = || unsafe { libc::syscall(libc::SYS_write, fd, data, bytes) as ssize_t };
+    // SAFETY: a descriptor's position; no memory is touched.
+    let at = || unsafe { libc::syscall(libc::SYS_lseek, fd, 0 as c_long, libc::SEEK_CUR) as off_t };
+    // SAFETY: as the caller promises.
+    unsafe { written(fd, data, at, call) }
+}
+
+/// # Safety
+/// As pwrite(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwrite(fd: c_int, data: *const c_void, bytes: size_t, at: off_t) -> ssize_t {
+    // SAFETY: the call that was asked for.
+    let call = || unsafe { libc::syscall(libc::SYS_pwrite64, fd, data, bytes, at) as ssize_t };
+    // SAFETY: as the caller promises.
+    unsafe { written(fd, data, || at, call) }
+}
+
+/// # Safety
+/// As pwrite(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwrite64(fd: c_int, data: *const c_void, bytes: size_t, at: off_t) -> ssize_t {
+    // SAFETY: as the caller promises.
+    unsafe { pwrite(fd, data, bytes, at) }
+}
+
+/// Makes a write and records as much of it as was done.
+///
+/// # Safety
+/// `data` has as many bytes as the call answers.
+unsafe fn written(fd: c_int, data: *const c_void, at: impl FnOnce() -> off_t, call: impl Fn() -> ssize_t) -> ssize_t {
+    let Some(file) = log::file_of(fd).filter(|file| *file != log::DIRECTORY) else { return call() };
+    log::with(|log| {
+        let at = at();
+        let done = call();
+        if let Ok(bytes) = usize::try_from(done) {
+            // SAFETY: as the caller promises.
+            let data = unsafe { slice::from_raw_parts(data.cast::<u8>(), bytes) };
+            log.record(Kind::Write, file, at.unsigned_abs(), data);
+        }
+        done
+    })
+    .unwrap_or_else(call)
+}
+
+/// # Safety
+/// As ftruncate(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ftruncate(fd: c_int, length: off_t) -> c_int {
+    // SAFETY: the call that was asked for.
+    let call = || unsafe { libc::syscall(libc::SYS_ftruncate, fd, length) as c_int };
+    let Some(file) = log::file_of(fd) else { return call() };
+    log::with(|log| {
+        let done = call();
+        if done == 0 {
+            log.record(Kind::Truncate, file, length.unsigned_abs(), &[]);
+        }
+        done
+    })
+    .unwrap_or_else(call)
+}
+
+/// # Safety
+/// As ftruncate(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ftruncate64(fd: c_int, length: off_t) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { ftruncate(fd, length) }
+}
+
+/// # Safety
+/// As fsync(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fsync(fd: c_int) -> c_int {
+    synced(fd, libc::SYS_fsync)
+}
+
+/// # Safety
+/// As fdatasync(2), which syncs as much of the length as is needed to read the data.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdatasync(fd: c_int) -> c_int {
+    synced(fd, libc::SYS_fdatasync)
+}
+
+fn synced(fd: c_int, number: c_long) -> c_int {
+    let file = log::file_of(fd);
+    let sync = file.and_then(|file| log::with(|log| log.sync_begins(fd, file)));
+    let fails = sync.is_some_and(|sync| sync.fails);
+    let done = if fails {
+        // SAFETY: the C library's errno of this thread.
+        unsafe { *libc::__errno_location() = libc::EIO };
+        -1
+    } else {
+        // SAFETY: it takes a descriptor, whatever it may be.
+        unsafe { libc::syscall(number, fd) as c_int }
+    };
+    if let (Some(file), Some(sync)) = (file, sync) {
+        let kind = if done == 0 { Kind::SyncEnd } else { Kind::SyncFailed };
+        log::with(|log| log.record(kind, file, sync.number, &[]));
+    }
+    done
+}
+
+/// # Safety
+/// As unlink(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { unlinkat(libc::AT_FDCWD, path, 0) }
+}
+
+/// # Safety
+/// As unlinkat(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unlinkat(directory: c_int, path: *const c_char, flags: c_int) -> c_int {
+    // SAFETY: the call that was asked for.
+    let call = || unsafe { libc::syscall(libc::SYS_unlinkat, directory, path, flags) as c_int };
+    // SAFETY: the caller's path is a C string.
+    let Place::File(name) = log::place(unsafe { CStr::from_ptr(path) }.to_bytes()) else { return call() };
+    log::with(|log| {
+        let done = call();
+        if done == 0 {
+            log.unlinked(name);
+        }
+        done
+    })
+    .unwrap_or_else(call)
+}

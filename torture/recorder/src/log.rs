@@ -1,0 +1,195 @@
+//! The log: which files there are, and one record after the other.
+//!
+//! Owns: the log's descriptor and its lock, the number of each file, and which descriptor leads to which file. A file that is
+//! made anew under an old name is another file. A record is its kind (1 byte), file (4), number (8), length (4), and so many
+//! bytes, in the order of the machine. Invariant: a record that cannot be written ends the process, for a log with a gap
+//! would tell lies.
+
+use std::ffi::c_int;
+use std::os::unix::ffi::OsStringExt;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// What a record is. The reader has the same numbers.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// A file that was there when it was opened; its name.
+    Met = 1,
+    /// A new file; its name.
+    Create = 2,
+    /// At which offset, and what.
+    Write = 3,
+    /// To which length.
+    Truncate = 4,
+    /// The number of the sync.
+    SyncBegin = 5,
+    /// The number of the sync, which succeeded.
+    SyncEnd = 6,
+    /// The number of the sync, which failed.
+    SyncFailed = 7,
+    /// The file that lost its name; the name.
+    Unlink = 8,
+    /// A text of the process itself.
+    Mark = 9,
+}
+
+/// Where a path leads.
+pub(crate) enum Place<'a> {
+    Elsewhere,
+    /// The directory that is recorded.
+    Directory,
+    /// A file in it, by its name.
+    File(&'a [u8]),
+}
+
+/// A sync that began.
+#[derive(Clone, Copy)]
+pub(crate) struct Sync {
+    pub(crate) number: u64,
+    pub(crate) fails: bool,
+}
+
+pub(crate) struct Log {
+    fd: c_int,
+    /// The files that have a name, and their numbers.
+    names: Vec<(Vec<u8>, u32)>,
+    files: u32,
+    syncs: u64,
+}
+
+/// The number of the directory itself.
+pub(crate) const DIRECTORY: u32 = u32::MAX;
+/// No file; the number of what is not recorded.
+const NONE: u32 = 0;
+const DESCRIPTORS: usize = 1 << 16;
+
+static FILES: [AtomicU32; DESCRIPTORS] = [const { AtomicU32::new(NONE) }; DESCRIPTORS];
+/// Descriptors whose next sync fails: of those that lead to a file whose sync failed each is told once.
+static FAIL: [AtomicBool; DESCRIPTORS] = [const { AtomicBool::new(false) }; DESCRIPTORS];
+static FAILS: AtomicBool = AtomicBool::new(false);
+
+/// The directory to record, without a slash at its end.
+fn directory() -> Option<&'static [u8]> {
+    static DIRECTORY: OnceLock<Option<Vec<u8>>> = OnceLock::new();
+    DIRECTORY.get_or_init(|| Some(std::env::var_os("FLATWATER_RECORDED_DIRECTORY")?.into_vec())).as_deref()
+}
+
+/// Runs with the log and its lock; `None` if nothing is to be recorded.
+pub(crate) fn with<T>(body: impl FnOnce(&mut Log) -> T) -> Option<T> {
+    static LOG: OnceLock<Option<Mutex<Log>>> = OnceLock::new();
+    let log = LOG.get_or_init(|| Log::open().map(Mutex::new)).as_ref()?;
+    Some(body(&mut log.lock().unwrap_or_else(PoisonError::into_inner)))
+}
+
+pub(crate) fn place(path: &[u8]) -> Place<'_> {
+    let Some(rest) = directory().and_then(|directory| path.strip_prefix(directory)) else { return Place::Elsewhere };
+    match rest {
+        [] | b"/" | b"/." => Place::Directory,
+        [b'/', name @ ..] if !name.contains(&b'/') && !name.ends_with(b"-shm") => Place::File(name),
+        _ => Place::Elsewhere,
+    }
+}
+
+pub(crate) fn opened(fd: c_int, file: u32) {
+    if let Ok(at) = usize::try_from(fd) {
+        match FILES.get(at) {
+            Some(entry) => {
+                FAIL[at].store(false, Ordering::SeqCst);
+                entry.store(file, Ordering::SeqCst);
+            }
+            None => give_up("a descriptor beyond what is looked at"),
+        }
+    }
+}
+
+pub(crate) fn closed(fd: c_int) {
+    if let Some(entry) = usize::try_from(fd).ok().and_then(|at| FILES.get(at)) {
+        entry.store(NONE, Ordering::SeqCst);
+    }
+}
+
+/// The file a descriptor leads to, if it is recorded.
+pub(crate) fn file_of(fd: c_int) -> Option<u32> {
+    let file = FILES.get(usize::try_from(fd).ok()?)?.load(Ordering::SeqCst);
+    (file != NONE).then_some(file)
+}
+
+pub(crate) fn fail_next_wal_sync() {
+    FAILS.store(true, Ordering::SeqCst);
+}
+
+impl Log {
+    fn open() -> Option<Self> {
+        let mut path = std::env::var_os("FLATWATER_RECORDED_LOG")?.into_vec();
+        path.push(0);
+        let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC;
+        // SAFETY: the path ends with a zero and lives for the call.
+        let fd = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600) as c_int };
+        if fd < 0 {
+            give_up("the log cannot be opened");
+        }
+        Some(Self { fd, names: Vec::new(), files: 0, syncs: 0 })
+    }
+
+    /// The number of the file of that name, which was opened just now.
+    pub(crate) fn file(&mut self, name: &[u8], was_there: bool) -> u32 {
+        if let Some((_, file)) = self.names.iter().find(|(known, _)| known == name) {
+            return *file;
+        }
+        self.files += 1;
+        self.names.push((name.to_vec(), self.files));
+        self.record(if was_there { Kind::Met } else { Kind::Create }, self.files, 0, name);
+        self.files
+    }
+
+    pub(crate) fn unlinked(&mut self, name: &[u8]) {
+        let at = self.names.iter().position(|(known, _)| known == name);
+        let file = at.map_or(NONE, |at| self.names.swap_remove(at).1);
+        self.record(Kind::Unlink, file, 0, name);
+    }
+
+    pub(crate) fn sync_begins(&mut self, fd: c_int, file: u32) -> Sync {
+        let is_wal = self.names.iter().any(|(name, number)| *number == file && name.ends_with(b"-wal"));
+        if is_wal && FAILS.swap(false, Ordering::SeqCst) {
+            let leads_there = |at: &usize| FILES[*at].load(Ordering::SeqCst) == file;
+            (0..DESCRIPTORS).filter(leads_there).for_each(|at| FAIL[at].store(true, Ordering::SeqCst));
+        }
+        let fails = usize::try_from(fd).is_ok_and(|at| FAIL[at].swap(false, Ordering::SeqCst));
+        self.syncs += 1;
+        self.record(Kind::SyncBegin, file, self.syncs, &[]);
+        Sync { number: self.syncs, fails }
+    }
+
+    pub(crate) fn record(&mut self, kind: Kind, file: u32, number: u64, data: &[u8]) {
+        let Ok(length) = u32::try_from(data.len()) else { give_up("a write of more than 4 GiB") };
+        let mut head = [0; 17];
+        head[0] = kind as u8;
+        head[1..5].copy_from_slice(&file.to_ne_bytes());
+        head[5..13].copy_from_slice(&number.to_ne_bytes());
+        head[13..].copy_from_slice(&length.to_ne_bytes());
+        self.append(&head);
+        self.append(data);
+    }
+
+    fn append(&mut self, mut data: &[u8]) {
+        while !data.is_empty() {
+            // SAFETY: the bytes live for the call.
+            let done = unsafe { libc::syscall(libc::SYS_write, self.fd, data.as_ptr(), data.len()) };
+            match usize::try_from(done) {
+                Ok(done) => data = &data[done..],
+                Err(_) => give_up("the log cannot be written"),
+            }
+        }
+    }
+}
+
+/// Ends the process.
+fn give_up(why: &str) -> ! {
+    for text in ["the recorder gives up: ", why, "\n"] {
+        // SAFETY: the bytes live for the call.
+        unsafe { libc::syscall(libc::SYS_write, libc::STDERR_FILENO, text.as_ptr(), text.len()) };
+    }
+    // SAFETY: it does not come back.
+    unsafe { libc::abort() }
+}

@@ -1,0 +1,181 @@
+//! Power loss: what a load wrote and synced is recorded, and the files are built as they could be had the power been lost at
+//! some point of it. Each image is opened with plain SQLite and with Flatwater.
+//!
+//! Owns: one round. The load is a process of its own ([`load`]) under the recorder, a library that is preloaded into it
+//! (package `flatwater-torture-recorder`). What is surely on the disk is the [`disk`]'s, what may be is an [`image`]'s choice,
+//! what must be in it is the [`judge`]'s.
+
+mod content;
+mod disk;
+mod image;
+mod images;
+mod judge;
+mod load;
+mod log;
+mod plan;
+mod said;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use crate::acts::Act;
+use crate::round::{Finding, Round, part};
+
+use self::disk::Disk;
+use self::image::Choice;
+use self::images::Images;
+use self::log::{Entry, Log};
+use self::plan::{MAIN, MAIN_SCHEMA, Plan, SIDE, SIDE_SCHEMA};
+use self::said::Floor;
+
+pub(crate) const ACT: Act = Act {
+    name: "power-loss",
+    about: "builds the files as they could be after a power failure, and opens them",
+    round,
+    parts: &[("power-loss-load", load::part)],
+};
+
+/// The load lasts for this part of the round; images take the rest.
+const LOAD: u32 = 4;
+/// A load that has not ended after so long hangs.
+const HANGS: Duration = Duration::from_secs(90);
+
+/// The content of files, by name.
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// What is on the disk when a load begins.
+#[derive(Default)]
+struct Base {
+    files: Files,
+    /// What must stay there.
+    floor: Floor,
+}
+
+fn round(round: &mut Round) -> Result<(), Finding> {
+    let plan = Plan::of(round.seed);
+    let directory = round.path("load");
+    fs::create_dir(&directory)?;
+    let directory = fs::canonicalize(directory)?;
+    let mut base = Base { files: made_before(&plan, &directory)?, ..Base::default() };
+    base.floor.is_made = plan.is_made_before;
+    let until = round.until;
+    for life in 0..plan.lives {
+        let left = until.saturating_duration_since(Instant::now()) / (plan.lives - life);
+        round.until = Instant::now() + left;
+        images::put(&directory, &base.files)?;
+        base = one_life(round, &plan, &directory, base)?;
+    }
+    for what in ["acknowledged writes", "syncs", "images", "writes lost"] {
+        if round.counts.0.get(what).is_none_or(|count| *count == 0) {
+            return Err(Finding::new(format!("no {what}")).with_history(format!("{plan:?}")));
+        }
+    }
+    Ok(())
+}
+
+/// A load, and looking at what may be left of it. Answers one image of it, for the next one to go on from.
+fn one_life(round: &mut Round, plan: &Plan, directory: &Path, base: Base) -> Result<Base, Finding> {
+    let log = recorded(round, directory)?;
+    let all = log.entries.len();
+    let ever = base.floor.clone().and_until(plan, &log, all);
+    let syncs = log.entries.iter().filter(|entry| matches!(entry, Entry::SyncEnd { .. })).count();
+    let failed = log.entries.iter().filter(|entry| matches!(entry, Entry::SyncFailed { .. })).count();
+    round.counts.add("acknowledged writes", (ever.main.len() - base.floor.main.len()) as u64);
+    round.counts.add("syncs", syncs as u64);
+    round.counts.add("failed syncs", failed as u64);
+    nothing_was_missed(&log, &base.files, directory)?;
+    let images = Images { plan, log: &log, base: &base, ever };
+    images.a_lie_is_found(round)?;
+    images.look(round)
+}
+
+/// Makes what is to be there before the load, with plain SQLite.
+fn made_before(plan: &Plan, directory: &Path) -> Result<Files, Finding> {
+    if plan.is_made_before {
+        Connection::open(directory.join(MAIN))?.execute_batch(&format!("PRAGMA journal_mode = wal; {MAIN_SCHEMA}"))?;
+    }
+    if plan.has_side {
+        let mode = if plan.side_has_journal { "delete" } else { "wal" };
+        Connection::open(directory.join(SIDE))?
+            .execute_batch(&format!("PRAGMA journal_mode = {mode}; {SIDE_SCHEMA}"))?;
+    }
+    files(directory)
+}
+
+/// The files of a directory that outlive a power failure.
+fn files(directory: &Path) -> Result<Files, Finding> {
+    let mut files = Files::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.ends_with("-shm") {
+            files.insert(name, fs::read(entry.path())?);
+        }
+    }
+    Ok(files)
+}
+
+/// Runs the load under the recorder.
+fn recorded(round: &Round, directory: &Path) -> Result<Log, Finding> {
+    let (log, errors) = (round.path("log"), round.path("errors"));
+    if log.exists() {
+        fs::remove_file(&log)?;
+    }
+    let length = round.until.saturating_duration_since(Instant::now()) / LOAD;
+    let mut load = part("power-loss-load")
+        .arg(directory)
+        .args([round.seed.to_string(), length.as_millis().to_string()])
+        .env("LD_PRELOAD", recorder()?)
+        .env("FLATWATER_RECORDED_DIRECTORY", directory)
+        .env("FLATWATER_RECORDED_LOG", &log)
+        .stderr(Stdio::from(fs::File::create(&errors)?))
+        .spawn()?;
+    let until = Instant::now() + HANGS;
+    let status = loop {
+        match load.try_wait()? {
+            Some(status) => break status,
+            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(2)),
+            None => {
+                load.kill()?;
+                load.wait()?;
+                return Err(Finding::new("the load did not end"));
+            }
+        }
+    };
+    let errors = fs::read_to_string(errors)?;
+    if !status.success() || !errors.is_empty() {
+        return Err(Finding::new(format!("the load ended with {status}")).with_history(errors));
+    }
+    Log::read(&log)
+}
+
+fn recorder() -> Result<PathBuf, Finding> {
+    let library = std::env::current_exe()?.with_file_name("libflatwater_torture_recorder.so");
+    if !library.exists() {
+        return Err(Finding::new(format!("{} is missing: build with `make torture`", library.display())));
+    }
+    Ok(library)
+}
+
+/// The log alone makes the files that are there, so the recorder missed nothing.
+fn nothing_was_missed(log: &Log, base: &Files, directory: &Path) -> Result<(), Finding> {
+    let mut disk = Disk::new(log, base);
+    disk.go_to(log.entries.len());
+    let (built, there) = (Choice::default().build(&disk), files(directory)?);
+    if built == there {
+        return Ok(());
+    }
+    let lengths = |files: &Files| files.iter().map(|(name, content)| (name.clone(), content.len())).collect::<Vec<_>>();
+    Err(Finding::new("the recorder missed something").with_history(format!(
+        "by the log: {:?}\nthere: {:?}",
+        lengths(&built),
+        lengths(&there)
+    )))
+}
