@@ -20,7 +20,7 @@ mod wakers;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -45,18 +45,12 @@ pub(crate) const ACT: Act = Act {
 struct Piece {
     /// What it breaks.
     name: &'static str,
-    /// Whether no other piece may run beside it.
-    alone: bool,
     run: fn(&Arc<Scene>, &mut StdRng) -> Result<(), Finding>,
 }
 
 impl Piece {
     const fn new(name: &'static str, run: fn(&Arc<Scene>, &mut StdRng) -> Result<(), Finding>) -> Self {
-        Self { name, alone: false, run }
-    }
-
-    const fn alone(name: &'static str, run: fn(&Arc<Scene>, &mut StdRng) -> Result<(), Finding>) -> Self {
-        Self { name, alone: true, run }
+        Self { name, run }
     }
 }
 
@@ -121,9 +115,6 @@ struct Maker {
     takes: Arc<Mutex<(&'static str, Instant)>>,
 }
 
-/// Held by whoever takes a piece, and alone by one that has to be alone.
-static ALONE: RwLock<()> = RwLock::new(());
-
 impl Maker {
     fn start(scene: &Arc<Scene>, until: Instant, seed: u64) -> Self {
         let takes = Arc::new(Mutex::new(("nothing", Instant::now())));
@@ -133,12 +124,9 @@ impl Maker {
             while Instant::now() < until {
                 let kind = PIECES[rng.random_range(0..PIECES.len())];
                 let piece = &kind[rng.random_range(0..kind.len())];
-                let shared = (!piece.alone).then(|| ALONE.read().unwrap_or_else(PoisonError::into_inner));
-                let alone = piece.alone.then(|| ALONE.write().unwrap_or_else(PoisonError::into_inner));
                 *told.lock().unwrap_or_else(PoisonError::into_inner) = (piece.name, Instant::now());
                 take(piece, &scene, &mut rng)?;
                 *told.lock().unwrap_or_else(PoisonError::into_inner) = ("nothing", Instant::now());
-                drop((shared, alone));
                 scene.count("pieces", 1);
             }
             Ok(())
