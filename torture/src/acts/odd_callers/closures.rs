@@ -55,7 +55,6 @@ const CHANGED: &[Mischief] = &[
     |c| drop(c.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = DELETE")),
     |c| drop(c.execute_batch("PRAGMA query_only = 1")),
     |c| drop(c.execute_batch("PRAGMA wal_autocheckpoint = 1; PRAGMA wal_checkpoint(TRUNCATE)")),
-    |c| drop(c.set_limit(flatwater::rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH, 100)),
     |c| c.set_prepared_statement_cache_capacity(0),
 ];
 

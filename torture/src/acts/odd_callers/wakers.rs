@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use flatwater::Error;
+use futures_util::future::join_all;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -118,6 +119,7 @@ fn crowd(scene: &Arc<Scene>, rng: &mut StdRng, oddity: Oddity) -> Result<(), Fin
     if oddity == Oddity::Nothing || rng.random_bool(0.5) {
         until_called(&seen);
     }
+    let mut rest = Vec::new();
     for (number, mut op) in calls {
         if rng.random_bool(0.2) {
             given_up(scene, op);
@@ -138,17 +140,16 @@ fn crowd(scene: &Arc<Scene>, rng: &mut StdRng, oddity: Oddity) -> Result<(), Fin
                 }
             }
         }
-        let answer = finish("a call whose first waker was odd", op)?;
-        scene.note(number, &answer)?;
+        rest.push((number, op));
     }
-    let held = std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner));
     if oddity == Oddity::Begins {
-        for (number, op) in held {
-            let answer = finish("a call that a waker began", op)?;
-            scene.note(number, &answer)?;
-        }
+        rest.extend(std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner)));
     }
-    Ok(())
+    // All at once: one of them may have been answered a transaction, for whose end the others wait.
+    let answers = join_all(rest.into_iter().map(async |(number, op)| (number, op.await)));
+    let answers = finish("calls whose first wakers were odd", answers)?;
+    drop(std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner)));
+    answers.iter().try_for_each(|(number, answer)| scene.note(*number, answer))
 }
 
 /// Up to a dozen calls, polled once with that waker. A drop of it may panic in the hands of whoever dropped it.
