@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use flatwater::{Error, Kind, Options, Transaction};
 use flatwater_torture_fork::{Ending, fork};
+use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use rand::RngExt;
@@ -114,7 +116,7 @@ fn join(child: i32) -> Result<(), Finding> {
         WaitStatus::Exited(_, code) if code == i32::from(SERVED) => "was served".to_owned(),
         WaitStatus::Exited(_, code) if code == i32::from(WAITS) => "waits for an answer that never comes".to_owned(),
         WaitStatus::Exited(_, code) if code == i32::from(OTHER_ERROR) => "was answered another error".to_owned(),
-        WaitStatus::Signaled(_, nix::sys::signal::Signal::SIGALRM, _) => "hangs".to_owned(),
+        WaitStatus::Signaled(_, Signal::SIGALRM, _) => "hangs".to_owned(),
         ended => format!("ended with {ended:?}"),
     };
     Err(Finding::new(format!("a forked child of a process with an open database {what}")))
@@ -124,22 +126,21 @@ fn join(child: i32) -> Result<(), Finding> {
 fn outlives(scene: &Arc<Scene>, _: &mut StdRng) -> Result<(), Finding> {
     let path = scene.new_path();
     super::scene::with_table(&path)?;
-    let (mut wait, release) = std::io::pipe()?;
     let db = Options::new(&path).open_blocking()?;
     db.blocking().execute(INSERT, (1,))?;
-    let mut release = Some(release);
+    // It does nothing until it is killed.
     let child = fork(Ending::AtOnce, WATCHDOG_SECONDS, || {
-        drop(release.take());
-        // Ends when the parent's side does, or another child's that was forked meanwhile.
-        u8::from(std::io::copy(&mut wait, &mut std::io::sink()).is_err())
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+        }
     })?;
     scene.count("forks", 1);
     let closed = finish("close", db.close())?;
     let gets_in = flatwater::rusqlite::Connection::open(&path)
         .and_then(|plain| plain.execute_batch("PRAGMA locking_mode = EXCLUSIVE; INSERT INTO t (n) VALUES (2)"));
     let again = Options::new(&path).open_blocking().and_then(|db| db.blocking().execute(INSERT, (3,)));
-    drop(release);
-    join(child)?;
+    kill(Pid::from_raw(child), Signal::SIGKILL)?;
+    waitpid(Pid::from_raw(child), None)?;
     closed?;
     gets_in?;
     again?;

@@ -7,6 +7,7 @@
 mod calls;
 mod closures;
 mod exits;
+mod forking;
 mod forks;
 mod ledger;
 mod load;
@@ -20,6 +21,7 @@ mod wakers;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -29,7 +31,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::acts::Act;
 use crate::checks::is_sound;
-use crate::round::{Finding, Round};
+use crate::round::{Counts, Finding, Round};
 use load::Load;
 use scene::Scene;
 use waiting::finish;
@@ -38,7 +40,7 @@ pub(crate) const ACT: Act = Act {
     name: "odd-callers",
     about: "forks, odd wakers, leaked and moved calls, closures that panic, dropped runtimes, sudden exits, many opens",
     round,
-    parts: &[("odd-exit", exits::part)],
+    parts: &[("odd-exit", exits::part), ("odd-forking", forking::part)],
 };
 
 /// Something that callers should not do.
@@ -54,11 +56,12 @@ impl Piece {
     }
 }
 
-const PIECES: &[&[Piece]] = &[
+type Pieces = &'static [&'static [Piece]];
+
+const PIECES: Pieces = &[
     calls::PIECES,
     closures::PIECES,
     exits::PIECES,
-    forks::PIECES,
     openings::PIECES,
     runtimes::PIECES,
     threads::PIECES,
@@ -66,6 +69,20 @@ const PIECES: &[&[Piece]] = &[
     wakers::PIECES,
 ];
 
+/// Forks meet whatever the others do, so they come often.
+const FORKING_PIECES: Pieces = &[
+    forks::PIECES,
+    calls::PIECES,
+    forks::PIECES,
+    openings::PIECES,
+    forks::PIECES,
+    threads::PIECES,
+    transactions::PIECES,
+    wakers::PIECES,
+];
+
+/// How many rounds are in a process that forks.
+const FORKS: f64 = 0.25;
 /// Threads that take pieces.
 const MAKERS: usize = 3;
 /// A piece that takes longer hangs. Each of its calls has its own, shorter time.
@@ -74,17 +91,32 @@ const HANGS: Duration = Duration::from_secs(120);
 const LIVES: Duration = Duration::from_secs(30);
 
 fn round(round: &mut Round) -> Result<(), Finding> {
-    let scene = Arc::new(Scene::new(&round.directory().to_owned(), &mut round.rng)?);
-    let load = Load::start(&scene, &mut round.rng);
-    let makers: Vec<_> = (0..MAKERS).map(|_| Maker::start(&scene, round.until, round.rng.random())).collect();
+    if round.rng.random_bool(FORKS) {
+        return forking::round(round);
+    }
+    let directory = round.directory().to_owned();
+    campaign(&directory, round.until, &mut round.rng, PIECES, &mut round.counts)
+}
+
+/// Pieces against one database, at random, until the time is over.
+fn campaign(
+    directory: &Path,
+    until: Instant,
+    rng: &mut StdRng,
+    pieces: Pieces,
+    counts: &mut Counts,
+) -> Result<(), Finding> {
+    let scene = Arc::new(Scene::new(directory, rng)?);
+    let load = Load::start(&scene, rng);
+    let makers: Vec<_> = (0..MAKERS).map(|_| Maker::start(&scene, pieces, until, rng.random())).collect();
     let made = all_over(makers);
-    // After a finding nobody can say what still runs; the round's process ends, and all with it.
+    // After a finding nobody can say what still runs; the process ends, and all with it.
     let made = made.and_then(|()| scene.found_aside()).and_then(|()| load.stop()).and_then(|()| end(&scene));
-    round.counts.merge(&scene.counts());
-    round.counts.add("acknowledged writes", scene.ledger.count_acknowledged());
+    counts.merge(&scene.counts());
+    counts.add("acknowledged writes", scene.ledger.count_acknowledged());
     made?;
     for what in ["pieces", "calls", "acknowledged writes"] {
-        if round.counts.0.get(what).is_none_or(|count| *count == 0) {
+        if counts.0.get(what).is_none_or(|count| *count == 0) {
             return Err(Finding::new(format!("a round without {what}")));
         }
     }
@@ -116,13 +148,13 @@ struct Maker {
 }
 
 impl Maker {
-    fn start(scene: &Arc<Scene>, until: Instant, seed: u64) -> Self {
+    fn start(scene: &Arc<Scene>, pieces: Pieces, until: Instant, seed: u64) -> Self {
         let takes = Arc::new(Mutex::new(("nothing", Instant::now())));
         let (scene, told) = (scene.clone(), takes.clone());
         let thread = thread::spawn(move || {
             let mut rng = StdRng::seed_from_u64(seed);
             while Instant::now() < until {
-                let kind = PIECES[rng.random_range(0..PIECES.len())];
+                let kind = pieces[rng.random_range(0..pieces.len())];
                 let piece = &kind[rng.random_range(0..kind.len())];
                 *told.lock().unwrap_or_else(PoisonError::into_inner) = (piece.name, Instant::now());
                 take(piece, &scene, &mut rng)?;

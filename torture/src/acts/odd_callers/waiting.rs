@@ -38,6 +38,10 @@ pub(crate) fn finish<F: Future>(what: &str, future: F) -> Result<F::Output, Find
         {
             return Ok(output);
         }
+        // What waits inside a poll, on this very thread, may have used the thread's token up.
+        if unpark.woken.load(Ordering::SeqCst) {
+            continue;
+        }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             let is_ready = future.as_mut().poll(&mut context).is_ready();
