@@ -7,26 +7,37 @@ use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 
-struct Unpark(Thread);
+/// The thread's own token does not tell: whoever parks inside a poll, such as drop code that waits, uses it up.
+struct Unpark {
+    thread: Thread,
+    woken: AtomicBool,
+}
 
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
-        self.0.unpark();
+        self.woken.store(true, Ordering::Release);
+        self.thread.unpark();
     }
 }
 
 /// Runs `future` to its end on this thread, which sleeps meanwhile.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Arc::new(Unpark(thread::current())).into();
+    let unpark = Arc::new(Unpark { thread: thread::current(), woken: AtomicBool::new(false) });
+    let waker = unpark.clone().into();
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {
         match future.as_mut().poll(&mut context) {
             Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
+            Poll::Pending => {
+                while !unpark.woken.swap(false, Ordering::Acquire) {
+                    thread::park();
+                }
+            }
         }
     }
 }
@@ -83,6 +94,22 @@ mod tests {
         let other = thread::spawn(move || promise.fill(3).unwrap().into_iter().for_each(std::task::Waker::wake));
         assert_eq!(block_on(reply), Some(3));
         other.join().unwrap();
+    }
+
+    #[test]
+    fn what_waits_inside_a_poll_does_not_use_the_wake_up_of_the_poll_up() {
+        let mut polls = 0;
+        let twice = std::future::poll_fn(|context| {
+            polls += 1;
+            if polls == 2 {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            thread::park();
+            Poll::Pending
+        });
+        block_on(twice);
+        assert_eq!(polls, 2);
     }
 
     #[test]

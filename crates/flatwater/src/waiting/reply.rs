@@ -2,8 +2,8 @@
 //!
 //! Owns: the slot between a worker and a caller's future. Invariants: an answer is delivered at most once; a caller
 //! whose worker is gone without an answer learns that; an answer nobody waits for any more comes back to the worker, or
-//! is dropped with the slot if it was already in it. No lock is held while a waker runs or an answer is dropped.
-//! Leaves out: deadlines and cancellation, which are the ticket's.
+//! is dropped with the slot if it was already in it. No lock is held while a waker runs, is cloned or dropped, nor while
+//! an answer is dropped: each may be code of the user. Leaves out: deadlines and cancellation, which are the ticket's.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -99,18 +99,27 @@ impl<T> Future for Reply<T> {
         if is_stranded() {
             return Poll::Ready(None);
         }
-        let mut slot = lock(&self.0);
-        match std::mem::replace(&mut *slot, Slot::Done) {
-            Slot::Full(answer) => Poll::Ready(Some(answer)),
-            Slot::Done | Slot::Broken => Poll::Ready(None),
-            Slot::Empty(before) => {
-                let waker = match before {
-                    Some(waker) if waker.will_wake(context.waker()) => waker,
-                    _ => context.waker().clone(),
-                };
-                *slot = Slot::Empty(Some(waker));
-                Poll::Pending
+        let mut own = None;
+        loop {
+            let mut slot = lock(&self.0);
+            let before = match std::mem::replace(&mut *slot, Slot::Done) {
+                Slot::Full(answer) => return Poll::Ready(Some(answer)),
+                Slot::Done | Slot::Broken => return Poll::Ready(None),
+                Slot::Empty(before) => before,
+            };
+            if before.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+                *slot = Slot::Empty(before);
+                return Poll::Pending;
             }
+            if own.is_some() {
+                *slot = Slot::Empty(own);
+                drop(slot);
+                drop(before);
+                return Poll::Pending;
+            }
+            *slot = Slot::Empty(before);
+            drop(slot);
+            own = Some(context.waker().clone());
         }
     }
 }
@@ -147,6 +156,29 @@ mod tests {
         let (promise, reply) = reply();
         drop(reply);
         assert_eq!(promise.fill(5).unwrap_err(), 5);
+    }
+
+    /// A waker that keeps the promise where it is dropped.
+    struct Fills(Option<Promise<i32>>);
+
+    impl std::task::Wake for Fills {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    impl Drop for Fills {
+        fn drop(&mut self) {
+            assert!(self.0.take().unwrap().fill(5).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_waker_that_is_replaced_is_dropped_without_a_lock() {
+        let (promise, mut reply) = reply();
+        let fills = Arc::new(Fills(Some(promise))).into();
+        assert_eq!(Pin::new(&mut reply).poll(&mut Context::from_waker(&fills)), Poll::Pending);
+        drop(fills);
+        assert_eq!(poll(&mut reply), Poll::Pending);
+        assert_eq!(poll(&mut reply), Poll::Ready(Some(5)));
     }
 
     #[test]

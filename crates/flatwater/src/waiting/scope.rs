@@ -15,7 +15,8 @@ thread_local! {
 
 /// Whether the code that runs now is part of a transaction body on the database `id`.
 pub(crate) fn is_inside(id: usize) -> bool {
-    INSIDE.with_borrow(|inside| inside.contains(&id))
+    // Drop code may use a database at a thread's end, when the mark is gone already.
+    INSIDE.try_with(|inside| inside.borrow().contains(&id)).unwrap_or(false)
 }
 
 /// Runs `body`, marked as part of a transaction on the database `id` whenever it is polled.
@@ -23,12 +24,12 @@ pub(crate) async fn inside<F: Future>(id: usize, body: F) -> F::Output {
     struct Leave;
     impl Drop for Leave {
         fn drop(&mut self) {
-            INSIDE.with_borrow_mut(Vec::pop);
+            let _ = INSIDE.try_with(|inside| inside.borrow_mut().pop());
         }
     }
     let mut body = pin!(body);
     poll_fn(|context| {
-        INSIDE.with_borrow_mut(|inside| inside.push(id));
+        let _ = INSIDE.try_with(|inside| inside.borrow_mut().push(id));
         let _leave = Leave;
         body.as_mut().poll(context)
     })
@@ -49,6 +50,27 @@ mod tests {
             std::thread::spawn(|| assert!(!is_inside(7))).join().unwrap();
         }));
         assert!(!is_inside(7));
+    }
+
+    /// Asks where it is dropped; a panic there ends the process.
+    struct Asks;
+
+    impl Drop for Asks {
+        fn drop(&mut self) {
+            assert!(!is_inside(7));
+            block_on(inside(7, async {}));
+        }
+    }
+
+    #[test]
+    fn drop_code_at_a_threads_end_may_ask_before_the_mark_is_gone_and_after() {
+        thread_local! {
+            static ASKS: RefCell<Option<Asks>> = const { RefCell::new(None) };
+        }
+        let leave = || ASKS.set(Some(Asks));
+        let mark = || block_on(inside(8, async {}));
+        std::thread::spawn(move || (leave(), mark())).join().unwrap();
+        std::thread::spawn(move || (mark(), leave())).join().unwrap();
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //!
 //! Owns: alarms in order of time. The thread starts with the first alarm and ends when there has been none for a while.
 //! Invariants: an alarm goes off at most once, not before its time, without any lock held; an alarm that was dropped
-//! does not begin to go off. A forked child has no such thread and begins anew. Leaves out: precision below a
-//! millisecond or so.
+//! does not begin to go off; nobody waits for an answer on its thread, because what ends the wait may be an alarm. A
+//! forked child has no such thread and begins anew. Leaves out: precision below a millisecond or so.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,6 +12,9 @@ use std::sync::{Condvar, PoisonError};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{PerProcess, is_stranded};
+
+use super::park::mark_own_thread;
+
 type Action = Box<dyn FnOnce() + Send>;
 
 struct State {
@@ -59,6 +62,7 @@ pub(crate) fn at(when: Instant, action: impl FnOnce() + Send + 'static) -> io::R
 }
 
 fn run() {
+    mark_own_thread();
     let mut state = STATE.lock();
     loop {
         let now = Instant::now();
@@ -118,6 +122,14 @@ mod tests {
         assert_eq!(fired.iter().map(|(ms, _)| *ms).collect::<Vec<_>>(), [10, 20, 30]);
         assert!(fired.iter().all(|(ms, at)| *at >= now + Duration::from_millis(*ms)));
         drop(alarms);
+    }
+
+    #[test]
+    fn nobody_may_wait_on_the_timers_thread() {
+        let (send, receive) = mpsc::channel();
+        let alarm = at(Instant::now(), move || send.send(super::super::park::must_not_block()).unwrap()).unwrap();
+        assert!(receive.recv().unwrap());
+        drop(alarm);
     }
 
     #[test]

@@ -1,0 +1,205 @@
+//! Closures that do to a connection, and to the thread they run on, what they should not.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use flatwater::rusqlite::Connection;
+use flatwater::rusqlite::functions::FunctionFlags;
+use flatwater::{Error, Kind};
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+use super::Piece;
+use super::scene::{INSERT, Scene};
+use super::waiting::{finish, panic_quietly, poll_once};
+use crate::round::Finding;
+
+pub(crate) const PIECES: &[Piece] = &[
+    Piece::new("closures that panic", panics),
+    Piece::new("closures that hold things and panic in their drop", holds_a_bomb),
+    Piece::new("closures that leave something open", |scene, rng| leaves(scene, rng, LEFT_OPEN)),
+    Piece::new("closures that change their connection", |scene, rng| leaves(scene, rng, CHANGED)),
+    Piece::new("closures that register what panics", |scene, rng| leaves(scene, rng, REGISTERED)),
+    Piece::new("closures that take long", takes_long),
+    Piece::new("closures that are given up", given_up),
+    Piece::new("closures that wait for a thread that reads", waits_for_a_reader),
+];
+
+type Mischief = fn(&Connection);
+
+/// Leaves a statement behind that stands on its first row.
+fn forget_stepped(connection: &Connection, sql: &str) {
+    let Ok(mut statement) = connection.prepare(sql) else { return };
+    let Ok(mut rows) = statement.query([]) else { return };
+    let _ = rows.next();
+    std::mem::forget(rows);
+    std::mem::forget(statement);
+}
+
+const LEFT_OPEN: &[Mischief] = &[
+    |c| drop(c.execute_batch("SAVEPOINT a; SAVEPOINT b")),
+    |c| drop(c.execute_batch("SAVEPOINT a; DELETE FROM t; ROLLBACK TO a")),
+    |c| drop(c.execute_batch("BEGIN IMMEDIATE")),
+    |c| drop(c.execute_batch("COMMIT; BEGIN")),
+    |c| forget_stepped(c, "SELECT n FROM t"),
+    |c| forget_stepped(c, "WITH n(x) AS (VALUES (1), (2)) SELECT x FROM n"),
+    |c| drop(c.execute_batch("CREATE TEMP TABLE t (a); CREATE TEMP VIEW v AS SELECT 7 AS n")),
+    |c| drop(c.execute_batch("ATTACH ':memory:' AS other")),
+];
+
+const CHANGED: &[Mischief] = &[
+    |c| drop(c.busy_timeout(Duration::ZERO)),
+    |c| drop(c.busy_timeout(Duration::from_secs(3600))),
+    |c| drop(c.execute_batch("PRAGMA foreign_keys = OFF")),
+    |c| drop(c.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = DELETE")),
+    |c| drop(c.execute_batch("PRAGMA query_only = 1")),
+    |c| drop(c.execute_batch("PRAGMA wal_autocheckpoint = 1; PRAGMA wal_checkpoint(TRUNCATE)")),
+    |c| c.set_prepared_statement_cache_capacity(0),
+];
+
+/// rusqlite gives hooks and handlers to an owner of the connection only, which a closure is not.
+const REGISTERED: &[Mischief] = &[
+    |c| {
+        let panics = |_: &rusqlite::functions::Context<'_>| -> rusqlite::Result<i64> { panic_quietly() };
+        drop(c.create_scalar_function("oops", 0, FunctionFlags::SQLITE_UTF8, panics));
+        drop(c.query_row("SELECT oops()", [], |_| Ok(())));
+    },
+    |c| {
+        drop(c.create_collation("upside_down", |_, _| panic_quietly()));
+        drop(c.query_row("SELECT 'a' < 'b' COLLATE upside_down", [], |_| Ok(())));
+    },
+];
+
+/// The closure writes, does something odd, and may fail for it; if it is answered, what it wrote is there. Whoever comes
+/// next notices nothing.
+fn leaves(scene: &Arc<Scene>, rng: &mut StdRng, odd: &'static [Mischief]) -> Result<(), Finding> {
+    let mischief = odd[rng.random_range(0..odd.len())];
+    let number = scene.ledger.begin(false);
+    let wrote = scene.db.write_with(move |tx| {
+        tx.execute(INSERT, [number])?;
+        mischief(tx);
+        Ok::<_, Error>(())
+    });
+    let wrote = finish("a closure that leaves its connection changed", wrote)?;
+    scene.ledger.answered(number, &wrote);
+    let read = scene.db.read_with(move |c| {
+        mischief(c);
+        Ok::<_, Error>(())
+    });
+    finish("a read closure that leaves its connection changed", read)??;
+    scene.count("odd closures", 2);
+    next_notices_nothing(scene, rng)
+}
+
+fn next_notices_nothing(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
+    for _ in 0..3 {
+        scene.write_now(rng)?;
+        let long = "x".repeat(1000);
+        let length = scene.db.query_value::<i64>("SELECT length(?) + (SELECT count(*) FROM t) * 0", (long,));
+        let length = finish("a read after an odd closure", length)??;
+        if length != Some(1000) {
+            return Err(Finding::new(format!("after an odd closure a read answered {length:?}")));
+        }
+    }
+    Ok(())
+}
+
+fn panics(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
+    let number = scene.ledger.begin(false);
+    scene.ledger.refused(number);
+    let wrote = scene.db.write_with(move |tx| -> Result<(), Error> {
+        tx.execute(INSERT, [number])?;
+        panic_quietly()
+    });
+    let read = scene.db.read_with(|_| -> Result<(), Error> { panic_quietly() });
+    for answer in [finish("a closure that panics", wrote)?, finish("a read closure that panics", read)?] {
+        if answer.as_ref().err().map(Error::kind) != Some(Kind::Misuse) {
+            return Err(Finding::new(format!("a closure that panicked was answered {answer:?}")));
+        }
+    }
+    scene.count("odd closures", 2);
+    next_notices_nothing(scene, rng)
+}
+
+/// Panics where it is dropped, unless a panic is on its way.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            panic_quietly();
+        }
+    }
+}
+
+fn holds_a_bomb(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
+    let (number, bomb) = (scene.ledger.begin(false), Bomb);
+    let wrote = scene.db.write_with(move |tx| {
+        let _ = &bomb;
+        tx.execute(INSERT, [number]).map_err(Error::from)
+    });
+    scene.ledger.answered(number, &finish("a closure that holds a bomb", wrote)?);
+    let bomb = Bomb;
+    let read = scene.db.read_with(move |_| {
+        let _ = &bomb;
+        Ok::<_, Error>(())
+    });
+    let _ = finish("a read closure that holds a bomb", read)?;
+    // The result panics where it is dropped: in the hands of the database, for its caller left.
+    let db = scene.db.clone();
+    let mut left = Box::pin(async move { db.read_with(|_| Ok::<_, Error>(Bomb)).await.map(std::mem::forget) });
+    let _ = poll_once(&mut left);
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(left)));
+    scene.count("odd closures", 3);
+    next_notices_nothing(scene, rng)
+}
+
+fn takes_long(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
+    let (number, pause) = (scene.ledger.begin(false), Duration::from_millis(rng.random_range(1..40)));
+    let wrote = scene.db.write_with(move |tx| {
+        thread::sleep(pause);
+        tx.execute(INSERT, [number]).map_err(Error::from)
+    });
+    scene.note(number, &finish("a closure that takes long", wrote)?)?;
+    scene.count("odd closures", 1);
+    Ok(())
+}
+
+/// Its caller leaves before it begins, while it runs, or after it.
+fn given_up(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
+    for _ in 0..rng.random_range(1..6) {
+        let (number, db) = (scene.ledger.begin(true), scene.db.clone());
+        let both = "INSERT INTO t (n) VALUES (?1), (-?1)";
+        let mut call = Box::pin(async move {
+            db.write_with(move |tx| {
+                thread::sleep(Duration::from_micros(300));
+                tx.execute(both, [number]).map_err(Error::from)
+            })
+            .await
+        });
+        let _ = poll_once(&mut call);
+        thread::sleep(Duration::from_micros(rng.random_range(0..600)));
+        drop(call);
+    }
+    scene.count("odd closures", 1);
+    next_notices_nothing(scene, rng)
+}
+
+/// A write closure that waits for another thread's read: readers do not wait for the writer.
+fn waits_for_a_reader(scene: &Arc<Scene>, _: &mut StdRng) -> Result<(), Finding> {
+    let (number, db) = (scene.ledger.begin(false), scene.db.blocking());
+    let wrote = scene.db.write_with(move |tx| {
+        tx.execute(INSERT, [number])?;
+        let seen = "SELECT count(*) FROM t WHERE n = ?";
+        let reads = thread::spawn(move || db.query_value::<i64>(seen, (number,)));
+        Ok::<_, Error>(reads.join().map_err(|_| "the read panicked"))
+    });
+    let wrote = finish("a closure that waits for a reader", wrote)?;
+    scene.note(number, &wrote)?;
+    scene.count("odd closures", 1);
+    match wrote?.map_err(Finding::new)?? {
+        Some(0) => Ok(()),
+        seen => Err(Finding::new(format!("a reader saw an open transaction's row: {seen:?}"))),
+    }
+}

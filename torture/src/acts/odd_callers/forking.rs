@@ -1,0 +1,52 @@
+//! A round in a process of its own, which forks besides all else.
+//!
+//! After a fork the database keeps the descriptors of its locks on every file that was open then, because a close in the
+//! parent would leave the lock with the child (docs/design/files.md). So what is left in such a process is not looked at;
+//! it ends with its round.
+
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+use super::{FORKING_PIECES, campaign};
+use crate::round::{Counts, Finding, Round, part as process};
+
+/// What the process tells.
+#[derive(Serialize, Deserialize)]
+struct Told {
+    counts: Counts,
+    finding: Option<Finding>,
+}
+
+/// Starts it and waits for it.
+pub(super) fn round(round: &mut Round) -> Result<(), Finding> {
+    let left = round.until.saturating_duration_since(Instant::now());
+    let out = process("odd-forking")
+        .arg(round.directory())
+        .args([round.rng.random::<u64>().to_string(), left.as_millis().to_string()])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()?;
+    let said = String::from_utf8_lossy(&out.stdout);
+    let told = said.lines().last().and_then(|line| serde_json::from_str::<Told>(line).ok());
+    let Some(told) = told else { return Err(Finding::new(format!("a process that forks ended with {}", out.status))) };
+    round.counts.merge(&told.counts);
+    told.finding.map_or(Ok(()), Err)
+}
+
+/// The process.
+pub(super) fn part(args: &[String]) -> ExitCode {
+    let [directory, seed, millis] = args else { return ExitCode::from(2) };
+    let (Ok(seed), Ok(millis)) = (seed.parse(), millis.parse()) else { return ExitCode::from(2) };
+    let (mut rng, mut counts) = (StdRng::seed_from_u64(seed), Counts::default());
+    let until = Instant::now() + Duration::from_millis(millis);
+    let ended = campaign(Path::new(directory), until, &mut rng, FORKING_PIECES, &mut counts);
+    let told = Told { counts, finding: ended.err() };
+    println!("{}", serde_json::to_string(&told).expect("counts and texts are JSON"));
+    // A thread that hangs must not keep it.
+    std::process::exit(0)
+}

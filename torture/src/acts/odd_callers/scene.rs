@@ -1,0 +1,198 @@
+//! The database that all pieces of a round attack, and what they share: its ledger, its counts, writes of every kind.
+
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use flatwater::rusqlite::Connection;
+use flatwater::{Checkpoint, Database, Durability, Error, Inline, Kind, Managed, Options, params};
+use rand::rngs::StdRng;
+use rand::{Rng, RngExt};
+
+use super::ledger::Ledger;
+use super::waiting::finish;
+use crate::round::{Counts, Finding};
+
+pub(crate) const INSERT: &str = "INSERT INTO t (n) VALUES (?)";
+const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)";
+
+/// Writes one number, or a pair of them.
+pub(crate) type Op = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+
+/// An open database, what was written to it, and what was done.
+pub(crate) struct Scene {
+    pub(crate) db: Database,
+    pub(crate) path: PathBuf,
+    pub(crate) ledger: Ledger,
+    /// Whether calls of this round have deadlines. The timer's thread outlives the last of them by seconds, for which the
+    /// round's end has to wait, so few rounds have them.
+    pub(crate) has_deadlines: bool,
+    counts: Mutex<Counts>,
+    /// The first thing that was found where nobody could be told.
+    aside: Mutex<Option<Finding>>,
+    names: AtomicU64,
+    directory: PathBuf,
+}
+
+impl Scene {
+    /// A new database with random settings.
+    pub(crate) fn new(directory: &Path, rng: &mut StdRng) -> Result<Self, Finding> {
+        let path = directory.join("scene.db");
+        let db = finish("open", options(&path, rng).open())??;
+        finish("the schema", db.execute_script(SCHEMA))??;
+        Ok(Self {
+            db,
+            path,
+            ledger: Ledger::default(),
+            has_deadlines: rng.random_bool(0.2),
+            counts: Mutex::default(),
+            aside: Mutex::default(),
+            names: AtomicU64::new(0),
+            directory: directory.to_owned(),
+        })
+    }
+
+    pub(crate) fn count(&self, what: &str, count: u64) {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).add(what, count);
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A path that nothing has yet.
+    pub(crate) fn new_path(&self) -> PathBuf {
+        self.directory.join(format!("other-{}.db", self.names.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// A handle whose calls may have a deadline of a few milliseconds.
+    pub(crate) fn handle(&self, rng: &mut StdRng) -> Database {
+        match rng.random_range(0..6) {
+            0 => self.db.alone(),
+            1 | 2 if self.has_deadlines => self.db.timeout(Duration::from_micros(rng.random_range(0..3000))),
+            _ => self.db.clone(),
+        }
+    }
+
+    /// A new write of some kind on some handle.
+    pub(crate) fn write(&self, rng: &mut StdRng) -> (i64, Op) {
+        let way = rng.random_range(0..WAYS);
+        let number = self.ledger.begin(is_pair(way));
+        (number, write(&self.handle(rng), way, number))
+    }
+
+    /// Notes what the write was answered; a finding if it may not be answered that.
+    pub(crate) fn note<T>(&self, number: i64, answer: &Result<T, Error>) -> Result<(), Finding> {
+        self.ledger.answered(number, answer);
+        self.count("calls", 1);
+        match answer {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == Kind::Timeout && self.has_deadlines => Ok(()),
+            // On a busy machine a transaction may pass its idle limit between two of its statements.
+            Err(error) if is_idle(error) => Ok(()),
+            Err(error) => Err(Finding::new(format!("a write that should succeed failed: {error}"))),
+        }
+    }
+
+    /// The same where nobody can be told, such as in a waker.
+    pub(crate) fn note_aside<T>(&self, number: i64, answer: &Result<T, Error>) {
+        if let Err(finding) = self.note(number, answer) {
+            self.aside.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(finding);
+        }
+    }
+
+    /// The same for a call that waited where it may be refused: inside a closure, or on a thread of the database.
+    pub(crate) fn note_from_within<T>(&self, number: i64, answer: &Result<T, Error>) {
+        match answer {
+            Err(error) if error.kind() == Kind::Misuse && error.message().contains("called the database") => {
+                self.ledger.answered(number, answer);
+                self.count("refusals", 1);
+            }
+            _ => self.note_aside(number, answer),
+        }
+    }
+
+    /// What was found aside.
+    pub(crate) fn found_aside(&self) -> Result<(), Finding> {
+        self.aside.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+
+    /// Runs a write to its end and notes it.
+    pub(crate) fn write_now(&self, rng: &mut StdRng) -> Result<(), Finding> {
+        let (number, op) = self.write(rng);
+        let answer = finish("a write", op)?;
+        self.note(number, &answer)
+    }
+}
+
+/// The transaction was rolled back because nobody used it.
+pub(crate) fn is_idle(error: &Error) -> bool {
+    error.kind() == Kind::Timeout && error.message().contains("was not used for")
+}
+
+/// Random settings, of those that do not change what is answered.
+pub(crate) fn options(path: &Path, rng: &mut impl Rng) -> Options {
+    let queue = [1, 2, 8, 1024][rng.random_range(0..4)];
+    let mut options = Options::new(path)
+        .queue(queue)
+        .readers(rng.random_range(1..4))
+        .leases(rng.random_bool(0.7))
+        .transaction_idle(Duration::from_millis(rng.random_range(200..800)))
+        .close_wait(Duration::from_millis(rng.random_range(50..500)));
+    if rng.random_bool(0.3) {
+        options = options.inline(Inline::Never);
+    }
+    if rng.random_bool(0.2) {
+        options = options.durability(Durability::Full);
+    }
+    if rng.random_bool(0.5) {
+        // So that the WAL starts over several times.
+        options =
+            options.checkpoint(Checkpoint::Managed(Managed { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 }));
+    }
+    options
+}
+
+/// Kinds of writes.
+const WAYS: u32 = 8;
+
+fn is_pair(way: u32) -> bool {
+    way >= 4
+}
+
+/// A write of one kind.
+fn write(db: &Database, way: u32, n: i64) -> Op {
+    let db = db.clone();
+    match way {
+        0 | 1 => Box::pin(async move { db.execute(INSERT, (n,)).await.map(drop) }),
+        2 => Box::pin(async move { db.query("INSERT INTO t (n) VALUES (?) RETURNING n", (n,)).await.map(drop) }),
+        3 => Box::pin(async move { db.execute_script(&format!("INSERT INTO t (n) VALUES ({n})")).await }),
+        4 => Box::pin(async move { db.execute_many(INSERT, [(n,), (-n,)]).await.map(drop) }),
+        5 => Box::pin(async move { db.batch([(INSERT, params![n]), (INSERT, params![-n])]).await.map(drop) }),
+        6 => Box::pin(async move {
+            db.write_with(move |tx| tx.execute("INSERT INTO t (n) VALUES (?1), (-?1)", [n]).map_err(Error::from))
+                .await
+                .map(drop)
+        }),
+        _ => Box::pin(async move {
+            let tx = db.begin().await?;
+            tx.execute(INSERT, (n,)).await?;
+            tx.execute(INSERT, (-n,)).await?;
+            tx.commit().await
+        }),
+    }
+}
+
+/// A new table for numbers in another file.
+pub(crate) fn with_table(path: &Path) -> Result<(), Finding> {
+    Ok(Connection::open(path)?.execute_batch(SCHEMA)?)
+}
+
+/// All numbers, as plain SQLite reads them.
+pub(crate) fn rows(path: &Path) -> Result<Vec<i64>, Finding> {
+    let plain = Connection::open(path)?;
+    let mut all = plain.prepare("SELECT n FROM t")?;
+    Ok(all.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+}
