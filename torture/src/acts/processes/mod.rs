@@ -1,0 +1,111 @@
+//! Several processes on one file: ours, plain SQLite, one that maintains it. Some are killed, some stand still, some hold a
+//! lock, some die half way through a commit. Nobody may be told anything wrong.
+//!
+//! Owns: a round from its beginning to its audit. What is done to the processes is `trouble.rs`, what they do themselves
+//! `calls.rs`, `plain.rs` and `maintainer.rs`, what has to be so `books.rs`.
+
+mod board;
+mod books;
+mod calls;
+mod crowd;
+mod holder;
+mod ledger;
+mod maintainer;
+mod ours;
+mod plain;
+mod trouble;
+mod witness;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use flatwater::Options;
+use rand::RngExt;
+use rusqlite::Connection;
+
+use self::board::{Board, Cell, SLOTS};
+use self::crowd::Crowd;
+use self::ledger::Told;
+use super::Act;
+use crate::checks;
+use crate::round::{Finding, Round};
+
+pub(crate) const ACT: Act = Act {
+    name: "processes",
+    about: "several processes on one file, ours and plain, that are killed, stopped, and hold locks",
+    round,
+    parts: &[
+        (OURS, |args| witness::runs(args, ours::part)),
+        (PLAIN, |args| witness::runs(args, plain::part)),
+        (MAINTAINER, |args| witness::runs(args, maintainer::part)),
+        (SWITCHER, |args| witness::runs(args, maintainer::switcher)),
+        ("processes-holder", holder::part),
+    ],
+};
+
+const OURS: &str = "processes-ours";
+const PLAIN: &str = "processes-plain";
+const MAINTAINER: &str = "processes-maintainer";
+const SWITCHER: &str = "processes-switcher";
+/// After everything, a write and a read are answered before so long.
+const LIVES: Duration = Duration::from_secs(30);
+
+fn round(round: &mut Round) -> Result<(), Finding> {
+    let path = witness::database(round.directory());
+    Connection::open(&path)?.execute_batch(books::SCHEMA)?;
+    let board = Board::open(round.directory())?;
+    let mut crowd = Crowd::new(round.directory().to_owned());
+    for name in cast(round) {
+        let seed = round.rng.random();
+        crowd.joins(name, seed)?;
+    }
+    crowd.all_work(&board)?;
+    trouble::make(round, &mut crowd)?;
+    let incarnations = crowd.incarnations;
+    if round.rng.random_ratio(1, 3) {
+        crowd.disperse();
+    }
+    let report = crowd.finish()?;
+    round.counts.merge(&report.counts);
+    round.hold.merge(&report.hold);
+    let told = Told::read(round.directory(), incarnations)?;
+    round.counts.add("writes acknowledged", (told.acknowledged.len() + told.counted.len()) as u64);
+    round.counts.add("outcomes unknown", told.unknown.len() as u64);
+    for slot in 0..SLOTS {
+        round.counts.add("reads checked", board.get(slot, Cell::Reads)?.unsigned_abs());
+    }
+    // Whoever opens it first finds what there is to repair.
+    if round.rng.random_ratio(1, 2) {
+        lives(&path)?;
+    }
+    checks::is_sound(&path)?;
+    books::audit(&path, &told, board.highest()?)?;
+    lives(&path)
+}
+
+/// Who takes part.
+fn cast(round: &mut Round) -> Vec<&'static str> {
+    let mut cast = vec![MAINTAINER];
+    cast.extend((0..round.rng.random_range(1..=3)).map(|_| OURS));
+    cast.extend((0..round.rng.random_range(1..=2)).map(|_| PLAIN));
+    cast
+}
+
+/// Flatwater opens the file, writes and reads.
+fn lives(path: &Path) -> Result<(), Finding> {
+    let began = Instant::now();
+    let db = Options::new(path).open_blocking()?;
+    let before: Option<i64> = db.timeout(LIVES).query_value(books::VALUE, ()).wait()?;
+    let after: Option<i64> = db.timeout(LIVES).query_value(books::COUNT, ()).wait()?;
+    db.blocking().close()?;
+    if after != before.map(|before| before + 1) {
+        return Err(Finding::new(format!("the counter was {before:?} and is raised to {after:?}")));
+    }
+    if began.elapsed() > 2 * LIVES {
+        return Err(Finding::new(format!(
+            "a file that nobody uses is opened, read and written in {:?}",
+            began.elapsed()
+        )));
+    }
+    Ok(())
+}
