@@ -24,7 +24,16 @@ pub(super) enum Cell {
     Entry,
     /// Reads that were answered, and held what they had to.
     Reads,
+    /// Calls that ran on their caller's thread.
+    Inline,
+    /// What a maintainer did.
+    Works,
+    /// How often the journal mode was switched away from WAL.
+    Switches,
 }
+
+/// Cells of a slot.
+const CELLS: usize = 8;
 
 pub(super) struct Board(File);
 
@@ -57,6 +66,11 @@ impl Board {
         Ok(0)
     }
 
+    /// Of all parts together.
+    pub(super) fn sum(&self, cell: Cell) -> io::Result<u64> {
+        (0..SLOTS).try_fold(0, |sum, slot| Ok(sum + self.get(slot, cell)?.unsigned_abs()))
+    }
+
     /// The highest value of the counter that anybody was answered.
     pub(super) fn highest(&self) -> io::Result<i64> {
         (0..SLOTS).try_fold(0, |highest, slot| Ok(highest.max(self.get(slot, Cell::Value)?)))
@@ -65,7 +79,7 @@ impl Board {
 
 fn at(slot: usize, cell: Cell) -> u64 {
     assert!(slot < SLOTS, "there are {SLOTS} slots");
-    ((slot * 4 + cell as usize) * CELL) as u64
+    ((slot * CELLS + cell as usize) * CELL) as u64
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! Some calls have a deadline. Each poll is measured.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use flatwater::{Applied, Call, Database, Error, Kind, params};
@@ -9,6 +10,7 @@ use futures_util::future::join_all;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
+use super::board::Cell;
 use super::books::{self, ACCOUNTS, Sight};
 use super::ledger::Line;
 use super::witness::Witness;
@@ -17,6 +19,9 @@ use crate::round::Finding;
 
 /// A call with a deadline may be answered so much later: the machine is busy, and a part may be stopped again and again.
 const LATE: Duration = Duration::from_secs(20);
+
+/// So often what ran on callers' threads is counted.
+const STEPS: usize = 50;
 
 /// What an error says about the write that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,25 +60,44 @@ pub(super) struct Task<'a> {
     db: &'a Database,
     witness: &'a Witness,
     gauge: &'a Gauge,
+    /// Calls of this database on their caller's thread, as far as they are counted.
+    inline: &'a AtomicU64,
     rng: StdRng,
 }
 
 impl<'a> Task<'a> {
-    pub(super) fn new(number: usize, db: &'a Database, witness: &'a Witness, gauge: &'a Gauge) -> Self {
+    pub(super) fn new(
+        number: usize,
+        db: &'a Database,
+        witness: &'a Witness,
+        gauge: &'a Gauge,
+        inline: &'a AtomicU64,
+    ) -> Self {
         // Another row each time, and another stream of random numbers.
         let rng = witness.rng(witness.new_row().unsigned_abs());
-        Self { number, db, witness, gauge, rng }
+        Self { number, db, witness, gauge, inline, rng }
     }
 
     pub(super) async fn run(mut self, steps: usize) -> Result<(), Finding> {
-        for _ in 0..steps {
+        for step in 0..steps {
             if !self.witness.goes_on() {
                 break;
             }
             self.step().await?;
             self.witness.does(self.number, None);
+            if step % STEPS == 0 {
+                self.count_inline()?;
+            }
         }
-        Ok(())
+        self.count_inline()
+    }
+
+    /// What ran on the thread of any task since it was last counted.
+    fn count_inline(&self) -> Result<(), Finding> {
+        let inline = self.db.stats().inline;
+        let now = inline.reads + inline.writes;
+        let more = now.saturating_sub(self.inline.fetch_max(now, Ordering::Relaxed));
+        Ok(self.witness.count(Cell::Inline, more)?)
     }
 
     async fn step(&mut self) -> Result<(), Finding> {

@@ -13,7 +13,8 @@ use nix::unistd::Pid;
 
 use super::board::{Board, Cell};
 use super::holder::{HELD, Hold};
-use super::witness::{Orders, Report, finding_of};
+use super::witness::{Orders, finding_of};
+use crate::gauge;
 use crate::round::{Finding, part};
 
 /// All of them work, or end, before so long.
@@ -77,7 +78,7 @@ impl Crowd {
         let until = Instant::now() + PATIENCE;
         for at in 0..self.len() {
             let slot = self.members[at].orders.slot;
-            while board.get(slot, Cell::Reads)? == 0 {
+            while board.get(slot, Cell::Reads)? + board.get(slot, Cell::Works)? == 0 {
                 self.look()?;
                 if Instant::now() > until {
                     return Err(Finding::new(format!(
@@ -160,8 +161,8 @@ impl Crowd {
         Ok(true)
     }
 
-    /// Ends everybody who is told to end, and gathers what they say.
-    pub(super) fn finish(mut self) -> Result<Report, Finding> {
+    /// Ends everybody who is told to end, and gathers how long polls held their threads.
+    pub(super) fn finish(mut self) -> Result<gauge::Hold, Finding> {
         for (holder, _) in self.holders.drain(..) {
             ends(holder)?;
         }
@@ -170,7 +171,7 @@ impl Crowd {
             send(&member.child, Signal::SIGCONT)?;
             drop(member.child.stdin.take());
         }
-        let (until, mut all) = (Instant::now() + PATIENCE, Report::default());
+        let (until, mut all) = (Instant::now() + PATIENCE, gauge::Hold::default());
         for at in 0..self.members.len() {
             let status = loop {
                 match self.members[at].child.try_wait()? {
@@ -183,11 +184,10 @@ impl Crowd {
                 }
             };
             let said = self.members[at].child.stdout.take().map(text).transpose()?.unwrap_or_default();
-            let Some(report) = said.lines().last().and_then(|line| serde_json::from_str::<Report>(line).ok()) else {
+            let Some(hold) = said.lines().last().and_then(|line| serde_json::from_str::<gauge::Hold>(line).ok()) else {
                 return Err(self.finding(at, status));
             };
-            all.counts.merge(&report.counts);
-            all.hold.merge(&report.hold);
+            all.merge(&hold);
         }
         Ok(all)
     }

@@ -9,12 +9,13 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use rusqlite::Connection;
 
+use super::board::Cell;
 use super::books;
 use super::ledger::Line;
 use super::plain::{open, unless_busy};
-use super::witness::{Report, Witness};
+use super::witness::Witness;
 use crate::gauge::Hold;
-use crate::round::{Counts, Finding};
+use crate::round::Finding;
 
 const WORKS: &[&str] = &[
     "VACUUM",
@@ -36,8 +37,8 @@ const WORKS: &[&str] = &[
     "PRAGMA optimize",
 ];
 
-pub(super) fn part(witness: &Arc<Witness>) -> Result<Report, Finding> {
-    let (mut rng, mut counts) = (witness.rng(0), Counts::default());
+pub(super) fn part(witness: &Arc<Witness>) -> Result<Hold, Finding> {
+    let mut rng = witness.rng(0);
     while witness.goes_on() {
         let Some(plain) = open(witness, &mut rng)? else { continue };
         for _ in 0..rng.random_range(1..40) {
@@ -47,14 +48,13 @@ pub(super) fn part(witness: &Arc<Witness>) -> Result<Report, Finding> {
             let work = WORKS[rng.random_range(0..WORKS.len())];
             witness.does(0, Some(work));
             if does(&plain, work)? {
-                counts.add("works of a maintainer", 1);
-                witness.was_read()?;
+                witness.count(Cell::Works, 1)?;
             }
             witness.does(0, None);
             std::thread::sleep(Duration::from_millis(rng.random_range(0..40)));
         }
     }
-    Ok(Report { counts, hold: Hold::default() })
+    Ok(Hold::default())
 }
 
 /// False if somebody was in the way, or there was nothing to do.
@@ -74,13 +74,13 @@ fn does(plain: &Connection, work: &str) -> Result<bool, Finding> {
 }
 
 /// Leaves WAL mode, writes, comes back, again and again, as far as it is alone with the file.
-pub(super) fn switcher(witness: &Arc<Witness>) -> Result<Report, Finding> {
-    let (mut rng, mut counts) = (witness.rng(0), Counts::default());
+pub(super) fn switcher(witness: &Arc<Witness>) -> Result<Hold, Finding> {
+    let mut rng = witness.rng(0);
     while witness.goes_on() {
         let Some(plain) = open(witness, &mut rng)? else { continue };
         let mode = ["delete", "truncate", "persist"][rng.random_range(0..3)];
         if switches(&plain, mode)? {
-            counts.add("switches of the journal mode", 1);
+            witness.count(Cell::Switches, 1)?;
             for _ in 0..rng.random_range(0..20) {
                 enter(&plain, witness)?;
             }
@@ -90,7 +90,7 @@ pub(super) fn switcher(witness: &Arc<Witness>) -> Result<Report, Finding> {
         drop(plain);
         pause(&mut rng);
     }
-    Ok(Report { counts, hold: Hold::default() })
+    Ok(Hold::default())
 }
 
 fn switches(plain: &Connection, mode: &str) -> Result<bool, Finding> {

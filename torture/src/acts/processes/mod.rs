@@ -23,7 +23,7 @@ use flatwater::Options;
 use rand::RngExt;
 use rusqlite::Connection;
 
-use self::board::{Board, Cell, SLOTS};
+use self::board::{Board, Cell};
 use self::crowd::Crowd;
 use self::ledger::Told;
 use super::Act;
@@ -65,15 +65,9 @@ fn round(round: &mut Round) -> Result<(), Finding> {
     if round.rng.random_ratio(1, 3) {
         crowd.disperse();
     }
-    let report = crowd.finish()?;
-    round.counts.merge(&report.counts);
-    round.hold.merge(&report.hold);
+    round.hold.merge(&crowd.finish()?);
     let told = Told::read(round.directory(), incarnations)?;
-    round.counts.add("writes acknowledged", (told.acknowledged.len() + told.counted.len()) as u64);
-    round.counts.add("outcomes unknown", told.unknown.len() as u64);
-    for slot in 0..SLOTS {
-        round.counts.add("reads checked", board.get(slot, Cell::Reads)?.unsigned_abs());
-    }
+    count(round, &told, &board)?;
     // Whoever opens it first finds what there is to repair.
     if round.rng.random_ratio(1, 2) {
         lives(&path)?;
@@ -89,6 +83,21 @@ fn cast(round: &mut Round) -> Vec<&'static str> {
     cast.extend((0..round.rng.random_range(1..=3)).map(|_| OURS));
     cast.extend((0..round.rng.random_range(1..=2)).map(|_| PLAIN));
     cast
+}
+
+fn count(round: &mut Round, told: &Told, board: &Board) -> Result<(), Finding> {
+    let acknowledged = (told.acknowledged.len() + told.counted.len()) as u64;
+    let reads = board.sum(Cell::Reads)?;
+    if acknowledged == 0 || reads == 0 {
+        return Err(Finding::new(format!("only {acknowledged} writes and {reads} reads were answered in a round")));
+    }
+    round.counts.add("writes acknowledged", acknowledged);
+    round.counts.add("outcomes unknown", told.unknown.len() as u64);
+    round.counts.add("reads checked", reads);
+    round.counts.add("calls on their caller's thread", board.sum(Cell::Inline)?);
+    round.counts.add("works of a maintainer", board.sum(Cell::Works)?);
+    round.counts.add("switches of the journal mode", board.sum(Cell::Switches)?);
+    Ok(())
 }
 
 /// Flatwater opens the file, writes and reads.

@@ -3,6 +3,7 @@
 //! Leaves out what each task does (`calls.rs`).
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use flatwater::{Checkpoint, Database, Durability, Error, Inline, Kind, Managed, Options};
@@ -11,43 +12,47 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::calls::Task;
-use super::witness::{Report, Witness};
+use super::witness::Witness;
 use crate::gauge::{Gauge, Hold};
-use crate::round::{Counts, Finding};
+use crate::round::Finding;
 
 const THREADS: usize = 2;
 const TASKS: usize = 6;
 /// An open may meet somebody who switches the journal mode, or stands still with a lock; it is tried again for so long.
 const OPENS: Duration = Duration::from_secs(60);
 
-pub(super) fn part(witness: &Arc<Witness>) -> Result<Report, Finding> {
+pub(super) fn part(witness: &Arc<Witness>) -> Result<Hold, Finding> {
     let mut rng = witness.rng(u64::from(u32::MAX));
-    let (gauge, mut counts) = (Gauge::new(), Counts::default());
+    let gauge = Gauge::new();
     while witness.goes_on() {
         let Some(db) = open(witness, &mut rng)? else { break };
         let steps = rng.random_range(20..3_000);
         // As many on the one thread as on the other: each thread polls its tasks.
         let threads = rng.random_range(1..=THREADS);
         let tasks = rng.random_range(1..=TASKS);
+        let inline = AtomicU64::new(0);
         std::thread::scope(|scope| {
             let run = |thread: usize| {
-                let (db, gauge) = (db.clone(), &gauge);
-                move || polls(thread, tasks, steps, &db, witness, gauge)
+                let (db, gauge, inline) = (db.clone(), &gauge, &inline);
+                move || {
+                    polls(
+                        steps,
+                        (0..tasks).map(|task| Task::new(1 + thread * TASKS + task, &db, witness, gauge, inline)),
+                    )
+                }
             };
             let others: Vec<_> = (1..threads).map(|thread| scope.spawn(run(thread))).collect();
             let mut all = vec![run(0)()];
             all.extend(others.into_iter().map(|other| other.join().expect("a thread of tasks panicked")));
             all.into_iter().collect::<Result<Vec<()>, Finding>>()
         })?;
-        let inline = db.stats().inline;
-        counts.add("calls on their caller's thread", inline.reads + inline.writes);
         witness.does(0, Some("close"));
         db.blocking().close()?;
         witness.does(0, None);
     }
     let mut hold = Hold::default();
     gauge.read(&mut hold)?;
-    Ok(Report { counts, hold })
+    Ok(hold)
 }
 
 /// `None` if the part is to end before it is open.
@@ -91,17 +96,9 @@ fn options(witness: &Witness, rng: &mut StdRng) -> Options {
 }
 
 /// One thread that polls its tasks until each has done so many steps.
-fn polls(
-    thread: usize,
-    tasks: usize,
-    steps: usize,
-    db: &Database,
-    witness: &Witness,
-    gauge: &Gauge,
-) -> Result<(), Finding> {
+fn polls<'a>(steps: usize, tasks: impl Iterator<Item = Task<'a>>) -> Result<(), Finding> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let all = (0..tasks).map(|task| Task::new(1 + thread * TASKS + task, db, witness, gauge).run(steps));
-    runtime.block_on(try_join_all(all)).map(drop)
+    runtime.block_on(try_join_all(tasks.map(|task| task.run(steps)))).map(drop)
 }
 
 #[cfg(test)]

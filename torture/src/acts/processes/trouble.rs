@@ -14,7 +14,7 @@ const KILLS: u64 = 1;
 
 /// One kind after the other, at random, until the round is over.
 pub(super) fn make(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> {
-    let switches = round.rng.random_ratio(1, 4);
+    let mut switches = round.rng.random_ratio(1, 4);
     while round.goes_on() || round.counts.0.get("kills").copied().unwrap_or(0) < KILLS {
         crowd.look()?;
         let at = round.rng.random_range(0..crowd.len());
@@ -23,7 +23,10 @@ pub(super) fn make(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> 
             30..50 => kills(round, crowd, at)?,
             50..70 => holds(round, crowd)?,
             70..95 => tears(round, crowd)?,
-            95..97 if switches => switches_the_journal(round, crowd)?,
+            95.. if switches => {
+                switches = false;
+                switches_the_journal(round, crowd)?;
+            }
             _ => {}
         }
         wait(round, crowd, 0..60)?;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::board::{Board, Cell, SLOTS};
 use super::ledger::{Ledger, Line};
 use crate::gauge::Hold;
-use crate::round::{Counts, Finding};
+use crate::round::Finding;
 
 /// A call that takes longer hangs. No lock is held, and nobody is stopped, for more than half a second.
 const HANGS: Duration = Duration::from_secs(60);
@@ -50,22 +50,15 @@ pub(super) fn finding_of(directory: &Path, incarnation: u32) -> PathBuf {
     directory.join(format!("finding-{incarnation}"))
 }
 
-/// What a part says when it was told to end.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Report {
-    pub(super) counts: Counts,
-    pub(super) hold: Hold,
-}
-
 pub(super) struct Witness {
     pub(super) orders: Orders,
     board: Board,
     ledger: Ledger,
     is_over: AtomicBool,
     next_row: AtomicI64,
-    reads: AtomicI64,
     /// The highest value of the counter that this part put on the board.
     highest: Mutex<i64>,
+    counting: Mutex<()>,
     /// What each task does, and since when.
     doing: Mutex<Vec<Option<(&'static str, Instant)>>>,
 }
@@ -78,8 +71,8 @@ impl Witness {
             is_over: AtomicBool::new(false),
             next_row: AtomicI64::new(i64::from(orders.incarnation) * ROWS + 1),
             // One who was killed had them.
-            reads: AtomicI64::new(board.get(orders.slot, Cell::Reads)?),
             highest: Mutex::new(board.get(orders.slot, Cell::Value)?),
+            counting: Mutex::default(),
             doing: Mutex::default(),
             board,
             orders,
@@ -128,10 +121,16 @@ impl Witness {
         self.board.get(rng.random_range(0..SLOTS), Cell::Entry)
     }
 
+    /// Counts what would be lost with this process.
+    pub(super) fn count(&self, cell: Cell, more: u64) -> io::Result<()> {
+        let _alone = self.counting.lock().unwrap_or_else(PoisonError::into_inner);
+        let so_far = self.board.get(self.orders.slot, cell)?;
+        self.board.put(self.orders.slot, cell, so_far.saturating_add_unsigned(more))
+    }
+
     /// A read held what it had to.
     pub(super) fn was_read(&self) -> io::Result<()> {
-        let reads = self.reads.fetch_add(1, Ordering::Relaxed) + 1;
-        self.board.put(self.orders.slot, Cell::Reads, reads)
+        self.count(Cell::Reads, 1)
     }
 
     /// What a task begins now; `None`: it waits for nothing.
@@ -162,8 +161,8 @@ impl Witness {
     }
 }
 
-/// Runs a part until its standard input ends.
-pub(super) fn runs(args: &[String], part: fn(&Arc<Witness>) -> Result<Report, Finding>) -> ExitCode {
+/// Runs a part until its standard input ends. It says how long its polls held their threads.
+pub(super) fn runs(args: &[String], part: fn(&Arc<Witness>) -> Result<Hold, Finding>) -> ExitCode {
     let orders = args.first().and_then(|text| serde_json::from_str(text).ok());
     let Some(orders) = orders else {
         eprintln!("orders are missing");
@@ -177,8 +176,8 @@ pub(super) fn runs(args: &[String], part: fn(&Arc<Witness>) -> Result<Report, Fi
     });
     std::thread::spawn(move || watcher.watch());
     match part(&witness) {
-        Ok(report) => {
-            println!("{}", serde_json::to_string(&report).expect("numbers are JSON"));
+        Ok(hold) => {
+            println!("{}", serde_json::to_string(&hold).expect("numbers are JSON"));
             ExitCode::SUCCESS
         }
         Err(finding) => {
