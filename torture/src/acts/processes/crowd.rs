@@ -3,9 +3,9 @@
 //! One that ends by itself, or does not end when it is told to, is a finding. Dropping the crowd kills all of it.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -14,7 +14,6 @@ use nix::unistd::Pid;
 use super::board::{Board, Cell};
 use super::holder::{HELD, Hold};
 use super::witness::{Orders, finding_of};
-use crate::gauge;
 use crate::round::{Finding, part};
 
 /// All of them work, or end, before so long.
@@ -63,7 +62,7 @@ impl Crowd {
         let child = part(name)
             .arg(serde_json::to_string(&orders)?)
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
+            .stdout(Stdio::null())
             .stderr(complaints)
             .spawn()?;
         Ok((orders, child))
@@ -161,8 +160,8 @@ impl Crowd {
         Ok(true)
     }
 
-    /// Ends everybody who is told to end, and gathers how long polls held their threads.
-    pub(super) fn finish(mut self) -> Result<gauge::Hold, Finding> {
+    /// Tells everybody to end, and waits for it.
+    pub(super) fn finish(mut self) -> Result<(), Finding> {
         for (holder, _) in self.holders.drain(..) {
             ends(holder)?;
         }
@@ -171,7 +170,7 @@ impl Crowd {
             send(&member.child, Signal::SIGCONT)?;
             drop(member.child.stdin.take());
         }
-        let (until, mut all) = (Instant::now() + PATIENCE, gauge::Hold::default());
+        let until = Instant::now() + PATIENCE;
         for at in 0..self.members.len() {
             let status = loop {
                 match self.members[at].child.try_wait()? {
@@ -183,13 +182,11 @@ impl Crowd {
                     None => std::thread::sleep(LOOK),
                 }
             };
-            let said = self.members[at].child.stdout.take().map(text).transpose()?.unwrap_or_default();
-            let Some(hold) = said.lines().last().and_then(|line| serde_json::from_str::<gauge::Hold>(line).ok()) else {
+            if !status.success() {
                 return Err(self.finding(at, status));
-            };
-            all.merge(&hold);
+            }
         }
-        Ok(all)
+        Ok(())
     }
 
     /// Kills everybody; who joins then has the cells of those who had them.
@@ -231,10 +228,4 @@ fn ends(mut holder: Child) -> Result<(), Finding> {
 
 fn send(child: &Child, signal: Signal) -> Result<(), Finding> {
     Ok(kill(Pid::from_raw(i32::try_from(child.id()).expect("a process's number")), signal)?)
-}
-
-fn text(mut from: ChildStdout) -> std::io::Result<String> {
-    let mut all = String::new();
-    from.read_to_string(&mut all)?;
-    Ok(all)
 }

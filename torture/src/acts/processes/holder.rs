@@ -1,4 +1,4 @@
-//! The part that has one lock of the wal-index while it stands still, and the one that died between the two copies of the
+//! The part that has locks of the wal-index while it stands still, and the one that died between the two copies of the
 //! wal-index's header.
 //!
 //! It uses no SQLite, so that the locks are its own: closing a descriptor of a file ends all POSIX locks that the process
@@ -6,8 +6,9 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,10 @@ use super::witness::database;
 
 /// <https://sqlite.org/walformat.html#wal_locks>
 pub(super) const WRITE: i64 = 120;
+/// READ 1 to 4: without one of them no snapshot of the WAL begins.
+pub(super) const MARKS: RangeInclusive<i64> = 124..=127;
 /// All but the last, which says who is the first to open the file.
-pub(super) const LOCKS: std::ops::RangeInclusive<i64> = 120..=127;
+pub(super) const LOCKS: RangeInclusive<i64> = 120..=127;
 /// <https://sqlite.org/walformat.html#the_wal_index_header>: two copies, the change counter at byte 8 of each.
 const HEADER: usize = 48;
 const CHANGE_OF_SECOND_COPY: u64 = 56;
@@ -30,8 +33,8 @@ const TRIES: Duration = Duration::from_millis(100);
 /// What a round tells it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Hold {
-    pub(super) directory: std::path::PathBuf,
-    pub(super) lock: i64,
+    pub(super) directory: PathBuf,
+    pub(super) locks: RangeInclusive<i64>,
     pub(super) exclusive: bool,
     /// A lock of the descriptor, not of the process.
     pub(super) of_descriptor: bool,
@@ -79,8 +82,8 @@ fn is_locked(index: &File, hold: &Hold) -> bool {
     let lock = libc::flock {
         l_type: i16::try_from(kind).expect("a small number"),
         l_whence: i16::try_from(libc::SEEK_SET).expect("a small number"),
-        l_start: hold.lock,
-        l_len: 1,
+        l_start: *hold.locks.start(),
+        l_len: hold.locks.end() - hold.locks.start() + 1,
         l_pid: 0,
     };
     let way = if hold.of_descriptor { FcntlArg::F_OFD_SETLK(&lock) } else { FcntlArg::F_SETLK(&lock) };

@@ -14,7 +14,6 @@ use super::books;
 use super::ledger::Line;
 use super::plain::{open, unless_busy};
 use super::witness::Witness;
-use crate::gauge::Hold;
 use crate::round::Finding;
 
 const WORKS: &[&str] = &[
@@ -37,7 +36,7 @@ const WORKS: &[&str] = &[
     "PRAGMA optimize",
 ];
 
-pub(super) fn part(witness: &Arc<Witness>) -> Result<Hold, Finding> {
+pub(super) fn part(witness: &Arc<Witness>) -> Result<(), Finding> {
     let mut rng = witness.rng(0);
     while witness.goes_on() {
         let Some(plain) = open(witness, &mut rng)? else { continue };
@@ -54,7 +53,7 @@ pub(super) fn part(witness: &Arc<Witness>) -> Result<Hold, Finding> {
             std::thread::sleep(Duration::from_millis(rng.random_range(0..40)));
         }
     }
-    Ok(Hold::default())
+    Ok(())
 }
 
 /// False if somebody was in the way, or there was nothing to do.
@@ -74,7 +73,7 @@ fn does(plain: &Connection, work: &str) -> Result<bool, Finding> {
 }
 
 /// Leaves WAL mode, writes, comes back, again and again, as far as it is alone with the file.
-pub(super) fn switcher(witness: &Arc<Witness>) -> Result<Hold, Finding> {
+pub(super) fn switcher(witness: &Arc<Witness>) -> Result<(), Finding> {
     let mut rng = witness.rng(0);
     while witness.goes_on() {
         let Some(plain) = open(witness, &mut rng)? else { continue };
@@ -90,7 +89,7 @@ pub(super) fn switcher(witness: &Arc<Witness>) -> Result<Hold, Finding> {
         drop(plain);
         pause(&mut rng);
     }
-    Ok(Hold::default())
+    Ok(())
 }
 
 fn switches(plain: &Connection, mode: &str) -> Result<bool, Finding> {

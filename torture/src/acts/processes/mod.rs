@@ -65,7 +65,9 @@ fn round(round: &mut Round) -> Result<(), Finding> {
     if round.rng.random_ratio(1, 3) {
         crowd.disperse();
     }
-    round.hold.merge(&crowd.finish()?);
+    crowd.finish()?;
+    let holds = witness::holds(round.directory(), incarnations)?;
+    round.hold.merge(&holds);
     let told = Told::read(round.directory(), incarnations)?;
     count(round, &told, &board)?;
     // Whoever opens it first finds what there is to repair.

@@ -14,6 +14,7 @@ use rand::rngs::StdRng;
 use super::calls::Task;
 use super::witness::Witness;
 use crate::gauge::{Gauge, Hold};
+use crate::leftovers::Belongings;
 use crate::round::Finding;
 
 const THREADS: usize = 2;
@@ -21,38 +22,36 @@ const TASKS: usize = 6;
 /// An open may meet somebody who switches the journal mode, or stands still with a lock; it is tried again for so long.
 const OPENS: Duration = Duration::from_secs(60);
 
-pub(super) fn part(witness: &Arc<Witness>) -> Result<Hold, Finding> {
+pub(super) fn part(witness: &Arc<Witness>) -> Result<(), Finding> {
     let mut rng = witness.rng(u64::from(u32::MAX));
-    let gauge = Gauge::new();
+    let mut hold = Hold::default();
     while witness.goes_on() {
+        let before = Belongings::now();
         let Some(db) = open(witness, &mut rng)? else { break };
-        let steps = rng.random_range(20..3_000);
-        // As many on the one thread as on the other: each thread polls its tasks.
-        let threads = rng.random_range(1..=THREADS);
-        let tasks = rng.random_range(1..=TASKS);
-        let inline = AtomicU64::new(0);
-        std::thread::scope(|scope| {
-            let run = |thread: usize| {
-                let (db, gauge, inline) = (db.clone(), &gauge, &inline);
-                move || {
-                    polls(
-                        steps,
-                        (0..tasks).map(|task| Task::new(1 + thread * TASKS + task, &db, witness, gauge, inline)),
-                    )
-                }
-            };
-            let others: Vec<_> = (1..threads).map(|thread| scope.spawn(run(thread))).collect();
-            let mut all = vec![run(0)()];
-            all.extend(others.into_iter().map(|other| other.join().expect("a thread of tasks panicked")));
-            all.into_iter().collect::<Result<Vec<()>, Finding>>()
-        })?;
+        let gauge = Gauge::new();
+        works(&db, witness, &gauge, &mut rng)?;
         witness.does(0, Some("close"));
         db.blocking().close()?;
         witness.does(0, None);
+        drop(db);
+        gauge.read(&mut hold)?;
+        witness.held(&hold)?;
+        before.are_back()?;
     }
-    let mut hold = Hold::default();
-    gauge.read(&mut hold)?;
-    Ok(hold)
+    Ok(())
+}
+
+/// Tasks on one thread or two, each for so many steps.
+fn works(db: &Database, witness: &Witness, gauge: &Gauge, rng: &mut StdRng) -> Result<(), Finding> {
+    let (steps, threads) = (rng.random_range(20..3_000), rng.random_range(1..=THREADS));
+    let (tasks, inline) = (rng.random_range(1..=TASKS), &AtomicU64::new(0));
+    let task = |number| Task::new(number, db, witness, gauge, inline);
+    std::thread::scope(|scope| {
+        let run = |thread: usize| move || polls(steps, (0..tasks).map(|at| task(1 + thread * TASKS + at)));
+        let others: Vec<_> = (1..threads).map(|thread| scope.spawn(run(thread))).collect();
+        let own = run(0)();
+        others.into_iter().try_for_each(|other| other.join().expect("a thread of tasks panicked")).and(own)
+    })
 }
 
 /// `None` if the part is to end before it is open.

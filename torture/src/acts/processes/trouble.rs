@@ -5,7 +5,7 @@ use std::time::Duration;
 use rand::RngExt;
 
 use super::crowd::Crowd;
-use super::holder::{Hold, LOCKS, WRITE};
+use super::holder::{Hold, LOCKS, MARKS, WRITE};
 use super::{SWITCHER, cast};
 use crate::round::{Finding, Round};
 
@@ -49,11 +49,12 @@ fn kills(round: &mut Round, crowd: &mut Crowd, at: usize) -> Result<(), Finding>
     crowd.starts_again(at, seed)
 }
 
-/// Any lock, so that a process stands still with it.
+/// Any lock, or all marks, so that a process stands still with it.
 fn holds(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> {
+    let one = round.rng.random_range(LOCKS);
     let hold = Hold {
         directory: round.directory().to_owned(),
-        lock: round.rng.random_range(LOCKS),
+        locks: if round.rng.random_ratio(1, 6) { MARKS } else { one..=one },
         exclusive: round.rng.random(),
         of_descriptor: round.rng.random(),
         tears: false,
@@ -69,7 +70,7 @@ fn holds(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> {
 fn tears(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> {
     let hold = Hold {
         directory: round.directory().to_owned(),
-        lock: WRITE,
+        locks: WRITE..=WRITE,
         exclusive: true,
         of_descriptor: round.rng.random(),
         tears: true,

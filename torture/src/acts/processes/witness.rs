@@ -50,6 +50,21 @@ pub(super) fn finding_of(directory: &Path, incarnation: u32) -> PathBuf {
     directory.join(format!("finding-{incarnation}"))
 }
 
+fn hold_of(directory: &Path, incarnation: u32) -> PathBuf {
+    directory.join(format!("hold-{incarnation}"))
+}
+
+/// How long polls held their threads, in all parts.
+pub(super) fn holds(directory: &Path, incarnations: u32) -> io::Result<Hold> {
+    let mut all = Hold::default();
+    for incarnation in 0..incarnations {
+        if let Ok(text) = fs::read_to_string(hold_of(directory, incarnation)) {
+            all.merge(&serde_json::from_str(&text)?);
+        }
+    }
+    Ok(all)
+}
+
 pub(super) struct Witness {
     pub(super) orders: Orders,
     board: Board,
@@ -133,6 +148,14 @@ impl Witness {
         self.count(Cell::Reads, 1)
     }
 
+    /// How long polls held their threads until now. It stays if this process is killed.
+    pub(super) fn held(&self, hold: &Hold) -> io::Result<()> {
+        let file = hold_of(&self.orders.directory, self.orders.incarnation);
+        let whole = file.with_extension("new");
+        fs::write(&whole, serde_json::to_string(hold)?)?;
+        fs::rename(whole, file)
+    }
+
     /// What a task begins now; `None`: it waits for nothing.
     pub(super) fn does(&self, task: usize, what: Option<&'static str>) {
         let mut doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,8 +184,8 @@ impl Witness {
     }
 }
 
-/// Runs a part until its standard input ends. It says how long its polls held their threads.
-pub(super) fn runs(args: &[String], part: fn(&Arc<Witness>) -> Result<Hold, Finding>) -> ExitCode {
+/// Runs a part until its standard input ends.
+pub(super) fn runs(args: &[String], part: fn(&Arc<Witness>) -> Result<(), Finding>) -> ExitCode {
     let orders = args.first().and_then(|text| serde_json::from_str(text).ok());
     let Some(orders) = orders else {
         eprintln!("orders are missing");
@@ -176,10 +199,7 @@ pub(super) fn runs(args: &[String], part: fn(&Arc<Witness>) -> Result<Hold, Find
     });
     std::thread::spawn(move || watcher.watch());
     match part(&witness) {
-        Ok(hold) => {
-            println!("{}", serde_json::to_string(&hold).expect("numbers are JSON"));
-            ExitCode::SUCCESS
-        }
+        Ok(()) => ExitCode::SUCCESS,
         Err(finding) => {
             witness.tell(&finding);
             ExitCode::FAILURE
