@@ -21,7 +21,7 @@ use crate::round::Finding;
 const LATE: Duration = Duration::from_secs(20);
 
 /// So often what ran on callers' threads is counted.
-const STEPS: usize = 50;
+const STEPS: u64 = 50;
 
 /// What an error says about the write that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,9 +78,9 @@ impl<'a> Task<'a> {
         Self { number, db, witness, gauge, inline, rng }
     }
 
-    pub(super) async fn run(mut self, steps: usize) -> Result<(), Finding> {
-        for step in 0..steps {
-            if !self.witness.goes_on() {
+    pub(super) async fn run(mut self, until: Instant) -> Result<(), Finding> {
+        for step in 0.. {
+            if !self.witness.goes_on() || Instant::now() >= until {
                 break;
             }
             self.step().await?;

@@ -17,6 +17,7 @@ mod trouble;
 mod witness;
 
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use flatwater::Options;
@@ -28,7 +29,7 @@ use self::crowd::Crowd;
 use self::ledger::Told;
 use super::Act;
 use crate::checks;
-use crate::round::{Finding, Round};
+use crate::round::{Finding, Round, part};
 
 pub(crate) const ACT: Act = Act {
     name: "processes",
@@ -40,6 +41,7 @@ pub(crate) const ACT: Act = Act {
         (MAINTAINER, |args| witness::runs(args, maintainer::part)),
         (SWITCHER, |args| witness::runs(args, maintainer::switcher)),
         ("processes-holder", holder::part),
+        (SURVIVOR, survivor),
     ],
 };
 
@@ -47,6 +49,7 @@ const OURS: &str = "processes-ours";
 const PLAIN: &str = "processes-plain";
 const MAINTAINER: &str = "processes-maintainer";
 const SWITCHER: &str = "processes-switcher";
+const SURVIVOR: &str = "processes-survivor";
 /// After everything, a write and a read are answered before so long.
 const LIVES: Duration = Duration::from_secs(30);
 
@@ -72,11 +75,12 @@ fn round(round: &mut Round) -> Result<(), Finding> {
     count(round, &told, &board)?;
     // Whoever opens it first finds what there is to repair.
     if round.rng.random_ratio(1, 2) {
-        lives(&path)?;
+        survives(&path)?;
     }
     checks::is_sound(&path)?;
     books::audit(&path, &told, board.highest()?)?;
-    lives(&path)
+    // In this process now and then, which must have nothing left afterwards; the last of its threads ends after seconds.
+    if round.rng.random_ratio(1, 5) { lives(&path) } else { survives(&path) }
 }
 
 /// Who takes part.
@@ -100,6 +104,26 @@ fn count(round: &mut Round, told: &Told, board: &Board) -> Result<(), Finding> {
     round.counts.add("works of a maintainer", board.sum(Cell::Works)?);
     round.counts.add("switches of the journal mode", board.sum(Cell::Switches)?);
     Ok(())
+}
+
+/// `lives` in a process of its own.
+fn survives(path: &Path) -> Result<(), Finding> {
+    let ended = part(SURVIVOR).arg(path).output()?;
+    if ended.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    Err(Finding::new(format!("a process that comes afterwards ends with {}", ended.status)).with_history(said))
+}
+
+fn survivor(args: &[String]) -> ExitCode {
+    match lives(Path::new(args.first().expect("the round says which file"))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(finding) => {
+            eprintln!("{}", finding.what);
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Flatwater opens the file, writes and reads.

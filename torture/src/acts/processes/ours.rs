@@ -19,6 +19,8 @@ use crate::round::Finding;
 
 const THREADS: usize = 2;
 const TASKS: usize = 6;
+/// How long a database stays open at most: not longer than many a process lives before it is killed.
+const SESSION_MS: u64 = 1_000;
 /// An open may meet somebody who switches the journal mode, or stands still with a lock; it is tried again for so long.
 const OPENS: Duration = Duration::from_secs(60);
 
@@ -39,13 +41,14 @@ pub(super) fn part(witness: &Arc<Witness>) -> Result<(), Finding> {
     Ok(())
 }
 
-/// Tasks on one thread or two, each for so many steps.
+/// Tasks on one thread or two, for a while.
 fn works(db: &Database, witness: &Witness, gauge: &Gauge, rng: &mut StdRng) -> Result<(), Finding> {
-    let (steps, threads) = (rng.random_range(20..3_000), rng.random_range(1..=THREADS));
+    let until = Instant::now() + Duration::from_millis(rng.random_range(5..SESSION_MS));
+    let threads = rng.random_range(1..=THREADS);
     let (tasks, inline) = (rng.random_range(1..=TASKS), &AtomicU64::new(0));
     let task = |number| Task::new(number, db, witness, gauge, inline);
     std::thread::scope(|scope| {
-        let run = |thread: usize| move || polls(steps, (0..tasks).map(|at| task(1 + thread * TASKS + at)));
+        let run = |thread: usize| move || polls(until, (0..tasks).map(|at| task(1 + thread * TASKS + at)));
         let others: Vec<_> = (1..threads).map(|thread| scope.spawn(run(thread))).collect();
         let own = run(0)();
         others.into_iter().try_for_each(|other| other.join().expect("a thread of tasks panicked")).and(own)
@@ -92,10 +95,10 @@ fn options(witness: &Witness, rng: &mut StdRng) -> Options {
     }
 }
 
-/// One thread that polls its tasks until each has done so many steps.
-fn polls<'a>(steps: usize, tasks: impl Iterator<Item = Task<'a>>) -> Result<(), Finding> {
+/// One thread that polls its tasks until it is time.
+fn polls<'a>(until: Instant, tasks: impl Iterator<Item = Task<'a>>) -> Result<(), Finding> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    runtime.block_on(try_join_all(tasks.map(|task| task.run(steps)))).map(drop)
+    runtime.block_on(try_join_all(tasks.map(|task| task.run(until)))).map(drop)
 }
 
 #[cfg(test)]
