@@ -4,6 +4,7 @@ mod failing_calls;
 mod histories;
 mod odd_callers;
 mod power_loss;
+mod processes;
 
 use std::process::ExitCode;
 
@@ -22,7 +23,8 @@ pub(crate) struct Act {
 /// A process of a round: what it is told comes in, its exit code goes out.
 pub(crate) type Part = fn(&[String]) -> ExitCode;
 
-pub(crate) const ALL: &[&Act] = &[&histories::ACT, &failing_calls::ACT, &power_loss::ACT, &odd_callers::ACT];
+pub(crate) const ALL: &[&Act] =
+    &[&histories::ACT, &processes::ACT, &failing_calls::ACT, &power_loss::ACT, &odd_callers::ACT];
 
 /// Runs the process of that name.
 pub(crate) fn part(name: &str, args: &[String]) -> ExitCode {

@@ -1,0 +1,146 @@
+//! Several processes on one file: ours, plain SQLite, one that maintains it. Some are killed, some stand still, some hold a
+//! lock, some die half way through a commit. Nobody may be told anything wrong.
+//!
+//! Owns: a round from its beginning to its audit. What is done to the processes is `trouble.rs`, what they do themselves
+//! `calls.rs`, `plain.rs` and `maintainer.rs`, what has to be so `books.rs`.
+
+mod board;
+mod books;
+mod calls;
+mod crowd;
+mod holder;
+mod ledger;
+mod maintainer;
+mod ours;
+mod plain;
+mod trouble;
+mod witness;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use flatwater::Options;
+use rand::RngExt;
+use rusqlite::Connection;
+
+use self::board::{Board, Cell};
+use self::crowd::Crowd;
+use self::ledger::Told;
+use super::Act;
+use crate::checks;
+use crate::round::{Finding, Round, part};
+
+pub(crate) const ACT: Act = Act {
+    name: "processes",
+    about: "several processes on one file, ours and plain, that are killed, stopped, and hold locks",
+    round,
+    parts: &[
+        (OURS, |args| witness::runs(args, ours::part)),
+        (PLAIN, |args| witness::runs(args, plain::part)),
+        (MAINTAINER, |args| witness::runs(args, maintainer::part)),
+        (SWITCHER, |args| witness::runs(args, maintainer::switcher)),
+        ("processes-holder", holder::part),
+        (SURVIVOR, survivor),
+    ],
+};
+
+const OURS: &str = "processes-ours";
+const PLAIN: &str = "processes-plain";
+const MAINTAINER: &str = "processes-maintainer";
+const SWITCHER: &str = "processes-switcher";
+const SURVIVOR: &str = "processes-survivor";
+/// After everything, a write and a read are answered before so long.
+const LIVES: Duration = Duration::from_secs(30);
+
+fn round(round: &mut Round) -> Result<(), Finding> {
+    let path = witness::database(round.directory());
+    Connection::open(&path)?.execute_batch(books::SCHEMA)?;
+    let board = Board::open(round.directory())?;
+    let mut crowd = Crowd::new(round.directory().to_owned());
+    for name in cast(round) {
+        let seed = round.rng.random();
+        crowd.joins(name, seed)?;
+    }
+    crowd.all_work(&board)?;
+    trouble::make(round, &mut crowd)?;
+    let incarnations = crowd.incarnations;
+    if round.rng.random_ratio(1, 3) {
+        crowd.disperse();
+    }
+    crowd.finish()?;
+    let holds = witness::holds(round.directory(), incarnations)?;
+    round.hold.merge(&holds);
+    let told = Told::read(round.directory(), incarnations)?;
+    count(round, &told, &board)?;
+    // Whoever opens it first finds what there is to repair.
+    if round.rng.random_ratio(1, 2) {
+        survives(&path)?;
+    }
+    checks::is_sound(&path)?;
+    books::audit(&path, &told, board.highest()?)?;
+    // In this process now and then, which must have nothing left afterwards; the last of its threads ends after seconds.
+    if round.rng.random_ratio(1, 5) { lives(&path) } else { survives(&path) }
+}
+
+/// Who takes part.
+fn cast(round: &mut Round) -> Vec<&'static str> {
+    let mut cast = vec![MAINTAINER];
+    cast.extend((0..round.rng.random_range(1..=3)).map(|_| OURS));
+    cast.extend((0..round.rng.random_range(1..=2)).map(|_| PLAIN));
+    cast
+}
+
+fn count(round: &mut Round, told: &Told, board: &Board) -> Result<(), Finding> {
+    let acknowledged = (told.acknowledged.len() + told.counted.len()) as u64;
+    let reads = board.sum(Cell::Reads)?;
+    if acknowledged == 0 || reads == 0 {
+        return Err(Finding::new(format!("only {acknowledged} writes and {reads} reads were answered in a round")));
+    }
+    round.counts.add("writes acknowledged", acknowledged);
+    round.counts.add("outcomes unknown", told.unknown.len() as u64);
+    round.counts.add("reads checked", reads);
+    round.counts.add("calls on their caller's thread", board.sum(Cell::Inline)?);
+    round.counts.add("works of a maintainer", board.sum(Cell::Works)?);
+    round.counts.add("switches of the journal mode", board.sum(Cell::Switches)?);
+    Ok(())
+}
+
+/// `lives` in a process of its own.
+fn survives(path: &Path) -> Result<(), Finding> {
+    let ended = part(SURVIVOR).arg(path).output()?;
+    if ended.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    Err(Finding::new(format!("a process that comes afterwards ends with {}", ended.status)).with_history(said))
+}
+
+fn survivor(args: &[String]) -> ExitCode {
+    match lives(Path::new(args.first().expect("the round says which file"))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(finding) => {
+            eprintln!("{}", finding.what);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Flatwater opens the file, writes and reads.
+fn lives(path: &Path) -> Result<(), Finding> {
+    let began = Instant::now();
+    let db = Options::new(path).open_blocking()?;
+    let before: Option<i64> = db.timeout(LIVES).query_value(books::VALUE, ()).wait()?;
+    let after: Option<i64> = db.timeout(LIVES).query_value(books::COUNT, ()).wait()?;
+    db.blocking().close()?;
+    if after != before.map(|before| before + 1) {
+        return Err(Finding::new(format!("the counter was {before:?} and is raised to {after:?}")));
+    }
+    if began.elapsed() > 2 * LIVES {
+        return Err(Finding::new(format!(
+            "a file that nobody uses is opened, read and written in {:?}",
+            began.elapsed()
+        )));
+    }
+    Ok(())
+}
