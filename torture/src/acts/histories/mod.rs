@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use rand::RngExt;
 
+use self::compare::Difference;
 use self::op::{History, Op, Told};
 use self::play::Played;
 use self::setting::Setting;
@@ -71,8 +72,11 @@ fn histories(round: &mut Round, gauge: &Arc<Gauge>) -> Result<(), Finding> {
         let file = round.path(&format!("history-{number}.db"));
         let played = match play::play(&setting, &file, &history, gauge) {
             Ok(played) => played,
-            Err(finding) if finding.history.is_empty() => return Err(finding.with_history(format!("{setting:?}"))),
-            Err(finding) => return Err(finding),
+            Err(finding) => {
+                let found =
+                    Difference { at: None, what: format!("{}\n{}", finding.what, finding.history), order: Vec::new() };
+                return Err(Shrink::new(&setting, round.directory(), gauge).finding(&history, &found));
+            }
         };
         count(round, &history, &played);
         if let Err(difference) = compare::compare(&history, &played)? {

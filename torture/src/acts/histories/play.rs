@@ -21,6 +21,8 @@ use crate::round::Finding;
 /// Longer than a history may take.
 const HANGS: Duration = Duration::from_secs(60);
 
+const HANG: &str = "a history did not end within 60 s";
+
 /// What came of one operation.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
@@ -38,11 +40,15 @@ pub(super) struct Played {
     pub(super) stats: Stats,
 }
 
+pub(super) fn is_hang(what: &str) -> bool {
+    what.starts_with(HANG)
+}
+
 /// Runs the history in a new database.
 pub(super) fn play(setting: &Setting, file: &Path, tasks: &History, gauge: &Arc<Gauge>) -> Result<Played, Finding> {
     let played = setting.block_on(async {
         let history = in_time(setting, file, tasks, gauge);
-        let late = |_| Err(Finding::new(format!("a history did not end within {} s", HANGS.as_secs())));
+        let late = |_| Err(Finding::new(HANG));
         tokio::time::timeout(HANGS, history).await.unwrap_or_else(late)
     })??;
     if !setting.in_memory {

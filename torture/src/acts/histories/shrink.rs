@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::compare::{Difference, compare};
 use super::op::{History, Part};
-use super::play::play;
+use super::play::{self, play};
 use super::setting::Setting;
 use crate::gauge::Gauge;
 use crate::round::Finding;
@@ -40,12 +40,13 @@ impl<'a> Shrink<'a> {
         if let Some(task) = difference.at.filter(|_| history.len() == 1).map(|(_, at)| at + 1) {
             self.take(&mut least, &mut what, vec![history[0][..task].to_vec()]);
         }
-        if history.len() > 1 {
+        if history.len() > 1 && !difference.order.is_empty() {
             let one = difference.order.iter().enumerate();
             let one = one.map(|(at, op)| Part { number: at as i64, op: op.clone() }).collect();
             self.take(&mut least, &mut what, vec![one]);
         }
-        let mut size = count(&least).div_ceil(2);
+        // One that does not end is not tried again: each time would take as long.
+        let mut size = if play::is_hang(&what) { 0 } else { count(&least).div_ceil(2) };
         while size > 0 && Instant::now() < self.until {
             let mut at = 0;
             while at < count(&least) && Instant::now() < self.until {
@@ -57,7 +58,7 @@ impl<'a> Shrink<'a> {
             size /= 2;
         }
         let mut told = self.told(&least);
-        if least.len() > 1 {
+        if least.len() > 1 && !difference.order.is_empty() {
             let from = difference.order.len().saturating_sub(SHOWN);
             let last: Vec<_> = difference.order[from..].iter().map(ToString::to_string).collect();
             told = format!("{told}\nthe first time, in the order of commits, at last:\n{}", last.join("\n"));
@@ -79,7 +80,7 @@ impl<'a> Shrink<'a> {
             let file = self.directory.join(format!("shorter-{}.db", self.number));
             let wrong = match play(self.setting, &file, history, self.gauge) {
                 Ok(played) => compare(history, &played).ok()?.err().map(|difference| difference.what),
-                Err(finding) => Some(finding.what),
+                Err(finding) => Some(format!("{}\n{}", finding.what, finding.history)),
             };
             let _ = std::fs::remove_file(&file);
             wrong
