@@ -183,7 +183,7 @@ impl Work {
             Ok::<_, Error>(())
         };
         let answer = db.write_with(body).await;
-        self.keep(change, true, answer.as_ref().map(|()| ()))
+        self.keep(change, true, answer.as_ref().copied())
     }
 
     async fn blocking(&self, db: &Database, rng: &mut StdRng) -> Result<(), Finding> {
