@@ -22,6 +22,7 @@ use flatwater_sqlite::{InUse, PerProcess};
 
 use super::embedded::Engine;
 use crate::file::copies::mappings;
+use crate::file::guard;
 use crate::file::identity::FileId;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
@@ -151,9 +152,11 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         let Some(id) = self.0.take() else { return };
+        // What is kept of a closed file is tried to be let go for as long as it is.
+        let has_kept = guard::has_kept();
         let mut files = FILES.lock();
         files.entries.remove(&id);
-        let alarm = if files.has_open() { None } else { files.look.take() };
+        let alarm = if has_kept || files.has_open() { None } else { files.look.take() };
         drop(files);
         drop(alarm);
         CHANGED.notify_all();
@@ -190,10 +193,10 @@ fn look_at_all() {
         let _ = watch.look(&mappings);
     }
     drop(engines);
-    crate::file::guard::close_kept();
-    let next = next_look();
+    guard::close_kept();
+    let (next, has_kept) = (next_look(), guard::has_kept());
     let mut files = FILES.lock();
-    let next = next.filter(|_| files.has_open());
+    let next = next.filter(|_| has_kept || files.has_open());
     let before = std::mem::replace(&mut files.look, next);
     drop(files);
     drop(before);

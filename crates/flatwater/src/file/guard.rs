@@ -116,6 +116,12 @@ impl Drop for Guard {
     }
 }
 
+/// Whether a guard or a descriptor is kept.
+pub(crate) fn has_kept() -> bool {
+    let kept = KEPT.lock();
+    !kept.guards.is_empty() || !kept.files.is_empty()
+}
+
 /// Releases the guards and closes the descriptors that nobody needs any more. Blocks while a second library is here.
 pub(crate) fn close_kept() {
     let unneeded: Vec<Guard> = {

@@ -286,3 +286,24 @@ fn a_file_can_be_opened_again_and_again() {
         }
     });
 }
+
+/// Closing a descriptor would take away the locks that a plain connection of this process has on the file.
+#[test]
+#[cfg(target_os = "linux")]
+fn descriptors_that_others_kept_open_are_closed_when_these_are_done() {
+    let file = TestFile::new();
+    let of_file = || {
+        let all = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| entry.ok()?.path().read_link().ok());
+        all.filter(|path| path.starts_with(file.directory())).count()
+    };
+    let db = file.options().open_blocking().unwrap();
+    db.blocking().execute_script("CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
+    let plain = file.plain();
+    assert_eq!(integer(&plain, "SELECT count(*) FROM t"), 1);
+    let before = of_file();
+    db.blocking().close().unwrap();
+    drop(db);
+    assert!((1..before).contains(&of_file()), "the plain connection still has some");
+    drop(plain);
+    wait_until(|| of_file() == 0);
+}
