@@ -26,9 +26,21 @@ pub(crate) const PIECES: &[Piece] = &[
     Piece::new("closures that wait for a thread that reads", waits_for_a_reader),
 ];
 
+/// A connection whose statement is forgotten is never closed: SQLite refuses to. It stays until the process ends.
+pub(crate) const FORGETFUL_PIECES: &[Piece] =
+    &[Piece::new("closures that forget a statement", |scene, rng| leaves(scene, rng, FORGOTTEN))];
+
 type Mischief = fn(&Connection);
 
-/// Not among them: a statement that is forgotten, with which SQLite never closes its connection.
+/// Leaves a statement behind that stands on its first row.
+fn forget_stepped(connection: &Connection, sql: &str) {
+    let Ok(mut statement) = connection.prepare(sql) else { return };
+    let Ok(mut rows) = statement.query([]) else { return };
+    let _ = rows.next();
+    std::mem::forget(rows);
+    std::mem::forget(statement);
+}
+
 const LEFT_OPEN: &[Mischief] = &[
     |c| drop(c.execute_batch("SAVEPOINT a; SAVEPOINT b")),
     |c| drop(c.execute_batch("SAVEPOINT a; DELETE FROM t; ROLLBACK TO a")),
@@ -36,6 +48,12 @@ const LEFT_OPEN: &[Mischief] = &[
     |c| drop(c.execute_batch("COMMIT; BEGIN")),
     |c| drop(c.execute_batch("CREATE TEMP TABLE t (a); CREATE TEMP VIEW v AS SELECT 7 AS n")),
     |c| drop(c.execute_batch("ATTACH ':memory:' AS other")),
+];
+
+const FORGOTTEN: &[Mischief] = &[
+    |c| forget_stepped(c, "SELECT n FROM t"),
+    |c| forget_stepped(c, "WITH n(x) AS (VALUES (1), (2)) SELECT x FROM n"),
+    |c| std::mem::forget(c.prepare("SELECT n FROM t")),
 ];
 
 const CHANGED: &[Mischief] = &[

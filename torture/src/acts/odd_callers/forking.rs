@@ -1,8 +1,8 @@
-//! A round in a process of its own, which forks besides all else.
+//! A round in a process of its own, which forks and forgets statements besides all else.
 //!
 //! After a fork the database keeps the descriptors of its locks on every file that was open then, because a close in the
-//! parent would leave the lock with the child (docs/design/files.md). So what is left in such a process is not looked at;
-//! it ends with its round.
+//! parent would leave the lock with the child (docs/design/files.md); a connection whose statement was forgotten is never
+//! closed. So what is left in such a process is not looked at; it ends with its round.
 
 use std::path::Path;
 use std::process::{ExitCode, Stdio};

@@ -69,13 +69,14 @@ const PIECES: Pieces = &[
     wakers::PIECES,
 ];
 
-/// Forks meet whatever the others do, so they come often.
+/// What leaves things in its process until that ends, beside whatever it may meet.
 const FORKING_PIECES: Pieces = &[
     forks::PIECES,
     calls::PIECES,
     forks::PIECES,
     openings::PIECES,
     forks::PIECES,
+    closures::FORGETFUL_PIECES,
     threads::PIECES,
     transactions::PIECES,
     wakers::PIECES,
