@@ -10,8 +10,8 @@ use crate::round::Finding;
 
 /// Threads and locks that are not gone after so long stay.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What a round may keep: caches of the allocator, and of the program itself.
-const MEMORY: u64 = 96 << 20;
+/// What a round may keep: the allocator does not give all back of what an act itself took for its images and histories.
+const MEMORY: u64 = 256 << 20;
 
 /// What a process has.
 #[derive(Debug, Clone, PartialEq, Eq)]

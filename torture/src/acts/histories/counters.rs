@@ -59,7 +59,8 @@ impl Counters {
         };
         match (op, number, told) {
             (Op::Count(id, _), Some(n), _) => {
-                if n <= before || !noted.answered.insert((*id, n)) {
+                let is_new = noted.answered.insert((*id, n));
+                if n <= before || !is_new {
                     noted.wrong = Some(format!("counter {id} answered {n}, where {before} was answered before"));
                 }
             }

@@ -58,7 +58,7 @@ async fn call(db: &Database, work: &Work) -> Told {
         Work::Execute(one) => executed(db.execute(&one.sql, params(one)).await),
         Work::Query(one) => queried(db.query(&one.sql, params(one)).await),
         Work::QueryOne(one) => queried_one(db.query_one(&one.sql, params(one)).await),
-        Work::Many(sql, rows) => changed(db.execute_many(sql, rows.iter().map(|row| Params::positional(row))).await),
+        Work::Many(sql, rows) => changed(db.execute_many(sql, rows.iter().map(Params::positional)).await),
         Work::Batch(all) => batched(db.batch(all.iter().map(|one| (one.sql.as_str(), params(one)))).await),
         Work::Script(sql) => done(db.execute_script(sql).await),
         Work::Closure(all, commits) => {
@@ -78,7 +78,7 @@ async fn call_inside(tx: &Transaction<'_>, work: &Work) -> Told {
         Work::Execute(one) => executed(tx.execute(&one.sql, params(one)).await),
         Work::Query(one) => queried(tx.query(&one.sql, params(one)).await),
         Work::QueryOne(one) => queried_one(tx.query_one(&one.sql, params(one)).await),
-        Work::Many(sql, rows) => changed(tx.execute_many(sql, rows.iter().map(|row| Params::positional(row))).await),
+        Work::Many(sql, rows) => changed(tx.execute_many(sql, rows.iter().map(Params::positional)).await),
         Work::Batch(all) => batched(tx.batch(all.iter().map(|one| (one.sql.as_str(), params(one)))).await),
         Work::Script(sql) => done(tx.execute_script(sql).await),
         Work::Closure(..) | Work::Reads(_) => Told::Other("closures are not for transactions".into()),

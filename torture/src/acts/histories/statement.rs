@@ -49,7 +49,7 @@ pub(super) fn run(connection: &Connection, statement: &Statement, wants: Wants) 
         }
     }
     drop(rows);
-    let names = prepared.column_names().into_iter().map(str::to_owned).collect();
+    let names = prepared.column_names().map(str::to_owned).collect();
     let changes = if changes_rows(sql) { connection.changes() } else { 0 };
     Ok((changes, (columns > 0).then_some((names, cells))))
 }

@@ -66,8 +66,13 @@ pub(crate) enum Step {
 }
 
 impl Plan {
+    #[cfg(test)]
+    pub(crate) fn without_side(self) -> Self {
+        Self { has_side: false, ..self }
+    }
+
     pub(crate) fn of(seed: u64) -> Self {
-        let mut rng = StdRng::seed_from_u64(seed ^ 0x706f_7765_72);
+        let mut rng = StdRng::seed_from_u64(seed ^ 0x0070_6f77_6572);
         let is_full = rng.random_bool(0.5);
         let has_side = rng.random_bool(0.35);
         Self {

@@ -137,7 +137,7 @@ fn plain_steps() -> (Plan, Vec<(u64, u64)>, Content) {
     let accounts = (0..ACCOUNTS).map(|id| vec![Value::Integer(id as i64), Value::Integer(0)]).collect();
     let main = [("accounts", accounts), ("bodies", Vec::new()), ("ledger", ledger)];
     let main = main.into_iter().map(|(name, rows)| (name.to_owned(), rows)).collect();
-    (Plan { has_side: false, ..plan }, ids, Content { main, side: Vec::new() })
+    (plan.without_side(), ids, Content { main, side: Vec::new() })
 }
 
 #[test]
