@@ -108,7 +108,6 @@ impl Scene {
         match answer {
             Err(error) if error.kind() == Kind::Misuse && error.message().contains("called the database") => {
                 self.ledger.answered(number, answer);
-                self.count("refusals", 1);
             }
             _ => self.note_aside(number, answer),
         }

@@ -29,7 +29,6 @@ fn many(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     let threads = rng.random_range(2..24);
     let together = Barrier::new(threads);
     let seeds: Vec<u64> = (0..threads).map(|_| rng.random()).collect();
-    scene.count("waits", 4 * threads as u64);
     thread::scope(|scope| {
         let waits = seeds.into_iter().map(|seed| {
             let together = &together;
@@ -80,7 +79,6 @@ fn in_tasks(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
         }
     };
     let tasks: Vec<_> = (0..rng.random_range(2..20)).map(|n| runtime.spawn(task(n % 2 == 0))).collect();
-    scene.count("waits", tasks.len() as u64 / 2);
     runtime.block_on(async {
         for task in tasks {
             task.await??;
@@ -118,7 +116,6 @@ fn in_closures(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     };
     let wrote = wrote?;
     scene.ledger.answered(number, &wrote);
-    scene.count("refusals", 3);
     must_be_refused(&wrote)?;
     must_be_refused(&read)?;
     must_be_refused(&closed)
@@ -133,7 +130,6 @@ impl Drop for WaitsInDrop {
     fn drop(&mut self) {
         let number = self.scene.ledger.begin(false);
         self.scene.note_from_within(number, &self.scene.db.blocking().execute(INSERT, (number,)));
-        self.scene.count("waits", 1);
     }
 }
 

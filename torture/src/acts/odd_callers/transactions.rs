@@ -45,7 +45,6 @@ fn leaked(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     let Some((number, tx)) = open(scene)? else { return Ok(()) };
     scene.ledger.refused(number);
     std::mem::forget(tx);
-    scene.count("leaks", 1);
     scene.write_now(rng)
 }
 
@@ -153,7 +152,6 @@ fn savepoints(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
         if is_leaked {
             // Nobody undoes it, so what it did goes with its parent.
             std::mem::forget(nested);
-            scene.count("leaks", 1);
         } else {
             scene.ledger.refused(lost);
             drop(nested);
@@ -190,10 +188,7 @@ fn around(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
             scene.ledger.acknowledged(kept);
             scene.ledger.answered(refused, &around);
             match around {
-                Err(error) if error.kind() == Kind::Misuse => {
-                    scene.count("refusals", 1);
-                    Ok(())
-                }
+                Err(error) if error.kind() == Kind::Misuse => Ok(()),
                 other => Err(Finding::new(format!("a write around its own transaction was answered {other:?}"))),
             }
         }
