@@ -1,5 +1,7 @@
 //! The acts, each with what it breaks, and the processes that their rounds start.
 
+mod strangers;
+
 use std::process::ExitCode;
 
 use crate::round::{Finding, Round};
@@ -17,7 +19,7 @@ pub(crate) struct Act {
 /// A process of a round: what it is told comes in, its exit code goes out.
 pub(crate) type Part = fn(&[String]) -> ExitCode;
 
-pub(crate) const ALL: &[&Act] = &[];
+pub(crate) const ALL: &[&Act] = &[&strangers::ACT];
 
 /// Runs the process of that name.
 pub(crate) fn part(name: &str, args: &[String]) -> ExitCode {
