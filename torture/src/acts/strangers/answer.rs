@@ -1,10 +1,12 @@
 //! What a statement was answered, on either side, and when two answers are not the same.
 
+use std::fmt;
+
 use flatwater::{Error, Kind, ValueRef};
 use rusqlite::ffi;
 
 /// A value, as its bits.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cell {
     Null,
     Integer(i64),
@@ -25,13 +27,33 @@ impl From<ValueRef<'_>> for Cell {
     }
 }
 
+impl fmt::Debug for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => write!(f, "NULL"),
+            Self::Integer(integer) => write!(f, "{integer}"),
+            Self::Real(bits) => write!(f, "{}", f64::from_bits(*bits)),
+            Self::Text(text) => write!(f, "{:?}", String::from_utf8_lossy(text)),
+            Self::Blob(blob) => write!(f, "x'{}' of {} bytes", hex(&blob[..blob.len().min(20)]), blob.len()),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     Rows(Vec<Vec<Cell>>),
     /// It was done, and changed so many rows.
     Done(u64),
     /// SQLite's extended code, what was said, and the kind if it is Flatwater's.
-    Failed { code: Option<i32>, said: String, kind: Option<Kind> },
+    Failed {
+        code: Option<i32>,
+        said: String,
+        kind: Option<Kind>,
+    },
     /// It took too long, or somebody else was in the way: nothing can be said of it.
     NotKnown(String),
 }
@@ -60,6 +82,22 @@ impl From<rusqlite::Error> for Answer {
 }
 
 impl Answer {
+    /// The lines of all its texts in order, one a row: what a check found, in whatever order.
+    pub(super) fn sorted(self) -> Self {
+        let Self::Rows(rows) = self else { return self };
+        let mut lines = Vec::new();
+        for row in rows {
+            match &row[..] {
+                [Cell::Text(text)] => {
+                    lines.extend(text.split(|byte| *byte == b'\n').map(|line| vec![Cell::Text(line.to_vec())]));
+                }
+                _ => lines.push(row),
+            }
+        }
+        lines.sort();
+        Self::Rows(lines)
+    }
+
     pub(super) fn is_failure(&self) -> bool {
         matches!(self, Self::Failed { .. })
     }

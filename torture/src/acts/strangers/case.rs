@@ -77,10 +77,12 @@ impl Case {
             let _ = std::fs::remove_dir_all(&directory);
             std::fs::create_dir_all(&directory)?;
             let path = directory.join(&self.name);
+            std::fs::create_dir_all(path.parent().unwrap_or(&directory))?;
             self.files.write(&path)?;
             std::io::Result::Ok(path)
         };
-        Ok(Sides { ours: side("ours")?, plain: side("plain")? })
+        // Equally long, for there is a limit to that.
+        Ok(Sides { ours: side("ours")?, plain: side("them")? })
     }
 
     fn compare(

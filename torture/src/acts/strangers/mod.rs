@@ -7,7 +7,9 @@ mod answer;
 mod ask;
 mod case;
 mod damage;
+mod names;
 mod ours;
+mod places;
 mod plain;
 mod sound;
 mod stranger;
@@ -23,6 +25,7 @@ use rand::{RngExt, SeedableRng};
 use self::case::{Case, Place};
 use self::damage::Target;
 use self::sound::{Left, Sound};
+use self::stranger::Stranger;
 use self::watch::Watch;
 use self::way::Way;
 use super::Act;
@@ -39,12 +42,10 @@ fn round(round: &mut Round) -> Result<(), Finding> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let watch = Watch::new();
     let sounds = sounds(round)?;
-    let mut place = Place {
-        directory: round.path("case"),
-        runtime: &runtime,
-        watch: &watch,
-        counts: Counts::default(),
-    };
+    let mut place =
+        Place { directory: round.path("case"), runtime: &runtime, watch: &watch, counts: Counts::default() };
+    let odd = places::open_all(&place, &sounds[sounds.len() - 1].files)?;
+    place.counts.add("odd places", odd);
     let mut ended = Ok(());
     while ended.is_ok() && round.goes_on() {
         let seed = round.rng.random();
@@ -83,9 +84,13 @@ fn one_case(seed: u64, sounds: &[Sound], scratch: &Path, place: &mut Place<'_>) 
         Target { files: sound.files.clone(), pages: &sound.pages, others: sounds, scratch, asks: Vec::new() };
     let damage = damage::inflict(&mut target, rng);
     let way = Way::any(rng);
-    let about = format!("{}\ndamage: {}\nopened: {way:?}", sound.about, damage.join("\ndamage: "));
+    let name = names::any(rng);
+    if !names::has_room_beside(&name) {
+        target.files = Stranger { main: target.files.main, ..Stranger::default() };
+    }
+    let about = format!("{}\ndamage: {}\nopened: {way:?}, as {name:?}", sound.about, damage.join("\ndamage: "));
     place.watch.announce(&format!("case {seed}\n{about}"));
-    let case = Case { files: target.files, asks: target.asks, way, name: "stranger.db".into() };
+    let case = Case { files: target.files, asks: target.asks, way, name };
     place.counts.add("damaged files", 1);
     case.run(place, rng).map_err(|finding| {
         let history = format!("{about}\n{}\n{}", kept(&case, seed), finding.history);
@@ -96,7 +101,7 @@ fn one_case(seed: u64, sounds: &[Sound], scratch: &Path, place: &mut Place<'_>) 
 /// Keeps the damaged file for whoever looks at the finding.
 fn kept(case: &Case, seed: u64) -> String {
     let directory = std::env::temp_dir().join(format!("flatwater-stranger-{seed}"));
-    let written = std::fs::create_dir_all(&directory).and_then(|()| case.files.write(&directory.join(&case.name)));
+    let written = std::fs::create_dir_all(&directory).and_then(|()| case.files.write(&directory.join("stranger.db")));
     match written {
         Ok(()) => format!("the damaged file is kept in {}", directory.display()),
         Err(error) => format!("the damaged file could not be kept: {error}"),

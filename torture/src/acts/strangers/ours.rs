@@ -62,9 +62,11 @@ impl<'a> Ours<'a> {
 async fn answer(db: &Database, ask: &Ask) -> Result<Answer> {
     Ok(match ask {
         Ask::Read(text) => rows(&db.query(text, ()).await?),
+        Ask::Check(text) => rows(&db.query(text, ()).await?).sorted(),
         Ask::Write(text) => changed(db.execute(text, ()).await?),
         Ask::Batch(texts) => {
-            let results = db.batch(texts.iter().map(|text| (text.as_str(), Params::positional(Vec::<i64>::new())))).await?;
+            let results =
+                db.batch(texts.iter().map(|text| (text.as_str(), Params::positional(Vec::<i64>::new())))).await?;
             Answer::Done(results.iter().map(|result| result.executed.changes).sum())
         }
         Ask::Transaction(texts, commits) => {
@@ -73,7 +75,11 @@ async fn answer(db: &Database, ask: &Ask) -> Result<Answer> {
             for text in texts {
                 changes += transaction.execute(text, ()).await?.changes;
             }
-            if *commits { transaction.commit().await? } else { transaction.rollback().await? }
+            if *commits {
+                transaction.commit().await?
+            } else {
+                transaction.rollback().await?
+            }
             Answer::Done(changes)
         }
         Ask::Checkpoint => {

@@ -46,6 +46,7 @@ impl Plain {
     fn answer(&mut self, ask: &Ask) -> Result<Answer> {
         match ask {
             Ask::Read(text) => rows(self.reader()?, text),
+            Ask::Check(text) => rows(self.reader()?, text).map(Answer::sorted),
             Ask::Write(text) => self.write(|writer| done(writer, text)),
             Ask::Batch(texts) | Ask::Transaction(texts, true) => self.write(|writer| together(writer, texts, "COMMIT")),
             Ask::Transaction(texts, false) => self.write(|writer| together(writer, texts, "ROLLBACK")),
@@ -89,9 +90,7 @@ fn connect(path: &Path, way: Way, writes: bool) -> Result<Connection> {
     let rights = if writes { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
     let flags = rights | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut plain = match way {
-        Way::Immutable => {
-            Connection::open_with_flags(uri_immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)?
-        }
+        Way::Immutable => Connection::open_with_flags(uri_immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)?,
         _ => Connection::open_with_flags(path, flags)?,
     };
     limit(&mut plain)?;

@@ -93,16 +93,22 @@ fn fill(rng: &mut StdRng, plain: &Connection) -> rusqlite::Result<()> {
     let rows = rng.random_range(20..700);
     for id in 1..=rows {
         let a = rng.random_range(0..1000);
-        plain
-            .prepare_cached("INSERT INTO item VALUES (?, ?, ?, ?)")?
-            .execute(params![id, a, word(rng), bytes(rng, 60)])?;
+        plain.prepare_cached("INSERT INTO item VALUES (?, ?, ?, ?)")?.execute(params![
+            id,
+            a,
+            word(rng),
+            bytes(rng, 60)
+        ])?;
         plain.prepare_cached("INSERT OR IGNORE INTO word VALUES (?, ?)")?.execute(params![word(rng), a])?;
         plain.prepare_cached("INSERT OR IGNORE INTO counted (x) VALUES (?)")?.execute([a])?;
         plain.prepare_cached("INSERT INTO child (item) VALUES (?)")?.execute([rng.random_range(1..=rows)])?;
         if id % 4 == 0 {
-            plain
-                .prepare_cached("INSERT INTO note VALUES (?)")?
-                .execute([format!("{} {} {}", word(rng), word(rng), word(rng))])?;
+            plain.prepare_cached("INSERT INTO note VALUES (?)")?.execute([format!(
+                "{} {} {}",
+                word(rng),
+                word(rng),
+                word(rng)
+            )])?;
             plain.prepare_cached("INSERT INTO box VALUES (?, ?, ?)")?.execute(params![id, a, a + 7])?;
             plain.prepare_cached("INSERT INTO typed VALUES (?, ?, ?)")?.execute(params![a, word(rng), 0.5])?;
         }

@@ -34,7 +34,9 @@ impl Watch {
         panic::set_hook(Box::new(move |what| {
             let thread = std::thread::current();
             let name = thread.name().unwrap_or("without a name").to_owned();
-            locked(&hook.0).panics.push(format!("thread {name}: {what}\n{}", std::backtrace::Backtrace::force_capture()));
+            locked(&hook.0)
+                .panics
+                .push(format!("thread {name}: {what}\n{}", std::backtrace::Backtrace::force_capture()));
         }));
         let looks = seen.clone();
         let thread = std::thread::spawn(move || look(&looks));

@@ -76,7 +76,8 @@ fn circle(target: &mut Target<'_>, _: &mut StdRng) -> Option<String> {
 }
 
 fn endless(target: &mut Target<'_>, _: &mut StdRng) -> Option<String> {
-    let view = "CREATE VIEW endless AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
+    let view =
+        "CREATE VIEW endless AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
     let detail = add(target, &[("view", "endless", 0, view)])?;
     target.asks.clear();
     target.asks.push(Ask::Endless("SELECT count(*) FROM endless".into()));
@@ -149,7 +150,8 @@ fn missing(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
 
 fn nesting(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     let depth = *any(&[90, 400, 999, 1500, 30_000], rng);
-    let (open, close) = *any(&[("(", ")"), ("abs(", ")"), ("-", ""), ("CASE WHEN 1 THEN ", " END"), ("(SELECT ", ")")], rng);
+    let (open, close) =
+        *any(&[("(", ")"), ("abs(", ")"), ("-", ""), ("CASE WHEN 1 THEN ", " END"), ("(SELECT ", ")")], rng);
     let view = format!("CREATE VIEW deep AS SELECT {}1{}", open.repeat(depth), close.repeat(depth));
     add(target, &[("view", "deep", 0, &view)])?;
     Some(format!("{depth} times {open}"))

@@ -176,7 +176,8 @@ fn gone(target: &mut Target<'_>, _: &mut StdRng) -> Option<String> {
 
 /// The index of another database, or of this one with another count of frames.
 fn stale_index(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
-    if let Some(other) = target.others.iter().find_map(|other| other.files.shm.clone()).filter(|_| rng.random_bool(0.5)) {
+    if let Some(other) = target.others.iter().find_map(|other| other.files.shm.clone()).filter(|_| rng.random_bool(0.5))
+    {
         target.files.shm = Some(other);
         return Some("of another database".into());
     }
