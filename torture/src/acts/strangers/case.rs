@@ -2,7 +2,8 @@
 //!
 //! Owns: the order of the steps and what must hold between the two. Both sides are asked the same questions in the same
 //! order on connections that did the same before, so that even what a damaged page makes of a cache is the same.
-//! Where the deadline ended one side nothing is compared, and nothing after a write that may be on one side only.
+//! Then both are closed, opened again and asked again. Where the deadline ended one side nothing is compared, and nothing
+//! after a write that may be on one side only.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::runtime::Runtime;
 
+use super::again::is_undecided;
 use super::answer::{Answer, difference, unclear};
 use super::ask::{Ask, all_reads, all_writes};
 use super::ours::Ours;
@@ -47,28 +49,53 @@ impl Case {
     /// Everything, from writing the copies to looking at what is left of them.
     pub(super) fn run(&self, place: &mut Place<'_>, rng: &mut StdRng) -> Result<(), Finding> {
         let sides = self.copies(&place.directory)?;
+        let mut asked = Vec::new();
+        let is_equal = self.session(place, &sides, &self.questions(rng), &mut asked, rng)?;
+        if self.way.only_reads() {
+            return self.is_untouched(&sides, "was opened to be read only");
+        }
+        // What the close made of it.
+        if is_equal && !asked.is_empty() {
+            self.session(place, &sides, &all_reads(), &mut asked, rng)?;
+        }
+        Ok(())
+    }
+
+    /// Opens both copies, asks, and closes them. Answers whether they are still equal.
+    fn session(
+        &self,
+        place: &mut Place<'_>,
+        sides: &Sides,
+        asks: &[Ask],
+        asked: &mut Vec<Ask>,
+        rng: &mut StdRng,
+    ) -> Result<bool, Finding> {
+        let is_first = asked.is_empty();
         place.watch.step("plain SQLite opens it");
         let plain = Plain::open(&sides.plain, self.way);
         place.watch.step("Flatwater opens it");
         let ours = Ours::open(place.runtime, &sides.ours, self.way);
-        match (ours, plain) {
+        let is_equal = match (ours, plain) {
             (Ok(ours), Ok(plain)) => {
                 place.counts.add("opens", 1);
-                self.compare(place, &sides, ours, plain, rng)?;
+                self.compare(place, ours, plain, asks, asked, rng)?
+            }
+            (Ok(ours), Err(plain)) => {
+                let _ = ours.close();
+                self.same(place, &Answer::Done(0), &plain, asked, rng)?
             }
             (Err(refused), plain) => {
                 place.counts.add("refused opens", 1);
-                self.was_refused(&refused.clone(), plain.err(), &sides, place)?;
-            }
-            (Ok(ours), Err(plain)) => {
-                let closed = ours.close();
-                if !matches!(plain, Answer::NotKnown(_)) {
-                    return Err(Finding::new("it opens what plain SQLite refuses")
-                        .with_history(format!("plain SQLite: {}; closed with {closed:?}", plain.in_short())));
+                let plain = plain.map_or_else(|refused| refused, |_| Answer::Done(0));
+                let is_equal = self.same(place, &refused.clone().into(), &plain, asked, rng)?;
+                if is_equal && is_first {
+                    self.is_well_refused(&refused, sides)?;
                 }
+                is_equal
             }
-        }
-        place.watch.nobody_panicked()
+        };
+        place.watch.nobody_panicked()?;
+        Ok(is_equal)
     }
 
     fn copies(&self, directory: &Path) -> Result<Sides, Finding> {
@@ -88,44 +115,69 @@ impl Case {
     fn compare(
         &self,
         place: &mut Place<'_>,
-        sides: &Sides,
         ours: Ours<'_>,
         mut plain: Plain,
+        asks: &[Ask],
+        asked: &mut Vec<Ask>,
         rng: &mut StdRng,
-    ) -> Result<(), Finding> {
-        let mut told = Vec::new();
+    ) -> Result<bool, Finding> {
         let mut is_equal = true;
-        for ask in self.questions(rng) {
+        let is_last = !asked.is_empty();
+        for ask in asks {
+            asked.push(ask.clone());
             place.watch.step(format!("plain SQLite: {ask:?}"));
-            let expected = plain.ask(&ask);
+            let expected = plain.ask(ask);
             place.watch.step(format!("Flatwater: {ask:?}"));
-            let answer = ours.ask(&ask);
+            let answer = ours.ask(ask);
             place.counts.add("statements", 1);
             place.counts.add("errors", u64::from(answer.is_failure()));
-            told.push(format!("{ask:?}: {}", if answer.is_failure() { "fails" } else { "ok" }));
-            let wrong = unclear(&answer).or_else(|| is_equal.then(|| difference(&answer, &expected)).flatten());
-            if let Some(wrong) = wrong {
-                let history = format!(
-                    "{ask:?}\nFlatwater: {}\nplain SQLite: {}\nbefore: {}",
-                    answer.in_short(),
-                    expected.in_short(),
-                    told.join("; ")
-                );
-                return Err(Finding::new(wrong).with_history(history));
+            if is_equal {
+                let is_same = self.same(place, &answer, &expected, asked, rng)?;
+                is_equal = is_same || !ask.is_write();
             }
-            let unknown = [&answer, &expected].iter().any(|answer| matches!(answer, Answer::NotKnown(_)));
-            is_equal &= !(unknown && ask.is_write());
-            place.counts.add("compared answers", u64::from(is_equal && !unknown));
             place.watch.nobody_panicked()?;
         }
-        if !self.way.only_reads() && rng.random_bool(0.3) {
+        if is_last && rng.random_bool(0.5) {
             place.watch.step("Flatwater: many calls at once");
             place.counts.add("statements", ours.crowd());
         }
         place.watch.step("Flatwater closes it");
         let _ = ours.close();
         plain.close();
-        if self.way.only_reads() { self.is_untouched(sides, "was opened to be read only") } else { Ok(()) }
+        Ok(is_equal)
+    }
+
+    /// Whether both gave the same answer to what was asked last, or to being opened. Not so, and no finding, is what is
+    /// not known, or what plain SQLite answers now so and now otherwise.
+    fn same(
+        &self,
+        place: &mut Place<'_>,
+        ours: &Answer,
+        plain: &Answer,
+        asked: &[Ask],
+        rng: &mut StdRng,
+    ) -> Result<bool, Finding> {
+        if [ours, plain].iter().any(|answer| matches!(answer, Answer::NotKnown(_))) {
+            return Ok(false);
+        }
+        let Some(wrong) = unclear(ours).or_else(|| difference(ours, plain)) else {
+            place.counts.add("compared answers", 1);
+            return Ok(true);
+        };
+        place.watch.step("plain SQLite is asked again");
+        let again = place.directory.join("them").join("again").join("stranger.db");
+        if unclear(ours).is_none() && is_undecided(&self.files, &again, self.way, asked, plain, rng) {
+            place.counts.add("undecided answers", 1);
+            return Ok(false);
+        }
+        let last = asked.last().map_or("its open".to_owned(), |ask| format!("{ask:?}"));
+        let before = asked.iter().filter(|ask| ask.is_write()).map(|ask| format!("{ask:?}")).collect::<Vec<_>>();
+        Err(Finding::new(wrong).with_history(format!(
+            "asked: {last}\nFlatwater: {}\nplain SQLite: {}\nwrites before: {}",
+            ours.in_short(),
+            plain.in_short(),
+            before.join("; ")
+        )))
     }
 
     /// Reads; then, where the way allows it, writes, and reads again.
@@ -144,30 +196,15 @@ impl Case {
         asks
     }
 
-    fn was_refused(
-        &self,
-        refused: &flatwater::Error,
-        plain: Option<Answer>,
-        sides: &Sides,
-        place: &Place<'_>,
-    ) -> Result<(), Finding> {
+    /// A refusal says of what, and leaves the file as it is.
+    fn is_well_refused(&self, refused: &flatwater::Error, sides: &Sides) -> Result<(), Finding> {
         let said = format!("Flatwater: {refused:?}");
-        let answer = Answer::from(refused.clone());
-        if matches!(answer, Answer::NotKnown(_)) || matches!(plain, Some(Answer::NotKnown(_))) {
-            return Ok(());
+        if let Some(wrong) = unclear_refusal(refused, &sides.ours) {
+            return Err(Finding::new(wrong).with_history(said));
         }
-        let Some(plain) = plain else {
-            return Err(Finding::new("it refuses what plain SQLite opens").with_history(said));
-        };
-        let history = format!("{said}\nplain SQLite: {}", plain.in_short());
-        let wrong = difference(&answer, &plain).or(unclear(&answer)).or_else(|| unclear_refusal(refused, &sides.ours));
-        if let Some(wrong) = wrong {
-            return Err(Finding::new(format!("at its open: {wrong}")).with_history(history));
-        }
-        place.watch.step("looks at what was refused");
         self.is_untouched(sides, "was refused").map_err(|finding| {
-            let left = finding.history.clone();
-            finding.with_history(format!("{left}\n{history}"))
+            let history = format!("{}\n{said}", finding.history);
+            finding.with_history(history)
         })
     }
 

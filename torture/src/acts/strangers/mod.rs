@@ -3,6 +3,7 @@
 //! Shows: no crash, no panic, no hang; a clear error; the answers that plain SQLite gives to the same statements on an
 //! equal copy; that a file which is refused, or only read, is not changed.
 
+mod again;
 mod answer;
 mod ask;
 mod case;

@@ -110,7 +110,7 @@ fn open(place: &Place<'_>, sound: &Stranger, odd: &Odd, read_only: bool, create:
         (odd.make)(&path, sound)?;
         io::Result::Ok(path)
     };
-    let (path, plain_path) = (side("odd")?, side("peer")?);
+    let (path, plain_path) = (side("odd-place")?, side("peer")?);
     let options = Options::new(&path).read_only(read_only).create(create).journal(Journal::Keep).inline(Inline::Never);
     let opened = place.runtime.block_on(async {
         let db = options.open().await?;
@@ -121,7 +121,10 @@ fn open(place: &Place<'_>, sound: &Stranger, odd: &Odd, read_only: bool, create:
     let ours = match opened {
         Ok(counted) => counted.map_or_else(Answer::from, |_| Answer::Done(0)),
         Err(error) => {
-            if let Some(wrong) = unclear_refusal(&error, &path).or_else(|| unclear(&error.clone().into())) {
+            // A link may lead elsewhere, but none out of the directory.
+            if let Some(wrong) =
+                unclear_refusal(&error, path.parent().unwrap_or(&path)).or_else(|| unclear(&error.clone().into()))
+            {
                 return Err(Finding::new(wrong).with_history(format!("{error:?}")));
             }
             Answer::from(error)
@@ -152,7 +155,12 @@ fn plainly(path: &Path, read_only: bool, create: bool) -> Answer {
         (false, true) => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
         (false, false) => OpenFlags::SQLITE_OPEN_READ_WRITE,
     };
-    let counted = Connection::open_with_flags(path, rights)
-        .and_then(|plain| plain.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0)));
+    let counted = Connection::open_with_flags(path, rights).and_then(|plain| {
+        if !read_only {
+            // Flatwater refuses at the open what can only be read.
+            plain.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
+        }
+        plain.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))
+    });
     counted.map_or_else(Answer::from, |_| Answer::Done(0))
 }

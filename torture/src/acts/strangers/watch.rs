@@ -34,9 +34,10 @@ impl Watch {
         panic::set_hook(Box::new(move |what| {
             let thread = std::thread::current();
             let name = thread.name().unwrap_or("without a name").to_owned();
-            locked(&hook.0)
-                .panics
-                .push(format!("thread {name}: {what}\n{}", std::backtrace::Backtrace::force_capture()));
+            let said = format!("thread {name}: {what}\n{}", std::backtrace::Backtrace::force_capture());
+            // If it is this program's own the process may end with it.
+            eprintln!("{said}");
+            locked(&hook.0).panics.push(said);
         }));
         let looks = seen.clone();
         let thread = std::thread::spawn(move || look(&looks));

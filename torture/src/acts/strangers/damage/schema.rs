@@ -158,7 +158,7 @@ fn nesting(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
 }
 
 fn root_page(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
-    let pages = target.files.pages();
+    let pages = target.files.pages().max(1);
     let name = *any(&["item", "item_a", "word", "counted_more", "long", "note_data", "log", "box_node"], rng);
     let wrong = [0, 1, 2, 3, pages, pages + 1, 99_999, usize::try_from(i32::MAX).ok()?, rng.random_range(1..=pages)];
     let root = match rng.random_range(0..12) {
