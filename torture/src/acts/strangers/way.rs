@@ -35,9 +35,10 @@ impl Way {
     }
 
     pub(super) fn options(self, path: &Path) -> Options {
-        let options = Options::new(path).lock_wait(LOCK_WAIT).create(false);
+        let several = Options::new(path).lock_wait(LOCK_WAIT).create(false);
+        let options = several.clone().readers(1);
         match self {
-            Self::Default => options,
+            Self::Default => several,
             Self::Plain => options.inline(Inline::Never).leases(false).no_group(),
             Self::Kept => options.journal(Journal::Keep),
             Self::ReadOnly => options.read_only(true),

@@ -1,5 +1,7 @@
 //! Whole pages: lost writes, writes that went to another place, pages of another database.
 
+use std::ops::Range;
+
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 
@@ -34,27 +36,34 @@ fn noise(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     Some(format!("page {page}"))
 }
 
+/// Where the bytes of a page lie. Page 1 says how long pages are, so it is asked before any page changes.
+fn range(target: &Target<'_>, page: usize) -> Range<usize> {
+    let size = target.files.page_size();
+    (page - 1) * size..page * size
+}
+
 fn swapped(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     let (a, b) = (any(target, rng)?, any(target, rng)?);
-    let first = target.files.page_mut(a)?.to_vec();
-    let second = target.files.page_mut(b)?.to_vec();
-    target.files.page_mut(a)?.copy_from_slice(&second);
-    target.files.page_mut(b)?.copy_from_slice(&first);
+    let (first, second) = (range(target, a), range(target, b));
+    let main = &mut target.files.main;
+    let page = main[first.clone()].to_vec();
+    main.copy_within(second.clone(), first.start);
+    main[second].copy_from_slice(&page);
     (a != b).then(|| format!("pages {a} and {b}"))
 }
 
 fn copied(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     let (from, to) = (any(target, rng)?, any(target, rng)?);
-    let page = target.files.page_mut(from)?.to_vec();
-    target.files.page_mut(to)?.copy_from_slice(&page);
+    let (source, place) = (range(target, from), range(target, to).start);
+    target.files.main.copy_within(source, place);
     (from != to).then(|| format!("page {from} is at {to}, too"))
 }
 
 fn torn(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     let (from, to) = (any(target, rng)?, any(target, rng)?);
     let half = target.files.page_size() / 2;
-    let page = target.files.page_mut(from)?.to_vec();
-    target.files.page_mut(to)?[half..].copy_from_slice(&page[half..]);
+    let (source, place) = (range(target, from), range(target, to).start + half);
+    target.files.main.copy_within(source.start + half..source.end, place);
     (from != to).then(|| format!("page {to} ends as page {from}"))
 }
 

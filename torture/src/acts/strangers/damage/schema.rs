@@ -120,8 +120,8 @@ fn expressions(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
         "CREATE TABLE odd (a CHECK (json_extract('{bad', '$.x')))",
         "CREATE TABLE odd (a DEFAULT (no_such_function()), b)",
         "CREATE TABLE odd (a REFERENCES odd (a), b REFERENCES nowhere (x), UNIQUE (a COLLATE nowhere))",
-        "CREATE TABLE odd (a, b AS (zeroblob(1000000000)))",
-        "CREATE TABLE odd (a, b AS (printf('%*d', 1000000000, 1)))",
+        "CREATE TABLE odd (a, b AS (zeroblob(1000000)))",
+        "CREATE TABLE odd (a, b AS (printf('%*d', 1000000, 1)))",
     ];
     let detail = add(target, &[("table", "odd", 2, any::<&str>(tables, rng))])?;
     target.asks.push(Ask::Write("INSERT INTO odd (a) VALUES (1)".into()));
