@@ -5,6 +5,7 @@ mod histories;
 mod odd_callers;
 mod power_loss;
 mod processes;
+mod strangers;
 
 use std::process::ExitCode;
 
@@ -24,7 +25,7 @@ pub(crate) struct Act {
 pub(crate) type Part = fn(&[String]) -> ExitCode;
 
 pub(crate) const ALL: &[&Act] =
-    &[&histories::ACT, &processes::ACT, &failing_calls::ACT, &power_loss::ACT, &odd_callers::ACT];
+    &[&histories::ACT, &processes::ACT, &failing_calls::ACT, &power_loss::ACT, &odd_callers::ACT, &strangers::ACT];
 
 /// Runs the process of that name.
 pub(crate) fn part(name: &str, args: &[String]) -> ExitCode {

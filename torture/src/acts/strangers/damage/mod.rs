@@ -1,0 +1,88 @@
+//! The kinds of damage, each with the name of what it breaks.
+//!
+//! Owns: the list, and choosing from it. A kind that has nothing to break in a file, such as a WAL that is not there,
+//! answers `None` and another one is taken.
+
+mod header;
+mod journal;
+mod length;
+mod noise;
+mod pages;
+mod schema;
+mod trees;
+mod wal;
+
+use std::path::Path;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+use super::ask::Ask;
+use super::sound::{Page, Sound};
+use super::stranger::Stranger;
+
+/// What is damaged, and with what.
+pub(super) struct Target<'a> {
+    pub(super) files: Stranger,
+    pub(super) pages: &'a [Page],
+    /// Other databases: the files of one can be put beside another.
+    pub(super) others: &'a [Sound],
+    /// A place for files while they are made.
+    pub(super) scratch: &'a Path,
+    /// What is to be asked beside all else.
+    pub(super) asks: Vec<Ask>,
+}
+
+pub(super) struct Damage {
+    pub(super) name: &'static str,
+    /// Answers where it did what.
+    pub(super) inflict: fn(&mut Target<'_>, &mut StdRng) -> Option<String>,
+}
+
+const GROUPS: &[&[Damage]] =
+    &[noise::ALL, header::ALL, length::ALL, pages::ALL, trees::ALL, wal::ALL, journal::ALL, schema::ALL];
+
+/// Inflicts one kind of damage, or two.
+pub(super) fn inflict(target: &mut Target<'_>, rng: &mut StdRng) -> Vec<String> {
+    let wanted = if rng.random_bool(0.25) { 2 } else { 1 };
+    let mut done = Vec::new();
+    while done.len() < wanted {
+        let group = GROUPS[rng.random_range(0..GROUPS.len())];
+        let damage = &group[rng.random_range(0..group.len())];
+        if let Some(detail) = (damage.inflict)(target, rng) {
+            done.push(format!("{}: {detail}", damage.name));
+        }
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rand::SeedableRng;
+
+    use super::*;
+    use crate::acts::strangers::sound::{self, Left};
+
+    #[test]
+    fn each_kind_has_a_name_of_its_own_and_something_to_damage() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut rng = StdRng::seed_from_u64(5);
+        let lefts = [Left::WithWal, Left::WithHotJournal, Left::InOrder];
+        let sounds: Vec<_> =
+            lefts.map(|left| sound::make(&mut rng, directory.path(), Some(1024), left).unwrap()).into();
+        let mut names = BTreeSet::new();
+        for damage in GROUPS.iter().copied().flatten() {
+            assert!(names.insert(damage.name), "{} is there twice", damage.name);
+            let damaged = (0..60).find_map(|at| {
+                let sound = &sounds[at % sounds.len()];
+                let (others, pages) = (&sounds[..], &sound.pages[..]);
+                let files = sound.files.clone();
+                let mut target = Target { files, pages, others, scratch: directory.path(), asks: Vec::new() };
+                (damage.inflict)(&mut target, &mut rng).filter(|_| target.files != sound.files)
+            });
+            assert!(damaged.is_some(), "{} damages nothing", damage.name);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Names that a file may have and that mean something elsewhere: in URIs, in SQL, in a shell, to SQLite itself.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+const NAMES: &[&str] = &[
+    "a b?mode=ro#x%41.db",
+    "file:x.db?mode=memory",
+    ":memory:",
+    "two\nlines.db",
+    "'\";DROP TABLE item;--.db",
+    "Zürich \u{202e}日本 \u{1f980}.db",
+    "-x.db",
+    "~",
+    "x-wal",
+    "x.db-journal",
+    " ",
+    "b\\c.db",
+    "%00%2e.db",
+];
+
+/// As long as a name may be if `-journal` has to follow, and one that is too long for that.
+const LONG: &[usize] = &[247, 251, 255];
+/// Longer than the paths that SQLite takes.
+const DEEP: usize = 600;
+
+/// Any name, mostly a usual one.
+pub(super) fn any(rng: &mut StdRng) -> OsString {
+    match rng.random_range(0..20) {
+        0 | 1 => NAMES[rng.random_range(0..NAMES.len())].into(),
+        2 => "x".repeat(LONG[rng.random_range(0..LONG.len())]).into(),
+        3 => OsString::from_vec(b"\xff\xfe\x80.db".to_vec()),
+        4 => format!("{}stranger.db", "deep/".repeat(DEEP / "deep/".len())).into(),
+        _ => "stranger.db".into(),
+    }
+}
+
+/// Whether the longest name of a file beside it fits.
+pub(super) fn has_room_beside(name: &OsStr) -> bool {
+    name.len() <= LONG[0] || name.as_encoded_bytes().contains(&b'/')
+}

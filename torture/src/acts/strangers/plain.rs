@@ -1,0 +1,176 @@
+//! The oracle: plain SQLite, on a copy of its own, opened and asked as Flatwater is.
+//!
+//! One connection writes and another one reads, as in Flatwater, and the file is switched to WAL mode where Flatwater
+//! switches it. What takes longer than the limit is given up: then nothing is compared.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Result};
+
+use super::answer::{Answer, Cell};
+use super::ask::Ask;
+use super::way::Way;
+
+const LIMIT: Duration = Duration::from_secs(2);
+const LOOK_STEPS: i32 = 1000;
+
+pub(super) struct Plain {
+    path: PathBuf,
+    way: Way,
+    /// What writes, if anything does.
+    writer: Option<Connection>,
+    reader: Option<Connection>,
+}
+
+impl Plain {
+    /// Opens it, and reads the schema.
+    pub(super) fn open(path: &Path, way: Way) -> Result<Self, Answer> {
+        let mut plain = Self { path: path.to_owned(), way, writer: None, reader: None };
+        if way.only_reads() {
+            plain.reader = Some(connect(path, way, false)?);
+        } else {
+            plain.writer = Some(connect(path, way, true)?);
+        }
+        Ok(plain)
+    }
+
+    pub(super) fn ask(&mut self, ask: &Ask) -> Answer {
+        match self.answer(ask) {
+            Ok(answer) => answer,
+            Err(error) => error.into(),
+        }
+    }
+
+    fn answer(&mut self, ask: &Ask) -> Result<Answer> {
+        match ask {
+            Ask::Read(text) => rows(self.reader()?, text),
+            Ask::Check(text) => rows(self.reader()?, text).map(Answer::sorted),
+            Ask::Write(text) => self.write(|writer| done(writer, text)),
+            Ask::Batch(texts) | Ask::Transaction(texts, true) => self.write(|writer| together(writer, texts, "COMMIT")),
+            Ask::Transaction(texts, false) => self.write(|writer| together(writer, texts, "ROLLBACK")),
+            Ask::Checkpoint => self.write(checkpoint),
+            Ask::Endless(_) => Ok(Answer::NotKnown("it would never end".into())),
+        }
+    }
+
+    fn reader(&mut self) -> Result<&Connection> {
+        if self.reader.is_none() {
+            self.reader = Some(connect(&self.path, self.way, false)?);
+        }
+        let reader = self.reader.as_mut().expect("it was just opened");
+        limit(reader)?;
+        Ok(reader)
+    }
+
+    fn write(&mut self, write: impl FnOnce(&Connection) -> Result<Answer>) -> Result<Answer> {
+        let writer = self.writer.as_mut().expect("nothing is written where it is only read");
+        limit(writer)?;
+        let answer = write(writer);
+        if !writer.is_autocommit() {
+            writer.execute_batch("ROLLBACK")?;
+        }
+        answer
+    }
+
+    /// Closes it, as the last user of the file.
+    pub(super) fn close(mut self) {
+        drop(self.reader.take());
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+        }
+    }
+}
+
+fn connect(path: &Path, way: Way, writes: bool) -> Result<Connection> {
+    let rights = if writes { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
+    let flags = rights | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut plain = match way {
+        Way::Immutable => Connection::open_with_flags(uri_immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)?,
+        _ => Connection::open_with_flags(path, flags)?,
+    };
+    limit(&mut plain)?;
+    plain.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let mode: String = plain.query_row("PRAGMA main.journal_mode", [], |row| row.get(0))?;
+    if writes && way.switches_to_wal() && mode != "wal" {
+        plain.query_row("PRAGMA main.journal_mode = wal", [], |_| Ok(()))?;
+    }
+    plain.execute_batch(&format!(
+        "SELECT 1 FROM main.sqlite_schema LIMIT 1; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;
+         PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = {}",
+        way.mapped_bytes()
+    ))?;
+    if writes {
+        plain.execute_batch("PRAGMA cache_spill = OFF")?;
+        let mode: String = plain.query_row("PRAGMA main.journal_mode", [], |row| row.get(0))?;
+        if mode == "wal" {
+            // Flatwater tries, too, whether it can write.
+            plain.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
+        }
+    }
+    Ok(plain)
+}
+
+/// The path as a URI, each byte that means something else there written as its number.
+fn uri_immutable(path: &Path) -> String {
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(byte) {
+            uri.push(char::from(*byte));
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    uri + "?immutable=1"
+}
+
+/// From now on what runs is given up after the limit.
+fn limit(plain: &mut Connection) -> Result<()> {
+    let until = Instant::now() + LIMIT;
+    plain.progress_handler(LOOK_STEPS, Some(move || Instant::now() >= until))
+}
+
+fn rows(plain: &Connection, text: &str) -> Result<Answer> {
+    let mut statement = plain.prepare(text)?;
+    let columns = statement.column_count();
+    let mut rows = statement.query([])?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        all.push((0..columns).map(|column| row.get_ref(column).map(Cell::from)).collect::<Result<_>>()?);
+    }
+    Ok(Answer::Rows(all))
+}
+
+fn done(plain: &Connection, text: &str) -> Result<Answer> {
+    let before = plain.total_changes();
+    let mut statement = plain.prepare(text)?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    drop(rows);
+    // A text that changes no row leaves the number of the last one that did.
+    let changed = if plain.total_changes() == before { 0 } else { plain.changes() };
+    Ok(Answer::Done(changed))
+}
+
+/// The PRAGMA reads the schema first, which Flatwater's call does not.
+fn checkpoint(plain: &Connection) -> Result<Answer> {
+    match plain.query_row("PRAGMA main.wal_checkpoint(TRUNCATE)", [], |_| Ok(Answer::Done(0))) {
+        Err(error) if error.to_string().contains("malformed database schema") => {
+            Ok(Answer::NotKnown(error.to_string()))
+        }
+        done => done,
+    }
+}
+
+fn together(plain: &Connection, texts: &[String], end: &str) -> Result<Answer> {
+    plain.execute_batch("BEGIN IMMEDIATE")?;
+    let mut changes = 0;
+    for text in texts {
+        if let Answer::Done(changed) = done(plain, text)? {
+            changes += changed;
+        }
+    }
+    plain.execute_batch(end)?;
+    Ok(Answer::Done(changes))
+}

@@ -1,0 +1,62 @@
+//! The ways in which a damaged file is opened, as Flatwater's options and as what plain SQLite does for the same.
+
+use std::path::Path;
+use std::time::Duration;
+
+use flatwater::{Checkpoint, Durability, Inline, Journal, Options};
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+/// Of locks; nobody else has the file.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Default,
+    /// Nothing on the caller's thread, and no read transaction that is kept.
+    Plain,
+    /// The journal mode stays.
+    Kept,
+    ReadOnly,
+    /// Each write alone and synced, and somebody else keeps the WAL short.
+    Full,
+    /// Read from a mapping.
+    Mapped,
+    /// Read without locks, and without a look at the files beside it.
+    Immutable,
+}
+
+const ALL: &[Way] = &[Way::Default, Way::Plain, Way::Kept, Way::ReadOnly, Way::Full, Way::Mapped, Way::Immutable];
+const MAPPED_BYTES: usize = 32 << 20;
+
+impl Way {
+    pub(super) fn any(rng: &mut StdRng) -> Self {
+        ALL[rng.random_range(0..ALL.len())]
+    }
+
+    pub(super) fn options(self, path: &Path) -> Options {
+        let several = Options::new(path).lock_wait(LOCK_WAIT).create(false);
+        let options = several.clone().readers(1);
+        match self {
+            Self::Default => several,
+            Self::Plain => options.inline(Inline::Never).leases(false).no_group(),
+            Self::Kept => options.journal(Journal::Keep),
+            Self::ReadOnly => options.read_only(true),
+            Self::Full => options.durability(Durability::Full).no_group().checkpoint(Checkpoint::External),
+            Self::Mapped => options.mmap_bytes(MAPPED_BYTES),
+            Self::Immutable => options.immutable(true),
+        }
+    }
+
+    pub(super) fn only_reads(self) -> bool {
+        matches!(self, Self::ReadOnly | Self::Immutable)
+    }
+
+    pub(super) fn switches_to_wal(self) -> bool {
+        !self.only_reads() && self != Self::Kept
+    }
+
+    pub(super) fn mapped_bytes(self) -> usize {
+        if self == Self::Mapped { MAPPED_BYTES } else { 0 }
+    }
+}
