@@ -62,8 +62,7 @@ lint:
 
 # Tries to break it, for FLATWATER_TORTURE_SECONDS (300); a finding says how to repeat it with `make torture-round`.
 # A long run that is to be shown: make torture FLATWATER_TORTURE_SECONDS=7200 JSON=torture/results/long.json
-.PHONY: torture torture-round torture-readme
-.PHONY: torture torture-round torture-asan
+.PHONY: torture torture-round torture-readme torture-asan
 TORTURE = cargo build --quiet --profile torture -p 'flatwater-torture*' && target/torture/flatwater-torture
 torture:
 	$(TORTURE) run $(if $(SEED),--seed $(SEED)) $(if $(ACT),--act $(ACT)) $(if $(JSON),--json $(JSON))
@@ -74,7 +73,8 @@ torture-round:
 # Writes the table of the committed run into the README.
 torture-readme:
 	$(TORTURE) readme torture/results/long.json
-# The same with SQLite's own code under the address sanitizer, one act (strangers). Only C is looked at, so that stable Rust
+
+# The torture with SQLite's own code under the address sanitizer, one act (strangers). Only C is looked at, so that stable Rust
 # will do. `--target` keeps the sanitizer out of build scripts and macros. Leaks are the acts' own to find; what is freed
 # may not be kept for long, for the rounds look at the memory of their process.
 ASAN_HOST = $(shell rustc -vV | sed -n 's/^host: //p')
