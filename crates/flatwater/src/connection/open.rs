@@ -240,6 +240,9 @@ fn check_path(options: &Options, role: Role) -> Result<()> {
     if path.is_dir() {
         return refuse(format!("{} is a directory", path.display()), "name a file in it");
     }
+    if is_pipe(path) {
+        return refuse(format!("{} is a pipe or a socket", path.display()), "name a file");
+    }
     if !path.exists() {
         if role != Role::Creator || !options.create {
             return refuse(
@@ -256,17 +259,40 @@ fn check_path(options: &Options, role: Role) -> Result<()> {
     Ok(())
 }
 
+/// Opening a pipe to read it would wait for somebody who writes to it.
+#[cfg(unix)]
+fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo() || metadata.file_type().is_socket())
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &Path) -> bool {
+    false
+}
+
 fn cannot_open(error: Error, options: &Options) -> Error {
     if error.operation().is_some() {
         return error;
     }
-    let code = error.sqlite_code().unwrap_or(0) & 0xff;
-    let error = error.in_operation("open");
-    match code {
+    let code = error.sqlite_code().unwrap_or(0);
+    let error = named(error.in_operation("open"), options);
+    match code & 0xff {
         ffi::SQLITE_NOTADB => error
             .with_kind(Kind::Open)
             .with_message(format!("{} is not a SQLite database", options.path.display()))
             .hint("check the path; an encrypted database looks like this too"),
+        ffi::SQLITE_CORRUPT => error.hint(
+            "restore a backup, or save what can still be read (https://sqlite.org/recovery.html); a -wal or -journal of \
+             another database beside it looks like this too",
+        ),
+        _ if code == ffi::SQLITE_READONLY_ROLLBACK => error
+            .with_kind(Kind::Open)
+            .with_message(format!(
+                "{} has a -journal of a program that died while it wrote; what that wrote must be undone first",
+                options.path.display()
+            ))
+            .hint("open it once without `Options::read_only`"),
         ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM => {
             // A WAL that is there holds rows that an immutable file would be without.
             let is_whole = options.read_only && !beside(&options.path, "-wal").exists();
@@ -281,6 +307,16 @@ fn cannot_open(error: Error, options: &Options) -> Error {
         _ if error.kind() == Kind::Misuse => error.with_kind(Kind::Open),
         _ => error,
     }
+}
+
+/// Says which file it is, for SQLite does not.
+fn named(error: Error, options: &Options) -> Error {
+    let path = options.path.display().to_string();
+    if options.is_memory() || error.message().contains(&path) {
+        return error;
+    }
+    let message = format!("{path}: {}", error.message());
+    error.with_message(message)
 }
 
 /// Takes the one integer of a one-row, one-column answer.

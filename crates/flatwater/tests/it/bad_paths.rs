@@ -75,6 +75,67 @@ fn a_file_that_is_no_database_is_refused_and_left_as_it_is() {
 }
 
 #[test]
+fn a_damaged_file_is_refused_by_its_name_and_left_as_it_is() {
+    let file = TestFile::new();
+    run(async {
+        file.plain().execute_batch("CREATE TABLE t (a); CREATE INDEX i ON t (a); INSERT INTO t VALUES (1)").unwrap();
+        let whole = std::fs::read(file.path()).unwrap();
+        let text = whole.windows(12).position(|bytes| bytes == b"CREATE INDEX").unwrap();
+        let mut misspelt = whole.clone();
+        misspelt[text + 3] = b'x';
+        for damaged in [whole[..whole.len() - 4096].to_vec(), misspelt] {
+            std::fs::write(file.path(), damaged).unwrap();
+            for options in [file.options(), file.options().read_only(true)] {
+                let error = refused(&file, options).await;
+                assert_eq!((error.kind(), error.sqlite_name()), (Kind::Corrupt, Some("SQLITE_CORRUPT")), "{error}");
+                assert!(error.message().contains("test.db: "), "{error}");
+                assert!(error.advice().unwrap().contains("backup"), "{error}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_hot_journal_is_not_rolled_back_by_who_only_reads_and_he_is_told() {
+    let (original, file) = (TestFile::new(), TestFile::new());
+    let plain = original.plain();
+    plain
+        .execute_batch(
+            "CREATE TABLE t (a); INSERT INTO t VALUES (1); PRAGMA cache_size = 1; BEGIN IMMEDIATE;
+             WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100)
+             INSERT INTO t SELECT zeroblob(3000) FROM n",
+        )
+        .unwrap();
+    for end in ["", "-journal"] {
+        std::fs::copy(original.beside(end), file.beside(end)).unwrap();
+    }
+    run(async {
+        let error = refused(&file, file.options().read_only(true)).await;
+        assert_eq!((error.kind(), error.sqlite_name()), (Kind::Open, Some("SQLITE_READONLY_ROLLBACK")), "{error}");
+        assert!(error.message().contains("test.db has a -journal"), "{error}");
+        assert!(error.advice().unwrap().contains("read_only"), "{error}");
+        let db = file.open().await;
+        assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(1));
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let file = TestFile::new();
+    let socket = file.directory().join("socket");
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    assert!(std::process::Command::new("mkfifo").arg(file.path()).status().unwrap().success());
+    for path in [file.path(), socket] {
+        for read_only in [false, true] {
+            let error = Options::new(&path).read_only(read_only).open_blocking().unwrap_err();
+            assert_eq!((error.kind(), error.operation()), (Kind::Open, Some("open")), "{error}");
+            assert!(error.message().contains("is a pipe or a socket") && error.advice().is_some(), "{error}");
+        }
+    }
+}
+
+#[test]
 fn odd_file_names_are_taken_as_they_are() {
     use std::os::unix::ffi::OsStringExt;
     let file = TestFile::new();
