@@ -76,7 +76,7 @@ impl Images<'_> {
             for point in self.points(round) {
                 disk.go_to(point);
                 left = self.look_at(round, &disk, &places)?;
-                if !round.goes_on() && (!is_first || round.counts.0.get("writes lost").is_some()) {
+                if !round.goes_on() && (!is_first || round.counts.0.contains_key("writes lost")) {
                     break;
                 }
             }
