@@ -92,6 +92,7 @@ fn a_damaged_file_is_refused_by_its_name_and_left_as_it_is() {
                 assert!(error.advice().unwrap().contains("backup"), "{error}");
             }
         }
+        std::fs::write(file.path(), whole).unwrap();
     });
 }
 
@@ -133,6 +134,7 @@ fn a_pipe_is_refused_and_not_waited_for() {
             assert!(error.message().contains("is a pipe or a socket") && error.advice().is_some(), "{error}");
         }
     }
+    std::fs::remove_file(file.path()).unwrap();
 }
 
 #[test]
