@@ -7,6 +7,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -21,6 +22,9 @@ use super::stranger::Stranger;
 use super::watch::Watch;
 use super::way::Way;
 use crate::round::{Counts, Finding};
+
+/// How long a file may stay open after its close was answered.
+const LEAVES: Duration = Duration::from_secs(30);
 
 /// A damaged file and how it is opened.
 pub(super) struct Case {
@@ -95,6 +99,7 @@ impl Case {
             }
         };
         place.watch.nobody_panicked()?;
+        nothing_is_open(&sides.ours)?;
         Ok(is_equal)
     }
 
@@ -228,4 +233,21 @@ pub(super) fn unclear_refusal(error: &flatwater::Error, path: &Path) -> Option<&
         return Some("an error does not name the file");
     }
     None
+}
+
+/// A close that failed, or a refusal, may keep no file. What ends a moment later is waited for.
+fn nothing_is_open(path: &Path) -> Result<(), Finding> {
+    let until = Instant::now() + LEAVES;
+    loop {
+        let descriptors = std::fs::read_dir("/proc/self/fd")?.flatten();
+        let leads_to = descriptors.filter_map(|descriptor| std::fs::read_link(descriptor.path()).ok());
+        let open: Vec<_> = leads_to.filter(|open| open.starts_with(path.parent().unwrap_or(path))).collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            return Err(Finding::new("files stay open after the close").with_history(format!("{open:?}")));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

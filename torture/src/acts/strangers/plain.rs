@@ -19,6 +19,7 @@ const LOOK_STEPS: i32 = 1000;
 pub(super) struct Plain {
     path: PathBuf,
     way: Way,
+    is_strict: bool,
     /// What writes, if anything does.
     writer: Option<Connection>,
     reader: Option<Connection>,
@@ -27,12 +28,19 @@ pub(super) struct Plain {
 impl Plain {
     /// Opens it, and reads the schema.
     pub(super) fn open(path: &Path, way: Way) -> Result<Self, Answer> {
-        let mut plain = Self { path: path.to_owned(), way, writer: None, reader: None };
-        if way.only_reads() {
-            plain.reader = Some(connect(path, way, false)?);
-        } else {
-            plain.writer = Some(connect(path, way, true)?);
-        }
+        Self::connected(path, way, false)
+    }
+
+    /// As `open`, and each page is checked for cells that go on behind its end, before anything of it is used.
+    pub(super) fn open_strict(path: &Path, way: Way) -> Result<Self, Answer> {
+        Self::connected(path, way, true)
+    }
+
+    fn connected(path: &Path, way: Way, is_strict: bool) -> Result<Self, Answer> {
+        let mut plain = Self { path: path.to_owned(), way, is_strict, writer: None, reader: None };
+        let connection = connect(path, way, is_strict, !way.only_reads())?;
+        let place = if way.only_reads() { &mut plain.reader } else { &mut plain.writer };
+        *place = Some(connection);
         Ok(plain)
     }
 
@@ -57,7 +65,7 @@ impl Plain {
 
     fn reader(&mut self) -> Result<&Connection> {
         if self.reader.is_none() {
-            self.reader = Some(connect(&self.path, self.way, false)?);
+            self.reader = Some(connect(&self.path, self.way, self.is_strict, false)?);
         }
         let reader = self.reader.as_mut().expect("it was just opened");
         limit(reader)?;
@@ -83,7 +91,7 @@ impl Plain {
     }
 }
 
-fn connect(path: &Path, way: Way, writes: bool) -> Result<Connection> {
+fn connect(path: &Path, way: Way, is_strict: bool, writes: bool) -> Result<Connection> {
     let rights = if writes { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
     let flags = rights | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut plain = match way {
@@ -92,6 +100,9 @@ fn connect(path: &Path, way: Way, writes: bool) -> Result<Connection> {
     };
     limit(&mut plain)?;
     plain.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    if is_strict {
+        plain.execute_batch("PRAGMA cell_size_check = ON")?;
+    }
     let mode: String = plain.query_row("PRAGMA main.journal_mode", [], |row| row.get(0))?;
     if writes && way.switches_to_wal() && mode != "wal" {
         plain.query_row("PRAGMA main.journal_mode = wal", [], |_| Ok(()))?;
