@@ -33,10 +33,8 @@ pub(super) fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -
 fn switch_to_wal(sqlite: &mut Sqlite, options: &Options) -> Result<()> {
     let deadline = later(Instant::now(), options.lock_wait);
     loop {
-        let switched: rusqlite::Result<String> =
-            sqlite.rusqlite().query_row("PRAGMA main.journal_mode = wal", [], |row| row.get(0));
-        match switched {
-            Ok(_) => break,
+        match ask_for_wal(sqlite) {
+            Ok(()) => break,
             Err(e) if e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) && Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -49,6 +47,15 @@ fn switch_to_wal(sqlite: &mut Sqlite, options: &Options) -> Result<()> {
     }
     Err(Error::new(Kind::Open, format!("the database stays in journal mode {mode} and cannot be switched to WAL"))
         .hint("WAL needs a local file system with shared memory (https://sqlite.org/wal.html)"))
+}
+
+/// To its end: the new mode is answered before it is committed. A connection whose commit failed says that it is in WAL mode,
+/// and is not.
+fn ask_for_wal(sqlite: &Sqlite) -> rusqlite::Result<()> {
+    let mut switch = sqlite.rusqlite().prepare("PRAGMA main.journal_mode = wal")?;
+    let mut modes = switch.query([])?;
+    while modes.next()?.is_some() {}
+    Ok(())
 }
 
 /// As SQLite does by itself.

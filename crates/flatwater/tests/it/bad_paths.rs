@@ -96,6 +96,24 @@ fn a_damaged_file_is_refused_by_its_name_and_left_as_it_is() {
     });
 }
 
+/// The switch to WAL is a commit, which reads the count of free pages in a file that vacuums itself.
+#[test]
+fn a_file_whose_switch_to_wal_fails_in_its_commit_is_refused_and_can_be_read() {
+    let file = TestFile::new();
+    let path = file.directory().join("damaged.db");
+    file.plain().execute_batch("PRAGMA auto_vacuum = 1; CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
+    let mut damaged = std::fs::read(file.path()).unwrap();
+    damaged[36..40].copy_from_slice(&0x7fff_ffff_u32.to_be_bytes());
+    std::fs::write(&path, damaged).unwrap();
+    run(async {
+        let error = refused(&file, Options::new(&path)).await;
+        assert_eq!((error.kind(), error.sqlite_name()), (Kind::Corrupt, Some("SQLITE_CORRUPT")), "{error}");
+        let db = Options::new(&path).read_only(true).open().await.unwrap();
+        assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(1));
+        db.close().await.unwrap();
+    });
+}
+
 #[test]
 fn a_hot_journal_is_not_rolled_back_by_who_only_reads_and_he_is_told() {
     let (original, file) = (TestFile::new(), TestFile::new());

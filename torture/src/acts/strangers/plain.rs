@@ -105,7 +105,8 @@ fn connect(path: &Path, way: Way, is_strict: bool, writes: bool) -> Result<Conne
     }
     let mode: String = plain.query_row("PRAGMA main.journal_mode", [], |row| row.get(0))?;
     if writes && way.switches_to_wal() && mode != "wal" {
-        plain.query_row("PRAGMA main.journal_mode = wal", [], |_| Ok(()))?;
+        // To its end, where it is committed.
+        rows(&plain, "PRAGMA main.journal_mode = wal")?;
     }
     plain.execute_batch(&format!(
         "SELECT 1 FROM main.sqlite_schema LIMIT 1; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;
