@@ -67,7 +67,7 @@ fn links(path: &Path, sound: &Stranger) -> io::Result<()> {
 
 fn forbidden(path: &Path, sound: &Stranger) -> io::Result<()> {
     sound.write(path)?;
-    fs::set_permissions(path, Permissions::from_mode(0))
+    fs::set_permissions(path, Permissions::from_mode(0o000))
 }
 
 fn with_directory(path: &Path, sound: &Stranger, end: &str) -> io::Result<()> {

@@ -19,7 +19,6 @@ const LOOK_STEPS: i32 = 1000;
 pub(super) struct Plain {
     path: PathBuf,
     way: Way,
-    is_strict: bool,
     /// What writes, if anything does.
     writer: Option<Connection>,
     reader: Option<Connection>,
@@ -28,20 +27,24 @@ pub(super) struct Plain {
 impl Plain {
     /// Opens it, and reads the schema.
     pub(super) fn open(path: &Path, way: Way) -> Result<Self, Answer> {
-        Self::connected(path, way, false)
+        let connection = connect(path, way, !way.only_reads())?;
+        let (writer, reader) = if way.only_reads() { (None, Some(connection)) } else { (Some(connection), None) };
+        Ok(Self { path: path.to_owned(), way, writer, reader })
     }
 
-    /// As `open`, and each page is checked for cells that go on behind its end, before anything of it is used.
-    pub(super) fn open_strict(path: &Path, way: Way) -> Result<Self, Answer> {
-        Self::connected(path, way, true)
-    }
-
-    fn connected(path: &Path, way: Way, is_strict: bool) -> Result<Self, Answer> {
-        let mut plain = Self { path: path.to_owned(), way, is_strict, writer: None, reader: None };
-        let connection = connect(path, way, is_strict, !way.only_reads())?;
-        let place = if way.only_reads() { &mut plain.reader } else { &mut plain.writer };
-        *place = Some(connection);
-        Ok(plain)
+    /// Whether SQLite's own check tells of a cell that lies behind the end of its page, be it only in part.
+    pub(super) fn has_cells_beyond_pages(&mut self) -> bool {
+        let Ok(reader) = self.reader() else { return false };
+        let Ok(mut check) = reader.prepare("PRAGMA integrity_check(1000000)") else { return false };
+        let Ok(mut found) = check.query([]) else { return false };
+        // It may fail in the end, at what the cell says.
+        while let Ok(Some(row)) = found.next() {
+            let text = row.get_ref(0).ok().and_then(|text| text.as_str().ok()).unwrap_or_default();
+            if text.contains("Extends off end of page") || text.contains(": Offset ") {
+                return true;
+            }
+        }
+        false
     }
 
     pub(super) fn ask(&mut self, ask: &Ask) -> Answer {
@@ -65,7 +68,7 @@ impl Plain {
 
     fn reader(&mut self) -> Result<&Connection> {
         if self.reader.is_none() {
-            self.reader = Some(connect(&self.path, self.way, self.is_strict, false)?);
+            self.reader = Some(connect(&self.path, self.way, false)?);
         }
         let reader = self.reader.as_mut().expect("it was just opened");
         limit(reader)?;
@@ -91,7 +94,7 @@ impl Plain {
     }
 }
 
-fn connect(path: &Path, way: Way, is_strict: bool, writes: bool) -> Result<Connection> {
+fn connect(path: &Path, way: Way, writes: bool) -> Result<Connection> {
     let rights = if writes { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
     let flags = rights | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut plain = match way {
@@ -100,9 +103,6 @@ fn connect(path: &Path, way: Way, is_strict: bool, writes: bool) -> Result<Conne
     };
     limit(&mut plain)?;
     plain.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    if is_strict {
-        plain.execute_batch("PRAGMA cell_size_check = ON")?;
-    }
     let mode: String = plain.query_row("PRAGMA main.journal_mode", [], |row| row.get(0))?;
     if writes && way.switches_to_wal() && mode != "wal" {
         // To its end, where it is committed.

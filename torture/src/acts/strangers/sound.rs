@@ -121,7 +121,9 @@ fn fill(rng: &mut StdRng, plain: &Connection) -> rusqlite::Result<()> {
     plain.execute_batch(
         "CREATE TABLE brief (a); WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100)
          INSERT INTO brief SELECT zeroblob(300) FROM n; COMMIT; DROP TABLE brief;
-         DELETE FROM long WHERE id % 5 = 0; DELETE FROM item WHERE id % 13 = 0; DELETE FROM note WHERE rowid % 7 = 0",
+         DELETE FROM long WHERE id % 5 = 0; DELETE FROM item WHERE id % 13 = 0;
+         DELETE FROM child WHERE item NOT IN (SELECT id FROM item); DELETE FROM note WHERE rowid % 7 = 0;
+         INSERT INTO long (body) SELECT zeroblob(3 * page_size) FROM pragma_page_size",
     )
 }
 
