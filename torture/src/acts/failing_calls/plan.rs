@@ -195,7 +195,7 @@ impl Known {
     /// The number of a call, most often a small one.
     fn step(&self, rng: &mut StdRng) -> u64 {
         let doubled = rng.random_range(0..if self.is_frequent { 9 } else { 5 });
-        rng.random_range(1 << doubled..=2 << doubled) - u64::from(rng.random_bool(0.5))
+        rng.random_range(1 << doubled..=2 << doubled)
     }
 }
 
