@@ -7,7 +7,8 @@
 //! counts from its end. `-shm` files are left out, for nothing of them outlives a power failure.
 //!
 //! The process speaks to it by opening paths that do not exist: `/flatwater-torture/mark/TEXT` puts TEXT into the log,
-//! `/flatwater-torture/fail-wal-sync/` lets the next sync of a WAL fail with EIO.
+//! `/flatwater-torture/fail-wal-sync/` lets the next sync of a WAL fail with EIO, `fail-wal-write/` the next write of a page
+//! to one, although it is made; `fail-nothing/` takes back what did not fail yet.
 //!
 //! Leaves out: calls that SQLite does not make on a database (`writev`, `fallocate`, `rename`, writes through a mapping,
 //! `dup`). That none was missed is shown by the reader of the log, who builds the files from it and compares.
@@ -20,10 +21,12 @@ use std::slice;
 
 use libc::{off_t, size_t, ssize_t};
 
-use crate::log::{Kind, Place};
+use crate::log::{Fails, Kind, Place};
 
 const MARK: &[u8] = b"/flatwater-torture/mark/";
-const FAIL: &[u8] = b"/flatwater-torture/fail-wal-sync/";
+const FAIL: &[u8] = b"/flatwater-torture/fail-";
+/// A write to a WAL that is no header.
+const PAGE: usize = 512;
 
 /// # Safety
 /// As open(2). The mode is there whenever the flags want it; otherwise it is a register's content that nobody reads.
@@ -66,8 +69,12 @@ unsafe fn open_at(directory: c_int, path: *const c_char, flags: c_int, mode: c_u
         log::with(|log| log.record(Kind::Mark, 0, 0, mark));
         return missing();
     }
-    if text.starts_with(FAIL) {
-        log::fail_next_wal_sync();
+    if let Some(what) = text.strip_prefix(FAIL) {
+        log::fail_next(match what {
+            b"wal-sync/" => Fails::Sync,
+            b"wal-write/" => Fails::Write,
+            _ => Fails::Nothing,
+        });
         return missing();
     }
     // SAFETY: the call that was asked for.
@@ -100,6 +107,11 @@ fn missing() -> c_int {
     // SAFETY: the C library's errno of this thread.
     unsafe { *libc::__errno_location() = libc::ENOENT };
     -1
+}
+
+fn fail() {
+    // SAFETY: the C library's errno of this thread.
+    unsafe { *libc::__errno_location() = libc::EIO };
 }
 
 /// # Safety
@@ -141,7 +153,7 @@ pub unsafe extern "C" fn pwrite64(fd: c_int, data: *const c_void, bytes: size_t,
     unsafe { pwrite(fd, data, bytes, at) }
 }
 
-/// Makes a write and records as much of it as was done.
+/// Makes a write and records as much of it as was done. It may be told as failed all the same.
 ///
 /// # Safety
 /// `data` has as many bytes as the call answers.
@@ -154,6 +166,10 @@ unsafe fn written(fd: c_int, data: *const c_void, at: impl FnOnce() -> off_t, ca
             // SAFETY: as the caller promises.
             let data = unsafe { slice::from_raw_parts(data.cast::<u8>(), bytes) };
             log.record(Kind::Write, file, at.unsigned_abs(), data);
+            if bytes >= PAGE && log.fails(file, Fails::Write) {
+                fail();
+                return -1;
+            }
         }
         done
     })
@@ -204,8 +220,7 @@ fn synced(fd: c_int, number: c_long) -> c_int {
     let sync = file.and_then(|file| log::with(|log| log.sync_begins(fd, file)));
     let fails = sync.is_some_and(|sync| sync.fails);
     let done = if fails {
-        // SAFETY: the C library's errno of this thread.
-        unsafe { *libc::__errno_location() = libc::EIO };
+        fail();
         -1
     } else {
         // SAFETY: it takes a descriptor, whatever it may be.

@@ -7,7 +7,7 @@
 
 use std::ffi::c_int;
 use std::os::unix::ffi::OsStringExt;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// What a record is. The reader has the same numbers.
@@ -43,6 +43,15 @@ pub(crate) enum Place<'a> {
     File(&'a [u8]),
 }
 
+/// A call on a WAL that is to fail.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+pub(crate) enum Fails {
+    Nothing,
+    Sync,
+    Write,
+}
+
 /// A sync that began.
 #[derive(Clone, Copy)]
 pub(crate) struct Sync {
@@ -67,7 +76,8 @@ const DESCRIPTORS: usize = 1 << 16;
 static FILES: [AtomicU32; DESCRIPTORS] = [const { AtomicU32::new(NONE) }; DESCRIPTORS];
 /// Descriptors whose next sync fails: of those that lead to a file whose sync failed each is told once.
 static FAIL: [AtomicBool; DESCRIPTORS] = [const { AtomicBool::new(false) }; DESCRIPTORS];
-static FAILS: AtomicBool = AtomicBool::new(false);
+/// What is to fail next.
+static NEXT: AtomicU8 = AtomicU8::new(Fails::Nothing as u8);
 
 /// The directory to record, without a slash at its end.
 fn directory() -> Option<&'static [u8]> {
@@ -115,8 +125,8 @@ pub(crate) fn file_of(fd: c_int) -> Option<u32> {
     (file != NONE).then_some(file)
 }
 
-pub(crate) fn fail_next_wal_sync() {
-    FAILS.store(true, Ordering::SeqCst);
+pub(crate) fn fail_next(call: Fails) {
+    NEXT.store(call as u8, Ordering::SeqCst);
 }
 
 impl Log {
@@ -149,9 +159,16 @@ impl Log {
         self.record(Kind::Unlink, file, 0, name);
     }
 
+    /// Whether this call on a file is the one that was to fail.
+    pub(crate) fn fails(&self, file: u32, call: Fails) -> bool {
+        let is_wal = || self.names.iter().any(|(name, number)| *number == file && name.ends_with(b"-wal"));
+        NEXT.load(Ordering::SeqCst) == call as u8
+            && is_wal()
+            && NEXT.compare_exchange(call as u8, Fails::Nothing as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
     pub(crate) fn sync_begins(&mut self, fd: c_int, file: u32) -> Sync {
-        let is_wal = self.names.iter().any(|(name, number)| *number == file && name.ends_with(b"-wal"));
-        if is_wal && FAILS.swap(false, Ordering::SeqCst) {
+        if self.fails(file, Fails::Sync) {
             let leads_there = |at: &usize| FILES[*at].load(Ordering::SeqCst) == file;
             (0..DESCRIPTORS).filter(leads_there).for_each(|at| FAIL[at].store(true, Ordering::SeqCst));
         }

@@ -49,7 +49,8 @@ impl Judge<'_> {
         if lost.len() > usize::from(self.plan.side_has_journal) {
             return Err(Finding::new(format!("attached file: acknowledged and lost (task, step): {lost:?}")));
         }
-        let ghosts: Vec<_> = floor.refused.intersection(&found.main).collect();
+        let ghosts: Vec<_> =
+            floor.refused.iter().filter(|id| found.main.contains(id) || found.side.contains(id)).collect();
         if !ghosts.is_empty() {
             return Err(Finding::new(format!("answered as not done, and there (task, step): {ghosts:?}")));
         }

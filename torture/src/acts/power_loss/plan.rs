@@ -42,8 +42,10 @@ pub(crate) struct Plan {
     filler: u64,
     is_managed: bool,
     has_groups: bool,
-    /// A sync of the WAL fails in the middle of a phase.
-    pub(crate) fails: bool,
+    /// Now and then a write to a WAL is told as failed although it was made.
+    pub(crate) writes_fail: bool,
+    /// Now and then a sync of the WAL fails.
+    pub(crate) syncs_fail: bool,
 }
 
 /// What one step writes, beside its rows of the ledger.
@@ -75,6 +77,7 @@ impl Plan {
         let mut rng = StdRng::seed_from_u64(seed ^ 0x0070_6f77_6572);
         let is_full = rng.random_bool(0.5);
         let has_side = rng.random_bool(0.35);
+        let side_has_journal = has_side && is_full && rng.random_bool(0.3);
         Self {
             seed,
             is_full,
@@ -84,12 +87,19 @@ impl Plan {
             is_made_before: rng.random_bool(0.5),
             has_side,
             // With `normal` SQLite promises less for a rollback journal than is looked for here.
-            side_has_journal: has_side && is_full && rng.random_bool(0.3),
+            side_has_journal,
             filler: [0, 200, 3_000][rng.random_range(0..3)],
             is_managed: rng.random_bool(0.8),
             has_groups: rng.random_bool(0.8),
-            fails: is_full && !has_side && rng.random_bool(0.3),
+            writes_fail: !side_has_journal && rng.random_bool(0.3),
+            // With `normal` a sync that fails loses what was acknowledged before.
+            syncs_fail: is_full && !has_side && rng.random_bool(0.4),
         }
+    }
+
+    /// Whether a write may be answered with a failure of the disk.
+    pub(crate) fn fails(&self) -> bool {
+        self.writes_fail || self.syncs_fail
     }
 
     pub(crate) fn options(&self, directory: &Path) -> Options {
