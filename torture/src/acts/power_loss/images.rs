@@ -1,7 +1,7 @@
 //! Which points of a log are looked at, and in which images; and from a finding the shortest that still shows it.
 //!
-//! Owns: choosing points, opening the images, telling a finding. Points behind a sync, a truncation, a name that came or went
-//! are taken as often as all others together.
+//! Owns: choosing points, opening the images, telling a finding. Points behind a sync, a truncation, a name that came or went,
+//! and a write that was told as failed are taken as often as all others together.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -93,8 +93,9 @@ impl Images<'_> {
         let names = behind(|entry| matches!(entry, Entry::Create { .. } | Entry::Unlink { .. }));
         let truncations = behind(|entry| matches!(entry, Entry::Truncate { .. }));
         let syncs = behind(|entry| matches!(entry, Entry::SyncBegin { .. } | Entry::SyncEnd { .. }));
+        let refusals = behind(|entry| matches!(entry, Entry::Mark(text) if text.starts_with("not ")));
         let all = self.log.entries.len();
-        let kinds = [&names, &truncations, &syncs, &syncs];
+        let kinds = [&names, &truncations, &syncs, &refusals];
         let mut points: Vec<_> = (0..POINTS)
             .map(|at| {
                 match kinds.get(at % 8).and_then(|points| points.choose(&mut round.rng)) {

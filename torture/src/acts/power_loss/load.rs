@@ -168,7 +168,7 @@ async fn upkeep(plan: &Plan, db: &Database, seed: u64, until: Instant) -> Result
     let mut rng = StdRng::seed_from_u64(seed);
     let modes = [CheckpointMode::Passive, CheckpointMode::Full, CheckpointMode::Restart, CheckpointMode::Truncate];
     while Instant::now() < until {
-        tokio::time::sleep(Duration::from_millis(rng.random_range(1..30))).await;
+        tokio::time::sleep(Duration::from_millis(rng.random_range(1..15))).await;
         let done = match rng.random_range(0..10) {
             0 => db.execute("VACUUM", ()).await.map(drop),
             1 if plan.syncs_fail => {

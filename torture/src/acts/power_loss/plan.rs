@@ -91,7 +91,7 @@ impl Plan {
             filler: [0, 200, 3_000][rng.random_range(0..3)],
             is_managed: rng.random_bool(0.8),
             has_groups: rng.random_bool(0.8),
-            writes_fail: !side_has_journal && rng.random_bool(0.3),
+            writes_fail: !side_has_journal && rng.random_bool(0.4),
             // With `normal` a sync that fails loses what was acknowledged before.
             syncs_fail: is_full && !has_side && rng.random_bool(0.4),
         }
