@@ -16,6 +16,9 @@ use super::disk::{Change, Disk, What, put};
 
 pub(crate) const SECTOR: usize = 512;
 
+/// So many changes are the last ones.
+const LAST: usize = 6;
+
 /// What became of an open change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fate {
@@ -62,14 +65,17 @@ pub(crate) const MANNERS: [Manner; 7] = [
 
 impl Choice {
     pub(crate) fn make(disk: &Disk<'_>, manner: Manner, rng: &mut StdRng) -> Self {
-        let open: Vec<_> = disk
+        let mut open: Vec<_> = disk
             .files
             .values()
             .flat_map(|file| file.open.iter().map(move |change| (is_log(&file.name), change)))
             .filter(|(_, change)| !change.is_sure)
             .collect();
         let mut lost = BTreeMap::new();
-        let one = if open.is_empty() { 0 } else { rng.random_range(0..open.len()) };
+        open.sort_unstable_by_key(|(_, change)| change.entry);
+        // As often one of the last as any.
+        let from = if rng.random_bool(0.5) { open.len().saturating_sub(LAST) } else { 0 };
+        let one = if open.is_empty() { 0 } else { rng.random_range(from..open.len()) };
         let often = rng.random_range(0.05..0.95);
         for (at, (is_log, change)) in open.iter().enumerate() {
             let fate = match manner {
