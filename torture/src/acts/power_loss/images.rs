@@ -116,7 +116,11 @@ impl Images<'_> {
         let mut seen: Vec<Choice> = Vec::new();
         let mut left = Base::default();
         for at in 0..EACH {
-            let manner = if at == 0 { Manner::AllDropped } else { MANNERS[round.rng.random_range(0..MANNERS.len())] };
+            let manner = match at {
+                0 => Manner::AllDropped,
+                1 => Manner::Prefix,
+                _ => MANNERS[round.rng.random_range(0..MANNERS.len())],
+            };
             let choice = Choice::make(disk, manner, &mut round.rng);
             if seen.contains(&choice) {
                 continue;
