@@ -216,21 +216,17 @@ pub unsafe extern "C" fn fdatasync(fd: c_int) -> c_int {
 }
 
 fn synced(fd: c_int, number: c_long) -> c_int {
-    let file = log::file_of(fd);
-    let sync = file.and_then(|file| log::with(|log| log.sync_begins(fd, file)));
-    let fails = sync.is_some_and(|sync| sync.fails);
-    let done = if fails {
-        fail();
-        -1
-    } else {
-        // SAFETY: it takes a descriptor, whatever it may be.
-        unsafe { libc::syscall(number, fd) as c_int }
-    };
-    if let (Some(file), Some(sync)) = (file, sync) {
-        let kind = if done == 0 { Kind::SyncEnd } else { Kind::SyncFailed };
-        log::with(|log| log.record(kind, file, sync.number, &[]));
+    // SAFETY: it takes a descriptor, whatever it may be.
+    let call = || unsafe { libc::syscall(number, fd) as c_int };
+    let Some(file) = log::file_of(fd) else { return call() };
+    let Some(sync) = log::with(|log| log.sync_begins(fd, file)) else { return call() };
+    let succeeds = !sync.fails && call() == 0;
+    let is_kept = log::with(|log| log.sync_ends(fd, file, sync.number, succeeds));
+    if is_kept == Some(true) {
+        return 0;
     }
-    done
+    fail();
+    -1
 }
 
 /// # Safety

@@ -32,6 +32,8 @@ pub(crate) enum Kind {
     Unlink = 8,
     /// A text of the process itself.
     Mark = 9,
+    /// The number of the sync, which only told of one before it that failed.
+    SyncTold = 10,
 }
 
 /// Where a path leads.
@@ -76,6 +78,12 @@ const DESCRIPTORS: usize = 1 << 16;
 static FILES: [AtomicU32; DESCRIPTORS] = [const { AtomicU32::new(NONE) }; DESCRIPTORS];
 /// Descriptors whose next sync fails: of those that lead to a file whose sync failed each is told once.
 static FAIL: [AtomicBool; DESCRIPTORS] = [const { AtomicBool::new(false) }; DESCRIPTORS];
+
+/// Whether the descriptor has to tell of a failure, which it does once.
+fn has_to_tell(fd: c_int) -> bool {
+    usize::try_from(fd).is_ok_and(|at| FAIL[at].swap(false, Ordering::SeqCst))
+}
+
 /// What is to fail next.
 static NEXT: AtomicU8 = AtomicU8::new(Fails::Nothing as u8);
 
@@ -168,14 +176,26 @@ impl Log {
     }
 
     pub(crate) fn sync_begins(&mut self, fd: c_int, file: u32) -> Sync {
-        if self.fails(file, Fails::Sync) {
+        let fails = self.fails(file, Fails::Sync);
+        if fails {
             let leads_there = |at: &usize| FILES[*at].load(Ordering::SeqCst) == file;
             (0..DESCRIPTORS).filter(leads_there).for_each(|at| FAIL[at].store(true, Ordering::SeqCst));
+            has_to_tell(fd);
         }
-        let fails = usize::try_from(fd).is_ok_and(|at| FAIL[at].swap(false, Ordering::SeqCst));
         self.syncs += 1;
         self.record(Kind::SyncBegin, file, self.syncs, &[]);
         Sync { number: self.syncs, fails }
+    }
+
+    /// Answers whether the sync may be said to have succeeded.
+    pub(crate) fn sync_ends(&mut self, fd: c_int, file: u32, sync: u64, succeeds: bool) -> bool {
+        let kind = match (succeeds, succeeds && has_to_tell(fd)) {
+            (true, false) => Kind::SyncEnd,
+            (true, true) => Kind::SyncTold,
+            (false, _) => Kind::SyncFailed,
+        };
+        self.record(kind, file, sync, &[]);
+        matches!(kind, Kind::SyncEnd)
     }
 
     pub(crate) fn record(&mut self, kind: Kind, file: u32, number: u64, data: &[u8]) {

@@ -114,6 +114,8 @@ impl<'a> Disk<'a> {
                     .filter(|change| change.entry < began)
                     .for_each(|change| change.is_forgotten = true);
             }
+            // It is not relied upon; what it lost was lost by the one it tells of.
+            Entry::SyncTold { sync, .. } => drop(self.syncs.remove(sync)),
             Entry::Mark(_) => {}
         }
     }

@@ -25,6 +25,8 @@ use crate::round::{Finding, Round};
 const POINTS: usize = 24;
 /// Images of a point, at most.
 const EACH: usize = 3;
+/// Entries before and behind a lost write that a finding tells.
+const AROUND: usize = 20;
 const SHRINKING: Duration = Duration::from_secs(20);
 
 pub(crate) struct Images<'a> {
@@ -214,6 +216,12 @@ impl Images<'_> {
         for (entry, fate) in &choice.lost {
             told += &format!("  {entry}: {}: {fate:?}\n", self.named(&self.log.entries[*entry]));
         }
+        if let Some(entry) = choice.lost.keys().next() {
+            told += "around the first of these:\n";
+            for at in entry.saturating_sub(AROUND)..(entry + AROUND).min(point) {
+                told += &format!("  {at}: {}\n", self.named(&self.log.entries[at]));
+            }
+        }
         for (name, version) in &choice.back {
             told += &format!("  {name} leads where it led {} changes ago\n", disk.names[name].len() - 1 - version);
         }
@@ -239,6 +247,7 @@ impl Images<'_> {
             Entry::SyncBegin { file, sync } => format!("sync {sync} of {} begins", name(file)),
             Entry::SyncEnd { file, sync } => format!("sync {sync} of {} ends", name(file)),
             Entry::SyncFailed { file, sync } => format!("sync {sync} of {} fails", name(file)),
+            Entry::SyncTold { file, sync } => format!("sync {sync} of {} tells of a failure", name(file)),
             Entry::Unlink { name } => format!("{name} is unlinked"),
             Entry::Mark(text) => format!("the load says: {text}"),
         }

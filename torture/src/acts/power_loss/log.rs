@@ -48,6 +48,11 @@ pub(crate) enum Entry {
         file: u32,
         sync: u64,
     },
+    /// It told of another one that failed before it ended.
+    SyncTold {
+        file: u32,
+        sync: u64,
+    },
     Unlink {
         name: String,
     },
@@ -80,6 +85,7 @@ impl Log {
                 7 => Entry::SyncFailed { file, sync: number },
                 8 => Entry::Unlink { name: text()? },
                 9 => Entry::Mark(text()?),
+                10 => Entry::SyncTold { file, sync: number },
                 _ => return None,
             });
             at = data.end;

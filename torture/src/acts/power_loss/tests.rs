@@ -22,6 +22,7 @@ const BEGIN: u8 = 5;
 const END: u8 = 6;
 const FAILED: u8 = 7;
 const UNLINK: u8 = 8;
+const TOLD: u8 = 10;
 
 /// A log as the recorder writes it.
 fn log(records: &[(u8, u32, u64, &[u8])]) -> Log {
@@ -77,6 +78,16 @@ fn a_sync_that_failed_covers_nothing_and_neither_does_the_next_one() {
     let disk = end(&log);
     assert_eq!(image(&disk, Manner::AllDropped), only("f", b"\0\0X"));
     assert_eq!(image(&disk, Manner::AllKept), only("f", b"abX"), "what was written later lies over it");
+}
+
+#[test]
+fn a_sync_that_tells_of_another_covers_nothing_and_the_next_one_does() {
+    let told: [(u8, u32, u64, &[u8]); 3] = [(WRITE, 1, 0, b"abc"), (BEGIN, 1, 2, b""), (TOLD, 1, 2, b"")];
+    let first = log(&[&MADE[..], &told].concat());
+    assert_eq!(image(&end(&first), Manner::AllDropped), only("f", b""));
+    let next: [(u8, u32, u64, &[u8]); 2] = [(BEGIN, 1, 3, b""), (END, 1, 3, b"")];
+    let second = log(&[&MADE[..], &told, &next].concat());
+    assert_eq!(image(&end(&second), Manner::AllDropped), only("f", b"abc"));
 }
 
 #[test]
