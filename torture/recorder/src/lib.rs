@@ -7,8 +7,8 @@
 //! counts from its end. `-shm` files are left out, for nothing of them outlives a power failure.
 //!
 //! The process speaks to it by opening paths that do not exist: `/flatwater-torture/mark/TEXT` puts TEXT into the log,
-//! `/flatwater-torture/fail-wal-sync/` lets the next sync of a WAL fail with EIO, `fail-wal-write/` the next write of a page
-//! to one, although it is made; `fail-nothing/` takes back what did not fail yet.
+//! `/flatwater-torture/fail-wal-sync/` lets the next sync of a WAL fail with EIO, `fail-wal-write/` the next write that
+//! completes a commit in one, although it is made; `fail-nothing/` takes back what did not fail yet.
 //!
 //! Leaves out: calls that SQLite does not make on a database (`writev`, `fallocate`, `rename`, writes through a mapping,
 //! `dup`). That none was missed is shown by the reader of the log, who builds the files from it and compares.
@@ -25,8 +25,6 @@ use crate::log::{Fails, Kind, Place};
 
 const MARK: &[u8] = b"/flatwater-torture/mark/";
 const FAIL: &[u8] = b"/flatwater-torture/fail-";
-/// A write to a WAL that is no header.
-const PAGE: usize = 512;
 
 /// # Safety
 /// As open(2). The mode is there whenever the flags want it; otherwise it is a register's content that nobody reads.
@@ -166,7 +164,7 @@ unsafe fn written(fd: c_int, data: *const c_void, at: impl FnOnce() -> off_t, ca
             // SAFETY: as the caller promises.
             let data = unsafe { slice::from_raw_parts(data.cast::<u8>(), bytes) };
             log.record(Kind::Write, file, at.unsigned_abs(), data);
-            if bytes >= PAGE && log.fails(file, Fails::Write) {
+            if log.completes_commit(file, data) && log.fails(file, Fails::Write) {
                 fail();
                 return -1;
             }

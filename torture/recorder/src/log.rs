@@ -67,12 +67,15 @@ pub(crate) struct Log {
     names: Vec<(Vec<u8>, u32)>,
     files: u32,
     syncs: u64,
+    /// The file whose last write was the header of a frame that commits.
+    commits: Option<u32>,
 }
 
 /// The number of the directory itself.
 pub(crate) const DIRECTORY: u32 = u32::MAX;
 /// No file; the number of what is not recorded.
 const NONE: u32 = 0;
+const FRAME_HEADER: usize = 24;
 const DESCRIPTORS: usize = 1 << 16;
 
 static FILES: [AtomicU32; DESCRIPTORS] = [const { AtomicU32::new(NONE) }; DESCRIPTORS];
@@ -147,7 +150,7 @@ impl Log {
         if fd < 0 {
             give_up("the log cannot be opened");
         }
-        Some(Self { fd, names: Vec::new(), files: 0, syncs: 0 })
+        Some(Self { fd, names: Vec::new(), files: 0, syncs: 0, commits: None })
     }
 
     /// The number of the file of that name, which was opened just now.
@@ -165,6 +168,17 @@ impl Log {
         let at = self.names.iter().position(|(known, _)| known == name);
         let file = at.map_or(NONE, |at| self.names.swap_remove(at).1);
         self.record(Kind::Unlink, file, 0, name);
+    }
+
+    /// Whether what was written, if that file is a WAL, is the page of a frame that commits. SQLite writes the header of a
+    /// frame (<https://sqlite.org/fileformat2.html#walformat>) and then its page.
+    pub(crate) fn completes_commit(&mut self, file: u32, data: &[u8]) -> bool {
+        let is_header = data.len() == FRAME_HEADER;
+        let before = self.commits.replace(file).is_some_and(|before| before == file);
+        if !is_header || data[4..8] == [0; 4] {
+            self.commits = None;
+        }
+        before && !is_header
     }
 
     /// Whether this call on a file is the one that was to fail.
