@@ -7,6 +7,7 @@ mod acts;
 mod checks;
 mod gauge;
 mod leftovers;
+mod parts;
 mod readme;
 mod report;
 mod round;

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
@@ -59,6 +58,25 @@ impl Counts {
     }
 }
 
+/// What a process tells of a round, or of its share of one, in its last line.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) counts: Counts,
+    pub(crate) hold: Hold,
+    pub(crate) finding: Option<Finding>,
+}
+
+impl Told {
+    pub(crate) fn tell(&self) {
+        println!("{}", serde_json::to_string(self).expect("counts and texts are JSON"));
+    }
+
+    /// `None` if the process ended before it could tell.
+    pub(crate) fn heard(said: &str) -> Option<Self> {
+        serde_json::from_str(said.lines().last()?).ok()
+    }
+}
+
 /// A round while it runs.
 pub(crate) struct Round {
     pub(crate) seed: u64,
@@ -100,11 +118,4 @@ impl Round {
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
-}
-
-/// This program again, as the part of that name.
-pub(crate) fn part(name: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
-    command.args(["part", name]);
-    command
 }

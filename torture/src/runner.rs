@@ -2,22 +2,20 @@
 //!
 //! A round that crashes, or does not end, is a finding like any other. After a finding the other rounds go on.
 
-use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
 
 use crate::acts::{ALL, Act};
-use crate::gauge::Hold;
 use crate::leftovers::Belongings;
+use crate::parts;
 use crate::report::{ActReport, Report};
-use crate::round::{Counts, Finding, Round};
+use crate::round::{Finding, Round, Told};
 
 /// How long one round is to be, and how much later it is taken to hang.
 const ROUND: Duration = Duration::from_secs(3);
@@ -25,7 +23,8 @@ const HANGS: Duration = Duration::from_secs(180);
 /// Findings of one act after which it rests.
 const ENOUGH: usize = 3;
 const PROGRESS: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(5);
+/// Of what a round complained before it crashed.
+const LINES: usize = 40;
 
 #[derive(Args)]
 pub(crate) struct RunArgs {
@@ -55,14 +54,6 @@ pub(crate) struct RoundArgs {
     /// Tell the result as `run` reads it
     #[arg(long, hide = true)]
     machine: bool,
-}
-
-/// What a round tells.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Told {
-    counts: Counts,
-    hold: Hold,
-    finding: Option<Finding>,
 }
 
 /// Takes the acts in turn.
@@ -126,8 +117,7 @@ fn take_round(act: &Act, seed: u64, number: u64, report: &mut ActReport) {
 
 /// One round in a process of its own.
 fn in_process(act: &Act, seed: u64) -> Told {
-    let exe = std::env::current_exe().expect("this program has a path");
-    let child = Command::new(exe)
+    let child = parts::again()
         .args(["round", act.name, &seed.to_string(), "--machine"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -143,29 +133,19 @@ fn in_process(act: &Act, seed: u64) -> Told {
 
 fn until_over(mut child: Child) -> Told {
     let group = Pid::from_raw(i32::try_from(child.id()).expect("a process's number"));
-    let said = child.stdout.take().map(gathered);
-    let complained = child.stderr.take().map(gathered);
-    let until = Instant::now() + ROUND + HANGS;
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break Some(status),
-            Ok(None) if Instant::now() < until => std::thread::sleep(POLL),
-            _ => break None,
-        }
-    };
+    let said = child.stdout.take().map(parts::gathered);
+    let complained = child.stderr.take().map(parts::gathered);
+    let status = parts::ended(&mut child, ROUND + HANGS).ok().flatten();
     // Whatever it started ends with it.
     let _ = killpg(group, Signal::SIGKILL);
     let _ = child.wait();
-    let text = |gatherer: Option<std::thread::JoinHandle<String>>| {
-        gatherer.and_then(|gatherer| gatherer.join().ok()).unwrap_or_default()
-    };
-    let (said, complained) = (text(said), text(complained));
-    let told = said.lines().last().and_then(|line| serde_json::from_str::<Told>(line).ok());
+    let (told, complained) = (Told::heard(&parts::said(said)), parts::said(complained));
     match (told, status) {
         (Some(told), Some(_)) => told,
-        (_, status) => {
-            Told { finding: Some(Finding::new(ended(status)).with_history(tail(&complained))), ..Told::default() }
-        }
+        (_, status) => Told {
+            finding: Some(Finding::new(ended(status)).with_history(parts::last_lines(&complained, LINES))),
+            ..Told::default()
+        },
     }
 }
 
@@ -177,20 +157,6 @@ fn ended(status: Option<ExitStatus>) -> String {
     }
 }
 
-fn gathered(mut from: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut all = Vec::new();
-        let _ = from.read_to_end(&mut all);
-        String::from_utf8_lossy(&all).into_owned()
-    })
-}
-
-/// The last lines.
-fn tail(text: &str) -> String {
-    let lines: Vec<_> = text.lines().collect();
-    lines[lines.len().saturating_sub(40)..].join("\n")
-}
-
 /// One round in this process.
 pub(crate) fn one_round(args: &RoundArgs) -> ExitCode {
     let Some(act) = ALL.iter().find(|act| act.name == args.act) else {
@@ -200,7 +166,7 @@ pub(crate) fn one_round(args: &RoundArgs) -> ExitCode {
     let told = told(act, args.seed, Duration::from_millis(args.length_ms));
     let is_clean = told.finding.is_none();
     if args.machine {
-        println!("{}", serde_json::to_string(&told).expect("counts and texts are JSON"));
+        told.tell();
     } else {
         println!("{:?} {:?}", told.counts.0, told.hold);
         match &told.finding {

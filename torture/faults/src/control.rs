@@ -2,8 +2,8 @@
 //!
 //! - `arm/KINDS/FILES/EFFECT/WHEN/STEP/MOST/SEED`, all numbers: this plan holds from now on.
 //! - `disarm`: no call is meant any more.
-//! - `counted`, `met`, `syncs`: how many calls were counted, had another fate, were failed syncs. The answer is the error
-//!   number less 1,000,000, so that a program without this library, which sees "not found", can tell.
+//! - `met`, `syncs`: how many calls had another fate than to be made, were failed syncs. The answer is the error number
+//!   less 1,000,000, so that a program without this library, which sees "not found", can tell.
 
 use std::ffi::CStr;
 
@@ -16,7 +16,6 @@ const MOST: u64 = 1_000_000_000;
 pub(crate) fn answer(path: &CStr) -> Option<i32> {
     let rest = path.to_bytes().strip_prefix(b"/flatwater-torture/")?;
     let number = match rest {
-        b"counted" => plan::counted(),
         b"met" => plan::met(),
         b"syncs" => plan::syncs_failed(),
         b"disarm" => {

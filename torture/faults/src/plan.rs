@@ -74,10 +74,6 @@ pub(crate) fn disarm() {
     IS_ARMED.store(false, Ordering::SeqCst);
 }
 
-pub(crate) fn counted() -> u64 {
-    COUNTED.load(Ordering::SeqCst)
-}
-
 pub(crate) fn met() -> u64 {
     MET.load(Ordering::SeqCst)
 }

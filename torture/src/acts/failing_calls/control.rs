@@ -3,19 +3,15 @@
 use std::path::PathBuf;
 
 use super::plan::Plan;
+use crate::parts;
 use crate::round::Finding;
 
 /// The library adds this to what it answers.
 const ANSWER: i32 = 1_000_000;
 
-/// Where the library lies: beside this program.
+/// Where the library lies.
 pub(super) fn library() -> Result<PathBuf, Finding> {
-    let path = std::env::current_exe()?.with_file_name("libflatwater_torture_faults.so");
-    if path.exists() {
-        Ok(path)
-    } else {
-        Err(Finding::new(format!("{} is missing: build with `make torture`", path.display())))
-    }
+    parts::library("libflatwater_torture_faults.so")
 }
 
 /// From now on calls fail as planned.

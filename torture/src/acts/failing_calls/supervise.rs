@@ -1,6 +1,6 @@
 //! Starting a part with the library preloaded, copying the files when it asks, and checking them when it is over.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -12,14 +12,17 @@ use super::answers;
 use super::case::Case;
 use super::control;
 use super::part::{COPY, Told};
-use crate::checks;
-use crate::round::{Finding, part};
+use crate::round::Finding;
+use crate::{checks, parts};
+
+/// Of what the part complained.
+const LINES: usize = 25;
 
 /// Runs a case in a directory that is empty; a part that has not ended within the limit hangs.
 pub(super) fn run(case: &Case, directory: &Path, limit: Duration) -> Result<Told, Finding> {
     let other = directory.join("other.db");
     Connection::open(&other)?.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE o (op, part, pad)")?;
-    let mut child = part("failing-calls")
+    let mut child = parts::part("failing-calls")
         .arg(serde_json::to_string(case)?)
         .arg(directory)
         .env("LD_PRELOAD", control::library()?)
@@ -29,13 +32,13 @@ pub(super) fn run(case: &Case, directory: &Path, limit: Duration) -> Result<Told
         .stderr(Stdio::piped())
         .spawn()?;
     let lines = lines(&mut child);
-    let complaints = child.stderr.take().map(gathered);
+    let complaints = child.stderr.take().map(parts::gathered);
     let ended = attended(&mut child, &lines, directory, limit);
     let _ = child.kill();
     let status = child.wait()?;
-    let complaints = complaints.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    let complaints = parts::said(complaints);
     let with = |finding: Finding| {
-        let history = format!("{}\n{}", finding.history, last_lines(&complaints));
+        let history = format!("{}\n{}", finding.history, parts::last_lines(&complaints, LINES));
         finding.with_history(history.trim().to_owned())
     };
     let Some(mut told) = ended.map_err(with)? else {
@@ -118,17 +121,4 @@ fn lines(child: &mut Child) -> Receiver<String> {
         }
     });
     receiver
-}
-
-fn gathered(mut from: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut all = Vec::new();
-        let _ = from.read_to_end(&mut all);
-        String::from_utf8_lossy(&all).into_owned()
-    })
-}
-
-fn last_lines(text: &str) -> String {
-    let lines: Vec<_> = text.lines().collect();
-    lines[lines.len().saturating_sub(25)..].join("\n")
 }

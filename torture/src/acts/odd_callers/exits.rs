@@ -6,7 +6,7 @@ use std::process::{Child, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flatwater::{CheckpointMode, Database, Error};
 use rand::rngs::StdRng;
@@ -17,7 +17,8 @@ use super::ledger::Ledger;
 use super::scene::{INSERT, Scene, options, rows, with_table};
 use super::waiting::{HANGS, finish, poll_once};
 use crate::checks::is_sound;
-use crate::round::{Finding, part as process};
+use crate::parts;
+use crate::round::Finding;
 
 pub(crate) const PIECES: &[Piece] = &[Piece::new("a process that ends in the middle of it", ends)];
 
@@ -62,7 +63,7 @@ fn ends(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
 }
 
 fn one_end(path: &Path, state: &str, ending: &str, seed: u64) -> Result<(), Finding> {
-    let mut child = process("odd-exit")
+    let mut child = parts::part("odd-exit")
         .arg(path)
         .args([state, ending, &seed.to_string()])
         .stdin(Stdio::null())
@@ -97,18 +98,7 @@ fn one_end(path: &Path, state: &str, ending: &str, seed: u64) -> Result<(), Find
 }
 
 fn ended(child: &mut Child) -> Result<ExitStatus, Finding> {
-    let until = Instant::now() + HANGS;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        if Instant::now() >= until {
-            child.kill()?;
-            child.wait()?;
-            return Err(Finding::new("a process that exits hangs"));
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
+    parts::ended_or_killed(child, HANGS)?.ok_or_else(|| Finding::new("a process that exits hangs"))
 }
 
 /// The ledger of the process, as far as it came to tell.

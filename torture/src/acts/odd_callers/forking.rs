@@ -10,30 +10,23 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use serde::{Deserialize, Serialize};
 
 use super::{FORKING_PIECES, campaign};
-use crate::round::{Counts, Finding, Round, part as process};
-
-/// What the process tells.
-#[derive(Serialize, Deserialize)]
-struct Told {
-    counts: Counts,
-    finding: Option<Finding>,
-}
+use crate::parts;
+use crate::round::{Counts, Finding, Round, Told};
 
 /// Starts it and waits for it.
 pub(super) fn round(round: &mut Round) -> Result<(), Finding> {
     let left = round.until.saturating_duration_since(Instant::now());
-    let out = process("odd-forking")
+    let out = parts::part("odd-forking")
         .arg(round.directory())
         .args([round.rng.random::<u64>().to_string(), left.as_millis().to_string()])
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()?;
-    let said = String::from_utf8_lossy(&out.stdout);
-    let told = said.lines().last().and_then(|line| serde_json::from_str::<Told>(line).ok());
-    let Some(told) = told else { return Err(Finding::new(format!("a process that forks ended with {}", out.status))) };
+    let Some(told) = Told::heard(&String::from_utf8_lossy(&out.stdout)) else {
+        return Err(Finding::new(format!("a process that forks ended with {}", out.status)));
+    };
     round.counts.merge(&told.counts);
     told.finding.map_or(Ok(()), Err)
 }
@@ -45,8 +38,7 @@ pub(super) fn part(args: &[String]) -> ExitCode {
     let (mut rng, mut counts) = (StdRng::seed_from_u64(seed), Counts::default());
     let until = Instant::now() + Duration::from_millis(millis);
     let ended = campaign(Path::new(directory), until, &mut rng, FORKING_PIECES, &mut counts);
-    let told = Told { counts, finding: ended.err() };
-    println!("{}", serde_json::to_string(&told).expect("counts and texts are JSON"));
+    Told { counts, finding: ended.err(), ..Told::default() }.tell();
     // A thread that hangs must not keep it.
     std::process::exit(0)
 }

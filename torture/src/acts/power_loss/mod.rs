@@ -19,14 +19,15 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
 use crate::acts::Act;
-use crate::round::{Finding, Round, part};
+use crate::parts;
+use crate::round::{Finding, Round};
 
 use self::disk::Disk;
 use self::image::Choice;
@@ -128,39 +129,22 @@ fn recorded(round: &Round, directory: &Path) -> Result<Log, Finding> {
         fs::remove_file(&log)?;
     }
     let length = round.until.saturating_duration_since(Instant::now()) / LOAD;
-    let mut load = part("power-loss-load")
+    let mut load = parts::part("power-loss-load")
         .arg(directory)
         .args([round.seed.to_string(), length.as_millis().to_string()])
-        .env("LD_PRELOAD", recorder()?)
+        .env("LD_PRELOAD", parts::library("libflatwater_torture_recorder.so")?)
         .env("FLATWATER_RECORDED_DIRECTORY", directory)
         .env("FLATWATER_RECORDED_LOG", &log)
         .stderr(Stdio::from(fs::File::create(&errors)?))
         .spawn()?;
-    let until = Instant::now() + HANGS;
-    let status = loop {
-        match load.try_wait()? {
-            Some(status) => break status,
-            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(2)),
-            None => {
-                load.kill()?;
-                load.wait()?;
-                return Err(Finding::new("the load did not end"));
-            }
-        }
+    let Some(status) = parts::ended_or_killed(&mut load, HANGS)? else {
+        return Err(Finding::new("the load did not end"));
     };
     let errors = fs::read_to_string(errors)?;
     if !status.success() || !errors.is_empty() {
         return Err(Finding::new(format!("the load ended with {status}")).with_history(errors));
     }
     Log::read(&log)
-}
-
-fn recorder() -> Result<PathBuf, Finding> {
-    let library = std::env::current_exe()?.with_file_name("libflatwater_torture_recorder.so");
-    if !library.exists() {
-        return Err(Finding::new(format!("{} is missing: build with `make torture`", library.display())));
-    }
-    Ok(library)
 }
 
 /// The log alone makes the files that are there, so the recorder missed nothing.

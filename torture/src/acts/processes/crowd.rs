@@ -14,7 +14,8 @@ use nix::unistd::Pid;
 use super::board::{Board, Cell};
 use super::holder::{HELD, Hold};
 use super::witness::{Orders, finding_of};
-use crate::round::{Finding, part};
+use crate::parts::{self, part};
+use crate::round::Finding;
 
 /// All of them work, or end, before so long.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -172,15 +173,10 @@ impl Crowd {
         }
         let until = Instant::now() + PATIENCE;
         for at in 0..self.members.len() {
-            let status = loop {
-                match self.members[at].child.try_wait()? {
-                    Some(status) => break status,
-                    None if Instant::now() > until => {
-                        let name = self.members[at].name;
-                        return Err(Finding::new(format!("{name} does not end when it is told to")));
-                    }
-                    None => std::thread::sleep(LOOK),
-                }
+            let member = &mut self.members[at];
+            let left = until.saturating_duration_since(Instant::now());
+            let Some(status) = parts::ended(&mut member.child, left)? else {
+                return Err(Finding::new(format!("{} does not end when it is told to", member.name)));
             };
             if !status.success() {
                 return Err(self.finding(at, status));

@@ -29,7 +29,8 @@ use self::crowd::Crowd;
 use self::ledger::Told;
 use super::Act;
 use crate::checks;
-use crate::round::{Finding, Round, part};
+use crate::parts::part;
+use crate::round::{Finding, Round};
 
 pub(crate) const ACT: Act = Act {
     name: "processes",

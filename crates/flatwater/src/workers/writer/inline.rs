@@ -1,6 +1,6 @@
 //! Writes on their caller's thread: one short write in plain autocommit, while nobody else writes or waits.
 //!
-//! Owns: borrowing the token for a stay, and what makes a write unfit for one. Runs on the thread that polls a call.
+//! Owns: one write in the writer slot, and what makes a write unfit for a stay. Runs on the thread that polls a call.
 //! Waits for nobody: neither for the token nor for a lock of the file. Invariants: the write is never interrupted,
 //! and ends early only at a page that it would read too late, before its commit; it never pays for a checkpoint, nor,
 //! unless the last copy ends in just that moment, for the sync of a WAL that starts over; a failure is a worker's to

@@ -22,7 +22,7 @@ pub(super) struct Slot<'a> {
     writer: &'a Writer,
     /// `None` after `close` and `hand_over`.
     seat: Option<Box<Seat>>,
-    pub(super) outbox: Outbox<'a>,
+    outbox: Outbox<'a>,
     /// Nothing runs in it, and nothing panicked.
     is_sound: bool,
 }
@@ -67,16 +67,16 @@ impl<'a> Slot<'a> {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        if let Some(mut seat) = self.seat.take() {
+        let start = self.seat.take().map(|mut seat| {
             if !self.is_sound {
                 seat.replace();
             }
             self.writer.watch_lease(&mut seat);
-            let start = self.writer.0.queue.give_back(seat);
-            self.outbox.deliver();
+            self.writer.0.queue.give_back(seat)
+        });
+        self.outbox.deliver();
+        if let Some(start) = start {
             self.writer.start_for_others(start);
-        } else {
-            self.outbox.deliver();
         }
     }
 }
