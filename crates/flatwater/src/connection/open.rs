@@ -117,6 +117,15 @@ impl Connection {
         Ok(self.sqlite.run(self.schema, nothing, &mut flatwater_sqlite::Discard)?)
     }
 
+    /// The same before a text that acts while it is prepared. A damaged schema is no error of that text, which may do
+    /// without one: SQLite then has none in memory, and reads it again for a text that does not.
+    pub(crate) fn load_newest_schema(&mut self) -> Result<()> {
+        match self.load_schema() {
+            Err(error) if error.sqlite_code().is_some_and(|code| code & 0xff == ffi::SQLITE_CORRUPT) => Ok(()),
+            loaded => loaded,
+        }
+    }
+
     /// The schema cookie, in the transaction that is open or in one of its own.
     pub(crate) fn schema_cookie(&mut self) -> Result<i64> {
         let mut cookie = OneInteger(0);

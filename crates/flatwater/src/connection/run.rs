@@ -26,7 +26,7 @@ impl Connection {
     /// The statement of `text`, prepared now if it is not yet. A text of several statements is refused.
     pub(crate) fn ready(&mut self, text: &Arc<Text>, judge: Judge, schema: &impl Schema) -> Result<Arc<Ready>> {
         if text.tells_of_its_prepare {
-            self.load_schema()?;
+            self.load_newest_schema()?;
         } else if let Some(ready) = self.statements.find(&mut self.sqlite, text) {
             return Ok(ready.clone());
         }

@@ -1,8 +1,9 @@
 //! Schema changes between two runs of a text: by us, by another program, and in transactions that roll back.
 
-use flatwater::{Database, Error, params};
+use flatwater::{Database, Error, Kind, params};
 
 use crate::place::{Place, in_both_places};
+use crate::support::TestFile;
 
 in_both_places!(
     columns_that_come_and_go_are_in_the_names_and_in_the_rows,
@@ -140,4 +141,31 @@ async fn a_schema_changed_by_another_program_or_a_closure_is_learnt_before_the_n
     harmless().await;
     db.write_with(move |tx| tx.execute_batch(guard).map_err(Error::from)).await.unwrap();
     assert_eq!(beside_another(&db, &text).await, KEPT, "a closure");
+}
+
+/// As plain SQLite has it: a text that needs no schema works beside a damaged one, and one that does says so.
+#[tokio::test]
+async fn a_damaged_schema_is_an_error_of_the_texts_that_need_it() {
+    let file = TestFile::new();
+    let db = file.open().await;
+    db.execute_script("CREATE TABLE t (a); CREATE TABLE u (a)").await.unwrap();
+    let root: Option<i64> = db.query_value("SELECT rootpage FROM sqlite_schema WHERE name = 't'", ()).await.unwrap();
+    // With the cookie, so that everybody reads the schema again.
+    let set_root = |root: i64| {
+        let sql = format!("UPDATE sqlite_schema SET rootpage = {root} WHERE name = 't'; PRAGMA writable_schema = 0");
+        let plain = file.plain();
+        let next: i64 = plain.query_row("PRAGMA schema_version", [], |row| row.get(0)).unwrap();
+        plain
+            .execute_batch(&format!("PRAGMA writable_schema = 1; {sql}; PRAGMA schema_version = {}", next + 1))
+            .unwrap();
+    };
+    set_root(9999);
+    db.execute("PRAGMA user_version = 9", ()).await.unwrap();
+    assert_eq!(db.query_value::<i64>("PRAGMA user_version", ()).await.unwrap(), Some(9));
+    for sql in ["INSERT INTO u VALUES (1)", "PRAGMA table_info(u)", "EXPLAIN SELECT * FROM u"] {
+        assert_eq!(db.query(sql, ()).await.unwrap_err().kind(), Kind::Corrupt, "{sql}");
+    }
+    db.close().await.unwrap();
+    set_root(root.unwrap());
+    assert_eq!(file.open().await.execute("INSERT INTO t VALUES (1)", ()).await.unwrap().changes, 1);
 }
