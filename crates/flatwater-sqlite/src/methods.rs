@@ -50,8 +50,8 @@ const VERSION: c_int = 3;
 const LAYERS: [&CStr; 4] = [c"unix", c"unix-excl", c"win32", c"win32-longpath"];
 
 impl Connection {
-    /// Puts our methods before those of the connection's files that are open now, attached ones among them, and the WAL if
-    /// the connection is known to be in WAL mode. Does nothing for files of a layer that is not SQLite's own.
+    /// Puts our methods before those of the connection's files that are open now: databases, attached ones among them, and
+    /// their WALs or journals. Does nothing for files of a layer that is not SQLite's own.
     pub fn guard_files(&self) {
         for index in 0.. {
             // SAFETY: the connection is open; the name lives until the database is detached, which is not before the end.
@@ -61,8 +61,10 @@ impl Connection {
             }
             // SAFETY: as above.
             let name = unsafe { CStr::from_ptr(name) };
-            if let Some(file) = self.file_of(name, ffi::SQLITE_FCNTL_FILE_POINTER) {
-                self.put_methods(name, file);
+            for control in [ffi::SQLITE_FCNTL_FILE_POINTER, ffi::SQLITE_FCNTL_JOURNAL_POINTER] {
+                if let Some(file) = self.file_of(name, control) {
+                    self.put_methods(name, file);
+                }
             }
         }
         let _ = self.guarded_files();

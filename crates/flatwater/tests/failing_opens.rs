@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use flatwater::{Checkpoint, CheckpointMode, Database, Error, Kind, Managed, Options};
 use flatwater_sqlite::fault::{Fault, fail_opens};
+use flatwater_sqlite::{LockFile, LockedFile};
 use rusqlite::config::DbConfig;
 use support::{ENDLESS, TestFile, count, run, until};
 
@@ -44,6 +45,15 @@ fn left_behind() -> TestFile {
     let file = TestFile::new();
     for end in ["", "-wal", "-shm"] {
         std::fs::copy(original.beside(end), file.beside(end)).unwrap();
+    }
+    file
+}
+
+/// The same twice, the other one with the name `other.db`.
+fn with_another_left_behind() -> TestFile {
+    let (file, other) = (left_behind(), left_behind());
+    for end in ["", "-wal", "-shm"] {
+        std::fs::copy(other.beside(end), file.directory().join(format!("other.db{end}"))).unwrap();
     }
     file
 }
@@ -180,7 +190,47 @@ fn somebody_elses_connection_is_told_and_the_database_opens_when_it_is_gone() {
     });
 }
 
-/// Opening looks at the main file only, so here a write meets it.
+/// Each BEGIN IMMEDIATE begins a write in each file, so nothing at all could be written.
+#[test]
+fn an_attached_file_whose_wal_index_could_only_be_opened_for_reading_is_opened_again() {
+    let _alone = alone();
+    for sql in ["INSERT INTO main.t VALUES (1)", "INSERT INTO other.t VALUES (1)"] {
+        let file = with_another_left_behind();
+        let path = file.directory().join("other.db");
+        // As if another process used the file: a wal-index that nobody else has is not believed.
+        let other = LockFile::open(&file.directory().join("other.db-shm"), LockedFile::WalIndex).unwrap();
+        assert!(other.hold().unwrap());
+        run(async {
+            let fault = once("other.db-shm");
+            let db = file.options().attach("other", path).open().await.unwrap();
+            drop(fault);
+            assert_eq!(count(&db).await, 0);
+            db.execute(sql, ()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+            db.close().await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn an_attached_file_that_cannot_be_written_is_told_by_its_name() {
+    let _alone = alone();
+    for end in ["other.db-wal", "other.db-shm"] {
+        let file = with_another_left_behind();
+        run(async {
+            let options =
+                file.options().attach("other", file.directory().join("other.db")).lock_wait(Duration::from_millis(20));
+            let fault = fail_opens(end, true, 0, i64::MAX, EMFILE);
+            let error = options.clone().open().await.unwrap_err();
+            drop(fault);
+            assert_eq!((error.kind(), error.operation()), (Kind::Open, Some("open")), "{error}");
+            assert!(error.message().contains("other.db-wal or "), "{error}");
+            assert!(error.message().contains("cannot be written"), "{error}");
+            options.open().await.unwrap().execute("INSERT INTO other.t VALUES (1)", ()).await.unwrap();
+        });
+    }
+}
+
+/// An open looks for it; here another program switches the attached file to WAL behind it, so a write meets it.
 #[test]
 fn a_write_that_finds_a_file_open_for_reading_only_runs_once_more() {
     type Write = fn(Database) -> futures_util::future::BoxFuture<'static, Result<(), Error>>;
@@ -202,13 +252,14 @@ fn a_write_that_finds_a_file_open_for_reading_only_runs_once_more() {
     let _alone = alone();
     for (at, write) in writes.into_iter().enumerate() {
         let ((file, _), (other, other_plain)) = (written(), written());
+        other_plain.execute_batch("PRAGMA journal_mode = delete").unwrap();
         run(async {
-            let options = file.options().attach("other", other.path());
-            // The main file's is opened first.
-            let fault = fail_opens("-wal", true, 1, 1, EMFILE);
-            let db = options.open().await.unwrap();
-            drop(fault);
+            let db = file.options().attach("other", other.path()).open().await.unwrap();
+            let to_wal = "PRAGMA journal_mode = wal; CREATE TABLE u (a)";
+            other_plain.execute_batch(to_wal).unwrap();
+            let fault = once("-wal");
             write(db.clone()).await.unwrap_or_else(|error| panic!("write {at}: {error}"));
+            drop(fault);
             assert_eq!(db.stats().replaced_connections, 1, "write {at}");
             assert_eq!(support::integer(&other_plain, "SELECT count(*) FROM t"), 1, "write {at}: once");
             write(db.clone()).await.unwrap();

@@ -307,6 +307,35 @@ fn a_read_that_the_disk_fails_is_told_as_such_and_not_as_a_damaged_file() {
     });
 }
 
+/// The first read opens the WAL and reads all of it, with SQLite's own methods still.
+#[test]
+fn an_open_that_cannot_read_the_wal_is_told_as_such_and_not_as_a_damaged_file() {
+    let (_alone, original) = (alone(), TestFile::new());
+    let plain = original.plain();
+    // A schema of several pages, the last of which are read inside of a statement.
+    plain.execute_batch("PRAGMA page_size = 512; PRAGMA journal_mode = wal; CREATE TABLE t (a)").unwrap();
+    (0..10).for_each(|table| plain.execute_batch(&format!("CREATE TABLE t{table} (a, b, c, d, e, f)")).unwrap());
+    let mut refused = 0;
+    for read in 0..60 {
+        let file = TestFile::new();
+        for end in ["", "-wal"] {
+            std::fs::copy(original.beside(end), file.beside(end)).unwrap();
+        }
+        run(async {
+            let fault = fail_reads(read, i64::MAX, EIO);
+            let opened = file.options().open().await;
+            drop(fault);
+            if let Err(error) = opened {
+                refused += 1;
+                assert_eq!(error.kind(), Kind::Io, "{read}: {error}");
+                assert!(error.advice().unwrap().contains("need not be damaged"), "{read}: {error}");
+            }
+            assert_eq!(file.open().await.execute("INSERT INTO t VALUES (2)", ()).await.unwrap().changes, 1);
+        });
+    }
+    assert!(refused > 5, "hardly an open failed: {refused}");
+}
+
 #[test]
 fn every_kind_of_write_survives_a_failing_commit() {
     let (_alone, file) = (alone(), TestFile::new());

@@ -2,6 +2,7 @@
 
 mod asks;
 mod bytecode;
+mod cannot_open;
 pub(crate) mod catalogue;
 pub(crate) mod class;
 #[cfg(test)]

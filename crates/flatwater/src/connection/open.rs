@@ -6,10 +6,11 @@
 
 use std::path::Path;
 
-use flatwater_sqlite::{Busy, Connection as Sqlite, Control, StatementId, has_nul, why_not_writable};
+use flatwater_sqlite::{Busy, Connection as Sqlite, Control, StatementId, why_not_writable};
 use rusqlite::config::DbConfig;
 use rusqlite::{OpenFlags, ffi};
 
+use super::cannot_open::{cannot_open, check_path};
 use super::judge;
 use super::seen::Seen;
 use super::settings::{apply_settings, prepare_file};
@@ -17,7 +18,6 @@ use super::statements::Statements;
 use super::writable;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
-use crate::types::resolve::beside;
 use crate::types::uri::{self, Mode};
 
 /// What a connection is for.
@@ -29,6 +29,13 @@ pub(crate) enum Role {
     Reader,
     /// Only checkpoints; nothing of the user runs on it.
     Checkpointer,
+}
+
+impl Role {
+    /// Whether writes of the user run on it.
+    pub(super) fn writes(self) -> bool {
+        matches!(self, Self::Creator | Self::Writer)
+    }
 }
 
 /// A connection with its statements, its transaction control and the settings it was opened with.
@@ -54,7 +61,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// Opens one. Blocks on the file system and, as `busy` says, on locks.
     pub(crate) fn open(options: &Options, role: Role, busy: Busy) -> Result<Self> {
-        check_path(options, role)?;
+        check_path(options, role == Role::Creator && options.create)?;
         let mut sqlite = open_sqlite(options, role).map_err(|e| cannot_open(e.into(), options))?;
         sqlite.set_busy(Some(busy));
         let (journal, attached_wals) =
@@ -196,8 +203,8 @@ fn set_up(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<(String,
     let journal = prepare_file(sqlite, options, role)?;
     // By now there is a WAL.
     sqlite.guard_files();
-    if journal == "wal" && matches!(role, Role::Creator | Role::Writer) {
-        writable::check(sqlite, options)?;
+    if journal == "wal" && role.writes() {
+        writable::check(sqlite, &options.path)?;
     }
     let attached_wals = apply_settings(sqlite, options, role)?;
     Ok((journal, attached_wals))
@@ -233,99 +240,6 @@ fn open_sqlite(options: &Options, role: Role) -> flatwater_sqlite::Result<Sqlite
         return Sqlite::open(Path::new(&uri::write(&options.path, Some(Mode::ReadOnly), true)), flags, vfs);
     }
     Sqlite::open(&options.path, flags, vfs)
-}
-
-/// Refuses paths for which SQLite has no good sentence.
-fn check_path(options: &Options, role: Role) -> Result<()> {
-    let path: &Path = &options.path;
-    let refuse =
-        |sentence: String, hint: &'static str| Err(Error::new(Kind::Open, sentence).hint(hint).in_operation("open"));
-    if options.is_memory() {
-        return Ok(());
-    }
-    if has_nul(path) {
-        return refuse("the path has a NUL byte".into(), "a path ends at a NUL, so another file would be opened");
-    }
-    if path.is_dir() {
-        return refuse(format!("{} is a directory", path.display()), "name a file in it");
-    }
-    if is_pipe(path) {
-        return refuse(format!("{} is a pipe or a socket", path.display()), "name a file");
-    }
-    if !path.exists() {
-        if role != Role::Creator || !options.create {
-            return refuse(
-                format!("{} does not exist", path.display()),
-                "check the path, or open it without `read_only` and with `create`",
-            );
-        }
-        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty())
-            && !parent.is_dir()
-        {
-            return refuse(format!("the directory {} does not exist", parent.display()), "create it first");
-        }
-    }
-    Ok(())
-}
-
-/// Opening a pipe to read it would wait for somebody who writes to it.
-#[cfg(unix)]
-fn is_pipe(path: &Path) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo() || metadata.file_type().is_socket())
-}
-
-#[cfg(not(unix))]
-fn is_pipe(_: &Path) -> bool {
-    false
-}
-
-fn cannot_open(error: Error, options: &Options) -> Error {
-    if error.operation().is_some() {
-        return error;
-    }
-    let code = error.sqlite_code().unwrap_or(0);
-    let error = named(error.in_operation("open"), options);
-    match code & 0xff {
-        ffi::SQLITE_NOTADB => error
-            .with_kind(Kind::Open)
-            .with_message(format!("{} is not a SQLite database", options.path.display()))
-            .hint("check the path; an encrypted database looks like this too"),
-        ffi::SQLITE_CORRUPT => error.hint(
-            "restore a backup, or save what can still be read (https://sqlite.org/recovery.html); a -wal or -journal of \
-             another database beside it looks like this too",
-        ),
-        _ if code == ffi::SQLITE_READONLY_ROLLBACK => error
-            .with_kind(Kind::Open)
-            .with_message(format!(
-                "{} has a -journal of a program that died while it wrote; what that wrote must be undone first",
-                options.path.display()
-            ))
-            .hint("open it once without `Options::read_only`"),
-        ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM => {
-            // A WAL that is there holds rows that an immutable file would be without.
-            let is_whole = options.read_only && !beside(&options.path, "-wal").exists();
-            error.with_kind(Kind::Open).hint(if is_whole {
-                "the directory must be writable too: the -wal and -shm files lie beside the database; a file that \
-                 nobody changes can be read without them, with `Options::immutable`"
-            } else {
-                "the directory must be writable too: the -wal and -shm files lie beside the database"
-            })
-        }
-        ffi::SQLITE_BUSY => error.hint("another process kept the file locked for longer than `Options::lock_wait`"),
-        _ if error.kind() == Kind::Misuse => error.with_kind(Kind::Open),
-        _ => error,
-    }
-}
-
-/// Says which file it is, for SQLite does not.
-fn named(error: Error, options: &Options) -> Error {
-    let path = options.path.display().to_string();
-    if options.is_memory() || error.message().contains(&path) {
-        return error;
-    }
-    let message = format!("{path}: {}", error.message());
-    error.with_message(message)
 }
 
 /// Takes the one integer of a one-row, one-column answer.

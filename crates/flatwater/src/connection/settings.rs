@@ -6,9 +6,11 @@
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Connection as Sqlite;
+use rusqlite::ffi;
 
 use super::judge;
 use super::open::{Role, because};
+use super::writable;
 use crate::types::error::{Error, Kind, Result};
 use crate::types::options::{Attached, Durability, Journal, MEMORY, Options};
 use crate::types::time::later;
@@ -17,7 +19,7 @@ use crate::types::uri;
 /// The first reads of the file. A writer switches it to WAL, which lasts, unless it is so already or
 /// is to be kept. Answers the mode it is in then.
 pub(super) fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<String> {
-    let mut mode = sqlite.read_journal_mode()?.to_ascii_lowercase();
+    let mut mode = first_read(sqlite)?.to_ascii_lowercase();
     let switches = role != Role::Reader && options.journal == Journal::Wal && !options.is_memory();
     if switches && mode != "wal" {
         switch_to_wal(sqlite, options)?;
@@ -26,6 +28,23 @@ pub(super) fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -
     // Reads the schema: an unreadable file fails here and not in the first call.
     sqlite.execute_batch("SELECT 1 FROM main.sqlite_schema LIMIT 1")?;
     Ok(mode)
+}
+
+/// The first read of the main file.
+fn first_read(sqlite: &mut Sqlite) -> flatwater_sqlite::Result<String> {
+    match sqlite.read_journal_mode() {
+        Err(error) if may_be_the_disk(&error) => {
+            sqlite.guard_files();
+            sqlite.read_journal_mode()
+        }
+        mode => mode,
+    }
+}
+
+/// Whether the first read of a file is to be made once more, with our methods on its WAL, which that read opened: with
+/// SQLite's own a read that the disk fails is told as damage.
+fn may_be_the_disk(error: &flatwater_sqlite::Error) -> bool {
+    error.code() == Some(ffi::SQLITE_CORRUPT)
 }
 
 /// Switching does not always ask the busy handler: when several processes open a new file at once, all but one are told
@@ -85,7 +104,7 @@ pub(super) fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> 
     sqlite.watch_wal(if options.attach.is_empty() { 0 } else { ATTACHED_FRAMES });
     let mut in_wal_mode = Vec::new();
     for attached in &options.attach {
-        let mode = attach(sqlite, attached, synchronous).map_err(|error| {
+        let mode = attach(sqlite, attached, synchronous, role).map_err(|error| {
             let error = because(error, sqlite);
             let message =
                 format!("{} cannot be attached as {:?}: {}", attached.path.display(), attached.name, error.message());
@@ -99,17 +118,28 @@ pub(super) fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> 
     Ok(in_wal_mode)
 }
 
-/// Attaches a file, with the durability of the main one, and reads it, so that one that is no database fails now. Answers
-/// its journal mode.
-fn attach(sqlite: &Sqlite, attached: &Attached, synchronous: &str) -> Result<String> {
+/// Attaches a file, with the durability of the main one, and reads it, so that one that is no database fails now, and so
+/// does one that each write would be refused for. Answers its journal mode.
+fn attach(sqlite: &Sqlite, attached: &Attached, synchronous: &str, role: Role) -> Result<String> {
     let Attached { name, path, mode, immutable } = attached;
     let place = if path.as_os_str() == MEMORY { MEMORY.to_owned() } else { uri::write(path, *mode, *immutable) };
     sqlite.rusqlite().execute("ATTACH ?1 AS ?2", (place, name))?;
     let name = name.replace('"', "\"\"");
-    sqlite.execute_batch(&format!(
-        "PRAGMA \"{name}\".synchronous = {synchronous}; SELECT 1 FROM \"{name}\".sqlite_schema LIMIT 1"
-    ))?;
-    Ok(sqlite.rusqlite().query_row(&format!("PRAGMA \"{name}\".journal_mode"), [], |row| row.get(0))?)
+    sqlite.guard_files();
+    let first_read =
+        format!("PRAGMA \"{name}\".synchronous = {synchronous}; SELECT 1 FROM \"{name}\".sqlite_schema LIMIT 1");
+    match sqlite.execute_batch(&first_read) {
+        Err(error) if may_be_the_disk(&error) => {
+            sqlite.guard_files();
+            sqlite.execute_batch(&first_read)?;
+        }
+        read => read?,
+    }
+    let mode: String = sqlite.rusqlite().query_row(&format!("PRAGMA \"{name}\".journal_mode"), [], |row| row.get(0))?;
+    if mode.eq_ignore_ascii_case("wal") && role.writes() {
+        writable::check(sqlite, path)?;
+    }
+    Ok(mode)
 }
 
 /// The caller's own SQL, on a connection that has all its settings.

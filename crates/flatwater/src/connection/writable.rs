@@ -42,17 +42,18 @@ pub(super) fn is_half_open(sqlite: &Sqlite) -> Result<bool> {
     }
 }
 
-/// Refuses a connection in WAL mode that cannot write.
-pub(super) fn check(sqlite: &Sqlite, options: &Options) -> Result<()> {
+/// Refuses a connection that cannot write because of the files beside the one at `path`, which it opened last and which is
+/// in WAL mode.
+pub(super) fn check(sqlite: &Sqlite, path: &Path) -> Result<()> {
     if !is_half_open(sqlite)? {
         return Ok(());
     }
-    let forbidden = [beside(&options.path, "-wal"), beside(&options.path, "-shm")]
+    let forbidden = [beside(path, "-wal"), beside(path, "-shm")]
         .into_iter()
         .find_map(|path| why_not_writable(&path).map(|why| (path, why)));
     Err(match forbidden {
         Some((path, why)) => refused(&path, Some(why)),
-        None => refused(&both(&options.path), None),
+        None => refused(&both(path), None),
     })
 }
 
@@ -72,12 +73,14 @@ pub(super) fn refused(path: &Path, why: Option<SystemFailure>) -> Error {
 }
 
 /// Whether all files of the database may be written, as far as the system says: that one is open for reading only may
-/// pass then.
+/// pass then. The files beside attached ones are the same here.
 pub(crate) fn may_pass(options: &Options) -> bool {
-    let beside = |end| beside(&options.path, end);
-    [options.path.clone(), beside("-wal"), beside("-shm")]
-        .iter()
-        .all(|path| matches!(why_not_writable(path), None | Some(SystemFailure::NotFound)))
+    let may_be_written = |path: &Path| matches!(why_not_writable(path), None | Some(SystemFailure::NotFound));
+    let attached = options.attach.iter().map(|attached| &*attached.path);
+    may_be_written(&options.path)
+        && attached
+            .chain([&*options.path])
+            .all(|path| may_be_written(&beside(path, "-wal")) && may_be_written(&beside(path, "-shm")))
 }
 
 /// The name of both files beside the database.

@@ -1,0 +1,106 @@
+//! Why a file cannot be opened, in words that help.
+//!
+//! Owns: the paths that are refused before SQLite sees them, and the sentence and hint for each of its refusals. Runs on the
+//! thread that opens; looks at the file system. Leaves out: a connection that opened and cannot write (`writable`).
+
+use std::path::Path;
+
+use flatwater_sqlite::has_nul;
+use rusqlite::ffi;
+
+use crate::types::error::{Error, Kind, Result};
+use crate::types::options::Options;
+use crate::types::resolve::beside;
+
+/// Refuses paths for which SQLite has no good sentence. `creates`: a missing file is made.
+pub(super) fn check_path(options: &Options, creates: bool) -> Result<()> {
+    let path: &Path = &options.path;
+    let refuse =
+        |sentence: String, hint: &'static str| Err(Error::new(Kind::Open, sentence).hint(hint).in_operation("open"));
+    if options.is_memory() {
+        return Ok(());
+    }
+    if has_nul(path) {
+        return refuse("the path has a NUL byte".into(), "a path ends at a NUL, so another file would be opened");
+    }
+    if path.is_dir() {
+        return refuse(format!("{} is a directory", path.display()), "name a file in it");
+    }
+    if is_pipe(path) {
+        return refuse(format!("{} is a pipe or a socket", path.display()), "name a file");
+    }
+    if !path.exists() {
+        if !creates {
+            return refuse(
+                format!("{} does not exist", path.display()),
+                "check the path, or open it without `read_only` and with `create`",
+            );
+        }
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty())
+            && !parent.is_dir()
+        {
+            return refuse(format!("the directory {} does not exist", parent.display()), "create it first");
+        }
+    }
+    Ok(())
+}
+
+/// Opening a pipe to read it would wait for somebody who writes to it.
+#[cfg(unix)]
+fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo() || metadata.file_type().is_socket())
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &Path) -> bool {
+    false
+}
+
+pub(super) fn cannot_open(error: Error, options: &Options) -> Error {
+    if error.operation().is_some() {
+        return error;
+    }
+    let code = error.sqlite_code().unwrap_or(0);
+    let error = named(error.in_operation("open"), options);
+    match code & 0xff {
+        ffi::SQLITE_NOTADB => error
+            .with_kind(Kind::Open)
+            .with_message(format!("{} is not a SQLite database", options.path.display()))
+            .hint("check the path; an encrypted database looks like this too"),
+        ffi::SQLITE_CORRUPT => error.hint(
+            "restore a backup, or save what can still be read (https://sqlite.org/recovery.html); a -wal or -journal of \
+             another database beside it looks like this too",
+        ),
+        _ if code == ffi::SQLITE_READONLY_ROLLBACK => error
+            .with_kind(Kind::Open)
+            .with_message(format!(
+                "{} has a -journal of a program that died while it wrote; what that wrote must be undone first",
+                options.path.display()
+            ))
+            .hint("open it once without `Options::read_only`"),
+        ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM => {
+            // A WAL that is there holds rows that an immutable file would be without.
+            let is_whole = options.read_only && !beside(&options.path, "-wal").exists();
+            error.with_kind(Kind::Open).hint(if is_whole {
+                "the directory must be writable too: the -wal and -shm files lie beside the database; a file that \
+                 nobody changes can be read without them, with `Options::immutable`"
+            } else {
+                "the directory must be writable too: the -wal and -shm files lie beside the database"
+            })
+        }
+        ffi::SQLITE_BUSY => error.hint("another process kept the file locked for longer than `Options::lock_wait`"),
+        _ if error.kind() == Kind::Misuse => error.with_kind(Kind::Open),
+        _ => error,
+    }
+}
+
+/// Says which file it is, for SQLite does not.
+fn named(error: Error, options: &Options) -> Error {
+    let path = options.path.display().to_string();
+    if options.is_memory() || error.message().contains(&path) {
+        return error;
+    }
+    let message = format!("{path}: {}", error.message());
+    error.with_message(message)
+}
