@@ -96,7 +96,8 @@ impl SqliteError {
             }
             let message = CStr::from_ptr(ffi::sqlite3_errmsg(db)).to_string_lossy().into_owned();
             let offset = usize::try_from(ffi::sqlite3_error_offset(db)).ok();
-            Self { code: extended, message, offset, system: SystemFailure::of(db, extended) }
+            let code = failures::first(extended, &message);
+            Self { code, message, offset, system: SystemFailure::of(db, extended) }
         }
     }
 }

@@ -21,8 +21,7 @@ use std::time::Instant;
 
 use rusqlite::ffi;
 
-use crate::connection::{Connection, from_rusqlite};
-use crate::error::{Error, Result, SqliteError};
+use crate::connection::Connection;
 use crate::hooks::Hooks;
 use crate::methods::Files;
 use crate::snapshot::{Decision, Place, Request, Snapshot};
@@ -171,61 +170,9 @@ impl Connection {
         Some(Unheld(PhantomData))
     }
 
-    /// Runs `f`, in which a snapshot may begin. One that does not begin at once is refused, and `f` runs again for as long as
-    /// the busy handler says so, and nothing ends the statements of the connection. On a thread that is kept from being held
-    /// up `f` runs once.
-    pub(crate) fn patiently<T>(&mut self, mut f: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
-        let mut tries = 0;
-        loop {
-            // SAFETY: the guard goes before the connection can.
-            let patient = unsafe { self.patient() };
-            let result = f(self);
-            if patient.is_none() {
-                return result;
-            }
-            drop(patient);
-            match result {
-                Err(error) => self.wait_for_snapshot(error, tries)?,
-                result => return result,
-            }
-            tries = tries.saturating_add(1);
-        }
-    }
-
-    /// BEGIN IMMEDIATE for a closure of the user, which begins as other statements do. What the closure runs in it waits for
-    /// nothing but the files that are attached.
-    ///
-    /// # Errors
-    /// SQLITE_BUSY when the busy handler gave up, or what the file system answers.
-    pub fn begin_immediate(&self) -> Result<rusqlite::Transaction<'_>> {
-        let mut tries = 0;
-        loop {
-            // SAFETY: the guard goes before the connection can.
-            let patient = unsafe { self.patient() };
-            let begun = rusqlite::Transaction::new_unchecked(self.rusqlite(), rusqlite::TransactionBehavior::Immediate);
-            drop(patient);
-            match begun.map_err(from_rusqlite) {
-                Err(error) => self.wait_for_snapshot(error, tries)?,
-                begun => return begun,
-            }
-            tries = tries.saturating_add(1);
-        }
-    }
-
-    /// After a failure: waits, if it was that no snapshot began, and the busy handler says so. Otherwise answers the error.
-    fn wait_for_snapshot(&self, error: Error, tries: u32) -> Result<()> {
-        let Error::Sqlite(SqliteError { code, .. }) = &error else { return Err(error) };
-        let is_refused = refused(*code) == Some(Refused::Snapshot);
-        let is_locked = is_refused || *code & 0xff == ffi::SQLITE_BUSY;
-        if is_locked && self.hooks().armed.is_over() {
-            return Err(SqliteError::from_code(ffi::SQLITE_INTERRUPT).into());
-        }
-        if is_refused && self.hooks().waits(tries) { Ok(()) } else { Err(error) }
-    }
-
     /// # Safety
     /// The guard is dropped before the connection is.
-    unsafe fn patient(&self) -> Option<PatientSnapshots> {
+    pub(crate) unsafe fn patient(&self) -> Option<PatientSnapshots> {
         GATE.with(|gate| {
             if !matches!(gate.guarded.get(), Guarded::None) {
                 return None;
@@ -275,7 +222,8 @@ pub(crate) fn locks(file: *mut ffi::sqlite3_file, request: Request, own: impl Fn
             gate.ask(gate.callers_snapshot(db), request, Place::Caller, own, || false)
         }
         Guarded::Worker(patient) => {
-            let known = gate.snapshot.get().filter(|_| gate.file.replace(file) == file);
+            let is_same = gate.file.replace(file) == file;
+            let known = gate.snapshot.get().filter(|_| is_same);
             let mut tries = 0;
             let wait = || {
                 tries += 1;

@@ -42,6 +42,7 @@ mod inserts;
 mod locks;
 mod methods;
 mod opening;
+mod patience;
 mod process;
 mod sink;
 mod slots;

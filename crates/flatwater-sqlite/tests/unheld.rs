@@ -303,6 +303,48 @@ fn a_process_that_stands_still_holds_up_nobody_beyond_his_deadline() {
     }
 }
 
+/// What Flatwater asks SQLite for itself, beside the statement of the call.
+#[test]
+fn statements_of_our_own_wait_no_longer_than_their_calls() {
+    let bench = Bench::new(|options| options.checkpoint(Checkpoint::External));
+    let foreigner = bench.foreigner();
+    bench.old.execute_batch("COMMIT").unwrap();
+    // It is looked at before its second use.
+    const SECOND_USE: &str = "INSERT INTO other VALUES (?)";
+    finish(bench.db.execute(SECOND_USE, (1,))).unwrap();
+    foreigner.lock(READ_MARKS);
+    NAPS.store(0, Ordering::SeqCst);
+    let soon = bench.db.timeout(Duration::from_millis(100));
+    finish(soon.execute(SECOND_USE, (2,))).unwrap_err();
+    finish(soon.query("SELECT * FROM othr", ())).unwrap_err();
+    finish(soon.query("EXPLAIN SELECT * FROM other", ())).unwrap_err();
+    finish(soon.execute_script("CREATE TABLE more (a); CREATE TABLE again (a)")).unwrap_err();
+    finish(soon.execute_many(SECOND_USE, [(3,), (4,)])).unwrap_err();
+    assert_eq!(NAPS.load(Ordering::SeqCst), 0, "SQLite slept, which no deadline ends");
+    foreigner.unlock(READ_MARKS);
+    finish(bench.db.execute(SECOND_USE, (2,))).unwrap();
+    bench.old.execute_batch("BEGIN").unwrap();
+    bench.close();
+}
+
+#[test]
+fn an_open_waits_for_a_process_that_stands_still_as_long_as_it_may() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("test.db");
+    let plain = rusqlite::Connection::open(&path).unwrap();
+    plain.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
+    let foreigner = Foreigner::new(&path);
+    foreigner.lock(READ_MARKS);
+    NAPS.store(0, Ordering::SeqCst);
+    let options = Options::new(&path).lock_wait(Duration::from_millis(100));
+    let error = options.clone().open_blocking().unwrap_err();
+    assert_eq!(error.kind(), Kind::Busy, "{error}");
+    assert_eq!(NAPS.load(Ordering::SeqCst), 0, "SQLite slept, which no option ends");
+    foreigner.unlock(READ_MARKS);
+    options.open_blocking().unwrap().blocking().close().unwrap();
+}
+
 #[test]
 fn a_schema_that_another_process_changed_is_read_by_a_worker() {
     let bench = Bench::new(|options| options.inline(limits(Duration::from_secs(1))));

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use flatwater_sqlite::AuthEvent;
+use flatwater_sqlite::{AuthEvent, Connection as Sqlite};
 use rusqlite::ffi;
 
 use super::bytecode::Strange;
@@ -24,19 +24,22 @@ pub(super) struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     /// Reads the definitions of the main database. The connection knows the newest schema afterwards.
-    pub(super) fn read(sqlite: &rusqlite::Connection, strange: &'a Strange) -> Result<Self> {
+    pub(super) fn read(sqlite: &Sqlite, strange: &'a Strange) -> Result<Self> {
         let functions = &strange.functions;
-        let mut statement = sqlite.prepare("SELECT name, sql FROM main.sqlite_schema WHERE type = 'table'")?;
-        let mut rows = statement.query([])?;
-        let mut tables = HashSet::new();
-        while let Some(row) = rows.next()? {
-            let name = String::from_utf8_lossy(row.get_ref(0)?.as_bytes().unwrap_or_default()).to_lowercase();
-            // A definition that is not valid UTF-8 is taken for the worst.
-            if row.get_ref(1)?.as_str().map_or(true, |sql| defines_a_call(sql, functions)) {
-                tables.insert(name);
+        let asking_tables = sqlite.patiently_with(|sqlite| {
+            let mut statement = sqlite.prepare("SELECT name, sql FROM main.sqlite_schema WHERE type = 'table'")?;
+            let mut rows = statement.query([])?;
+            let mut tables = HashSet::new();
+            while let Some(row) = rows.next()? {
+                let name = String::from_utf8_lossy(row.get_ref(0)?.as_bytes().unwrap_or_default()).to_lowercase();
+                // A definition that is not valid UTF-8 is taken for the worst.
+                if row.get_ref(1)?.as_str().map_or(true, |sql| defines_a_call(sql, functions)) {
+                    tables.insert(name);
+                }
             }
-        }
-        Ok(Self { functions, tables })
+            Ok(tables)
+        });
+        Ok(Self { functions, tables: asking_tables? })
     }
 
     /// Whether a write with these events asks. For what a definition calls there is no event. Of tables elsewhere nothing

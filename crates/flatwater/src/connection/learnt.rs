@@ -157,7 +157,7 @@ impl Connection {
         let strange = self.strange()?;
         let sql = &ready.text.sql;
         let programs = if ready.class.route == Route::Write {
-            let asking = Asking::read(self.sqlite.rusqlite(), &strange)?;
+            let asking = Asking::read(&self.sqlite, &strange)?;
             self.sqlite.explain_if(sql, |events| !asking.asks(events))?
         } else {
             Some(self.sqlite.explain(sql)?)

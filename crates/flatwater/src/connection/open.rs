@@ -115,7 +115,8 @@ impl Connection {
     /// (<https://litestream.io/tips/#disable-autocheckpoints-for-high-write-load-servers>).
     pub(crate) fn has_litestream(&self) -> Result<bool> {
         let tables = "SELECT count(*) FROM main.sqlite_schema WHERE name IN ('_litestream_seq', '_litestream_lock')";
-        Ok(self.sqlite.rusqlite().query_row(tables, [], |row| row.get::<_, i64>(0))? > 0)
+        let count = |sqlite: &rusqlite::Connection| sqlite.query_row(tables, [], |row| row.get::<_, i64>(0));
+        Ok(self.sqlite.patiently_with(count)? > 0)
     }
 
     /// Makes the connection know the newest schema. A text that names what it does not know is prepared without a look.

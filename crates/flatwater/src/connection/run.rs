@@ -144,13 +144,14 @@ impl Connection {
 
     /// The table whose name is most like `wanted`, if one is.
     fn nearest_table(&mut self, wanted: &str) -> Option<String> {
-        let sqlite = self.sqlite.rusqlite();
-        let mut statement =
-            sqlite.prepare("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') LIMIT 1000").ok()?;
-        let names = statement.query_map([], |row| row.get::<_, String>(0)).ok()?;
+        let list = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') LIMIT 1000";
+        let names = self.sqlite.patiently_with(|sqlite| {
+            sqlite.prepare(list)?.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()
+        });
         let wanted = wanted.rsplit('.').next().unwrap_or(wanted).to_lowercase();
         names
-            .flatten()
+            .ok()?
+            .into_iter()
             .map(|name| (strsim::damerau_levenshtein(&name.to_lowercase(), &wanted), name))
             .filter(|(distance, _)| *distance <= 2.max(wanted.len() / 3))
             .min()

@@ -34,17 +34,19 @@ impl SchemaFacts {
     /// Reads them anew, outside any transaction or in one that changed nothing.
     pub(crate) fn read(connection: &mut Connection) -> Result<Self> {
         let cookie = connection.schema_cookie()?;
-        let sqlite = connection.sqlite.rusqlite();
-        let mut statement = sqlite.prepare("SELECT tbl_name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL")?;
-        let mut rows = statement.query([])?;
-        let mut hostile_tables = HashSet::new();
-        while let Some(row) = rows.next()? {
-            // A definition that is not valid UTF-8 is taken for the worst.
-            let hostile = row.get_ref(1)?.as_str().map_or(true, has_hostile_conflict_clause);
-            if hostile {
-                hostile_tables.insert(row.get::<_, String>(0)?.to_lowercase());
+        let hostile_tables = connection.sqlite.patiently_with(|sqlite| {
+            let mut statement = sqlite.prepare("SELECT tbl_name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL")?;
+            let mut rows = statement.query([])?;
+            let mut hostile_tables = HashSet::new();
+            while let Some(row) = rows.next()? {
+                // A definition that is not valid UTF-8 is taken for the worst.
+                let hostile = row.get_ref(1)?.as_str().map_or(true, has_hostile_conflict_clause);
+                if hostile {
+                    hostile_tables.insert(row.get::<_, String>(0)?.to_lowercase());
+                }
             }
-        }
+            Ok(hostile_tables)
+        })?;
         Ok(Self { cookie: Some(cookie), hostile_tables })
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -
         mode = "wal".into();
     }
     // Reads the schema: an unreadable file fails here and not in the first call.
-    sqlite.execute_batch("SELECT 1 FROM main.sqlite_schema LIMIT 1")?;
+    sqlite.patiently_with(|sqlite| sqlite.execute_batch("SELECT 1 FROM main.sqlite_schema LIMIT 1"))?;
     Ok(mode)
 }
 
@@ -128,14 +128,16 @@ fn attach(sqlite: &Sqlite, attached: &Attached, synchronous: &str, role: Role) -
     sqlite.guard_files();
     let first_read =
         format!("PRAGMA \"{name}\".synchronous = {synchronous}; SELECT 1 FROM \"{name}\".sqlite_schema LIMIT 1");
-    match sqlite.execute_batch(&first_read) {
+    let read = || sqlite.patiently_with(|sqlite| sqlite.execute_batch(&first_read));
+    match read() {
         Err(error) if may_be_the_disk(&error) => {
             sqlite.guard_files();
-            sqlite.execute_batch(&first_read)?;
+            read()?;
         }
         read => read?,
     }
-    let mode: String = sqlite.rusqlite().query_row(&format!("PRAGMA \"{name}\".journal_mode"), [], |row| row.get(0))?;
+    let mode = format!("PRAGMA \"{name}\".journal_mode");
+    let mode: String = sqlite.patiently_with(|sqlite| sqlite.query_row(&mode, [], |row| row.get(0)))?;
     if mode.eq_ignore_ascii_case("wal") && role.writes() {
         writable::check(sqlite, path)?;
     }

@@ -1,0 +1,80 @@
+//! Waiting for a snapshot that does not begin at once, as the busy handler says.
+//!
+//! Owns: beginning again. SQLite by itself sleeps inside the attempt, for ten seconds in all, and asks neither the busy nor
+//! the progress handler (`walTryBeginRead`). Runs on a thread that may block. Invariant: what is begun again has done nothing.
+//! Leaves out: ending the attempt (`gate`), how long to wait (the busy handler).
+
+use rusqlite::ffi;
+
+use crate::connection::{Connection, from_rusqlite};
+use crate::error::{Error, Result, SqliteError};
+use crate::gate::{Refused, refused};
+
+impl Connection {
+    /// Runs `f`, in which a snapshot may begin. One that does not begin at once is refused, and `f` runs again for as long as
+    /// the busy handler says so, and nothing ends the statements of the connection. On a thread that is kept from being held
+    /// up `f` runs once.
+    pub(crate) fn patiently<T>(&mut self, mut f: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
+        let mut tries = 0;
+        loop {
+            // SAFETY: the guard goes before the connection can.
+            let patient = unsafe { self.patient() };
+            let result = f(self);
+            if patient.is_none() {
+                return result;
+            }
+            drop(patient);
+            match result {
+                Err(error) => self.wait_for_snapshot(error, tries)?,
+                result => return result,
+            }
+            tries = tries.saturating_add(1);
+        }
+    }
+
+    /// The same for statements of our own on rusqlite's connection, whatever they began or read in an attempt that failed.
+    ///
+    /// # Errors
+    /// SQLITE_BUSY when the busy handler gave up, or what SQLite answers.
+    pub fn patiently_with<'c, T>(
+        &'c self,
+        mut f: impl FnMut(&'c rusqlite::Connection) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        let mut tries = 0;
+        loop {
+            // SAFETY: the guard goes before the connection can.
+            let patient = unsafe { self.patient() };
+            let result = f(self.rusqlite()).map_err(from_rusqlite);
+            if patient.is_none() {
+                return result;
+            }
+            drop(patient);
+            match result {
+                Err(error) => self.wait_for_snapshot(error, tries)?,
+                result => return result,
+            }
+            tries = tries.saturating_add(1);
+        }
+    }
+
+    /// BEGIN IMMEDIATE for a closure of the user, which begins as other statements do. What the closure runs in it waits for
+    /// nothing but the files that are attached.
+    ///
+    /// # Errors
+    /// SQLITE_BUSY when the busy handler gave up, or what the file system answers.
+    pub fn begin_immediate(&self) -> Result<rusqlite::Transaction<'_>> {
+        let immediate = rusqlite::TransactionBehavior::Immediate;
+        self.patiently_with(|sqlite| rusqlite::Transaction::new_unchecked(sqlite, immediate))
+    }
+
+    /// After a failure: waits, if it was that no snapshot began, and the busy handler says so. Otherwise answers the error.
+    fn wait_for_snapshot(&self, error: Error, tries: u32) -> Result<()> {
+        let Error::Sqlite(SqliteError { code, .. }) = &error else { return Err(error) };
+        let is_refused = refused(*code) == Some(Refused::Snapshot);
+        let is_locked = is_refused || *code & 0xff == ffi::SQLITE_BUSY;
+        if is_locked && self.hooks().armed.is_over() {
+            return Err(SqliteError::from_code(ffi::SQLITE_INTERRUPT).into());
+        }
+        if is_refused && self.hooks().waits(tries) { Ok(()) } else { Err(error) }
+    }
+}
