@@ -10,7 +10,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flatwater_sqlite::{Op, Program};
-use rusqlite::ffi;
 
 use super::asks::Asking;
 use super::bytecode::{Graph, Shape, Strange, bare, shape};
@@ -20,6 +19,7 @@ use super::run::is_kept;
 use super::statements::Ready;
 use crate::types::error::Result;
 use crate::types::inline::InlineLimits;
+use crate::types::kind::is_passing;
 use crate::types::params::Params;
 
 /// The use of a prepared statement after which it is looked at.
@@ -189,20 +189,6 @@ impl Connection {
         }
         Ok(Strange { functions, collations })
     }
-}
-
-/// A failure that says nothing of the text.
-fn is_passing(code: i32) -> bool {
-    matches!(
-        code & 0xff,
-        ffi::SQLITE_INTERRUPT
-            | ffi::SQLITE_BUSY
-            | ffi::SQLITE_LOCKED
-            | ffi::SQLITE_SCHEMA
-            | ffi::SQLITE_PROTOCOL
-            | ffi::SQLITE_IOERR
-            | ffi::SQLITE_NOMEM
-    )
 }
 
 /// `UPDATE` in P5 of an `Insert`, and `P2 is a register` in P5 of an `OpenWrite`.

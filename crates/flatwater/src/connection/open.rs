@@ -7,8 +7,8 @@
 use std::path::Path;
 
 use flatwater_sqlite::{Busy, Connection as Sqlite, Control, StatementId, why_not_writable};
+use rusqlite::OpenFlags;
 use rusqlite::config::DbConfig;
-use rusqlite::{OpenFlags, ffi};
 
 use super::cannot_open::{cannot_open, check_path};
 use super::judge;
@@ -17,6 +17,7 @@ use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
 use super::writable;
 use crate::types::error::{Error, Kind, Result};
+use crate::types::kind::is_passing;
 use crate::types::options::Options;
 use crate::types::uri::{self, Mode};
 
@@ -125,12 +126,12 @@ impl Connection {
         Ok(self.sqlite.run(self.schema, nothing, &mut flatwater_sqlite::Discard)?)
     }
 
-    /// The same before a text that acts while it is prepared. A damaged schema is no error of that text, which may do
-    /// without one: SQLite then has none in memory, and reads it again for a text that does not.
+    /// The same before a text that acts while it is prepared. A schema that makes no sense is no error of that text, which
+    /// may do without one: SQLite then has none in memory, and reads it again for a text that does not.
     pub(crate) fn load_newest_schema(&mut self) -> Result<()> {
         match self.load_schema() {
-            Err(error) if error.sqlite_code().is_some_and(|code| code & 0xff == ffi::SQLITE_CORRUPT) => Ok(()),
-            loaded => loaded,
+            Err(error) if error.sqlite_code().is_some_and(is_passing) => Err(error),
+            _ => Ok(()),
         }
     }
 

@@ -79,3 +79,17 @@ pub(super) fn kind_of(code: i32) -> Kind {
         _ => Kind::Sql,
     }
 }
+
+/// A failure that says nothing of the text, nor of the schema.
+pub(crate) fn is_passing(code: i32) -> bool {
+    matches!(
+        code & 0xff,
+        ffi::SQLITE_INTERRUPT
+            | ffi::SQLITE_BUSY
+            | ffi::SQLITE_LOCKED
+            | ffi::SQLITE_SCHEMA
+            | ffi::SQLITE_PROTOCOL
+            | ffi::SQLITE_IOERR
+            | ffi::SQLITE_NOMEM
+    )
+}

@@ -8,7 +8,7 @@ pub(crate) mod events;
 pub(crate) mod executed;
 pub(crate) mod inline;
 pub(crate) mod into_params;
-mod kind;
+pub(crate) mod kind;
 pub(crate) mod options;
 pub(crate) mod param_rows;
 pub(crate) mod params;
