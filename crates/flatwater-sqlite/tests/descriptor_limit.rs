@@ -7,7 +7,7 @@ use std::fs::File;
 
 use flatwater::rusqlite::Transaction;
 use flatwater::rusqlite::config::DbConfig;
-use flatwater::{Blocking, Checkpoint, Error, Kind, Managed, Options};
+use flatwater::{Blocking, Checkpoint, CheckpointLimits, Error, Kind, Options};
 
 /// Until there are so many left.
 fn leave_descriptors(left: usize) -> Vec<File> {
@@ -44,7 +44,7 @@ fn insert(db: &Blocking) -> Result<(), Error> {
 fn a_process_that_ran_out_of_descriptors_writes_and_reads_when_it_has_some_again() {
     set_limit(100);
     let directory = tempfile::tempdir().unwrap();
-    let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 };
+    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 };
     let options = Options::new(directory.path().join("test.db")).checkpoint(Checkpoint::Managed(managed)).readers(2);
     let (mut rows, mut failures) = (0, 0);
     for left in 0..12 {

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use flatwater::{Blocking, Checkpoint, CheckpointMode, Database, Kind, Managed, Options, rusqlite};
+use flatwater::{Blocking, Checkpoint, CheckpointLimits, CheckpointMode, Database, Kind, Options, rusqlite};
 use futures::finish;
 
 /// How many of the next calls on files with this end fail, and with which error number.
@@ -79,7 +79,7 @@ fn writes(fd: c_int) -> bool {
 const INSERT: &str = "INSERT INTO t (b) VALUES (zeroblob(6000))";
 
 fn options(path: &Path) -> Options {
-    let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 256 << 20 };
+    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 256 << 20 };
     Options::new(path).checkpoint(Checkpoint::Managed(managed))
 }
 
@@ -176,7 +176,7 @@ fn a_copy_that_fails_again_and_again_is_not_tried_without_a_pause() {
 }
 
 fn is_refusal(error: &flatwater::Error) -> bool {
-    error.advice().is_some_and(|advice| advice.contains("open it again"))
+    error.hint().is_some_and(|advice| advice.contains("open it again"))
 }
 
 /// One failed sync, and every later one says that all is well: what the system forgot is not written by them.

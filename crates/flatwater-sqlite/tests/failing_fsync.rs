@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use flatwater::{Blocking, Checkpoint, Durability, Group, Kind, Managed, Options, rusqlite};
+use flatwater::{Blocking, Checkpoint, CheckpointLimits, Durability, GroupLimits, Kind, Options, rusqlite};
 use futures::finish;
 
 /// How many syncs pass before, and how many then fail.
@@ -115,7 +115,7 @@ fn after_a_failed_sync_nothing_is_written_any_more_and_reads_go_on() {
 /// The copy's, those of both files before the WAL is started over, and that of its new header.
 #[test]
 fn whichever_sync_of_a_checkpoint_fails_nothing_is_written_any_more() {
-    let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 8 << 20 };
+    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 8 << 20 };
     let small =
         |path: &Path| Options::new(path).durability(Durability::Normal).checkpoint(Checkpoint::Managed(managed));
     for passing in 0..12 {
@@ -179,7 +179,7 @@ fn a_write_whose_fence_fails_too_is_unknown() {
 /// Members of a group whose COMMIT meets a failing fsync run again, each by itself.
 #[test]
 fn a_group_whose_fsync_fails_is_applied_once() {
-    let hour = Group { time: Duration::from_secs(3600), ..Group::default() };
+    let hour = GroupLimits { time: Duration::from_secs(3600), ..GroupLimits::default() };
     let lost_groups = AtomicI32::new(0);
     for _ in 0..30 {
         let grouped = |path: &Path| Options::new(path).durability(Durability::Full).group(hour);

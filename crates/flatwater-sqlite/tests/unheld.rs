@@ -337,7 +337,7 @@ fn an_open_waits_for_a_process_that_stands_still_as_long_as_it_may() {
     let foreigner = Foreigner::new(&path);
     foreigner.lock(READ_MARKS);
     NAPS.store(0, Ordering::SeqCst);
-    let options = Options::new(&path).lock_wait(Duration::from_millis(100));
+    let options = Options::new(&path).busy_timeout(Duration::from_millis(100));
     let error = options.clone().open_blocking().unwrap_err();
     assert_eq!(error.kind(), Kind::Busy, "{error}");
     assert_eq!(NAPS.load(Ordering::SeqCst), 0, "SQLite slept, which no option ends");

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use flatwater::rusqlite::{self, Connection, ffi};
-use flatwater::{Checkpoint, Managed, Options};
+use flatwater::{Checkpoint, CheckpointLimits, Options};
 
 /// A checkpoint has read the header.
 const BETWEEN: c_int = 660;
@@ -87,7 +87,7 @@ fn numbers(path: &Path) -> Vec<i64> {
 fn a_wal_that_starts_over_between_a_checkpoints_two_looks_loses_no_page() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("test.db");
-    let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
+    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
     let options = Options::new(&path).checkpoint(Checkpoint::Managed(managed));
     let handle = options.open_blocking().unwrap();
     let db = handle.blocking();

@@ -151,7 +151,7 @@ impl<T> Call<T> {
     fn refuse_to_wait_for_itself(&self, server: Server) -> Result<()> {
         if server == Server::Writer && is_inside(self.handle.id()) {
             return Err(Error::misuse("the body of a transaction used the database, which waits for that transaction")
-                .hint("use the transaction the body was given")
+                .with_hint("use the transaction the body was given")
                 .in_operation(self.operation));
         }
         Ok(())
@@ -282,7 +282,7 @@ impl<T> Call<T> {
             Error::closed()
         } else {
             Error::misuse("the request was lost to a panic inside Flatwater, and the connection was replaced")
-                .hint("please report it; whether a write was applied can be read from the database")
+                .with_hint("please report it; whether a write was applied can be read from the database")
         };
         error.in_operation(self.operation)
     }

@@ -212,7 +212,7 @@ impl Database {
     ///
     /// It waits its turn among the writes, and those behind it wait for it. What is in the way (another checkpoint; in all
     /// modes but [`Passive`](CheckpointMode::Passive) readers and other processes too) is waited for until
-    /// [`Options::lock_wait`](crate::Options::lock_wait) or the deadline ends. In another journal mode than WAL it answers
+    /// [`Options::busy_timeout`](crate::Options::busy_timeout) or the deadline ends. In another journal mode than WAL it answers
     /// 0 frames. If the call is dropped while it waits nothing is done; while it runs, it is finished.
     ///
     /// # Errors

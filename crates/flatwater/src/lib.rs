@@ -47,16 +47,16 @@ pub use prepared::Prepared;
 pub use rusqlite::types::{FromSql, ToSql, Value, ValueRef};
 pub use stats::inline::InlineStats;
 pub use stats::leases::LeaseStats;
-pub use stats::wal::{Cause, WalStats};
+pub use stats::wal::{WalBlocker, WalStats};
 pub use stats::{CallStats, Stats};
 pub use transaction::Transaction;
 pub use types::error::{Applied, Error, Kind, Result};
 pub use types::executed::{BatchResult, Executed};
 pub use types::inline::{Inline, InlineLimits};
 pub use types::into_params::IntoParams;
-pub use types::options::{Checkpoint, Durability, Group, Journal, Managed, Options, SecondCopy};
+pub use types::options::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, Options, SecondCopy};
 pub use types::params::Params;
-pub use types::row::{Column, FromRow, Row, Rows};
+pub use types::row::{ColumnIndex, FromRow, Row, Rows};
 
 /// The binding, in the version Flatwater uses: for closures and for `ToSql` and `FromSql` of one's own types.
 pub use rusqlite;

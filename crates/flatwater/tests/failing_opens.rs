@@ -11,7 +11,7 @@ mod support;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointMode, Database, Error, Kind, Managed, Options};
+use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Error, Kind, Options};
 use flatwater_sqlite::fault::{Fault, fail_opens};
 use flatwater_sqlite::{LockFile, LockedFile};
 use rusqlite::config::DbConfig;
@@ -95,10 +95,10 @@ fn a_database_that_cannot_be_written_is_not_opened_to_write() {
         let file = left_behind();
         run(async {
             let fault = fail_opens(end, true, 0, i64::MAX, EMFILE);
-            let error = file.options().lock_wait(Duration::from_millis(20)).open().await.unwrap_err();
+            let error = file.options().busy_timeout(Duration::from_millis(20)).open().await.unwrap_err();
             assert_eq!((error.kind(), error.operation()), (Kind::Open, Some("open")), "{error}");
             assert!(error.message().contains(end) && error.message().contains("cannot be written"), "{error}");
-            assert!(error.advice().unwrap().contains("ulimit -n"), "{error}");
+            assert!(error.hint().unwrap().contains("ulimit -n"), "{error}");
             drop(fault);
             let db = file.open().await;
             db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
@@ -142,7 +142,7 @@ fn a_read_that_keeps_such_a_wal_index_is_waited_for_and_then_told() {
         drop(fault);
         let error = db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap_err();
         assert_eq!(error.kind(), Kind::Open, "{error}");
-        assert!(error.advice().unwrap().contains("long reads"), "{error}");
+        assert!(error.hint().unwrap().contains("long reads"), "{error}");
         assert_eq!(count(&db).await, 1, "reads go on");
         long.abort();
         until(|| db.stats().wal.oldest_read.is_none()).await;
@@ -180,9 +180,9 @@ fn somebody_elses_connection_is_told_and_the_database_opens_when_it_is_gone() {
         let plain = file.plain();
         assert_eq!(support::integer(&plain, "SELECT count(*) FROM t"), 0);
         drop(fault);
-        let options = file.options().lock_wait(Duration::from_millis(20));
+        let options = file.options().busy_timeout(Duration::from_millis(20));
         let error = options.clone().open().await.unwrap_err();
-        assert!(error.advice().unwrap().contains("not Flatwater's"), "{error}");
+        assert!(error.hint().unwrap().contains("not Flatwater's"), "{error}");
         drop(plain);
         let db = options.open().await.unwrap();
         db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
@@ -217,8 +217,10 @@ fn an_attached_file_that_cannot_be_written_is_told_by_its_name() {
     for end in ["other.db-wal", "other.db-shm"] {
         let file = with_another_left_behind();
         run(async {
-            let options =
-                file.options().attach("other", file.directory().join("other.db")).lock_wait(Duration::from_millis(20));
+            let options = file
+                .options()
+                .attach("other", file.directory().join("other.db"))
+                .busy_timeout(Duration::from_millis(20));
             let fault = fail_opens(end, true, 0, i64::MAX, EMFILE);
             let error = options.clone().open().await.unwrap_err();
             drop(fault);
@@ -270,7 +272,7 @@ fn a_write_that_finds_a_file_open_for_reading_only_runs_once_more() {
 }
 
 fn small(file: &TestFile) -> Options {
-    let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 };
+    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 };
     file.options().checkpoint(Checkpoint::Managed(managed))
 }
 
@@ -340,7 +342,7 @@ fn an_open_that_the_system_refuses_says_what_the_system_said() {
                     let error = options.open().await.unwrap_err();
                     assert_eq!((error.kind(), error.operation()), (Kind::Open, Some("open")), "{end} {error}");
                     assert!(error.message().contains(words), "{end} {errno}: {error}");
-                    let advised = error.advice().unwrap();
+                    let advised = error.hint().unwrap();
                     assert!(advised.contains(advice), "{end} {errno}: {error}");
                     assert!(errno != EMFILE || !advised.contains("permission"), "{error}");
                 }

@@ -12,7 +12,7 @@ use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use flatwater::rusqlite::config::DbConfig;
-use flatwater::{Checkpoint, Database, Error, Managed, Options};
+use flatwater::{Checkpoint, CheckpointLimits, Database, Error, Options};
 use support::{ENDLESS, TestFile, run, until};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -79,7 +79,7 @@ async fn open(options: Options) -> Database {
 }
 
 fn small(file: &TestFile, hard_limit_bytes: u64) -> Options {
-    let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes };
+    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes };
     file.options().checkpoint(Checkpoint::Managed(managed))
 }
 

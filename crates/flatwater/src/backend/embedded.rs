@@ -149,7 +149,7 @@ impl Engine {
             "{} is open in this process with another value of `Options::{option}`",
             self.options.path.display()
         ))
-        .hint("open it everywhere with the same options, or share one handle")
+        .with_hint("open it everywhere with the same options, or share one handle")
         .in_operation("open"))
     }
 
@@ -336,7 +336,7 @@ fn checkpointer(
 fn hold(watch: &Watch) -> Result<Option<Guard>> {
     Guard::hold(watch.path()).map_err(|error| {
         Error::new(Kind::Io, format!("{} cannot be guarded against a second library: {error}", watch.path().display()))
-            .hint("somebody kept the file or its -shm for himself, or this process may open no more files")
+            .with_hint("somebody kept the file or its -shm for himself, or this process may open no more files")
             .in_operation("open")
     })
 }

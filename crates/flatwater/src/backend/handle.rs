@@ -114,7 +114,7 @@ impl Handle {
         Error::from(code)
             .with_kind(Kind::Misuse)
             .with_message(format!("{} was opened to be read only", self.engine.path().display()))
-            .hint("open it without `Options::read_only` to write")
+            .with_hint("open it without `Options::read_only` to write")
     }
 
     /// Leaves, unless that was done before. `promise` is filled when the engine is closed, or at once if others have the
@@ -149,12 +149,12 @@ pub(crate) fn refuse_forked() -> Result<()> {
         return Ok(());
     }
     Err(Error::misuse("this process was forked while a database was open, so none can be used in it")
-        .hint("open databases after the fork, or start the child with exec"))
+        .with_hint("open databases after the fork, or start the child with exec"))
 }
 
 /// For a call from a closure, an SQL function or a waker that runs on one of our own threads.
 #[cold]
 pub(crate) fn called_from_within() -> Error {
     Error::misuse("a closure, or a thread of the database itself, called the database")
-        .hint("in a closure use the connection it was given; waiting here could wait for itself")
+        .with_hint("in a closure use the connection it was given; waiting here could wait for itself")
 }

@@ -54,7 +54,7 @@ static CHANGED: Condvar = Condvar::new();
 /// An engine for the file of `options`, which are resolved: the one that is open, or a new one. Blocks.
 pub(super) fn open(options: &Options) -> Result<Arc<Engine>> {
     let _in_use = InUse::new();
-    let deadline = later(Instant::now(), options.lock_wait);
+    let deadline = later(Instant::now(), options.busy_timeout);
     loop {
         let id = match join_or_claim(options, deadline)? {
             Found::Open(engine) => return Ok(engine),
@@ -95,7 +95,7 @@ fn join_or_claim(options: &Options, deadline: Instant) -> Result<Found> {
             }
             Some(Entry::Claimed) if in_closure() => {
                 return Err(Error::misuse("a closure on a database opened a file that is just being opened or closed")
-                    .hint("open it before or after")
+                    .with_hint("open it before or after")
                     .in_operation("open"));
             }
             Some(Entry::Claimed) => {
@@ -112,7 +112,7 @@ fn join_or_claim(options: &Options, deadline: Instant) -> Result<Found> {
 fn still_claimed(options: &Options) -> Error {
     let sentence = format!("{} is still being opened or closed in this process", options.path.display());
     Error::new(Kind::Busy, sentence)
-        .hint("a close waits for what was submitted before; the wait is `Options::lock_wait`")
+        .with_hint("a close waits for what was submitted before; the wait is `Options::busy_timeout`")
         .in_operation("open")
 }
 

@@ -15,8 +15,9 @@ use crate::types::resolve::beside;
 /// Refuses paths for which SQLite has no good sentence. `creates`: a missing file is made.
 pub(super) fn check_path(options: &Options, creates: bool) -> Result<()> {
     let path: &Path = &options.path;
-    let refuse =
-        |sentence: String, hint: &'static str| Err(Error::new(Kind::Open, sentence).hint(hint).in_operation("open"));
+    let refuse = |sentence: String, hint: &'static str| {
+        Err(Error::new(Kind::Open, sentence).with_hint(hint).in_operation("open"))
+    };
     if options.is_memory() {
         return Ok(());
     }
@@ -67,8 +68,8 @@ pub(super) fn cannot_open(error: Error, options: &Options) -> Error {
         ffi::SQLITE_NOTADB => error
             .with_kind(Kind::Open)
             .with_message(format!("{} is not a SQLite database", options.path.display()))
-            .hint("check the path; an encrypted database looks like this too"),
-        ffi::SQLITE_CORRUPT => error.hint(
+            .with_hint("check the path; an encrypted database looks like this too"),
+        ffi::SQLITE_CORRUPT => error.with_hint(
             "restore a backup, or save what can still be read (https://sqlite.org/recovery.html); a -wal or -journal of \
              another database beside it looks like this too",
         ),
@@ -78,18 +79,18 @@ pub(super) fn cannot_open(error: Error, options: &Options) -> Error {
                 "{} has a -journal of a program that died while it wrote; what that wrote must be undone first",
                 options.path.display()
             ))
-            .hint("open it once without `Options::read_only`"),
+            .with_hint("open it once without `Options::read_only`"),
         ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM => {
             // A WAL that is there holds rows that an immutable file would be without.
             let is_whole = options.read_only && !beside(&options.path, "-wal").exists();
-            error.with_kind(Kind::Open).hint(if is_whole {
+            error.with_kind(Kind::Open).with_hint(if is_whole {
                 "the directory must be writable too: the -wal and -shm files lie beside the database; a file that \
                  nobody changes can be read without them, with `Options::immutable`"
             } else {
                 "the directory must be writable too: the -wal and -shm files lie beside the database"
             })
         }
-        ffi::SQLITE_BUSY => error.hint("another process kept the file locked for longer than `Options::lock_wait`"),
+        ffi::SQLITE_BUSY => error.with_hint("another process kept the file locked for longer than `Options::busy_timeout`"),
         _ if error.kind() == Kind::Misuse => error.with_kind(Kind::Open),
         _ => error,
     }

@@ -82,20 +82,20 @@ pub(crate) fn refusal(event: &AuthEvent) -> Error {
     match event.action {
         ffi::SQLITE_TRANSACTION if first.eq_ignore_ascii_case("BEGIN") => {
             Error::misuse("BEGIN as text would not hold: the next call may run on another connection")
-                .hint("use `transaction(async |tx| ...)`, or `begin()`")
+                .with_hint("use `transaction(async |tx| ...)`, or `begin()`")
         }
         ffi::SQLITE_TRANSACTION => Error::misuse(format!("{first} as text has no transaction to end"))
-            .hint("a single write is committed when its call answers; a transaction ends with `tx.commit()` or `tx.rollback()`"),
+            .with_hint("a single write is committed when its call answers; a transaction ends with `tx.commit()` or `tx.rollback()`"),
         ffi::SQLITE_SAVEPOINT => Error::misuse("SAVEPOINT, RELEASE and ROLLBACK TO as text are not accepted")
-            .hint("nest: `tx.transaction(async |tx| ...)`, or `tx.begin()`"),
+            .with_hint("nest: `tx.transaction(async |tx| ...)`, or `tx.begin()`"),
         ffi::SQLITE_ATTACH | ffi::SQLITE_DETACH => {
-            Error::misuse("ATTACH and DETACH would change one connection of several").hint("use `Options::attach`")
+            Error::misuse("ATTACH and DETACH would change one connection of several").with_hint("use `Options::attach`")
         }
         ffi::SQLITE_PRAGMA => match pragma_of(event) {
             Pragma::ConnectionState(hint) => {
-                Error::misuse(format!("PRAGMA {first} would change one connection of several")).hint(hint)
+                Error::misuse(format!("PRAGMA {first} would change one connection of several")).with_hint(hint)
             }
-            _ => Error::misuse(format!("there is no PRAGMA {first}")).hint("SQLite would ignore it without a word"),
+            _ => Error::misuse(format!("there is no PRAGMA {first}")).with_hint("SQLite would ignore it without a word"),
         },
         _ => temp_refusal(),
     }
@@ -104,7 +104,7 @@ pub(crate) fn refusal(event: &AuthEvent) -> Error {
 /// The error for a text that creates a TEMP object where none may live.
 pub(crate) fn temp_refusal() -> Error {
     Error::misuse("a TEMP object would be seen by one connection of several")
-        .hint("create it inside a transaction or `write_with`, where it lives until the end")
+        .with_hint("create it inside a transaction or `write_with`, where it lives until the end")
 }
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
                 assert_eq!(judge(&refused), Verdict::Deny, "{refused:?}");
             }
             assert_eq!(trusted(&refused), Verdict::Allow);
-            assert!(refusal(&refused).advice().is_some());
+            assert!(refusal(&refused).hint().is_some());
         }
     }
 

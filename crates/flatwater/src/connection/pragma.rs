@@ -94,7 +94,7 @@ fn advice(name: &str) -> &'static str {
         "synchronous" => "set it in the options: `Options::durability`",
         "cache_size" => "set it in the options: `Options::writer_cache_bytes` and `Options::reader_cache_bytes`",
         "mmap_size" => "set it in the options: `Options::mmap_bytes`",
-        "busy_timeout" => "set it in the options: `Options::lock_wait`",
+        "busy_timeout" => "set it in the options: `Options::busy_timeout`",
         "query_only" => "set it in the options: `Options::read_only`",
         "journal_mode" => "Flatwater keeps the database in WAL mode; see `Options::journal`",
         "wal_autocheckpoint" | "journal_size_limit" => "checkpoints are Flatwater's own",

@@ -36,7 +36,7 @@ impl Connection {
         if self.sqlite.has_statement(&text.sql[length..]) {
             self.sqlite.finalize(ready.id);
             return Err(Error::misuse("there are several statements in the SQL, and one is expected")
-                .hint("use `execute_script`, or `batch` if they have parameters")
+                .with_hint("use `execute_script`, or `batch` if they have parameters")
                 .with_sql(&text.sql));
         }
         let ready = Arc::new(ready);
@@ -62,7 +62,7 @@ impl Connection {
         schema: &impl Schema,
     ) -> Result<Option<(Ready, usize)>> {
         if sql.contains('\0') {
-            return Err(Error::misuse("the SQL has a NUL byte").hint("bind the value instead").with_sql(sql));
+            return Err(Error::misuse("the SQL has a NUL byte").with_hint("bind the value instead").with_sql(sql));
         }
         let before = self.sqlite.set_judge(judge);
         let mut prepared = self.sqlite.prepare(sql);
@@ -137,7 +137,7 @@ impl Connection {
         if let Some(wanted) = error.message().strip_prefix("no such table: ")
             && let Some(nearest) = self.nearest_table(wanted)
         {
-            error = error.hint(format!("there is a table {nearest}"));
+            error = error.with_hint(format!("there is a table {nearest}"));
         }
         error
     }
@@ -170,7 +170,7 @@ fn explain_run(error: flatwater_sqlite::Error, ready: &Ready, params: &Params) -
     let is_count = matches!(error, flatwater_sqlite::Error::ParameterCount { .. });
     let mut error = Error::from(error).with_sql(&ready.text.sql);
     if is_count && has_in_with_one_parameter(&ready.text.sql) {
-        error = error.hint(
+        error = error.with_hint(
             "IN (?) takes one value; use one ? for each, or IN (SELECT value FROM json_each(?)) with a JSON list",
         );
     }

@@ -48,9 +48,9 @@ fn may_be_the_disk(error: &flatwater_sqlite::Error) -> bool {
 }
 
 /// Switching does not always ask the busy handler: when several processes open a new file at once, all but one are told
-/// BUSY at once. So it is tried again here until the lock wait ends.
+/// BUSY at once. So it is tried again here until the busy timeout ends.
 fn switch_to_wal(sqlite: &mut Sqlite, options: &Options) -> Result<()> {
-    let deadline = later(Instant::now(), options.lock_wait);
+    let deadline = later(Instant::now(), options.busy_timeout);
     loop {
         match ask_for_wal(sqlite) {
             Ok(()) => break,
@@ -65,7 +65,7 @@ fn switch_to_wal(sqlite: &mut Sqlite, options: &Options) -> Result<()> {
         return Ok(());
     }
     Err(Error::new(Kind::Open, format!("the database stays in journal mode {mode} and cannot be switched to WAL"))
-        .hint("WAL needs a local file system with shared memory (https://sqlite.org/wal.html)"))
+        .with_hint("WAL needs a local file system with shared memory (https://sqlite.org/wal.html)"))
 }
 
 /// To its end: the new mode is answered before it is committed. A connection whose commit failed says that it is in WAL mode,

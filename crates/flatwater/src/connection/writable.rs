@@ -26,7 +26,7 @@ pub(crate) fn of_read(error: Error) -> Error {
     error
         .with_kind(Kind::Io)
         .with_message("the -shm file could be opened for reading only, and is out of date".to_owned())
-        .hint("try again: the connection that has it is closed")
+        .with_hint("try again: the connection that has it is closed")
 }
 
 /// Whether one of the files beside the database, main or attached, is open for reading only. Waits for no lock: one that
@@ -63,8 +63,8 @@ pub(super) fn refused(path: &Path, why: Option<SystemFailure>) -> Error {
     let error = Error::from(SqliteError { message, ..SqliteError::from_code(ffi::SQLITE_READONLY) });
     let error = error.with_kind(Kind::Open).in_operation("open");
     match why {
-        Some(why) => error.because(why).hint("check the permissions of the file, or open it with `Options::read_only`"),
-        None => error.hint(
+        Some(why) => error.because(why).with_hint("check the permissions of the file, or open it with `Options::read_only`"),
+        None => error.with_hint(
             "it may be, but could be opened for reading only, as at the limit of open files (ulimit -n); that lasts while \
              any connection of this process to the file is open: let those end that are not Flatwater's, and long reads, \
              and try again",

@@ -69,7 +69,7 @@ pub(crate) fn refuse_network(path: &Path) -> Result<()> {
         Kind::Open,
         format!("{} is on a file system shared with other machines ({kind}{at})", path.display()),
     )
-    .hint(
+    .with_hint(
         "SQLite loses data there; put the file on a local disk or a named volume, or set \
              `Options::network_filesystem` if only this machine uses it",
     )

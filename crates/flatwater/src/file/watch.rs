@@ -151,7 +151,7 @@ impl Watch {
 
     fn moved(&self) -> Error {
         Error::new(Kind::Io, format!("{} was replaced or removed while it was open", self.path.display()))
-            .hint("what would be written now would be lost: close every handle on it and open it again")
+            .with_hint("what would be written now would be lost: close every handle on it and open it again")
     }
 
     /// Refuses writes from now on if the error is a failed sync. The system then forgets what it could not write, and
@@ -169,13 +169,13 @@ impl Watch {
                     error.message()
                 ),
             )
-            .hint("check the disk; close every handle on it, open it again and run PRAGMA integrity_check")
+            .with_hint("check the disk; close every handle on it, open it again and run PRAGMA integrity_check")
         });
     }
 
     fn lost(&self, what: &str) -> Error {
         Error::new(Kind::Io, format!("the {what} of {} was taken away while it was open", self.path.display()))
-            .hint("what would be written now would be lost: close every handle on it and open it again")
+            .with_hint("what would be written now would be lost: close every handle on it and open it again")
     }
 
     fn copied(&self, libraries: &[String]) -> Error {
@@ -188,7 +188,7 @@ impl Watch {
              can be lost",
             self.path.display()
         ))
-        .hint("open the file through one library only, then open it here again; `Options::second_copy` decides")
+        .with_hint("open the file through one library only, then open it here again; `Options::second_copy` decides")
     }
 }
 

@@ -10,12 +10,12 @@ use super::tally::Tally;
 #[derive(Default)]
 pub(crate) struct LeaseRecorder {
     pub(crate) taken: Counter,
-    pub(crate) changed: Counter,
-    pub(crate) idle: Counter,
-    pub(crate) old: Counter,
-    pub(crate) wish: Counter,
-    pub(crate) other: Counter,
-    pub(crate) written: Counter,
+    pub(crate) ended_by_commit: Counter,
+    pub(crate) ended_by_idle: Counter,
+    pub(crate) ended_by_age: Counter,
+    pub(crate) ended_by_checkpoint: Counter,
+    pub(crate) ended_otherwise: Counter,
+    pub(crate) reused_by_writes: Counter,
 }
 
 #[derive(Default)]
@@ -33,12 +33,19 @@ impl Counter {
 
 impl LeaseRecorder {
     pub(crate) fn snapshot(&self, readers: &Tally) -> LeaseStats {
-        let [changed, idle, old, wish, other] =
-            [&self.changed, &self.idle, &self.old, &self.wish, &self.other].map(Counter::get);
-        let taken = self.taken.get();
-        let held = taken.saturating_sub(changed + idle + old + wish + other);
-        let written = self.written.get();
-        LeaseStats { taken, reused: readers.reused, changed, idle, old, wish, other, held, written }
+        let mut stats = LeaseStats {
+            taken: self.taken.get(),
+            reused: readers.reused,
+            ended_by_commit: self.ended_by_commit.get(),
+            ended_by_idle: self.ended_by_idle.get(),
+            ended_by_age: self.ended_by_age.get(),
+            ended_by_checkpoint: self.ended_by_checkpoint.get(),
+            ended_otherwise: self.ended_otherwise.get(),
+            held: 0,
+            reused_by_writes: self.reused_by_writes.get(),
+        };
+        stats.held = stats.taken.saturating_sub(stats.ended());
+        stats
     }
 }
 
@@ -51,19 +58,25 @@ pub struct LeaseStats {
     pub taken: u64,
     /// Reads that used one again.
     pub reused: u64,
-    /// Leases that ended because something was committed, by anybody, or the WAL was started over.
-    pub changed: u64,
-    /// Because nobody read for some milliseconds.
-    pub idle: u64,
-    /// Because of their age.
-    pub old: u64,
-    /// Because the WAL was to start over.
-    pub wish: u64,
-    /// Because of a failed read, a closure, or the end of the connection.
-    pub other: u64,
+    /// Leases that ended because a commit of any process, or a WAL restart, changed the WAL.
+    pub ended_by_commit: u64,
+    /// Leases that ended because no read used them for some milliseconds.
+    pub ended_by_idle: u64,
+    /// Leases that ended at their maximum age.
+    pub ended_by_age: u64,
+    /// Leases that ended because the checkpointer was about to restart or truncate the WAL.
+    pub ended_by_checkpoint: u64,
+    /// Leases that ended with a failed read, a closure, or their connection.
+    pub ended_otherwise: u64,
     /// Leases that are held now.
     pub held: u64,
-    /// Short writes, on their callers' threads, that went on in the snapshot of the write before. The other numbers are of
-    /// readers.
-    pub written: u64,
+    /// Short writes on their callers' threads that continued in the snapshot of the previous write. The other counters
+    /// are about readers.
+    pub reused_by_writes: u64,
+}
+
+impl LeaseStats {
+    fn ended(&self) -> u64 {
+        self.ended_by_commit + self.ended_by_idle + self.ended_by_age + self.ended_by_checkpoint + self.ended_otherwise
+    }
 }

@@ -19,7 +19,7 @@ use crate::types::events::{self, InTheWay};
 /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Cause {
+pub enum WalBlocker {
     /// A read of this database: of those that were running the one that began first.
     Read {
         /// For how long it had been running.
@@ -31,7 +31,7 @@ pub enum Cause {
     Foreign,
 }
 
-impl Cause {
+impl WalBlocker {
     fn in_the_way(&self) -> InTheWay<'_> {
         if let Self::Read { age, sql } = self { Some((*age, sql)) } else { None }
     }
@@ -55,7 +55,7 @@ struct Guarded {
     pauses: Histogram<u32>,
     room: Histogram<u32>,
     starved: u64,
-    cause: Option<Cause>,
+    cause: Option<WalBlocker>,
     /// Told since the WAL was started over: that it starves, that writers wait.
     told_starved: bool,
     told_room: bool,
@@ -130,7 +130,7 @@ impl WalRecorder {
     }
 
     /// A checkpoint met a lock: once, or several times in a row.
-    pub(crate) fn blocked(&self, cause: Cause, is_starved: bool) {
+    pub(crate) fn blocked(&self, cause: WalBlocker, is_starved: bool) {
         events::blocked(&self.path, cause.in_the_way());
         if !is_starved {
             return;
@@ -227,7 +227,7 @@ pub struct WalStats {
     /// Tries that were blocked when at least two before them were: the WAL grows meanwhile.
     pub starved: u64,
     /// Who was in the way the last time that was counted.
-    pub cause: Option<Cause>,
+    pub cause: Option<WalBlocker>,
     /// Reads that were ended because of [`Options::read_limit`](crate::Options::read_limit).
     pub cut_off: u64,
     /// Turns of the writer that waited because the WAL was beyond its hard limit.

@@ -30,7 +30,7 @@ pub enum Journal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checkpoint {
     /// Flatwater, on a thread of its own. Commits pause only when the WAL is started over.
-    Managed(Managed),
+    Managed(CheckpointLimits),
     /// Somebody else, such as Litestream: Flatwater never checkpoints by itself, also not when the database is closed, and
     /// the WAL has no limit. Chosen by itself for a file that has Litestream's tables when it is opened.
     External,
@@ -38,13 +38,13 @@ pub enum Checkpoint {
 
 impl Default for Checkpoint {
     fn default() -> Self {
-        Self::Managed(Managed::default())
+        Self::Managed(CheckpointLimits::default())
     }
 }
 
 /// The limits of a WAL that Flatwater keeps short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Managed {
+pub struct CheckpointLimits {
     /// The WAL starts over before it is longer than this, unless a read or another process is in the way, which
     /// [`WalStats::cause`](crate::WalStats::cause) tells, or one transaction is larger. Default 32 MiB; at least 256 KiB.
     pub limit_bytes: u64,
@@ -53,7 +53,7 @@ pub struct Managed {
     pub hard_limit_bytes: u64,
 }
 
-impl Default for Managed {
+impl Default for CheckpointLimits {
     fn default() -> Self {
         Self { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 }
     }
@@ -78,7 +78,7 @@ pub enum SecondCopy {
 
 /// The limits of a group: writes that arrive together and share one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Group {
+pub struct GroupLimits {
     /// Members at most. Default 256.
     pub members: usize,
     /// No further member is begun once the group has run for this long. Default 1 ms.
@@ -87,7 +87,7 @@ pub struct Group {
     pub bytes: usize,
 }
 
-impl Default for Group {
+impl Default for GroupLimits {
     fn default() -> Self {
         Self { members: 256, time: Duration::from_millis(1), bytes: 1 << 20 }
     }

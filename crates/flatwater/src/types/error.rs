@@ -84,11 +84,11 @@ impl Error {
     pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Self {
         let said = panic.downcast_ref::<&str>().copied();
         let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why");
-        Self::misuse(format!("the closure panicked: {said}")).hint("nothing of it was committed")
+        Self::misuse(format!("the closure panicked: {said}")).with_hint("nothing of it was committed")
     }
 
     #[must_use]
-    pub(crate) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.0.hint.get_or_insert(hint.into());
         self
     }
@@ -131,7 +131,7 @@ impl Error {
             self.0.message = format!("{}: {clause}", self.0.message).into();
         }
         if let Some(hint) = system::hint(failure) {
-            self = self.hint(hint);
+            self = self.with_hint(hint);
         }
         self
     }
@@ -180,7 +180,7 @@ impl Error {
 
     /// What to do about it, where there is something to say.
     #[must_use]
-    pub fn advice(&self) -> Option<&str> {
+    pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
 

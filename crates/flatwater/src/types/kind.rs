@@ -14,7 +14,7 @@ pub enum Kind {
     Sql,
     /// A UNIQUE, NOT NULL, CHECK, PRIMARY KEY or FOREIGN KEY constraint.
     Constraint,
-    /// Somebody else held a lock for longer than the lock wait.
+    /// Somebody else held a lock for longer than the busy timeout.
     Busy,
     /// The call's deadline passed, or a transaction was idle for too long.
     Timeout,

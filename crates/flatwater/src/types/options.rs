@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use super::choices::{Checkpoint, Durability, Group, Journal, Managed, SecondCopy};
+pub use super::choices::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, SecondCopy};
 use super::inline::Inline;
 use super::uri::Mode;
 
@@ -28,12 +28,12 @@ pub struct Options {
     pub(crate) foreign_keys: bool,
     pub(crate) readers: usize,
     pub(crate) queue: usize,
-    pub(crate) group: Option<Group>,
+    pub(crate) group: Option<GroupLimits>,
     pub(crate) statement_cache: usize,
     pub(crate) writer_cache_bytes: usize,
     pub(crate) reader_cache_bytes: usize,
     pub(crate) mmap_bytes: usize,
-    pub(crate) lock_wait: Duration,
+    pub(crate) busy_timeout: Duration,
     pub(crate) transaction_idle: Duration,
     pub(crate) close_wait: Duration,
     pub(crate) attach: Vec<Attached>,
@@ -76,12 +76,12 @@ impl Options {
             foreign_keys: true,
             readers: std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)),
             queue: 1024,
-            group: Some(Group::default()),
+            group: Some(GroupLimits::default()),
             statement_cache: 128,
             writer_cache_bytes: 16 << 20,
             reader_cache_bytes: 4 << 20,
             mmap_bytes: 0,
-            lock_wait: Duration::from_secs(30),
+            busy_timeout: Duration::from_secs(30),
             transaction_idle: Duration::from_secs(30),
             close_wait: Duration::from_secs(5),
             attach: Vec::new(),
@@ -135,8 +135,8 @@ impl Options {
         self
     }
 
-    /// The limits of a group. Default on, see [`Group`].
-    pub fn group(mut self, group: Group) -> Self {
+    /// The limits of a group. Default on, see [`GroupLimits`].
+    pub fn group(mut self, group: GroupLimits) -> Self {
         self.group = Some(group);
         self
     }
@@ -172,8 +172,8 @@ impl Options {
     }
 
     /// How long to wait for a lock that another process holds. Default 30 s.
-    pub fn lock_wait(mut self, wait: Duration) -> Self {
-        self.lock_wait = wait;
+    pub fn busy_timeout(mut self, wait: Duration) -> Self {
+        self.busy_timeout = wait;
         self
     }
 
@@ -286,16 +286,16 @@ mod tests {
         assert!(options.foreign_keys && options.create && !options.read_only);
         assert_eq!(options.readers, cores.clamp(2, 8));
         assert_eq!(options.queue, 1024);
-        assert_eq!(options.group, Some(Group { members: 256, time: Duration::from_millis(1), bytes: 1 << 20 }));
+        assert_eq!(options.group, Some(GroupLimits { members: 256, time: Duration::from_millis(1), bytes: 1 << 20 }));
         assert_eq!(options.statement_cache, 128);
         assert_eq!((options.writer_cache_bytes, options.reader_cache_bytes), (16 << 20, 4 << 20));
         assert_eq!(options.mmap_bytes, 0);
-        assert_eq!(options.lock_wait, Duration::from_secs(30));
+        assert_eq!(options.busy_timeout, Duration::from_secs(30));
         assert_eq!(options.transaction_idle, Duration::from_secs(30));
         assert_eq!(options.close_wait, Duration::from_secs(5));
         assert!(options.attach.is_empty());
         assert_eq!((options.journal, options.second_copy), (Journal::Wal, SecondCopy::Refuse));
-        let managed = Managed { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };
+        let managed = CheckpointLimits { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };
         assert_eq!((options.checkpoint, options.read_limit), (Checkpoint::Managed(managed), None));
         assert!(options.leases);
         let limits = InlineLimits { time: Duration::from_micros(50), rows: 256, bytes: 64 << 10 };

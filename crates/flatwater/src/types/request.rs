@@ -133,8 +133,10 @@ impl Error {
             Kind::Cancelled if ticket.cut_off.load(Ordering::Acquire) => self
                 .with_kind(Kind::SnapshotTooOld)
                 .with_message("the read kept the WAL from starting over for too long and was ended".into())
-                .hint("read less at once, or set `Options::read_limit` higher"),
-            Kind::Busy => self.hint("another process or connection held the lock for longer than `Options::lock_wait`"),
+                .with_hint("read less at once, or set `Options::read_limit` higher"),
+            Kind::Busy => {
+                self.with_hint("another process or connection held the lock for longer than `Options::busy_timeout`")
+            }
             _ => self,
         }
     }

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::error::{Error, Kind, Result};
-use super::options::{Attached, Checkpoint, MEMORY, Managed, Options};
+use super::options::{Attached, Checkpoint, CheckpointLimits, MEMORY, Options};
 use super::uri::{self, Mode};
 
 const MAX_ATTACHED: usize = 10;
@@ -76,7 +76,7 @@ impl Options {
                 "a group needs `members` of at least 2 and `bytes` of at least 1; use `no_group` to turn it off",
             );
         }
-        if let Checkpoint::Managed(Managed { limit_bytes, hard_limit_bytes }) = self.checkpoint
+        if let Checkpoint::Managed(CheckpointLimits { limit_bytes, hard_limit_bytes }) = self.checkpoint
             && (limit_bytes < SMALLEST_WAL || hard_limit_bytes <= limit_bytes)
         {
             return refuse("a managed WAL needs `limit_bytes` of at least 256 KiB and a larger `hard_limit_bytes`");
@@ -151,7 +151,7 @@ impl Options {
             writer_cache_bytes,
             reader_cache_bytes,
             mmap_bytes,
-            lock_wait,
+            busy_timeout,
             transaction_idle,
             close_wait,
             attach,
@@ -175,7 +175,7 @@ impl Options {
             ("writer_cache_bytes", *writer_cache_bytes != other.writer_cache_bytes),
             ("reader_cache_bytes", *reader_cache_bytes != other.reader_cache_bytes),
             ("mmap_bytes", *mmap_bytes != other.mmap_bytes),
-            ("lock_wait", *lock_wait != other.lock_wait),
+            ("busy_timeout", *busy_timeout != other.busy_timeout),
             ("transaction_idle", *transaction_idle != other.transaction_idle),
             ("close_wait", *close_wait != other.close_wait),
             ("attach", *attach != other.attach),
@@ -235,7 +235,7 @@ fn refuse<T>(sentence: impl Into<std::borrow::Cow<'static, str>>) -> Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::options::{Durability, Group};
+    use crate::types::options::{Durability, GroupLimits};
     use std::time::Duration;
 
     fn refused(options: Options) -> String {
@@ -258,7 +258,9 @@ mod tests {
         assert!(refused(Options::new("a").readers(0)).contains("`readers`"));
         assert!(refused(Options::new("a").queue(0)).contains("`queue`"));
         assert!(refused(Options::new("a").statement_cache(0)).contains("`statement_cache`"));
-        assert!(refused(Options::new("a").group(Group { members: 1, ..Group::default() })).contains("no_group"));
+        assert!(
+            refused(Options::new("a").group(GroupLimits { members: 1, ..GroupLimits::default() })).contains("no_group")
+        );
         assert!(refused(Options::new("a").transaction_idle(Duration::ZERO)).contains("`transaction_idle`"));
         assert!(refused(Options::new("a").attach("Main", "b")).contains("SQLite's own"));
         assert!(refused(Options::new("a").attach("b", "b").attach("B", "c")).contains("two databases"));

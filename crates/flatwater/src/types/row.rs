@@ -109,7 +109,7 @@ impl Row<'_> {
     ///
     /// # Errors
     /// `Misuse` if there is no such column, or if its value is not a `T`.
-    pub fn get<T: FromSql>(&self, column: impl Column) -> Result<T> {
+    pub fn get<T: FromSql>(&self, column: impl ColumnIndex) -> Result<T> {
         let rows = self.rows();
         let column = column.position(&rows.names)?;
         let value = rows.value(self.index, column);
@@ -120,7 +120,7 @@ impl Row<'_> {
     ///
     /// # Errors
     /// `Misuse` if there is no such column.
-    pub fn value(&self, column: impl Column) -> Result<ValueRef<'_>> {
+    pub fn value(&self, column: impl ColumnIndex) -> Result<ValueRef<'_>> {
         let rows = self.rows();
         Ok(rows.value(self.index, column.position(&rows.names)?))
     }
@@ -144,11 +144,11 @@ fn mismatch(name: &str, column: usize, error: &FromSqlError, found: Type) -> Err
     };
     let hint =
         if found == Type::Null { "read a column that may be NULL as an Option" } else { "check the column's type" };
-    Error::misuse(format!("column {column} ({name}): {error}")).hint(hint)
+    Error::misuse(format!("column {column} ({name}): {error}")).with_hint(hint)
 }
 
 /// A column's position from 0, or its name.
-pub trait Column {
+pub trait ColumnIndex {
     /// The position among `names`.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ pub trait Column {
     fn position(&self, names: &[Box<str>]) -> Result<usize>;
 }
 
-impl Column for usize {
+impl ColumnIndex for usize {
     fn position(&self, names: &[Box<str>]) -> Result<usize> {
         if *self < names.len() {
             return Ok(*self);
@@ -165,7 +165,7 @@ impl Column for usize {
     }
 }
 
-impl Column for &str {
+impl ColumnIndex for &str {
     fn position(&self, names: &[Box<str>]) -> Result<usize> {
         let exact = names.iter().position(|name| **name == **self);
         exact.or_else(|| names.iter().position(|name| name.eq_ignore_ascii_case(self))).ok_or_else(|| {
@@ -245,7 +245,7 @@ mod tests {
         let error = rows.get(1).unwrap().get::<u8>(0).unwrap_err();
         assert_eq!(error.kind(), Kind::Misuse);
         assert!(error.message().contains("column 0 (id)") && !error.message().contains("300"), "{error}");
-        assert!(rows.get(1).unwrap().get::<String>(1).unwrap_err().advice().unwrap().contains("Option"));
+        assert!(rows.get(1).unwrap().get::<String>(1).unwrap_err().hint().unwrap().contains("Option"));
         assert!(rows.get(0).unwrap().get::<i64>("age").unwrap_err().message().contains("id, name"));
         assert!(rows.read::<(i64,)>().unwrap_err().message().contains("2 column(s)"));
     }

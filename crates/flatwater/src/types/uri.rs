@@ -67,11 +67,11 @@ impl Uri {
             ("vfs", name) => self.vfs = Some(name.to_owned()),
             ("cache", _) => {
                 return Err(refused("has `cache`: connections of one database do not share a cache")
-                    .hint("leave it out; a file that is opened twice is one engine anyway"));
+                    .with_hint("leave it out; a file that is opened twice is one engine anyway"));
             }
             _ => {
                 return Err(refused(&format!("has the key {key:?}, which is not known"))
-                    .hint("the keys are `mode`, `immutable` and `vfs`"));
+                    .with_hint("the keys are `mode`, `immutable` and `vfs`"));
             }
         }
         Ok(())
@@ -88,7 +88,7 @@ fn without_host(path: &[u8]) -> Result<&[u8]> {
             "names the host {:?}; a file of this machine is needed",
             String::from_utf8_lossy(host)
         ))
-        .hint("write file:/path or file:///path")),
+        .with_hint("write file:/path or file:///path")),
     }
 }
 

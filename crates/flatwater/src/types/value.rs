@@ -46,7 +46,7 @@ fn not_convertible(error: rusqlite::Error) -> Error {
 
 #[cold]
 fn nan() -> Error {
-    Error::misuse("NaN cannot be stored: SQLite would make it NULL").hint("bind None where NULL is meant")
+    Error::misuse("NaN cannot be stored: SQLite would make it NULL").with_hint("bind None where NULL is meant")
 }
 
 #[cold]
@@ -56,7 +56,8 @@ fn not_utf8() -> Error {
 
 #[cold]
 fn elsewhere() -> Error {
-    Error::misuse("this kind of value cannot be sent to another thread").hint("use it in `read_with` or `write_with`")
+    Error::misuse("this kind of value cannot be sent to another thread")
+        .with_hint("use it in `read_with` or `write_with`")
 }
 
 /// Bytes a value occupies beyond itself, for the limits on a group.

@@ -22,19 +22,19 @@ pub(crate) fn pause(tries: u32) -> Duration {
 /// When the current wait on a connection ends. Set by the worker before it runs something, read by the busy handler on
 /// the same thread; it is an atomic only because the connection moves between threads.
 #[derive(Debug, Clone)]
-pub(crate) struct LockWait {
+pub(crate) struct BusyWait {
     made: Instant,
     /// Nanoseconds after `made`; 0 where locks are not waited for.
     ends: Arc<AtomicU64>,
 }
 
-impl Default for LockWait {
+impl Default for BusyWait {
     fn default() -> Self {
         Self { made: Instant::now(), ends: Arc::default() }
     }
 }
 
-impl LockWait {
+impl BusyWait {
     pub(crate) fn until(&self, deadline: Instant) {
         let nanos = deadline.saturating_duration_since(self.made).as_nanos();
         self.ends.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_wait_ends_at_its_deadline() {
-        let wait = LockWait::default();
+        let wait = BusyWait::default();
         assert!(!wait.again(0), "no deadline, no wait");
         wait.until(Instant::now() + Duration::from_secs(60));
         assert!(wait.again(0));

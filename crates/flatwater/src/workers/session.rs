@@ -42,17 +42,17 @@ impl End {
     /// The error for whoever uses the transaction afterwards.
     pub(crate) fn error(&self) -> Error {
         match self {
-            Self::Finished => Error::misuse("the transaction is finished").hint("begin another one"),
+            Self::Finished => Error::misuse("the transaction is finished").with_hint("begin another one"),
             Self::Idle(limit) => Error::timeout(
                 format!("the transaction was rolled back because it was not used for {limit:?}"),
                 Applied::No,
             )
-            .hint("it holds the writer: keep waits for others out of it, or set `Options::transaction_idle`"),
+            .with_hint("it holds the writer: keep waits for others out of it, or set `Options::transaction_idle`"),
             Self::Lost(error) => Error::misuse(format!(
                 "the transaction was rolled back by SQLite because of an earlier error: {}",
                 error.message()
             ))
-            .hint("begin another one"),
+            .with_hint("begin another one"),
             Self::Closed => Error::closed(),
         }
     }

@@ -119,7 +119,7 @@ async fn several_statements_are_refused_with_a_pointer_to_execute_script(place: 
         for error in all_errors(&db, sql).await {
             assert_eq!(error.kind(), Kind::Misuse, "{error}");
             assert!(error.message().contains("several statements"), "{error}");
-            assert!(error.advice().unwrap().contains("execute_script"), "{error}");
+            assert!(error.hint().unwrap().contains("execute_script"), "{error}");
             assert_eq!(error.sql(), Some(sql));
         }
     }
@@ -170,7 +170,7 @@ async fn a_parameter_that_is_given_twice_is_refused(place: &Place) {
 async fn a_list_for_one_parameter_of_in_gets_a_hint(place: &Place) {
     let db = two_users(place).await;
     let error = db.query("SELECT * FROM users WHERE id IN (?)", vec![1, 2, 3]).await.unwrap_err();
-    assert!(error.advice().is_some_and(|advice| advice.contains("IN")), "{error}");
+    assert!(error.hint().is_some_and(|advice| advice.contains("IN")), "{error}");
 }
 
 async fn values_that_cannot_be_stored_are_refused(place: &Place) {
@@ -195,7 +195,7 @@ async fn a_nul_byte_in_sql_is_refused(place: &Place) {
     for sql in ["\0", "SELECT 1\0", "SELECT 1\0; DELETE FROM users", "DELETE FROM users WHERE name = 'a\0b'"] {
         for error in all_errors(&db, sql).await {
             assert_eq!(error.kind(), Kind::Misuse, "{error}");
-            assert!(error.message().contains("NUL") && error.advice().unwrap().contains("bind"), "{error}");
+            assert!(error.message().contains("NUL") && error.hint().unwrap().contains("bind"), "{error}");
         }
     }
     let error = db.execute_script("DELETE FROM users; SELECT 1\0").await.unwrap_err();

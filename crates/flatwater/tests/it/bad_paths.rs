@@ -36,7 +36,7 @@ fn paths_that_name_no_file_are_refused_with_a_sentence() {
             let error = refused(&file, Options::new(&path)).await;
             assert_eq!((error.kind(), error.sqlite_code()), (kind, None), "{error}");
             assert!(error.message().contains(words), "{error}");
-            assert!(kind == Kind::Misuse || error.advice().is_some(), "{error}");
+            assert!(kind == Kind::Misuse || error.hint().is_some(), "{error}");
         }
     });
 }
@@ -48,7 +48,7 @@ fn a_missing_file_is_not_created_where_it_shall_not_be() {
         for options in [file.options().read_only(true), file.options().create(false)] {
             let error = refused(&file, options).await;
             assert_eq!(error.kind(), Kind::Open);
-            assert!(error.message().contains("test.db does not exist") && error.advice().is_some(), "{error}");
+            assert!(error.message().contains("test.db does not exist") && error.hint().is_some(), "{error}");
         }
         assert!(!file.path().exists());
         file.open().await.close().await.unwrap();
@@ -66,7 +66,7 @@ fn a_file_that_is_no_database_is_refused_and_left_as_it_is() {
                 let error = refused(&file, options).await;
                 assert_eq!((error.kind(), error.sqlite_name()), (Kind::Open, Some("SQLITE_NOTADB")), "{error}");
                 assert!(error.message().contains("test.db is not a SQLite database"), "{error}");
-                assert!(error.advice().unwrap().contains("check the path"), "{error}");
+                assert!(error.hint().unwrap().contains("check the path"), "{error}");
             }
         }
         std::fs::write(file.path(), b"").unwrap();
@@ -89,7 +89,7 @@ fn a_damaged_file_is_refused_by_its_name_and_left_as_it_is() {
                 let error = refused(&file, options).await;
                 assert_eq!((error.kind(), error.sqlite_name()), (Kind::Corrupt, Some("SQLITE_CORRUPT")), "{error}");
                 assert!(error.message().contains("test.db: "), "{error}");
-                assert!(error.advice().unwrap().contains("backup"), "{error}");
+                assert!(error.hint().unwrap().contains("backup"), "{error}");
             }
         }
         std::fs::write(file.path(), whole).unwrap();
@@ -132,7 +132,7 @@ fn a_hot_journal_is_not_rolled_back_by_who_only_reads_and_he_is_told() {
         let error = refused(&file, file.options().read_only(true)).await;
         assert_eq!((error.kind(), error.sqlite_name()), (Kind::Open, Some("SQLITE_READONLY_ROLLBACK")), "{error}");
         assert!(error.message().contains("test.db has a -journal"), "{error}");
-        assert!(error.advice().unwrap().contains("read_only"), "{error}");
+        assert!(error.hint().unwrap().contains("read_only"), "{error}");
         let db = file.open().await;
         assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t", ()).await.unwrap(), Some(1));
     });
@@ -149,7 +149,7 @@ fn a_pipe_is_refused_and_not_waited_for() {
         for read_only in [false, true] {
             let error = Options::new(&path).read_only(read_only).open_blocking().unwrap_err();
             assert_eq!((error.kind(), error.operation()), (Kind::Open, Some("open")), "{error}");
-            assert!(error.message().contains("is a pipe or a socket") && error.advice().is_some(), "{error}");
+            assert!(error.message().contains("is a pipe or a socket") && error.hint().is_some(), "{error}");
         }
     }
     std::fs::remove_file(file.path()).unwrap();
@@ -207,7 +207,7 @@ fn a_database_that_is_only_read_refuses_to_write_and_never_touches_the_file() {
             let db = file.options().read_only(true).open().await.unwrap();
             for error in write_errors(&db).await {
                 assert_eq!(error.kind(), Kind::Misuse, "{error}");
-                assert!(error.advice().unwrap().contains("read_only") && !error.is_retryable(), "{error}");
+                assert!(error.hint().unwrap().contains("read_only") && !error.is_retryable(), "{error}");
             }
             let error = db.read_with(|c| c.execute("DELETE FROM t", []).map_err(Error::from)).await.unwrap_err();
             assert_eq!(error.kind(), Kind::Misuse, "{error}");
@@ -254,7 +254,7 @@ mod permissions {
             set_mode(file.directory(), 0o755);
             for error in [new, existing, read_only] {
                 assert_eq!(error.kind(), Kind::Open, "{error}");
-                assert!(error.advice().unwrap().contains("directory must be writable"), "{error}");
+                assert!(error.hint().unwrap().contains("directory must be writable"), "{error}");
             }
             file.open().await.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
         });
@@ -279,7 +279,7 @@ mod permissions {
                 assert_eq!((error.kind(), error.operation()), (Kind::Open, Some("open")), "{error}");
                 assert!(error.message().contains(&format!("test.db{end} cannot be written")), "{error}");
                 assert!(error.message().contains("permission denied"), "{error}");
-                assert!(error.advice().unwrap().contains("check the permissions"), "{error}");
+                assert!(error.hint().unwrap().contains("check the permissions"), "{error}");
                 let db = file.options().read_only(true).open().await.unwrap();
                 assert_eq!(db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
                 db.close().await.unwrap();
@@ -304,7 +304,7 @@ mod permissions {
             let error = refused(&file, file.options()).await;
             assert_eq!(error.kind(), Kind::Open, "{error}");
             assert!(error.message().contains("test.db cannot be written"), "{error}");
-            assert!(error.advice().unwrap().contains("Options::read_only"), "{error}");
+            assert!(error.hint().unwrap().contains("Options::read_only"), "{error}");
             let db = file.options().read_only(true).open().await.unwrap();
             assert_eq!(db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
             db.close().await.unwrap();

@@ -134,7 +134,7 @@ async fn a_transaction_body_that_uses_the_database_is_told_so_at_once(place: &Pl
                 tx.execute("INSERT INTO t VALUES (1)", ()).await?;
                 let error = inner.execute("INSERT INTO t VALUES (2)", ()).await.unwrap_err();
                 assert_eq!(error.kind(), Kind::Misuse);
-                assert!(error.advice().unwrap().contains("the transaction the body was given"));
+                assert!(error.hint().unwrap().contains("the transaction the body was given"));
                 assert_eq!(inner.begin().await.unwrap_err().kind(), Kind::Misuse);
                 let outside = inner.query_value::<i64>("SELECT count(*) FROM t", ()).await;
                 if has_readers {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flatwater::{Checkpoint, Managed, Options, params};
+use flatwater::{Checkpoint, CheckpointLimits, Options, params};
 
 use super::support::{TestFile, count, empty_table, integer, run};
 
@@ -10,7 +10,7 @@ const ROWS: i64 = 2000;
 
 /// Nothing is copied before the close.
 fn lazy(file: &TestFile) -> Options {
-    let managed = Managed { limit_bytes: 1 << 30, hard_limit_bytes: 1 << 31 };
+    let managed = CheckpointLimits { limit_bytes: 1 << 30, hard_limit_bytes: 1 << 31 };
     file.options().checkpoint(Checkpoint::Managed(managed))
 }
 

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointMode, Database, Managed, Options};
+use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Options};
 use flatwater_sqlite::fault::kill_at_call;
 
 use crate::killed_steps::kill_everywhere;
@@ -24,7 +24,7 @@ const BEFORE: i64 = 70;
 const RESETS: u64 = 3;
 
 fn options(path: &Path) -> Options {
-    let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
+    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
     Options::new(path).checkpoint(Checkpoint::Managed(managed))
 }
 

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flatwater::{Cause, Checkpoint, Database, Managed, Options};
+use flatwater::{Checkpoint, CheckpointLimits, Database, Options, WalBlocker};
 
 use super::support::{TestFile, as_child, count, empty_table, integer, run, until};
 
@@ -19,7 +19,7 @@ const LIMIT_FRAMES: u32 = 254;
 const PATH: &str = "FLATWATER_BESIDE_PATH";
 
 fn small(path: &Path) -> Options {
-    let managed = Managed { limit_bytes: LIMIT, hard_limit_bytes: 64 * LIMIT };
+    let managed = CheckpointLimits { limit_bytes: LIMIT, hard_limit_bytes: 64 * LIMIT };
     Options::new(path).checkpoint(Checkpoint::Managed(managed))
 }
 
@@ -138,7 +138,7 @@ fn two_databases_of_one_process_do_not_disturb_each_other() {
             rows += 1;
         }
         let (held, wal) = (blocked.stats().wal, free.stats().wal);
-        assert_eq!((held.resets, held.cause, held.failures), (0, Some(Cause::Foreign), 0));
+        assert_eq!((held.resets, held.cause, held.failures), (0, Some(WalBlocker::Foreign), 0));
         assert_eq!((wal.starved, wal.cause, wal.failures), (0, None, 0));
         free.close().await.unwrap();
         reader.execute_batch("COMMIT").unwrap();

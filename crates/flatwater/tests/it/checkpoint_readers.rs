@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use flatwater::{Cause, Checkpoint, Database, Kind, Managed, Options};
+use flatwater::{Checkpoint, CheckpointLimits, Database, Kind, Options, WalBlocker};
 
 use super::support::{ENDLESS, TestFile, count, empty_table, run, until};
 
@@ -16,7 +16,8 @@ const LIMIT: u64 = 1 << 20;
 const LIMIT_FRAMES: u32 = 254;
 
 fn small(file: &TestFile) -> Options {
-    file.options().checkpoint(Checkpoint::Managed(Managed { limit_bytes: LIMIT, hard_limit_bytes: 64 * LIMIT }))
+    file.options()
+        .checkpoint(Checkpoint::Managed(CheckpointLimits { limit_bytes: LIMIT, hard_limit_bytes: 64 * LIMIT }))
 }
 
 async fn write(db: &Database, rows: usize) {
@@ -54,7 +55,7 @@ fn a_long_query_is_named_and_the_wal_is_short_when_its_caller_has_left() {
             write(&db, 1).await;
         }
         let wal = db.stats().wal;
-        let Some(Cause::Read { age, sql }) = &wal.cause else { panic!("{wal:?}") };
+        let Some(WalBlocker::Read { age, sql }) = &wal.cause else { panic!("{wal:?}") };
         assert!(sql.starts_with("SELECT * FROM t") && !age.is_zero(), "{wal:?}");
         assert_eq!((wal.resets, wal.cut_off), (0, 0), "{wal:?}");
         read.abort();
@@ -84,7 +85,7 @@ fn a_closure_that_reads_for_long_is_named_and_the_wal_is_short_when_it_has_ended
             reader.read_with(body).await
         };
         let read = starved(&db, async || tokio::spawn(look)).await;
-        assert!(matches!(db.stats().wal.cause, Some(Cause::Read { sql, .. }) if sql == "a closure"));
+        assert!(matches!(db.stats().wal.cause, Some(WalBlocker::Read { sql, .. }) if sql == "a closure"));
         end.send(()).unwrap();
         assert!(read.await.unwrap().unwrap() < count(&db).await);
         gets_short_again(&db).await;

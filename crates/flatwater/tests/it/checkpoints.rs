@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flatwater::{Cause, Checkpoint, CheckpointMode, Database, Kind, Managed, Options};
+use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Kind, Options, WalBlocker};
 
 use super::support::{ENDLESS, TestFile, count, empty_table, integer, run, until};
 
@@ -10,7 +10,7 @@ const INSERT: &str = "INSERT INTO t VALUES (randomblob(8000))";
 const LIMIT: u64 = 4 << 20;
 
 fn small(file: &TestFile) -> Options {
-    file.options().checkpoint(Checkpoint::Managed(Managed { limit_bytes: LIMIT, hard_limit_bytes: 8 * LIMIT }))
+    file.options().checkpoint(Checkpoint::Managed(CheckpointLimits { limit_bytes: LIMIT, hard_limit_bytes: 8 * LIMIT }))
 }
 
 async fn write(db: &Database, rows: usize) {
@@ -80,7 +80,7 @@ fn a_read_that_never_ends_is_named_and_can_be_cut_off() {
         assert_eq!(error.kind(), Kind::SnapshotTooOld, "{error}");
         let wal = db.stats().wal;
         assert_eq!(wal.cut_off, 1);
-        assert!(matches!(&wal.cause, Some(Cause::Read { sql, .. }) if sql.contains("SELECT * FROM t")), "{wal:?}");
+        assert!(matches!(&wal.cause, Some(WalBlocker::Read { sql, .. }) if sql.contains("SELECT * FROM t")), "{wal:?}");
         let resets = wal.resets;
         while db.stats().wal.resets == resets {
             write(&db, 10).await;
@@ -99,7 +99,7 @@ fn a_foreign_reader_is_told_and_the_wal_comes_back_when_it_ends() {
         while db.stats().wal.starved == 0 {
             write(&db, 10).await;
         }
-        assert_eq!(db.stats().wal.cause, Some(Cause::Foreign));
+        assert_eq!(db.stats().wal.cause, Some(WalBlocker::Foreign));
         other.execute_batch("COMMIT").unwrap();
         let resets = db.stats().wal.resets;
         while db.stats().wal.resets == resets {
@@ -114,7 +114,7 @@ fn writers_wait_at_the_hard_limit_and_never_for_ever() {
     let file = TestFile::new();
     run(async {
         let options = file.options();
-        let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 512 << 10 };
+        let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 512 << 10 };
         let db = empty_table(options.checkpoint(Checkpoint::Managed(managed))).await;
         write(&db, 10).await;
         let other = file.plain();

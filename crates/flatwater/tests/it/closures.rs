@@ -149,7 +149,7 @@ async fn a_closure_that_calls_the_database_is_refused_and_goes_on(place: &Place)
     errors.extend(db.read_with(move |_| Ok::<_, Error>(calls_from_inside(&for_read))).await.unwrap());
     for error in errors {
         assert_eq!(error.kind(), Kind::Misuse, "{error}");
-        assert!(error.message().contains("closure") && error.advice().is_some(), "{error}");
+        assert!(error.message().contains("closure") && error.hint().is_some(), "{error}");
     }
     assert_eq!(sum(&db).await, 3);
     db.close().await.unwrap();

@@ -154,7 +154,7 @@ async fn a_timeout_says_the_truth_however_short_it_is(place: &Place) {
 fn a_lock_of_another_connection_is_busy_after_the_lock_wait_and_then_nothing_was_done() {
     let file = TestFile::new();
     run(async {
-        let db = empty_table(file.options().lock_wait(SOON)).await;
+        let db = empty_table(file.options().busy_timeout(SOON)).await;
         db.execute("INSERT INTO t VALUES (?)", (0,)).await.unwrap();
         let plain = file.plain();
         plain.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -177,7 +177,7 @@ fn a_lock_of_another_connection_is_busy_after_the_lock_wait_and_then_nothing_was
 
 fn is_busy(error: &Error, operation: &str) {
     assert_eq!((error.kind(), error.operation()), (Kind::Busy, Some(operation)), "{error}");
-    assert!(error.is_retryable() && error.advice().unwrap().contains("Options::lock_wait"), "{error}");
+    assert!(error.is_retryable() && error.hint().unwrap().contains("Options::busy_timeout"), "{error}");
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_file_that_is_locked_while_it_is_opened_is_busy_after_the_lock_wait() {
         let plain = file.plain();
         plain.execute_batch("PRAGMA journal_mode = DELETE; CREATE TABLE t (a); BEGIN EXCLUSIVE").unwrap();
         for read_only in [false, true] {
-            let error = file.options().read_only(read_only).lock_wait(SOON).open().await.unwrap_err();
+            let error = file.options().read_only(read_only).busy_timeout(SOON).open().await.unwrap_err();
             is_busy(&error, "open");
         }
         let opening = tokio::spawn(file.options().open());

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::task::Poll;
 use std::time::Duration;
 
-use flatwater::{CheckpointMode, Database, Error, Group, Kind, Options, Transaction, params};
+use flatwater::{CheckpointMode, Database, Error, GroupLimits, Kind, Options, Transaction, params};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -30,8 +30,8 @@ const INSERT: &str = "INSERT INTO t VALUES (?)";
 
 async fn the_longest_duration_means_never_in_every_option(place: &Place) {
     let long = |options: Options| {
-        let group = Group { time: Duration::MAX, ..Group::default() };
-        let options = options.lock_wait(Duration::MAX).transaction_idle(Duration::MAX).close_wait(Duration::MAX);
+        let group = GroupLimits { time: Duration::MAX, ..GroupLimits::default() };
+        let options = options.busy_timeout(Duration::MAX).transaction_idle(Duration::MAX).close_wait(Duration::MAX);
         options.group(group)
     };
     let db = empty_table(long(place.options())).await;
@@ -178,7 +178,7 @@ async fn temp_objects_end_with_their_transaction_whatever_their_names_and_keys_a
 async fn a_group_does_not_wait_for_a_lock_on_a_file_its_members_do_not_touch(place: &Place) {
     let other = TestFile::new();
     other.plain().execute_batch("CREATE TABLE o (a)").unwrap();
-    let db = empty_table(place.options().attach("other", other.path()).lock_wait(HOUR)).await;
+    let db = empty_table(place.options().attach("other", other.path()).busy_timeout(HOUR)).await;
     let plain = other.plain();
     for round in 0..3 {
         db.execute(INSERT, (0,)).await.unwrap();
@@ -279,7 +279,7 @@ async fn open_reader(db: &Database) -> (mpsc::Sender<()>, Read) {
 fn vacuum_and_a_truncating_checkpoint_beside_an_open_reader_leave_its_snapshot_alone() {
     let file = TestFile::new();
     run(async {
-        let db = empty_table(file.options().lock_wait(Duration::from_millis(50))).await;
+        let db = empty_table(file.options().busy_timeout(Duration::from_millis(50))).await;
         db.execute(INSERT, (1,)).await.unwrap();
         let checkpoint = async || {
             let rows = db.query("PRAGMA wal_checkpoint(TRUNCATE)", ()).await.unwrap();

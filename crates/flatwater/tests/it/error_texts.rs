@@ -55,11 +55,11 @@ async fn an_unknown_table_is_answered_with_the_nearest_name(place: &Place) {
         for error in all_errors(&db, sql).await {
             assert_eq!(error.kind(), Kind::Sql, "{error}");
             assert!(error.message().contains("no such table"), "{error}");
-            assert!(error.advice().is_some_and(|advice| advice.ends_with("users")), "{error}");
+            assert!(error.hint().is_some_and(|advice| advice.ends_with("users")), "{error}");
         }
     }
     let error = db.query("SELECT * FROM completely_different", ()).await.unwrap_err();
-    assert_eq!(error.advice(), None, "{error}");
+    assert_eq!(error.hint(), None, "{error}");
 }
 
 async fn bound_values_never_appear_in_errors(place: &Place) {

@@ -153,7 +153,7 @@ async fn a_transaction_that_sqlite_rolled_back_says_so_to_the_end(place: &Place)
         for error in errors {
             assert_eq!(error.kind(), Kind::Misuse, "{error}");
             assert!(error.message().contains("rolled back") && error.message().contains(said), "{error}");
-            assert!(error.advice().unwrap().contains("begin another"), "{error}");
+            assert!(error.hint().unwrap().contains("begin another"), "{error}");
         }
         assert_eq!(db.query_value::<i64>(U, ()).await.unwrap(), Some(1), "{sql}");
         db.execute("UPDATE u SET a = a", ()).await.unwrap();

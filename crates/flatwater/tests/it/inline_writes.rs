@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use flatwater::rusqlite;
-use flatwater::{Applied, Checkpoint, Database, Durability, Error, Inline, Kind, Managed, Options};
+use flatwater::{Applied, Checkpoint, CheckpointLimits, Database, Durability, Error, Inline, Kind, Options};
 
 use crate::inline_transactions::unhurried;
 use crate::support::{TestFile, integer, run, until};
@@ -82,7 +82,7 @@ fn a_foreign_lock_blocks_no_caller_and_its_write_is_done_once() {
     // One thread: a caller that waited for the lock would keep it from being let go.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let db = counted(unhurried(file.options().lock_wait(Duration::from_secs(60)))).await;
+        let db = counted(unhurried(file.options().busy_timeout(Duration::from_secs(60)))).await;
         let foreign = file.plain();
         let mut writes = 0;
         while db.stats().inline.moved < 3 {
@@ -100,7 +100,7 @@ fn a_foreign_lock_blocks_no_caller_and_its_write_is_done_once() {
         drop(foreign);
         db.close().await.unwrap();
 
-        let db = unhurried(file.options().lock_wait(Duration::ZERO)).open().await.unwrap();
+        let db = unhurried(file.options().busy_timeout(Duration::ZERO)).open().await.unwrap();
         let foreign = file.plain();
         for number in 10_000..10_010 {
             db.execute(COUNT, (number, 1)).await.unwrap();
@@ -162,7 +162,7 @@ fn a_durable_write_and_one_without_a_log_never_stay() {
 fn the_wal_starts_over_under_inline_writes_and_none_is_lost() {
     let file = TestFile::new();
     run(async {
-        let small = Managed { limit_bytes: 1 << 20, hard_limit_bytes: 4 << 20 };
+        let small = CheckpointLimits { limit_bytes: 1 << 20, hard_limit_bytes: 4 << 20 };
         let db = counted(unhurried(file.options().checkpoint(Checkpoint::Managed(small)))).await;
         let mut number = 0;
         let before = db.stats();
@@ -184,7 +184,7 @@ fn the_wal_starts_over_under_inline_writes_and_none_is_lost() {
 fn a_wal_that_is_too_long_is_waited_for_by_the_writers_thread_and_by_no_caller() {
     let file = TestFile::new();
     run(async {
-        let small = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 512 << 10 };
+        let small = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 512 << 10 };
         let db = counted(unhurried(file.options().checkpoint(Checkpoint::Managed(small)))).await;
         let (reads, begins) = mpsc::channel();
         let (ends, end) = mpsc::channel::<()>();

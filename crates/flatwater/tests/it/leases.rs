@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use flatwater::{Checkpoint, Database, Error, Kind, LeaseStats, Managed, Options};
+use flatwater::{Checkpoint, CheckpointLimits, Database, Error, Kind, LeaseStats, Options};
 use rand::RngExt;
 
 use super::support::{ENDLESS, TestFile, as_child, integer, run, wait_until};
@@ -21,7 +21,7 @@ const ONE: &str = "SELECT n FROM t WHERE w = ?";
 
 /// A WAL that starts over every few dozen commits.
 fn small(file: &TestFile) -> Options {
-    let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
+    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
     file.options().readers(READERS).checkpoint(Checkpoint::Managed(managed))
 }
 
@@ -206,7 +206,7 @@ fn nothing_older_is_ever_read(reads: usize) {
                     // Looked at now and then: it takes longer than a read.
                     if number >= reads / THREADS && number.is_multiple_of(1000) {
                         let (stats, wal) = (leases(db), db.stats().wal);
-                        if stats.changed > 100 && stats.reused as usize > reads / 10 && wal.resets > 3 {
+                        if stats.ended_by_commit > 100 && stats.reused as usize > reads / 10 && wal.resets > 3 {
                             return;
                         }
                         assert!(
@@ -270,7 +270,7 @@ fn leases_end_by_themselves_when_nobody_reads() {
             }
         });
         wait_until(|| leases(&db).held == 0);
-        leases(&db).idle > 0
+        leases(&db).ended_by_idle > 0
     });
     let truncated: i64 = file.plain().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).unwrap();
     assert_eq!(truncated, 0, "nobody is in the way");
@@ -305,7 +305,7 @@ fn a_foreign_truncate_is_done_in_spite_of_reads_that_never_pause() {
             // While our own checkpointer copies it is refused at once.
             wait_until(|| integer(&plain, "PRAGMA wal_checkpoint(TRUNCATE)") == 0);
         }
-        wait_until(|| leases(&db).old > 0);
+        wait_until(|| leases(&db).ended_by_age > 0);
     });
 }
 
@@ -319,7 +319,7 @@ fn the_checkpointer_has_leases_ended_before_it_starts_the_wal_over() {
         keep_reading(scope, &db, &progress);
         let blocking = db.blocking();
         for _ in 0..20_000 {
-            if leases(&db).wish > 0 && db.stats().wal.resets > 0 {
+            if leases(&db).ended_by_checkpoint > 0 && db.stats().wal.resets > 0 {
                 break;
             }
             blocking.execute(COUNT, (0,)).unwrap();
@@ -328,7 +328,7 @@ fn the_checkpointer_has_leases_ended_before_it_starts_the_wal_over() {
         }
     });
     let (stats, wal) = (leases(&db), db.stats().wal);
-    assert!(stats.wish > 0 && wal.resets > 0, "{stats:?} {wal:?}");
+    assert!(stats.ended_by_checkpoint > 0 && wal.resets > 0, "{stats:?} {wal:?}");
 }
 
 #[test]
@@ -364,11 +364,11 @@ fn a_failed_or_interrupted_read_costs_its_lease_and_nothing_else() {
     let db = counters(file.options().readers(1));
     let blocking = db.blocking();
     let costs_the_lease = |fails: &dyn Fn() -> Error| {
-        let before = leases(&db).other;
+        let before = leases(&db).ended_otherwise;
         wait_until(|| {
             hold(&db);
             fails();
-            leases(&db).other > before
+            leases(&db).ended_otherwise > before
         });
     };
     let hasty = db.timeout(Duration::from_millis(1)).blocking();

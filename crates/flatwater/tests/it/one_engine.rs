@@ -86,7 +86,7 @@ fn an_open_waits_for_a_close_no_longer_than_for_a_lock() {
         });
         let soon = db.timeout(std::time::Duration::from_millis(1));
         while soon.execute("DELETE FROM t", ()).await.unwrap_err().kind() != Kind::Closed {}
-        let impatient = file.options().lock_wait(std::time::Duration::from_millis(20));
+        let impatient = file.options().busy_timeout(std::time::Duration::from_millis(20));
         let error = impatient.open().await.unwrap_err();
         assert_eq!(error.kind(), Kind::Busy);
         assert!(error.message().contains("closed in this process"), "{error}");

@@ -73,7 +73,7 @@ fn a_wal_without_its_index_is_never_passed_over() {
     while_frozen(&file, || {
         let error = file.options().read_only(true).open_blocking().unwrap_err();
         assert_eq!(error.kind(), Kind::Open, "{error}");
-        assert!(!error.advice().unwrap().contains("immutable"), "the rows in the WAL would be lost: {error}");
+        assert!(!error.hint().unwrap().contains("immutable"), "the rows in the WAL would be lost: {error}");
     });
     assert_eq!(sum(file.options().read_only(true)), Some(3));
 }
@@ -115,7 +115,7 @@ fn a_wal_file_alone_names_what_opens_it() {
     while_frozen(&file, || {
         let error = file.options().read_only(true).open_blocking().unwrap_err();
         assert_eq!(error.kind(), Kind::Open, "{error}");
-        assert!(error.advice().unwrap().contains("`Options::immutable`"), "{error}");
+        assert!(error.hint().unwrap().contains("`Options::immutable`"), "{error}");
         assert_eq!(sum(file.options().immutable(true)), Some(3));
         assert_eq!(sum(Options::new(format!("file:{}?immutable=1", file.path().display()))), Some(3));
     });
@@ -133,6 +133,6 @@ fn a_file_with_a_rollback_journal_is_read() {
         assert_eq!(sum(file.options().immutable(true)), Some(3));
         let error = file.options().open_blocking().unwrap_err();
         assert_eq!(error.kind(), Kind::Open, "{error}");
-        assert!(error.advice().unwrap().contains("`Options::read_only`"), "{error}");
+        assert!(error.hint().unwrap().contains("`Options::read_only`"), "{error}");
     });
 }

@@ -163,7 +163,7 @@ async fn a_nested_transaction_that_is_forgotten_is_undone_by_the_next_use_of_the
 fn is_over(result: Result<impl std::fmt::Debug>) {
     let error = result.unwrap_err();
     assert_eq!(error.kind(), Kind::Misuse, "{error}");
-    assert!(error.message().contains("finished") && error.advice().is_some(), "{error}");
+    assert!(error.message().contains("finished") && error.hint().is_some(), "{error}");
 }
 
 async fn a_call_of_a_nested_transaction_that_is_over_is_refused_whoever_stands_there_now(place: &Place) {

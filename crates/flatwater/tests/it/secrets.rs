@@ -91,7 +91,7 @@ async fn errors(db: &Database, sql: &str, params: &Params) -> Vec<Error> {
 }
 
 fn text(error: &Error) -> String {
-    format!("{error} {error:?} {} {:?}", error.message(), error.advice())
+    format!("{error} {error:?} {} {:?}", error.message(), error.hint())
 }
 
 async fn no_error_has_a_bound_value_in_it(place: &Place) {

@@ -211,8 +211,9 @@ fn a_database_cannot_be_attached_to_itself_under_whatever_name() {
 }
 
 async fn waits_can_be_set_to_for_ever(place: &Place) {
-    let forever =
-        |options: Options| options.lock_wait(Duration::MAX).transaction_idle(Duration::MAX).close_wait(Duration::MAX);
+    let forever = |options: Options| {
+        options.busy_timeout(Duration::MAX).transaction_idle(Duration::MAX).close_wait(Duration::MAX)
+    };
     let db = forever(place.options()).open().await.unwrap();
     let patient = db.timeout(Duration::MAX);
     patient.execute("CREATE TABLE t (a)", ()).await.unwrap();

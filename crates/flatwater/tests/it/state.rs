@@ -68,7 +68,7 @@ async fn transaction_control_and_attach_as_text_are_refused_with_the_call_that_d
     ] {
         for error in refused_everywhere(&db, sql).await {
             assert_eq!(error.kind(), Kind::Misuse, "{error}");
-            assert!(error.advice().unwrap().contains(call), "{error}");
+            assert!(error.hint().unwrap().contains(call), "{error}");
             assert!(error.sql().unwrap().contains(sql), "{error}");
         }
     }
@@ -80,7 +80,7 @@ const CONNECTION_STATE: &[(&str, &str, &str)] = &[
     ("pragma SYNCHRONOUS = off", "synchronous", "Options::durability"),
     ("PRAGMA cache_size = 7", "cache_size", "Options::writer_cache_bytes"),
     ("PRAGMA mmap_size = 4096", "mmap_size", "Options::mmap_bytes"),
-    ("PRAGMA busy_timeout = 1", "busy_timeout", "Options::lock_wait"),
+    ("PRAGMA busy_timeout = 1", "busy_timeout", "Options::busy_timeout"),
     ("PRAGMA query_only = 1", "query_only", "Options::read_only"),
     ("PRAGMA journal_mode = DELETE", "journal_mode", "WAL"),
     ("PRAGMA journal_mode(memory)", "journal_mode", "WAL"),
@@ -106,7 +106,7 @@ async fn pragmas_that_change_a_connection_are_refused_and_change_nothing(place: 
         let before = on_each_connection(&db, name).await;
         for error in refused_everywhere(&db, sql).await {
             assert_eq!(error.kind(), Kind::Misuse, "{error}");
-            assert!(error.advice().unwrap().contains(advice), "{error}");
+            assert!(error.hint().unwrap().contains(advice), "{error}");
         }
         let sql = *sql;
         let closures = [
@@ -133,7 +133,7 @@ async fn pragmas_that_only_answer_are_answered(place: &Place) {
     let named = db.query_value::<String>("SELECT name FROM pragma_table_info(?)", ("t",)).await.unwrap();
     assert_eq!(named.as_deref(), Some("a"));
     let error = db.execute("PRAGMA user_version", ()).await.unwrap_err();
-    assert!(error.kind() == Kind::Misuse && error.advice().unwrap().contains("query"), "{error}");
+    assert!(error.kind() == Kind::Misuse && error.hint().unwrap().contains("query"), "{error}");
 }
 
 async fn pragmas_that_change_the_database_are_the_writers_and_persist(place: &Place) {
@@ -171,7 +171,7 @@ async fn an_unknown_pragma_is_refused(place: &Place) {
     for sql in ["PRAGMA foregin_keys = ON", "PRAGMA no_such_thing", "PRAGMA main.nonsense(1)"] {
         for error in refused_everywhere(&db, sql).await {
             assert_eq!(error.kind(), Kind::Misuse, "{error}");
-            assert!(error.message().contains("no PRAGMA") && error.advice().is_some(), "{error}");
+            assert!(error.message().contains("no PRAGMA") && error.hint().is_some(), "{error}");
         }
     }
 }
@@ -207,7 +207,7 @@ async fn temp_objects_are_refused_outside_of_a_transaction_also_after_one_made_t
                 db.execute_script(sql).await.unwrap_err(),
             ] {
                 assert_eq!(error.kind(), Kind::Misuse, "{round}: {error}");
-                assert!(error.advice().unwrap().contains("inside a transaction"), "{error}");
+                assert!(error.hint().unwrap().contains("inside a transaction"), "{error}");
             }
             assert_eq!(db.query(sql, ()).await.unwrap_err().kind(), Kind::Misuse);
             // Refused too, or undone with the closure's transaction.

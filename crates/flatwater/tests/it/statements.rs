@@ -23,7 +23,7 @@ async fn a_call_refuses_statements_that_are_not_its_own(place: &Place) {
     let db = one_row(place).await;
     let check = |error: Error, call: &str| {
         assert_eq!((error.kind(), error.sqlite_code()), (Kind::Misuse, None), "{error}");
-        assert!(error.advice().unwrap().contains(call), "{error}");
+        assert!(error.hint().unwrap().contains(call), "{error}");
     };
     for sql in [
         "SELECT a FROM t",
@@ -72,7 +72,7 @@ async fn maintenance_and_virtual_tables_work(place: &Place) {
     for sql in ["ANALYZE", "REINDEX", "REINDEX i", "VACUUM", "PRAGMA optimize", "PRAGMA incremental_vacuum"] {
         let answered = match db.execute(sql, ()).await {
             Ok(executed) => executed == Executed::default(),
-            Err(error) => error.advice().unwrap().contains("query") && db.query(sql, ()).await.is_ok(),
+            Err(error) => error.hint().unwrap().contains("query") && db.query(sql, ()).await.is_ok(),
         };
         assert!(answered, "{sql}");
     }

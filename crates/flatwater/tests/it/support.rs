@@ -7,14 +7,14 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use flatwater::{Database, Group, Options};
+use flatwater::{Database, GroupLimits, Options};
 
 /// A test that takes longer hangs, also beside ten other programs. Says that it does; decides nothing else.
 const HANGS: Duration = Duration::from_secs(600);
 
 /// Writes that wait together are one group, however slow the machine is just now.
 pub(crate) fn grouped(options: Options) -> Options {
-    options.group(Group { time: Duration::from_secs(3600), ..Group::default() })
+    options.group(GroupLimits { time: Duration::from_secs(3600), ..GroupLimits::default() })
 }
 
 /// A read that would take years.

@@ -145,7 +145,7 @@ async fn a_body_that_uses_the_database_instead_is_refused_at_once_and_can_go_on(
     let errors = errors.await.unwrap();
     for error in errors {
         assert_eq!(error.kind(), Kind::Misuse, "{error}");
-        assert!(error.advice().unwrap().contains("the transaction the body was given"), "{error}");
+        assert!(error.hint().unwrap().contains("the transaction the body was given"), "{error}");
     }
     assert_eq!(content(&db).await, [1, 3]);
 }

@@ -175,7 +175,7 @@ async fn an_idle_transaction_is_rolled_back_and_says_so_and_lets_others_write(pl
     for error in uses.into_iter().chain(later) {
         assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
         assert!(error.message().contains("not used for 50ms"), "{error}");
-        assert!(error.advice().unwrap().contains("Options::transaction_idle"), "{error}");
+        assert!(error.hint().unwrap().contains("Options::transaction_idle"), "{error}");
     }
     assert_eq!(content(&db).await, [3]);
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointMode, Database, Error, Managed, Options, rusqlite};
+use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Error, Options, rusqlite};
 
 use super::inline_transactions::unhurried;
 use super::support::{TestFile, integer, run, wait_until};
@@ -30,7 +30,7 @@ fn counted(db: &Database) -> i64 {
 }
 
 fn written(db: &Database) -> u64 {
-    db.stats().leases.written
+    db.stats().leases.reused_by_writes
 }
 
 /// Writes until a write goes on in the snapshot of the one before, which is held from then on. Answers how often it did.
@@ -123,7 +123,7 @@ fn a_foreign_truncate_is_done_in_spite_of_writes_that_never_pause() {
 fn commits_of_others_between_two_writes_are_built_upon() {
     const THEIRS: i64 = 1000;
     let file = TestFile::new();
-    let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
+    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
     let db = counter(file.options().checkpoint(Checkpoint::Managed(managed)));
     let plain = file.plain();
     plain.busy_timeout(Duration::from_secs(60)).unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use flatwater::{Checkpoint, CheckpointMode, Database, Durability, Managed, Options};
+use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Durability, Options};
 use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -23,14 +23,14 @@ const TRIES: u32 = 5;
 
 /// Small limits, so that the WAL starts over often; short waits, so that nothing waits for what failed.
 pub(super) fn options(case: &Case, directory: &std::path::Path) -> Options {
-    let managed = Managed { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 };
+    let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 };
     let options = Options::new(directory.join("main.db"))
         .durability(if case.full { Durability::Full } else { Durability::Normal })
         .readers(2)
         .writer_cache_bytes(64 << 10)
         .reader_cache_bytes(64 << 10)
         .mmap_bytes(if case.mapped { 1 << 20 } else { 0 })
-        .lock_wait(Duration::from_secs(2))
+        .busy_timeout(Duration::from_secs(2))
         .close_wait(Duration::from_secs(2))
         .checkpoint(Checkpoint::Managed(managed));
     if case.attached { options.attach("other", directory.join("other.db")) } else { options }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flatwater::{Checkpoint, Durability, Group, Inline, InlineLimits, Managed, Options};
+use flatwater::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Inline, InlineLimits, Options};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -18,7 +18,7 @@ pub(super) struct Setting {
     durability: Durability,
     readers: usize,
     queue: usize,
-    group: Option<Group>,
+    group: Option<GroupLimits>,
     statement_cache: usize,
     inline: Inline,
     leases: bool,
@@ -28,12 +28,12 @@ pub(super) struct Setting {
 impl Setting {
     /// For one task, or for many.
     pub(super) fn random(rng: &mut StdRng, is_alone: bool) -> Self {
-        let small = Group { members: rng.random_range(2..5), time: Duration::from_micros(200), bytes: 4096 };
-        let groups = [Some(Group::default()), Some(Group::default()), Some(small), None];
+        let small = GroupLimits { members: rng.random_range(2..5), time: Duration::from_micros(200), bytes: 4096 };
+        let groups = [Some(GroupLimits::default()), Some(GroupLimits::default()), Some(small), None];
         let limits = |us, rows, bytes| Inline::Auto(InlineLimits { time: Duration::from_micros(us), rows, bytes });
         let inlines =
             [Inline::default(), Inline::default(), limits(5, 1, 200), limits(100_000, 9999, 1 << 20), Inline::Never];
-        let small = Checkpoint::Managed(Managed { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 });
+        let small = Checkpoint::Managed(CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 });
         let pick = |from: &[usize], rng: &mut StdRng| *from.choose(rng).expect("a list with members");
         Self {
             tasks: if is_alone { 1 } else { pick(&[2, 3, 10, 30, 100, 300, 1000], rng) },

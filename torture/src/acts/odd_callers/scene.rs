@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use flatwater::rusqlite::Connection;
-use flatwater::{Checkpoint, Database, Durability, Error, Inline, Kind, Managed, Options, params};
+use flatwater::{Checkpoint, CheckpointLimits, Database, Durability, Error, Inline, Kind, Options, params};
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 
@@ -148,8 +148,8 @@ pub(crate) fn options(path: &Path, rng: &mut impl Rng) -> Options {
     }
     if rng.random_bool(0.5) {
         // So that the WAL starts over several times.
-        options =
-            options.checkpoint(Checkpoint::Managed(Managed { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 }));
+        options = options
+            .checkpoint(Checkpoint::Managed(CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 }));
     }
     options
 }

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use flatwater::{Checkpoint, Durability, Managed, Options};
+use flatwater::{Checkpoint, CheckpointLimits, Durability, Options};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -106,7 +106,8 @@ impl Plan {
         let durability = if self.is_full { Durability::Full } else { Durability::Normal };
         let mut options = Options::new(directory.join(MAIN)).durability(durability);
         options = if self.is_managed {
-            options.checkpoint(Checkpoint::Managed(Managed { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 }))
+            options
+                .checkpoint(Checkpoint::Managed(CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 }))
         } else {
             options.checkpoint(Checkpoint::External)
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use flatwater::{Checkpoint, Database, Durability, Error, Inline, Kind, Managed, Options};
+use flatwater::{Checkpoint, CheckpointLimits, Database, Durability, Error, Inline, Kind, Options};
 use futures_util::future::try_join_all;
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -91,7 +91,8 @@ fn options(witness: &Witness, rng: &mut StdRng) -> Options {
         0 => options.checkpoint(Checkpoint::External),
         1 => options,
         // Starts over all the time.
-        _ => options.checkpoint(Checkpoint::Managed(Managed { limit_bytes: 1 << 20, hard_limit_bytes: 16 << 20 })),
+        _ => options
+            .checkpoint(Checkpoint::Managed(CheckpointLimits { limit_bytes: 1 << 20, hard_limit_bytes: 16 << 20 })),
     }
 }
 

@@ -35,7 +35,7 @@ impl Way {
     }
 
     pub(super) fn options(self, path: &Path) -> Options {
-        let several = Options::new(path).lock_wait(LOCK_WAIT).create(false);
+        let several = Options::new(path).busy_timeout(LOCK_WAIT).create(false);
         let options = several.clone().readers(1);
         match self {
             Self::Default => several,

@@ -18,7 +18,7 @@ use flatwater_sqlite::WalHeader;
 
 use crate::file::watch::Watch;
 use crate::stats::wal::WalRecorder;
-use crate::types::options::{Managed, Options};
+use crate::types::options::{CheckpointLimits, Options};
 use crate::waiting::growth::Growth;
 use crate::waiting::park::mark_own_thread;
 use crate::workers::request::AtBoundary;
@@ -51,7 +51,7 @@ pub(crate) struct Checkpointer(Arc<Shared>);
 
 struct Shared {
     options: Arc<Options>,
-    managed: Managed,
+    managed: CheckpointLimits,
     watch: Arc<Watch>,
     recorder: Arc<WalRecorder>,
     powers: Powers,
@@ -83,7 +83,7 @@ struct State {
 impl Checkpointer {
     pub(crate) fn new(
         options: Arc<Options>,
-        managed: Managed,
+        managed: CheckpointLimits,
         watch: Arc<Watch>,
         recorder: Arc<WalRecorder>,
         powers: Powers,

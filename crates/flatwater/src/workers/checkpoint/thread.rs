@@ -14,7 +14,7 @@ use rusqlite::ffi;
 use super::Shared;
 use super::policy::{Policy, Seen, Step};
 use crate::connection::open::{Connection, Role};
-use crate::stats::wal::Cause;
+use crate::stats::wal::WalBlocker;
 use crate::types::error::{Error, Kind, Result};
 
 /// The thread ends when it has had nothing to do for so long.
@@ -257,8 +257,8 @@ impl Shared {
     fn blocked(&self, waited: Duration, is_starved: bool) {
         let oldest = (self.powers.oldest_read)().filter(|read| read.age >= waited);
         let cause = match &oldest {
-            Some(read) => Cause::Read { age: read.age, sql: read.sql.clone() },
-            None => Cause::Foreign,
+            Some(read) => WalBlocker::Read { age: read.age, sql: read.sql.clone() },
+            None => WalBlocker::Foreign,
         };
         self.recorder.blocked(cause, is_starved);
         if let (Some(read), Some(limit)) = (oldest, self.options.read_limit)

@@ -123,7 +123,7 @@ impl Reader {
         tried: Tried<'_>,
     ) -> (Stay<Rows>, Instant, bool) {
         let Tried { text, limits, began, .. } = tried;
-        self.lock_wait.never();
+        self.busy_timeout.never();
         self.connection.limit(limits.bytes);
         let rows = tried.rows.min(limits.rows.saturating_add(1));
         let mut sink = RowSink::new(text.expected_size(), rows);

@@ -112,11 +112,11 @@ impl Holder {
     fn count(&self, ended: Ended) {
         let leases = &self.recorder.leases;
         match ended {
-            Ended::Changed => leases.changed.count(),
-            Ended::Idle => leases.idle.count(),
-            Ended::Old => leases.old.count(),
-            Ended::Wish => leases.wish.count(),
-            Ended::Other => leases.other.count(),
+            Ended::Changed => leases.ended_by_commit.count(),
+            Ended::Idle => leases.ended_by_idle.count(),
+            Ended::Old => leases.ended_by_age.count(),
+            Ended::Wish => leases.ended_by_checkpoint.count(),
+            Ended::Other => leases.ended_otherwise.count(),
         }
     }
 

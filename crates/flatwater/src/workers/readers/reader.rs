@@ -23,12 +23,12 @@ use crate::types::error::{Error, Kind, Result};
 use crate::types::options::Options;
 use crate::types::request::Ticket;
 use crate::types::time::later;
-use crate::waiting::busy::LockWait;
+use crate::waiting::busy::BusyWait;
 use crate::workers::request::{Answer, ReadClosure, Work};
 
 pub(super) struct Reader {
     pub(super) connection: Connection,
-    pub(super) lock_wait: LockWait,
+    pub(super) busy_timeout: BusyWait,
     /// The catalogue's epoch when the schema was last looked at.
     pub(super) epoch: u64,
     /// `None` where there can be no lease.
@@ -46,13 +46,13 @@ impl Reader {
         recall: u64,
         deadline: Option<Instant>,
     ) -> Result<Self> {
-        let lock_wait = LockWait::default();
+        let busy_timeout = BusyWait::default();
         let now = Instant::now();
-        let end = later(now, options.lock_wait);
-        lock_wait.until(deadline.map_or(end, |deadline| deadline.min(end)));
-        let connection = Connection::open(options, Role::Reader, busy(&lock_wait))?;
+        let end = later(now, options.busy_timeout);
+        busy_timeout.until(deadline.map_or(end, |deadline| deadline.min(end)));
+        let connection = Connection::open(options, Role::Reader, busy(&busy_timeout))?;
         let leases = leases::may_hold(options, &connection).then(|| Holder::new(wishes, recorder));
-        Ok(Self { connection, lock_wait, epoch: u64::MAX, leases, last_used: now, recall })
+        Ok(Self { connection, busy_timeout, epoch: u64::MAX, leases, last_used: now, recall })
     }
 
     pub(super) fn journal(&self) -> &str {
@@ -74,8 +74,8 @@ impl Reader {
     ) -> (Result<Answer>, bool) {
         self.connection.unlimit();
         let now = Instant::now();
-        let wait_end = later(now, options.lock_wait);
-        self.lock_wait.until(ticket.deadline.map_or(wait_end, |deadline| deadline.min(wait_end)));
+        let wait_end = later(now, options.busy_timeout);
+        self.busy_timeout.until(ticket.deadline.map_or(wait_end, |deadline| deadline.min(wait_end)));
         match work {
             Work::ReadWith(closure) => self.closure(closure, ticket),
             work => self.read(catalogue, work, ticket, now),
@@ -209,7 +209,7 @@ impl Reader {
         self.connection.sqlite.set_judge(judge::read_closure);
         let sqlite = self.connection.sqlite.rusqlite();
         let ran = catch_unwind(AssertUnwindSafe(|| closure(sqlite)));
-        let trusted = self.connection.restore_handlers(busy(&self.lock_wait));
+        let trusted = self.connection.restore_handlers(busy(&self.busy_timeout));
         let rolled_back = self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
         let usable = trusted && rolled_back && self.connection.is_idle();
         let answer = match ran {
@@ -223,10 +223,11 @@ impl Reader {
 
 #[cold]
 fn not_ended() -> Error {
-    Error::new(Kind::Io, "a read transaction could not be ended, and its connection was given up").hint("try again")
+    Error::new(Kind::Io, "a read transaction could not be ended, and its connection was given up")
+        .with_hint("try again")
 }
 
-fn busy(wait: &LockWait) -> Busy {
+fn busy(wait: &BusyWait) -> Busy {
     let wait = wait.clone();
     Box::new(move |tries| wait.again(tries))
 }

@@ -47,7 +47,7 @@ pub(super) fn run_alone(
     result.map_err(|error| error.timed(ticket))
 }
 
-/// Waits for others until the lock wait ends, or the deadline.
+/// Waits for others until the busy timeout ends, or the deadline.
 fn checkpoint(seat: &mut Seat, shared: &Shared, mode: CheckpointMode) -> Result<Checkpointed> {
     let _without_leases = shared.growth.get().map(|growth| growth.end_leases());
     let (mut again, mut tries) = (seat.busy(), 0);
@@ -117,12 +117,12 @@ fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure, ticket: &
         Ok(true) if still_open => commit(seat, &shared.recorder).map_err(|error| match error.kind() {
             Kind::Busy => {
                 Error::misuse("the closure left a statement in the middle of its writing, so nothing was committed")
-                    .hint("run statements to their end, or drop them")
+                    .with_hint("run statements to their end, or drop them")
             }
             _ => error,
         }),
         Ok(true) => Err(Error::misuse("the closure ended the transaction it was given")
-            .hint("return Ok to commit, or an error to roll back")),
+            .with_hint("return Ok to commit, or an error to roll back")),
         Ok(false) => ticket.closure_failed(),
         Err(panic) => Err(Error::panicked(&*panic)),
     };

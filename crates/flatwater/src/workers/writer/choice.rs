@@ -4,7 +4,7 @@
 //! the group before it; a group has at most the members and bytes of its limits. The third limit, its time, can only be
 //! seen while it runs. Leaves out: taking and running.
 
-use crate::types::options::Group;
+use crate::types::options::GroupLimits;
 
 /// What matters of a waiting write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,14 +15,14 @@ pub(crate) struct Candidate {
 
 /// Takes candidates from the front until it says no.
 pub(crate) struct Choice {
-    limits: Option<Group>,
+    limits: Option<GroupLimits>,
     members: usize,
     bytes: usize,
     ended: bool,
 }
 
 impl Choice {
-    pub(crate) fn new(limits: Option<Group>) -> Self {
+    pub(crate) fn new(limits: Option<GroupLimits>) -> Self {
         Self { limits, members: 0, bytes: 0, ended: false }
     }
 
@@ -54,14 +54,14 @@ mod tests {
     const MEMBER: Candidate = Candidate { groupable: true, bytes: 10 };
     const ALONE: Candidate = Candidate { groupable: false, bytes: 10 };
 
-    fn taken(limits: Option<Group>, candidates: &[Candidate]) -> usize {
+    fn taken(limits: Option<GroupLimits>, candidates: &[Candidate]) -> usize {
         let mut choice = Choice::new(limits);
         candidates.iter().take_while(|candidate| choice.takes(**candidate)).count()
     }
 
     #[test]
     fn members_are_taken_up_to_what_must_run_alone() {
-        let limits = Some(Group::default());
+        let limits = Some(GroupLimits::default());
         assert_eq!(taken(limits, &[MEMBER, MEMBER, ALONE, MEMBER]), 2);
         assert_eq!(taken(limits, &[ALONE, MEMBER]), 1);
         assert_eq!(taken(limits, &[MEMBER]), 1);
@@ -70,10 +70,10 @@ mod tests {
 
     #[test]
     fn a_group_keeps_to_its_limits_and_a_single_write_has_none() {
-        let limits = Group { members: 3, time: Duration::ZERO, bytes: 25 };
+        let limits = GroupLimits { members: 3, time: Duration::ZERO, bytes: 25 };
         assert_eq!(taken(Some(limits), &[MEMBER; 5]), 2, "25 bytes");
-        assert_eq!(taken(Some(Group { bytes: 1000, ..limits }), &[MEMBER; 5]), 3, "3 members");
-        assert_eq!(taken(Some(Group { bytes: 1, ..limits }), &[MEMBER; 5]), 1);
+        assert_eq!(taken(Some(GroupLimits { bytes: 1000, ..limits }), &[MEMBER; 5]), 3, "3 members");
+        assert_eq!(taken(Some(GroupLimits { bytes: 1, ..limits }), &[MEMBER; 5]), 1);
         assert_eq!(taken(None, &[MEMBER; 5]), 1);
     }
 }

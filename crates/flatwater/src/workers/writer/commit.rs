@@ -46,7 +46,7 @@ pub(super) fn settle(seat: &mut Seat, recorder: &Recorder, error: Error, before:
             error
                 .with_kind(Kind::CommitUnknown)
                 .with_message(message)
-                .hint("read what it should have written before you try again")
+                .with_hint("read what it should have written before you try again")
         }
     }
 }

@@ -26,7 +26,7 @@ use super::perform::{Rules, perform};
 use super::seat::Seat;
 use crate::connection::catalogue::Text;
 use crate::types::error::{Error, Kind, Result};
-use crate::types::options::Group;
+use crate::types::options::GroupLimits;
 use crate::types::time::later;
 use crate::workers::request::{Answer, Outbox, Request, Work};
 
@@ -45,7 +45,7 @@ enum Member {
 pub(super) fn run_group(
     seat: &mut Seat,
     shared: &Shared,
-    limits: Group,
+    limits: GroupLimits,
     members: &mut Vec<Request>,
     outbox: &mut Outbox<'_>,
 ) {
@@ -144,7 +144,7 @@ fn could_not_begin(shared: &Shared, members: &mut Vec<Request>, outbox: &mut Out
     }
     let now = Instant::now();
     let (over, rest): (Vec<_>, Vec<_>) = members.drain(..).partition(|member| {
-        let lock_end = member.lock_since.map(|since| later(since, shared.options.lock_wait));
+        let lock_end = member.lock_since.map(|since| later(since, shared.options.busy_timeout));
         lock_end.is_none_or(|end| end <= now) || member.ticket.is_past_deadline()
     });
     for member in over {

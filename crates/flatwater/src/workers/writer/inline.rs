@@ -130,7 +130,7 @@ impl Shared {
             let ran = seat.only_known(|seat| perform_known(seat, ready, work));
             match (entered, &ran) {
                 (Entered::ForThisWrite, _) => seat.let_go(),
-                (Entered::Continued, Ok(_)) => self.recorder.leases.written.count(),
+                (Entered::Continued, Ok(_)) => self.recorder.leases.reused_by_writes.count(),
                 _ => {}
             }
             Ok(ran)

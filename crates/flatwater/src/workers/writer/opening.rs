@@ -31,7 +31,7 @@ pub(super) fn open(
     let first = open();
     let Some(watch) = watch.filter(|_| first.as_ref().is_err_and(is_read_only)) else { return first };
     let recall = watch.recalls.begin();
-    let until = Instant::now() + RECALL.min(options.lock_wait);
+    let until = Instant::now() + RECALL.min(options.busy_timeout);
     loop {
         recall.collect();
         match open() {

@@ -120,7 +120,7 @@ fn query(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params, l
     with_ready(seat, rules, text, |seat, ready| {
         if matches!(rules, Rules::Reading(_)) && ready.class.route == Route::Write {
             return Err(Error::misuse("the database was opened to be read only")
-                .hint("open it without `Options::read_only` to write")
+                .with_hint("open it without `Options::read_only` to write")
                 .with_sql(&text.sql));
         }
         need_rows(ready)?;
@@ -195,7 +195,7 @@ fn script(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>) -> Result<()> {
         connection.sqlite.finalize(ready.id);
         seat.note(&ready.class);
         result.map_err(|error| match error.sqlite_code() {
-            None => error.hint("a script has no parameters"),
+            None => error.with_hint("a script has no parameters"),
             Some(_) => error,
         })?;
         rest = &rest[length..];
@@ -207,7 +207,7 @@ fn need_rows(ready: &Ready) -> Result<()> {
         return Ok(());
     }
     Err(Error::misuse("the statement returns no rows")
-        .hint("use `execute`, or add RETURNING")
+        .with_hint("use `execute`, or add RETURNING")
         .with_sql(&ready.text.sql))
 }
 
@@ -219,5 +219,5 @@ fn refuse_rows(ready: &Ready) -> Result<()> {
         Route::Read => "use `query`, `query_one` or `query_value`",
         Route::Write => "it has RETURNING, or is a PRAGMA that answers: use `query`",
     };
-    Err(Error::misuse("the statement returns rows").hint(hint).with_sql(&ready.text.sql))
+    Err(Error::misuse("the statement returns rows").with_hint(hint).with_sql(&ready.text.sql))
 }

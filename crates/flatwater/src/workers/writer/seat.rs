@@ -24,7 +24,7 @@ use crate::types::error::{Error, Result};
 use crate::types::options::{Checkpoint, Options};
 use crate::types::request::{DeadlineOnly, Ticket};
 use crate::types::time::later;
-use crate::waiting::busy::LockWait;
+use crate::waiting::busy::BusyWait;
 use crate::waiting::lease::are_possible;
 use crate::waiting::timer;
 use crate::workers::request::Work;
@@ -44,7 +44,7 @@ pub(crate) struct Seat {
     /// Somebody else keeps the WAL short.
     external: bool,
     facts: SchemaFacts,
-    pub(super) lock_wait: LockWait,
+    pub(super) busy_timeout: BusyWait,
     /// Which way short writes go.
     pub(super) ways: Ways,
     pub(super) lease: WriterLease,
@@ -80,7 +80,7 @@ impl Seat {
             was_open: false,
             external: false,
             facts: SchemaFacts::default(),
-            lock_wait: LockWait::default(),
+            busy_timeout: BusyWait::default(),
             ways: Ways::new(Instant::now()),
             lease: WriterLease::new(false),
             made_temp: false,
@@ -92,7 +92,7 @@ impl Seat {
     /// The connection, opened again if it had to be given up, and the facts of its schema.
     pub(super) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
         if self.connection.is_none() {
-            self.lock_wait.until(later(Instant::now(), self.options.lock_wait));
+            self.busy_timeout.until(later(Instant::now(), self.options.busy_timeout));
             let role = if self.was_open { Role::Writer } else { Role::Creator };
             if let Some(watch) = self.watch.as_ref().filter(|_| self.was_open) {
                 watch.check_file()?;
@@ -123,14 +123,14 @@ impl Seat {
     }
 
     pub(super) fn busy(&self) -> Busy {
-        let wait = self.lock_wait.clone();
+        let wait = self.busy_timeout.clone();
         Box::new(move |tries| wait.again(tries))
     }
 
-    /// Locks are waited for until the lock wait of a request that began to wait at `since` ends, or its deadline.
+    /// Locks are waited for until the busy timeout of a request that began to wait at `since` ends, or its deadline.
     pub(super) fn wait_for_locks(&self, since: Instant, deadline: Option<Instant>) {
-        let end = later(since, self.options.lock_wait);
-        self.lock_wait.until(deadline.map_or(end, |deadline| end.min(deadline)));
+        let end = later(since, self.options.busy_timeout);
+        self.busy_timeout.until(deadline.map_or(end, |deadline| end.min(deadline)));
     }
 
     /// The statement of `text`, if it is prepared.

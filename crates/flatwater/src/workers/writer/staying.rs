@@ -45,7 +45,7 @@ impl Seat {
         last_read: Option<LastRead>,
         f: impl FnOnce(&mut Self) -> T,
     ) -> Option<(T, Reads)> {
-        self.lock_wait.never();
+        self.busy_timeout.never();
         let connection = self.connection.as_mut()?;
         connection.limit(bytes);
         // In memory nothing is waited for, and nothing read.
@@ -89,7 +89,7 @@ impl Seat {
 
     /// Begins a read transaction beside autocommit, without waiting for a lock, if the schema is the one that is known.
     pub(super) fn hold(&mut self, state: &WalState, left: &Left) -> Result<(), Moved> {
-        self.lock_wait.never();
+        self.busy_timeout.never();
         let Some(connection) = &mut self.connection else { return Err(Moved::Other) };
         connection.hold_known_schema(state, left)
     }
@@ -101,7 +101,7 @@ impl Seat {
 
     /// On a worker: reads the schema if it may be another than the one that is known. Waits for no lock.
     pub(super) fn see_schema(&mut self, left: &Left) {
-        self.lock_wait.never();
+        self.busy_timeout.never();
         if let Some(connection) = &mut self.connection {
             connection.see_schema(left);
         }

@@ -113,7 +113,7 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
 /// `commit` was given up), or `place` could not be used. Refuses a place that is over.
 fn unwind(seat: &mut Seat, open: &mut Savepoints, place: &Savepoints) -> Result<()> {
     if !open.starts_with(place) {
-        return Err(Error::misuse("the nested transaction is finished").hint("begin another one"));
+        return Err(Error::misuse("the nested transaction is finished").with_hint("begin another one"));
     }
     while open.len() > place.len() {
         undo(seat)?;
