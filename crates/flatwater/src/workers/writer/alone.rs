@@ -13,6 +13,7 @@ use rusqlite::DropBehavior;
 
 use super::Shared;
 use super::commit::{commit, settle};
+use super::effects::Effects;
 use super::perform::{Rules, perform};
 use super::seat::Seat;
 use crate::connection::judge;
@@ -37,9 +38,9 @@ pub(super) fn run_alone(
         work @ (Work::Execute { .. } | Work::Query { .. }) => {
             shared.twice(seat, |seat| autocommit(seat, shared, &work, ticket))
         }
-        work => in_transaction(seat, shared, |seat| {
+        work => in_transaction(seat, shared, |seat, effects| {
             seat.arm(ticket, &work);
-            perform(seat, Rules::Statement(&shared.catalogue), &work)
+            perform(seat, effects, Rules::Statement(&shared.catalogue), &work)
         })
         .map_err(|error| work.explain(error)),
     };
@@ -73,12 +74,13 @@ fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Arc<Ticket
     let began = Instant::now();
     let catalogue = &shared.catalogue;
     let rules = if ticket.options.read_only { Rules::Reading(catalogue) } else { Rules::Statement(catalogue) };
-    let result = perform(seat, rules, work);
+    let mut effects = Effects::default();
+    let result = perform(seat, &mut effects, rules, work);
     if let Work::Execute { text, .. } | Work::Query { text, .. } = work {
         let end = seat.connection()?.sqlite.commit_began().unwrap_or_else(Instant::now);
         text.took(end.saturating_duration_since(began));
     }
-    seat.after_transaction(catalogue);
+    effects.put_right(seat, catalogue);
     // By now it is known what the text does: a read commits nothing.
     if work.only_reads() {
         return result;
@@ -90,16 +92,21 @@ fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Arc<Ticket
 }
 
 /// Runs `body` in a transaction of its own: all of it or nothing.
-fn in_transaction<T>(seat: &mut Seat, shared: &Shared, body: impl FnOnce(&mut Seat) -> Result<T>) -> Result<T> {
+fn in_transaction<T>(
+    seat: &mut Seat,
+    shared: &Shared,
+    body: impl FnOnce(&mut Seat, &mut Effects) -> Result<T>,
+) -> Result<T> {
     shared.twice(seat, Seat::begin)?;
-    let result = match body(seat) {
+    let mut effects = Effects::default();
+    let result = match body(seat, &mut effects) {
         Ok(result) => commit(seat, &shared.recorder).map(|()| result),
         Err(error) => {
             seat.rollback();
             Err(error)
         }
     };
-    seat.after_transaction(&shared.catalogue);
+    effects.put_right(seat, &shared.catalogue);
     result
 }
 
@@ -112,7 +119,8 @@ fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure, ticket: &
     let connection = seat.connection()?;
     let mut trusted = connection.restore_handlers(busy);
     let still_open = !connection.sqlite.is_autocommit();
-    seat.note_closure();
+    let mut effects = Effects::default();
+    effects.note_closure(seat);
     let result = match ran {
         Ok(true) if still_open => commit(seat, &shared.recorder).map_err(|error| match error.kind() {
             Kind::Busy => {
@@ -127,7 +135,7 @@ fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure, ticket: &
         Err(panic) => Err(Error::panicked(&*panic)),
     };
     seat.rollback();
-    seat.after_transaction(&shared.catalogue);
+    effects.put_right(seat, &shared.catalogue);
     trusted = trusted && seat.connection()?.is_idle();
     if !trusted {
         seat.replace();

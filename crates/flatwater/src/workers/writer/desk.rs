@@ -11,8 +11,10 @@ use std::time::Instant;
 
 use flatwater_sqlite::PageRefusal;
 
+use super::effects::Effects;
 use super::perform::{perform_known, run_query};
 use super::seat::Seat;
+use super::slot::Held;
 use super::transaction::undo;
 use crate::connection::statements::Ready;
 use crate::connection::stay::LastRead;
@@ -25,7 +27,8 @@ use crate::workers::session::{self, Savepoints};
 
 /// Where an open transaction stands.
 pub(super) struct At {
-    pub(super) seat: Seat,
+    pub(super) seat: Box<Seat>,
+    pub(super) effects: Effects,
     /// The savepoints that are open, outermost first.
     pub(super) savepoints: Savepoints,
     /// A stay panicked: what was done is gone.
@@ -43,23 +46,32 @@ impl Desk {
 
 /// An open transaction, to its writer's thread. Dropping it takes the connection back.
 pub(super) struct Open<'a> {
-    seat: &'a mut Seat,
+    held: &'a mut Held,
     pub(super) desk: Arc<Desk>,
 }
 
 impl<'a> Open<'a> {
-    pub(super) fn new(seat: &'a mut Seat) -> Self {
-        let stand_in = seat.stand_in();
-        let at = At { seat: std::mem::replace(seat, stand_in), savepoints: Savepoints::new(), lost: false };
-        Self { seat, desk: Arc::new(Desk(Mutex::new(Some(at)))) }
+    pub(super) fn new(held: &'a mut Held) -> Self {
+        let seat = held.lend();
+        let at = At { seat, effects: Effects::default(), savepoints: Savepoints::new(), lost: false };
+        Self { held, desk: Arc::new(Desk(Mutex::new(Some(at)))) }
+    }
+
+    /// Takes the connection back, and answers what the statements did.
+    pub(super) fn end(mut self) -> Effects {
+        self.take_back().unwrap_or_default()
+    }
+
+    fn take_back(&mut self) -> Option<Effects> {
+        let At { seat, effects, .. } = self.desk.lock().take()?;
+        self.held.put_back(seat);
+        Some(effects)
     }
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        if let Some(at) = self.desk.lock().take() {
-            *self.seat = at.seat;
-        }
+        self.take_back();
     }
 }
 
@@ -75,7 +87,7 @@ impl session::Desk for Desk {
         let Some(at) = place.as_mut().filter(|at| !at.lost && at.savepoints == *savepoints) else {
             return (Stay::Unfit, None);
         };
-        let Some(ready) = at.seat.fit_inside(work, limits) else { return (Stay::Unfit, None) };
+        let Some(ready) = at.seat.fit_inside(&at.effects, work, limits) else { return (Stay::Unfit, None) };
         let mut given_up = GivenUp { at, is_over: false };
         let answer = statement(&mut given_up.at.seat, &ready, work, limits, later(began, limits.time));
         given_up.is_over = true;
@@ -168,9 +180,9 @@ fn short_query(seat: &mut Seat, ready: &Ready, params: &Params, limit: usize, li
 impl Seat {
     /// The statement of the work, if that is one short one whose class is known, under the schema outside of the
     /// transaction.
-    fn fit_inside(&mut self, work: &Work, limits: &InlineLimits) -> Option<Arc<Ready>> {
+    fn fit_inside(&mut self, effects: &Effects, work: &Work, limits: &InlineLimits) -> Option<Arc<Ready>> {
         let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return None };
-        if params.heap_bytes() > limits.bytes || !self.has_settled_schema() || !text.may_stay() {
+        if params.heap_bytes() > limits.bytes || effects.defined() || !self.has_settled_schema() || !text.may_stay() {
             return None;
         }
         if !work.only_reads() {

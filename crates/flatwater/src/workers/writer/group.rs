@@ -22,6 +22,7 @@ use rusqlite::ffi;
 
 use super::Shared;
 use super::commit::commit;
+use super::effects::Effects;
 use super::perform::{Rules, perform};
 use super::seat::Seat;
 use crate::connection::catalogue::Text;
@@ -63,13 +64,14 @@ pub(super) fn run_group(
         }
     }
     let mut results = Vec::with_capacity(members.len());
+    let mut effects = Effects::default();
     let began = Instant::now();
     let mut last = began;
     for (at, member) in members.iter_mut().enumerate() {
         if at > 0 && last.duration_since(began) >= limits.time {
             break;
         }
-        let outcome = run_member(seat, shared, &member.work);
+        let outcome = run_member(seat, &mut effects, shared, &member.work);
         let now = Instant::now();
         note_cost(&member.work, now.duration_since(last));
         last = now;
@@ -80,11 +82,11 @@ pub(super) fn run_group(
                     mark_hostile(&member.work);
                 }
                 member.must_be_alone = true;
-                return abandon(seat, shared, members);
+                return abandon(seat, effects, shared, members);
             }
             Member::Corrupt => {
                 members.iter_mut().for_each(|member| member.must_be_alone = true);
-                return abandon(seat, shared, members);
+                return abandon(seat, effects, shared, members);
             }
         }
     }
@@ -156,15 +158,14 @@ fn could_not_begin(shared: &Shared, members: &mut Vec<Request>, outbox: &mut Out
 }
 
 /// Runs one member, inside a savepoint if one of its texts failed before.
-fn run_member(seat: &mut Seat, shared: &Shared, work: &Work) -> Member {
+fn run_member(seat: &mut Seat, effects: &mut Effects, shared: &Shared, work: &Work) -> Member {
     let Ok(connection) = seat.connection() else { return Member::Lost { hostile: false } };
     let is_guarded = work.texts().any(Text::has_failed);
     if is_guarded && connection.control.savepoint(&mut connection.sqlite).is_err() {
         return Member::Lost { hostile: false };
     }
-    seat.take_met_alone();
-    let result = perform(seat, Rules::Statement(&shared.catalogue), work);
-    if seat.take_met_alone() {
+    let result = perform(seat, effects, Rules::Statement(&shared.catalogue), work);
+    if effects.met_alone {
         return Member::Lost { hostile: false };
     }
     let code = result.as_ref().err().and_then(Error::sqlite_code).unwrap_or(0);
@@ -232,8 +233,9 @@ fn note_cost(work: &Work, time: std::time::Duration) {
 }
 
 /// The group's transaction is lost: everything that ran in it runs again.
-fn abandon(seat: &mut Seat, shared: &Shared, members: &mut Vec<Request>) {
+fn abandon(seat: &mut Seat, effects: Effects, shared: &Shared, members: &mut Vec<Request>) {
     seat.rollback();
+    effects.put_right(seat, &shared.catalogue);
     members.iter().for_each(|_| shared.recorder.replayed());
     put_back(shared, members);
 }

@@ -8,6 +8,7 @@ mod alone;
 mod choice;
 mod commit;
 mod desk;
+mod effects;
 mod group;
 mod inline;
 mod lease;

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use flatwater_sqlite::Judge;
 
+use super::effects::Effects;
 use super::seat::Seat;
 use crate::connection::catalogue::{Catalogue, Text};
 use crate::connection::class::Route;
@@ -41,18 +42,19 @@ impl Rules<'_> {
     }
 }
 
-/// What the work answers, if it is one of statements.
-pub(super) fn perform(seat: &mut Seat, rules: Rules<'_>, work: &Work) -> Result<Answer> {
+/// What the work answers, if it is one of statements. What these did is noted in `effects`.
+pub(super) fn perform(seat: &mut Seat, effects: &mut Effects, rules: Rules<'_>, work: &Work) -> Result<Answer> {
+    let mut performer = Performer { seat, effects, rules };
     match work {
-        Work::Execute { text, params } => execute(seat, rules, text, params).map(Answer::Executed),
-        Work::Query { text, params, limit } => query(seat, rules, text, params, *limit).map(Answer::Rows),
-        Work::Many { text, rows } => many(seat, rules, text, rows).map(Answer::Changes),
+        Work::Execute { text, params } => performer.execute(text, params).map(Answer::Executed),
+        Work::Query { text, params, limit } => performer.query(text, params, *limit).map(Answer::Rows),
+        Work::Many { text, rows } => performer.many(text, rows).map(Answer::Changes),
         Work::Batch(statements) => statements
             .iter()
-            .map(|(text, params)| batch_statement(seat, rules, text, params))
+            .map(|(text, params)| performer.batch_statement(text, params))
             .collect::<Result<_>>()
             .map(Answer::Batch),
-        Work::Script(text) => script(seat, rules, text).map(|()| Answer::Done),
+        Work::Script(text) => performer.script(text).map(|()| Answer::Done),
         _ => Err(Error::misuse("this is not possible inside a transaction")),
     }
 }
@@ -72,68 +74,121 @@ pub(super) fn perform_known(seat: &mut Seat, ready: &Ready, work: &Work) -> Resu
     }
 }
 
-/// The statement of a text, and what it taught is noted.
-fn ready(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>) -> Result<Arc<Ready>> {
-    let (connection, facts) = seat.parts()?;
-    let ready = connection.ready(text, rules.judge(), facts)?;
-    if let Rules::Statement(catalogue) | Rules::Reading(catalogue) = rules {
-        if ready.class.makes_temp {
-            connection.done_with(&ready);
-            return Err(judge::temp_refusal().with_sql(&text.sql));
+/// Statements that run on the writer's connection, in one transaction.
+struct Performer<'a> {
+    seat: &'a mut Seat,
+    effects: &'a mut Effects,
+    rules: Rules<'a>,
+}
+
+impl Performer<'_> {
+    /// The statement of a text, and what it taught is noted.
+    fn ready(&mut self, text: &Arc<Text>) -> Result<Arc<Ready>> {
+        let (connection, facts) = self.seat.parts()?;
+        let ready = connection.ready(text, self.rules.judge(), facts)?;
+        if let Rules::Statement(catalogue) | Rules::Reading(catalogue) = self.rules {
+            if ready.class.makes_temp {
+                connection.done_with(&ready);
+                return Err(judge::temp_refusal().with_sql(&text.sql));
+            }
+            text.learn(&ready.class, catalogue.epoch());
         }
-        text.learn(&ready.class, catalogue.epoch());
+        self.effects.note(&ready.class, self.seat);
+        Ok(ready)
     }
-    seat.note(&ready.class);
-    Ok(ready)
-}
 
-/// Runs `f` with the statement of a text, and gives the statement back.
-fn with_ready<T>(
-    seat: &mut Seat,
-    rules: Rules<'_>,
-    text: &Arc<Text>,
-    f: impl FnOnce(&mut Seat, &Ready) -> Result<T>,
-) -> Result<T> {
-    let ready = ready(seat, rules, text)?;
-    let result = f(seat, &ready);
-    if let Ok((connection, _)) = seat.parts() {
-        connection.done_with(&ready);
+    /// Runs `f` with the statement of a text, and gives the statement back.
+    fn with_ready<T>(&mut self, text: &Arc<Text>, f: impl FnOnce(&mut Seat, &Ready) -> Result<T>) -> Result<T> {
+        let ready = self.ready(text)?;
+        let result = f(self.seat, &ready);
+        if let Ok((connection, _)) = self.seat.parts() {
+            connection.done_with(&ready);
+        }
+        result
     }
-    result
-}
 
-fn execute(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params) -> Result<Executed> {
-    with_ready(seat, rules, text, |seat, ready| {
-        refuse_rows(ready)?;
-        seat.parts()?.0.learn_before(ready, params);
-        let executed = run(seat, ready, params)?;
-        learn(seat, ready);
-        Ok(executed)
-    })
+    fn execute(&mut self, text: &Arc<Text>, params: &Params) -> Result<Executed> {
+        self.with_ready(text, |seat, ready| {
+            refuse_rows(ready)?;
+            seat.connection()?.learn_before(ready, params);
+            let executed = run(seat, ready, params)?;
+            learn(seat, ready);
+            Ok(executed)
+        })
+    }
+
+    fn query(&mut self, text: &Arc<Text>, params: &Params, limit: usize) -> Result<Rows> {
+        let only_reads = matches!(self.rules, Rules::Reading(_));
+        self.with_ready(text, |seat, ready| {
+            if only_reads && ready.class.route == Route::Write {
+                return Err(Error::misuse("the database was opened to be read only")
+                    .with_hint("open it without `Options::read_only` to write")
+                    .with_sql(&text.sql));
+            }
+            need_rows(ready)?;
+            seat.connection()?.learn_before(ready, params);
+            let rows = run_query(seat, ready, params, limit)?;
+            learn(seat, ready);
+            Ok(rows)
+        })
+    }
+
+    fn many(&mut self, text: &Arc<Text>, rows: &ParamRows) -> Result<u64> {
+        self.with_ready(text, |seat, ready| {
+            refuse_rows(ready)?;
+            let began = Instant::now();
+            let changes = seat.connection()?.run_many(ready, rows)?;
+            if let Some(rows) = u32::try_from(rows.len()).ok().filter(|rows| *rows > 0) {
+                ready.text.took(began.elapsed() / rows);
+            }
+            Ok(changes)
+        })
+    }
+
+    fn batch_statement(&mut self, text: &Arc<Text>, params: &Params) -> Result<BatchResult> {
+        self.with_ready(text, |seat, ready| {
+            let began = Instant::now();
+            let result = if ready.class.columns == 0 {
+                BatchResult { executed: run(seat, ready, params)?, rows: None }
+            } else {
+                let (executed, rows) = rows(seat, ready, params, usize::MAX)?;
+                BatchResult { executed, rows: Some(rows) }
+            };
+            ready.text.took(began.elapsed());
+            Ok(result)
+        })
+    }
+
+    /// One statement after the other, each prepared when the ones before it have run. Rows are dropped.
+    fn script(&mut self, text: &Arc<Text>) -> Result<()> {
+        let mut rest = &*text.sql;
+        loop {
+            let (connection, facts) = self.seat.parts()?;
+            let first = connection.prepare_first(text, rest, self.rules.judge(), facts)?;
+            let Some((ready, length)) = first else { return Ok(()) };
+            if ready.class.makes_temp && !matches!(self.rules, Rules::Transaction) {
+                connection.sqlite.finalize(ready.id);
+                return Err(judge::temp_refusal().with_sql(&text.sql));
+            }
+            let result = connection.run(&ready, &Params::default(), &mut flatwater_sqlite::Discard);
+            connection.sqlite.finalize(ready.id);
+            self.effects.note(&ready.class, self.seat);
+            result.map_err(|error| match error.sqlite_code() {
+                None => error.with_hint("a script has no parameters"),
+                Some(_) => error,
+            })?;
+            rest = &rest[length..];
+        }
+    }
 }
 
 fn run(seat: &mut Seat, ready: &Ready, params: &Params) -> Result<Executed> {
-    seat.parts()?.0.run(ready, params, &mut flatwater_sqlite::Discard)
-}
-
-fn query(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params, limit: usize) -> Result<Rows> {
-    with_ready(seat, rules, text, |seat, ready| {
-        if matches!(rules, Rules::Reading(_)) && ready.class.route == Route::Write {
-            return Err(Error::misuse("the database was opened to be read only")
-                .with_hint("open it without `Options::read_only` to write")
-                .with_sql(&text.sql));
-        }
-        need_rows(ready)?;
-        seat.parts()?.0.learn_before(ready, params);
-        let rows = run_query(seat, ready, params, limit)?;
-        learn(seat, ready);
-        Ok(rows)
-    })
+    seat.connection()?.run(ready, params, &mut flatwater_sqlite::Discard)
 }
 
 /// Learns from a read that ran.
 fn learn(seat: &mut Seat, ready: &Ready) {
-    if let Ok((connection, _)) = seat.parts() {
+    if let Ok(connection) = seat.connection() {
         connection.learn(ready);
     }
 }
@@ -146,60 +201,11 @@ pub(super) fn run_query(seat: &mut Seat, ready: &Ready, params: &Params, limit: 
 
 fn rows(seat: &mut Seat, ready: &Ready, params: &Params, limit: usize) -> Result<(Executed, Rows)> {
     let mut sink = RowSink::new(ready.text.expected_size(), limit);
-    let connection = seat.parts()?.0;
+    let connection = seat.connection()?;
     let executed = connection.run(ready, params, &mut sink)?;
     let (cells, bytes) = sink.size();
     ready.text.had_size(cells, bytes);
     Ok((executed, sink.finish(connection.names_after_run(ready)?)))
-}
-
-fn many(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, rows: &ParamRows) -> Result<u64> {
-    with_ready(seat, rules, text, |seat, ready| {
-        refuse_rows(ready)?;
-        let began = Instant::now();
-        let changes = seat.parts()?.0.run_many(ready, rows)?;
-        if let Some(rows) = u32::try_from(rows.len()).ok().filter(|rows| *rows > 0) {
-            ready.text.took(began.elapsed() / rows);
-        }
-        Ok(changes)
-    })
-}
-
-fn batch_statement(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>, params: &Params) -> Result<BatchResult> {
-    with_ready(seat, rules, text, |seat, ready| {
-        let began = Instant::now();
-        let result = if ready.class.columns == 0 {
-            let executed = seat.parts()?.0.run(ready, params, &mut flatwater_sqlite::Discard)?;
-            BatchResult { executed, rows: None }
-        } else {
-            let (executed, rows) = rows(seat, ready, params, usize::MAX)?;
-            BatchResult { executed, rows: Some(rows) }
-        };
-        ready.text.took(began.elapsed());
-        Ok(result)
-    })
-}
-
-/// One statement after the other, each prepared when the ones before it have run. Rows are dropped.
-fn script(seat: &mut Seat, rules: Rules<'_>, text: &Arc<Text>) -> Result<()> {
-    let mut rest = &*text.sql;
-    loop {
-        let (connection, facts) = seat.parts()?;
-        let first = connection.prepare_first(text, rest, rules.judge(), facts)?;
-        let Some((ready, length)) = first else { return Ok(()) };
-        if ready.class.makes_temp && !matches!(rules, Rules::Transaction) {
-            connection.sqlite.finalize(ready.id);
-            return Err(judge::temp_refusal().with_sql(&text.sql));
-        }
-        let result = connection.run(&ready, &Params::default(), &mut flatwater_sqlite::Discard);
-        connection.sqlite.finalize(ready.id);
-        seat.note(&ready.class);
-        result.map_err(|error| match error.sqlite_code() {
-            None => error.with_hint("a script has no parameters"),
-            Some(_) => error,
-        })?;
-        rest = &rest[length..];
-    }
 }
 
 fn need_rows(ready: &Ready) -> Result<()> {

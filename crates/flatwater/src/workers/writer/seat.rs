@@ -14,8 +14,7 @@ use super::opening;
 use super::outcome::{Change, Changes};
 use super::staying::Commits;
 use super::ways::Ways;
-use crate::connection::catalogue::{Catalogue, Text};
-use crate::connection::class::{Class, Route};
+use crate::connection::catalogue::Text;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::Ready;
@@ -48,30 +47,12 @@ pub(crate) struct Seat {
     /// Which way short writes go.
     pub(super) ways: Ways,
     pub(super) lease: WriterLease,
-    /// TEMP objects were made in the transaction that is open.
-    made_temp: bool,
-    /// The schema was changed in the transaction that is open.
-    pub(super) defined: bool,
-    /// A text was met that must not be a member of a group.
-    met_alone: bool,
 }
 
 impl Seat {
     /// Opens the writer's connection. Blocks.
     pub(crate) fn open(options: Arc<Options>, watch: Option<Arc<Watch>>) -> Result<Self> {
-        let mut seat = Self::without_connection(options, watch);
-        seat.parts()?;
-        Ok(seat)
-    }
-
-    /// What lies in this one's place while a transaction has it.
-    pub(super) fn stand_in(&self) -> Self {
-        let stand_in = Self::without_connection(self.options.clone(), self.watch.clone());
-        Self { was_open: self.was_open, external: self.external, ..stand_in }
-    }
-
-    fn without_connection(options: Arc<Options>, watch: Option<Arc<Watch>>) -> Self {
-        Self {
+        let mut seat = Self {
             options,
             watch,
             connection: None,
@@ -83,10 +64,9 @@ impl Seat {
             busy_timeout: BusyWait::default(),
             ways: Ways::new(Instant::now()),
             lease: WriterLease::new(false),
-            made_temp: false,
-            defined: false,
-            met_alone: false,
-        }
+        };
+        seat.parts()?;
+        Ok(seat)
     }
 
     /// The connection, opened again if it had to be given up, and the facts of its schema.
@@ -246,47 +226,10 @@ impl Seat {
         Ok(())
     }
 
-    /// Remembers what must be put right when the transaction is over.
-    pub(super) fn note(&mut self, class: &Class) {
-        self.made_temp |= class.makes_temp;
-        self.defined |= class.defines;
-        self.met_alone |= !class.groupable;
-        // It may be a VACUUM, which changes the cookie and tells nobody.
-        if class.route == Route::Write
-            && !class.changes_rows
-            && let Some(connection) = &mut self.connection
-        {
-            connection.seen.forget();
-        }
-    }
-
-    /// Whether a text was met since the last call that must not be a member of a group. What was known of it before it
-    /// was prepared again may have been out of date.
-    pub(super) fn take_met_alone(&mut self) -> bool {
-        std::mem::take(&mut self.met_alone)
-    }
-
-    /// A closure of the user may have made TEMP objects. It may have changed the schema too, but no statement of ours was
-    /// prepared meanwhile.
-    pub(super) fn note_closure(&mut self) {
-        self.made_temp = true;
+    /// What is known of the schema may be out of date from now on.
+    pub(super) fn forget_schema(&mut self) {
         if let Some(connection) = &mut self.connection {
             connection.seen.forget();
-        }
-    }
-
-    /// The transaction is over, whichever way. Its TEMP objects end with it. If it changed the schema, what was learnt
-    /// in it may have been learnt under one that was never committed, and no cookie would tell.
-    pub(super) fn after_transaction(&mut self, catalogue: &Catalogue) {
-        let (made_temp, defined) = (std::mem::take(&mut self.made_temp), std::mem::take(&mut self.defined));
-        let Some(connection) = &mut self.connection else { return };
-        if defined {
-            connection.seen.forget();
-            connection.statements.clear(&mut connection.sqlite);
-            catalogue.next_epoch();
-        }
-        if made_temp && connection.drop_temp_objects().is_err() {
-            self.replace();
         }
     }
 

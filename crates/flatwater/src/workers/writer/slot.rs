@@ -10,6 +10,7 @@
 //! delivered, and a thread is started for those who wait, when it is free and no lock is held. Leaves out: the queue that
 //! hands it out (`waiting::queue`), and what runs in it.
 
+use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{WalHeader, WalState};
@@ -18,10 +19,40 @@ use super::Writer;
 use super::seat::Seat;
 use crate::workers::request::{Outbox, Request};
 
+/// The connection, unless an open transaction has it: nothing else runs then.
+pub(super) struct Held(Option<Box<Seat>>);
+
+impl Held {
+    /// For an open transaction, until `put_back`.
+    pub(super) fn lend(&mut self) -> Box<Seat> {
+        self.0.take().expect(NOT_LENT)
+    }
+
+    pub(super) fn put_back(&mut self, seat: Box<Seat>) {
+        self.0 = Some(seat);
+    }
+}
+
+const NOT_LENT: &str = "an open transaction gives the connection back before anything else runs";
+
+impl Deref for Held {
+    type Target = Seat;
+
+    fn deref(&self) -> &Seat {
+        self.0.as_ref().expect(NOT_LENT)
+    }
+}
+
+impl DerefMut for Held {
+    fn deref_mut(&mut self) -> &mut Seat {
+        self.0.as_mut().expect(NOT_LENT)
+    }
+}
+
 pub(super) struct Slot<'a> {
     writer: &'a Writer,
-    /// `None` after `close` and `hand_over`.
-    seat: Option<Box<Seat>>,
+    /// Empty after `close` and `hand_over`.
+    held: Held,
     outbox: Outbox<'a>,
     /// Nothing runs in it, and nothing panicked.
     is_sound: bool,
@@ -39,26 +70,25 @@ impl<'a> Slot<'a> {
     }
 
     fn new(writer: &'a Writer, seat: Box<Seat>) -> Self {
-        Self { writer, seat: Some(seat), outbox: Outbox::new(&writer.0.recorder), is_sound: true }
+        Self { writer, held: Held(Some(seat)), outbox: Outbox::new(&writer.0.recorder), is_sound: true }
     }
 
     /// Runs `f` on the connection. Should it panic the slot is released with another one.
-    pub(super) fn run<T>(&mut self, f: impl FnOnce(&mut Seat, &mut Outbox<'a>) -> T) -> T {
-        let Some(seat) = &mut self.seat else { unreachable!("only what consumes the slot takes it out") };
+    pub(super) fn run<T>(&mut self, f: impl FnOnce(&mut Held, &mut Outbox<'a>) -> T) -> T {
         self.is_sound = false;
-        let result = f(seat, &mut self.outbox);
+        let result = f(&mut self.held, &mut self.outbox);
         self.is_sound = true;
         result
     }
 
     /// Closed for good: it is not released.
     pub(super) fn close(mut self) {
-        drop(self.seat.take());
+        drop(self.held.0.take());
     }
 
     /// Releases the slot for the writer's thread, which does this before all else.
     pub(super) fn hand_over(mut self, request: Request) {
-        let Some(mut seat) = self.seat.take() else { return };
+        let Some(mut seat) = self.held.0.take() else { return };
         seat.end_lease();
         let start = self.writer.0.queue.hand_over(seat, request);
         self.writer.start_for_others(start);
@@ -67,7 +97,7 @@ impl<'a> Slot<'a> {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        let start = self.seat.take().map(|mut seat| {
+        let start = self.held.0.take().map(|mut seat| {
             if !self.is_sound {
                 seat.replace();
             }

@@ -140,9 +140,9 @@ impl Seat {
         Ok(())
     }
 
-    /// Whether the schema was seen when the transaction that is open began, and not changed in it.
+    /// Whether the schema was seen when the transaction that is open began.
     pub(super) fn has_settled_schema(&self) -> bool {
         let is_seen = |connection: &Connection| self.is_in_memory() || connection.seen.is_known();
-        !self.defined && self.connection.as_ref().is_some_and(is_seen)
+        self.connection.as_ref().is_some_and(is_seen)
     }
 }

@@ -11,8 +11,10 @@ use std::time::Instant;
 use super::Shared;
 use super::commit::commit;
 use super::desk::{At, Open};
+use super::effects::Effects;
 use super::perform::{Rules, perform};
 use super::seat::Seat;
+use super::slot::Held;
 use crate::connection::words::has_hostile_conflict_clause;
 use crate::types::error::{Error, Result};
 use crate::types::request::Ticket;
@@ -20,8 +22,8 @@ use crate::workers::request::{Answer, Outbox, Request, Work};
 use crate::workers::session::{Claim, End, Message, Savepoints, Session};
 
 /// Begins the transaction that `request` asks for, and serves it to its end.
-pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: &mut Outbox<'_>) {
-    if let Err(error) = begin(seat, shared, &request.ticket) {
+pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: &mut Outbox<'_>) {
+    if let Err(error) = begin(held, shared, &request.ticket) {
         let error = error.timed(&request.ticket);
         return shared.answer(outbox, request, Err(error));
     }
@@ -29,16 +31,16 @@ pub(super) fn serve(seat: &mut Seat, shared: &Shared, request: Request, outbox: 
     let session = claim.0.clone();
     let _closed = CloseAtLast(session.clone());
     shared.open_session(&session);
-    let mut open = Open::new(seat);
+    let mut open = Open::new(held);
     session.open(open.desk.clone());
     // If the caller is gone the claim comes back and is dropped at once, which ends the session below.
     shared.answer(outbox, request, Ok(Answer::Transaction(claim)));
     outbox.deliver();
     let end = run(&mut open, shared, &session, outbox);
-    drop(open);
-    seat.disarm();
-    seat.rollback();
-    seat.after_transaction(&shared.catalogue);
+    let effects = open.end();
+    held.disarm();
+    held.rollback();
+    effects.put_right(held, &shared.catalogue);
     for request in session.close(end.clone()) {
         shared.answer(outbox, request, Err(end.error()));
     }
@@ -66,7 +68,7 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
         let message = session.next();
         let mut desk = open.desk.lock();
         // It is there until the transaction ends, which is here.
-        let Some(At { seat, savepoints, lost }) = &mut *desk else { return End::Finished };
+        let Some(At { seat, effects, savepoints, lost }) = &mut *desk else { return End::Finished };
         seat.unlimit();
         if *lost {
             return End::Lost(Error::misuse("a fault inside Flatwater ended the transaction; please report it"));
@@ -91,7 +93,7 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
         let is_end = matches!(request.work, Work::Commit | Work::Rollback);
         shared.note_running(&request.ticket);
         let result = unwind(seat, savepoints, &place)
-            .and_then(|()| step(seat, shared, &request, savepoints))
+            .and_then(|()| step(seat, effects, shared, &request, savepoints))
             .map_err(|error| shared.ended(error));
         let lost = seat.is_autocommit().then(|| {
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
@@ -122,7 +124,13 @@ fn unwind(seat: &mut Seat, open: &mut Savepoints, place: &Savepoints) -> Result<
     Ok(())
 }
 
-fn step(seat: &mut Seat, shared: &Shared, request: &Request, open: &mut Savepoints) -> Result<Answer> {
+fn step(
+    seat: &mut Seat,
+    effects: &mut Effects,
+    shared: &Shared,
+    request: &Request,
+    open: &mut Savepoints,
+) -> Result<Answer> {
     let done = |()| Answer::Done;
     match &request.work {
         Work::Commit => {
@@ -150,18 +158,18 @@ fn step(seat: &mut Seat, shared: &Shared, request: &Request, open: &mut Savepoin
             open.pop();
             Ok(Answer::Done)
         }
-        work => statement(seat, work, &request.ticket),
+        work => statement(seat, effects, work, &request.ticket),
     }
 }
 
 /// Runs the statements of one request inside a savepoint, since SQLite by itself does not undo every failed statement.
-fn statement(seat: &mut Seat, work: &Work, ticket: &Arc<Ticket>) -> Result<Answer> {
+fn statement(seat: &mut Seat, effects: &mut Effects, work: &Work, ticket: &Arc<Ticket>) -> Result<Answer> {
     // An attached file may be locked by somebody else.
     seat.wait_for_locks(Instant::now(), ticket.deadline);
     let connection = seat.connection()?;
     connection.control.savepoint(&mut connection.sqlite)?;
     seat.arm(ticket, work);
-    let result = perform(seat, Rules::Transaction, work);
+    let result = perform(seat, effects, Rules::Transaction, work);
     seat.disarm();
     if seat.is_autocommit() {
         return result.map_err(|error| error.timed(ticket));

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::choice::{Candidate, Choice};
 use super::outcome::{Change, Changes};
 use super::seat::Seat;
-use super::slot::Slot;
+use super::slot::{Held, Slot};
 use super::{Shared, Writer, alone, commit, group, transaction};
 use crate::types::error::{Error, Kind, Result};
 use crate::types::inline::Inline;
@@ -57,7 +57,8 @@ impl Shared {
         let writes = batch.len();
         slot.run(|seat, outbox| {
             let turn = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.turn(seat, batch, outbox))));
-            self.leave(seat, seat.wal_now().as_ref(), Instant::now());
+            let left = seat.wal_now();
+            self.leave(seat, left.as_ref(), Instant::now());
             if matches!(self.options.inline, Inline::Auto(_)) {
                 seat.see_schema(&self.catalogue.left);
             }
@@ -86,7 +87,7 @@ impl Shared {
         }
     }
 
-    fn turn(&self, seat: &mut Seat, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) -> bool {
+    fn turn(&self, seat: &mut Held, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) -> bool {
         seat.end_lease();
         seat.unlimit();
         seat.renew();
@@ -117,7 +118,7 @@ impl Shared {
         false
     }
 
-    fn single(&self, seat: &mut Seat, request: Request, outbox: &mut Outbox<'_>) -> bool {
+    fn single(&self, seat: &mut Held, request: Request, outbox: &mut Outbox<'_>) -> bool {
         if matches!(request.work, Work::Begin) {
             transaction::serve(seat, self, request, outbox);
             return false;
