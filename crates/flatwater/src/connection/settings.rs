@@ -35,7 +35,7 @@ fn first_read(sqlite: &mut Sqlite) -> flatwater_sqlite::Result<String> {
     match sqlite.read_journal_mode() {
         Err(error) if may_be_the_disk(&error) => {
             sqlite.guard_files();
-            sqlite.read_journal_mode()
+            sqlite.read_journal_mode().map_err(|again| the_disk_or(error, again))
         }
         mode => mode,
     }
@@ -45,6 +45,11 @@ fn first_read(sqlite: &mut Sqlite) -> flatwater_sqlite::Result<String> {
 /// SQLite's own a read that the disk fails is told as damage.
 fn may_be_the_disk(error: &flatwater_sqlite::Error) -> bool {
     error.code() == Some(ffi::SQLITE_CORRUPT)
+}
+
+/// The error to tell of a file that could not be read twice.
+fn the_disk_or(first: flatwater_sqlite::Error, again: flatwater_sqlite::Error) -> flatwater_sqlite::Error {
+    if again.code().is_some_and(|code| code & 0xff == ffi::SQLITE_IOERR) { again } else { first }
 }
 
 /// Switching does not always ask the busy handler: when several processes open a new file at once, all but one are told
@@ -132,7 +137,7 @@ fn attach(sqlite: &Sqlite, attached: &Attached, synchronous: &str, role: Role) -
     match read() {
         Err(error) if may_be_the_disk(&error) => {
             sqlite.guard_files();
-            read()?;
+            read().map_err(|again| the_disk_or(error, again))?;
         }
         read => read?,
     }

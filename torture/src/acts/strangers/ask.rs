@@ -66,7 +66,6 @@ pub(super) fn all_reads() -> Vec<Ask> {
         "PRAGMA schema_version",
         "PRAGMA user_version",
         "PRAGMA encoding",
-        "PRAGMA auto_vacuum",
         "SELECT * FROM pragma_table_list ORDER BY schema, name",
         "PRAGMA table_xinfo(item)",
     ]);
