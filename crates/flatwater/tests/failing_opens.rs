@@ -190,22 +190,30 @@ fn somebody_elses_connection_is_told_and_the_database_opens_when_it_is_gone() {
     });
 }
 
-/// Each BEGIN IMMEDIATE begins a write in each file, so nothing at all could be written.
+/// Each BEGIN IMMEDIATE begins a write in each file: with one of the files beside an attached one nothing at all could be
+/// written.
 #[test]
-fn an_attached_file_whose_wal_index_could_only_be_opened_for_reading_is_opened_again() {
+fn an_attached_file_that_could_only_be_opened_for_reading_is_opened_again() {
     let _alone = alone();
-    for sql in ["INSERT INTO main.t VALUES (1)", "INSERT INTO other.t VALUES (1)"] {
+    let writes = ["INSERT INTO main.t VALUES (1)", "INSERT INTO other.t VALUES (1)"];
+    for (end, sql) in
+        ["other.db", "other.db-wal", "other.db-shm"].into_iter().flat_map(|end| writes.map(|sql| (end, sql)))
+    {
         let file = with_another_left_behind();
         let path = file.directory().join("other.db");
         // As if another process used the file: a wal-index that nobody else has is not believed.
         let other = LockFile::open(&file.directory().join("other.db-shm"), LockedFile::WalIndex).unwrap();
         assert!(other.hold().unwrap());
         run(async {
-            let fault = once("other.db-shm");
+            let fault = once(end);
             let db = file.options().attach("other", path).open().await.unwrap();
             drop(fault);
             assert_eq!(count(&db).await, 0);
-            db.execute(sql, ()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+            db.execute(sql, ()).await.unwrap_or_else(|error| panic!("{end}: {sql}: {error}"));
+            give_up_the_writers_connection(&db).await;
+            let fault = once(end);
+            db.execute(sql, ()).await.unwrap_or_else(|error| panic!("{end}: {sql}: {error}"));
+            drop(fault);
             db.close().await.unwrap();
         });
     }

@@ -129,6 +129,9 @@ fn attach(sqlite: &Sqlite, attached: &Attached, synchronous: &str, role: Role) -
     let Attached { name, path, mode, immutable } = attached;
     let place = if path.as_os_str() == MEMORY { MEMORY.to_owned() } else { uri::write(path, *mode, *immutable) };
     sqlite.rusqlite().execute("ATTACH ?1 AS ?2", (place, name))?;
+    if role.writes() {
+        writable::check_attached(sqlite, attached)?;
+    }
     let name = name.replace('"', "\"\"");
     sqlite.guard_files();
     let first_read =

@@ -12,8 +12,9 @@ use flatwater_sqlite::{Connection as Sqlite, SqliteError, SystemFailure, why_not
 use rusqlite::ffi;
 
 use crate::types::error::{Error, Kind, Result};
-use crate::types::options::Options;
+use crate::types::options::{Attached, Options};
 use crate::types::resolve::beside;
+use crate::types::uri::Mode;
 
 /// SQLite refused to write.
 pub(crate) fn is_read_only(error: &Error) -> bool {
@@ -40,6 +41,16 @@ pub(super) fn is_half_open(sqlite: &Sqlite) -> Result<bool> {
         Err(error) if error.kind() != Kind::Busy => Err(error),
         _ => Ok(false),
     }
+}
+
+/// Refuses an attached file that is open for reading only, though it is to be written and may be, as far as the system says.
+pub(super) fn check_attached(sqlite: &Sqlite, attached: &Attached) -> Result<()> {
+    let Attached { name, path, mode, immutable } = attached;
+    let is_to_be_written = !immutable && !matches!(mode, Some(Mode::ReadOnly)) && why_not_writable(path).is_none();
+    if is_to_be_written && sqlite.rusqlite().is_readonly(&**name)? {
+        return Err(refused(path, None));
+    }
+    Ok(())
 }
 
 /// Refuses a connection that cannot write because of the files beside the one at `path`, which it opened last and which is
