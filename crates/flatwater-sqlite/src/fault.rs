@@ -120,6 +120,11 @@ pub fn fail_opens(end: &'static str, to_write: bool, passing: i64, failing: i64,
     Fault { off: reset_calls, _alone: alone }
 }
 
+/// Whether as many opens failed as [`fail_opens`] was asked for.
+pub fn have_opens_failed() -> bool {
+    OPENS.failing.load(Ordering::SeqCst) <= 0
+}
+
 /// SIGKILL ends this process instead of the `call`-th call (from 1 on) of SQLite that opens, closes, writes, cuts, locks,
 /// maps or removes a file.
 pub fn kill_at_call(call: i64) -> Fault {

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Error, Kind, Options};
-use flatwater_sqlite::fault::{Fault, fail_opens};
+use flatwater_sqlite::fault::{Fault, fail_opens, have_opens_failed};
 use flatwater_sqlite::{LockFile, LockedFile};
 use rusqlite::config::DbConfig;
 use support::{ENDLESS, TestFile, count, run, until};
@@ -138,7 +138,7 @@ fn a_read_that_keeps_such_a_wal_index_is_waited_for_and_then_told() {
             let db = db.clone();
             async move { db.query(ENDLESS, ()).await }
         });
-        until(|| db.stats().wal.oldest_read.is_some()).await;
+        until(|| db.stats().wal.oldest_read.is_some() && have_opens_failed()).await;
         drop(fault);
         let error = db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap_err();
         assert_eq!(error.kind(), Kind::Open, "{error}");
