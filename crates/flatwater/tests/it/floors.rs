@@ -33,52 +33,118 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The first two parts below `src`: room and, inside workers, the worker.
-fn place(src: &Path, file: &Path) -> (String, String) {
+/// The module of a file: its folders and its name.
+fn module(src: &Path, file: &Path) -> Vec<String> {
     let below = file.strip_prefix(src).unwrap().with_extension("");
-    let mut parts = below.components().map(|part| part.as_os_str().to_str().unwrap().to_owned());
-    (parts.next().unwrap(), parts.next().unwrap_or_default())
+    let mut parts: Vec<_> = below.components().map(|part| part.as_os_str().to_str().unwrap().to_owned()).collect();
+    if parts.last().is_some_and(|last| last == "mod") {
+        parts.pop();
+    }
+    parts
 }
 
-/// What a file imports: `crate::room::part`, wherever it stands outside of comments.
-fn imports(text: &str) -> Vec<(String, String)> {
-    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-    code.flat_map(|line| line.match_indices("crate::").map(move |(at, _)| (line, at)))
-        .filter(|(line, at)| !line[..*at].ends_with('$'))
-        .map(|(line, at)| {
-            let path = &line[at + "crate::".len()..];
-            let mut parts =
-                path.split("::").map(|part| part.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap());
-            (parts.next().unwrap_or_default().to_owned(), parts.next().unwrap_or_default().to_owned())
+/// The code of a file, without comments and without its tests.
+fn code(text: &str) -> String {
+    let code = text.split("#[cfg(test)]\nmod ").next().unwrap().split("#[cfg(all(test").next().unwrap();
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The paths that begin at `rest`, such as `a::{b, c::D}`: each with its first names.
+fn paths(rest: &str) -> Vec<Vec<String>> {
+    let name = rest.trim_start();
+    if let Some(group) = name.strip_prefix('{') {
+        let mut depth = 0;
+        let end = group.find(|c| {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            depth < 0
+        });
+        let mut members = vec![String::new()];
+        for c in group[..end.expect("a group ends")].chars() {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            match c {
+                // The end of the group was one level below.
+                ',' if depth == -1 => members.push(String::new()),
+                c => members.last_mut().unwrap().push(c),
+            }
+        }
+        return members.iter().filter(|member| !member.trim().is_empty()).flat_map(|member| paths(member)).collect();
+    }
+    let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+    let (first, rest) = name.split_at(end);
+    let below = rest.strip_prefix("::").map_or_else(|| vec![Vec::new()], paths);
+    below.into_iter().map(|below| [vec![first.to_owned()], below].concat()).collect()
+}
+
+/// What a file imports, as paths from the root: `crate::` and `super::`, wherever they stand, groups too.
+fn imports(module: &[String], text: &str) -> Vec<Vec<String>> {
+    let code = code(text);
+    let begins = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || "_$:".contains(c));
+    let absolute = code
+        .match_indices("crate::")
+        .filter(|(at, _)| begins(*at))
+        .flat_map(|(at, root)| paths(&code[at + root.len()..]));
+    let relative = code.match_indices("super::").filter(|(at, _)| begins(*at)).flat_map(|(at, _)| {
+        paths(&code[at..]).into_iter().map(|path| {
+            let up = path.iter().take_while(|part| *part == "super").count();
+            [&module[..module.len() - up], &path[up..]].concat()
         })
-        .collect()
+    });
+    absolute.chain(relative).collect()
+}
+
+/// The rooms of the names that the root exports.
+fn exported(src: &Path) -> BTreeMap<String, String> {
+    let text = std::fs::read_to_string(src.join("lib.rs")).unwrap();
+    let code = code(&text);
+    let exports = code.match_indices("pub use ").flat_map(|(at, found)| paths(&code[at + found.len()..]));
+    exports.filter(|path| path.len() > 1).map(|path| (path.last().unwrap().clone(), path[0].clone())).collect()
 }
 
 #[test]
 fn a_file_imports_from_lower_floors_only() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let exported = exported(&src);
+    assert_eq!(exported.get("Error").map(String::as_str), Some("types"));
     let mut checked = 0;
     let mut faults = Vec::new();
     for file in sources(&src) {
-        let (room, part) = place(&src, &file);
+        let module = module(&src, &file);
         let text = std::fs::read_to_string(&file).unwrap();
-        for (to, to_part) in imports(&text) {
-            // Names re-exported at the root, and macros.
-            if to.is_empty() || to.starts_with(char::is_uppercase) || ["params", "named"].contains(&&*to) {
+        for mut path in imports(&module, &text) {
+            if ["params", "named"].contains(&&*path[0]) || path.is_empty() {
                 continue;
             }
+            if let Some(room) = exported.get(&path[0]) {
+                path = vec![room.clone()];
+            }
             checked += 1;
-            let same_room = room == to;
+            let same_room = module[0] == path[0];
             let shared = ["request", "session"];
-            let worker_to_worker = room == "workers" && same_room && part != to_part && !shared.contains(&&*to_part);
-            let upward = floor(&to) >= floor(&room) && !same_room;
+            let worker_to_worker = module[0] == "workers"
+                && same_room
+                && path.get(1).is_some_and(|to| module.get(1) != Some(to) && !shared.contains(&&**to));
+            let upward = !same_room && floor(&path[0]) >= floor(&module[0]);
             if upward || worker_to_worker {
-                faults.push(format!("{} imports crate::{to}::{to_part}", file.display()));
+                faults.push(format!("{} imports {}", file.display(), path.join("::")));
             }
         }
     }
-    assert!(checked > 100, "only {checked} imports were seen: the test no longer reads the sources");
+    assert!(checked > 500, "only {checked} imports were seen: the test no longer reads the sources");
     assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn an_import_is_seen_in_each_of_its_forms() {
+    let module = ["workers".to_owned(), "readers".to_owned(), "leases".to_owned()];
+    let seen = |text: &str| imports(&module, text).iter().map(|path| path.join("::")).collect::<Vec<_>>();
+    assert_eq!(seen("use crate::{Error, types::{row::Row, time}};"), ["Error", "types::row::Row", "types::time"]);
+    assert_eq!(seen("use super::super::request::Work;"), ["workers::request::Work"]);
+    assert_eq!(
+        seen("fn f() -> super::Shared { crate::call::Call::new() }"),
+        ["call::Call::new", "workers::readers::Shared"]
+    );
+    assert_eq!(seen("// crate::call\n$crate::call; #[cfg(test)]\nmod tests { use crate::call; }"), [""; 0]);
 }
 
 #[test]
