@@ -6,13 +6,13 @@
 use rusqlite::types::FromSql;
 
 use crate::database::Database;
+use crate::error::{Error, Result};
 use crate::stats::Stats;
-use crate::types::error::{Error, Result};
-use crate::types::executed::{BatchResult, Executed};
-use crate::types::into_params::IntoParams;
-use crate::types::params::Params;
-use crate::types::row::{FromRow, Row, Rows};
-use crate::waiting::park::block_on;
+use crate::thread::park::block_on;
+use crate::values::executed::{BatchResult, Executed};
+use crate::values::into_params::IntoParams;
+use crate::values::params::Params;
+use crate::values::row::{FromRow, Row, Rows};
 
 /// The operations of [`Database`] for threads that may block.
 ///

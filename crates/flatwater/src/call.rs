@@ -13,17 +13,17 @@ use std::time::Instant;
 
 use flatwater_sqlite::is_stranded;
 
-use crate::backend::embedded::{Engine, Server};
-use crate::backend::handle::{Handle, called_from_within, refuse_forked};
-use crate::backend::inline::Stayed;
+use crate::engine::handle::{Handle, called_from_within, refuse_forked};
+use crate::engine::inline::Stayed;
+use crate::engine::{Engine, Server};
+use crate::error::{Applied, Error, Kind, Result};
+use crate::inline::budget;
+use crate::queue::reply::{Reply, reply};
+use crate::queue::ticket::{CallOptions, Ticket};
 use crate::stage::{Asked, DoneAfterPanic, SHORTEST, Stage};
-use crate::types::error::{Applied, Error, Kind, Result};
-use crate::types::request::{CallOptions, Ticket};
-use crate::waiting::fairness;
-use crate::waiting::park::{block_on, in_closure, must_not_block};
-use crate::waiting::reply::{Reply, reply};
-use crate::waiting::scope::is_inside;
-use crate::waiting::timer;
+use crate::thread::park::{block_on, in_closure, must_not_block};
+use crate::thread::scope::is_inside;
+use crate::time::timer;
 use crate::workers::request::{Answer, Request, Work};
 use crate::workers::session::Inside;
 
@@ -80,7 +80,7 @@ impl<T> Call<T> {
             let stayed = if self.may_stay() { self.handle.stay(None, &work, self.options) } else { None };
             match stayed {
                 Some(Stayed::Answered(answer)) => {
-                    fairness::suspend();
+                    budget::suspend();
                     return answer.and_then(self.read);
                 }
                 Some(Stayed::Unsettled(reply)) => self.stage = Stage::unsettled(reply),
@@ -189,7 +189,7 @@ impl<T> Call<T> {
                 return None;
             }
         };
-        if !fairness::is_spent() {
+        if !budget::is_spent() {
             self.stage = Stage::Done;
             return Some(Poll::Ready(answer.and_then(self.read)));
         }
@@ -297,7 +297,7 @@ impl<T> Future for Call<T> {
         if answer.is_ready() {
             this.asked = None;
         } else {
-            fairness::suspend();
+            budget::suspend();
         }
         answer
     }

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::database::Database;
-use crate::types::error::{Error, Result};
+use crate::error::{Error, Result};
 use crate::workers::request::{Answer, Work};
 
 impl Database {

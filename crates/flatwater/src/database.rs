@@ -9,21 +9,21 @@ use std::time::Duration;
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::types::FromSql;
 
-use crate::backend::handle::{Handle, called_from_within, refuse_forked};
 use crate::call::Call;
+use crate::engine::handle::{Handle, called_from_within, refuse_forked};
+use crate::error::{Error, Result};
 use crate::operations::Operations;
+use crate::options::Options;
 use crate::prepared::Prepared;
+use crate::queue::reply::{Reply, reply};
+use crate::queue::ticket::CallOptions;
 use crate::stats::Stats;
+use crate::thread::park::in_closure;
 use crate::transaction::Transaction;
-use crate::types::error::{Error, Result};
-use crate::types::executed::{BatchResult, Executed};
-use crate::types::into_params::IntoParams;
-use crate::types::options::Options;
-use crate::types::params::Params;
-use crate::types::request::CallOptions;
-use crate::types::row::{FromRow, Row, Rows};
-use crate::waiting::park::in_closure;
-use crate::waiting::reply::{Reply, reply};
+use crate::values::executed::{BatchResult, Executed};
+use crate::values::into_params::IntoParams;
+use crate::values::params::Params;
+use crate::values::row::{FromRow, Row, Rows};
 use crate::workers::request::{Answer, Work};
 
 /// A SQLite database: one writer, several readers, any number of callers. A cheap clone of one handle; when the last

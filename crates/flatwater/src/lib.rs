@@ -22,27 +22,40 @@
 
 #![forbid(unsafe_code)]
 
-mod backend;
 mod blocking;
 mod call;
 mod closures;
 mod connection;
 mod database;
 mod encode;
+mod engine;
+mod error;
+mod events;
 mod file;
+mod inline;
+mod lease;
+mod lock;
 mod operations;
+mod options;
 mod prepared;
+mod program;
+mod queue;
+mod sql;
 mod stage;
 mod stats;
+mod thread;
+mod time;
 mod transaction;
-mod types;
-mod waiting;
+mod values;
 mod workers;
 
 pub use blocking::Blocking;
 pub use call::Call;
 pub use database::Database;
+pub use error::{Applied, Error, Kind, Result};
 pub use flatwater_sqlite::{CheckpointMode, Checkpointed};
+pub use options::inline::{Inline, InlineLimits};
+pub use options::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, Options, SecondCopy};
 pub use prepared::Prepared;
 pub use rusqlite::types::{FromSql, ToSql, Value, ValueRef};
 pub use stats::inline::InlineStats;
@@ -50,13 +63,10 @@ pub use stats::leases::LeaseStats;
 pub use stats::wal::{WalBlocker, WalStats};
 pub use stats::{CallStats, Stats};
 pub use transaction::Transaction;
-pub use types::error::{Applied, Error, Kind, Result};
-pub use types::executed::{BatchResult, Executed};
-pub use types::inline::{Inline, InlineLimits};
-pub use types::into_params::IntoParams;
-pub use types::options::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, Options, SecondCopy};
-pub use types::params::Params;
-pub use types::row::{ColumnIndex, FromRow, Row, Rows};
+pub use values::executed::{BatchResult, Executed};
+pub use values::into_params::IntoParams;
+pub use values::params::Params;
+pub use values::row::{ColumnIndex, FromRow, Row, Rows};
 
 /// The binding, in the version Flatwater uses: for closures and for `ToSql` and `FromSql` of one's own types.
 pub use rusqlite;

@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use rusqlite::types::FromSql;
 
-use crate::backend::handle::{Handle, refuse_forked};
 use crate::call::Call;
-use crate::connection::catalogue::Text;
-use crate::types::error::Result;
-use crate::types::executed::{BatchResult, Executed};
-use crate::types::into_params::IntoParams;
-use crate::types::param_rows::ParamRows;
-use crate::types::params::Params;
-use crate::types::request::CallOptions;
-use crate::types::row::{FromRow, Row, Rows};
+use crate::engine::handle::{Handle, refuse_forked};
+use crate::error::Result;
+use crate::queue::ticket::CallOptions;
+use crate::sql::catalogue::Text;
+use crate::values::executed::{BatchResult, Executed};
+use crate::values::into_params::IntoParams;
+use crate::values::param_rows::ParamRows;
+use crate::values::params::Params;
+use crate::values::row::{FromRow, Row, Rows};
 use crate::workers::request::{Answer, Work};
 use crate::workers::session::Inside;
 

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use rusqlite::types::FromSql;
 
 use crate::call::Call;
-use crate::connection::catalogue::Text;
+use crate::error::Result;
 use crate::operations::Operations;
-use crate::types::error::Result;
-use crate::types::executed::Executed;
-use crate::types::into_params::IntoParams;
-use crate::types::row::{FromRow, Row, Rows};
+use crate::sql::catalogue::Text;
+use crate::values::executed::Executed;
+use crate::values::into_params::IntoParams;
+use crate::values::row::{FromRow, Row, Rows};
 
 /// One SQL text of a database, for running it many times: made by [`Database::prepare`](crate::Database::prepare). A
 /// cheap clone. It does what the database's operations of the same names do, with the same errors, and skips looking the

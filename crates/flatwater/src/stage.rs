@@ -6,12 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backend::embedded::Server;
-use crate::types::error::{Error, Result};
-use crate::types::request::Ticket;
-use crate::waiting::bounded::Place;
-use crate::waiting::reply::Reply;
-use crate::waiting::timer::Alarm;
+use crate::engine::Server;
+use crate::error::{Error, Result};
+use crate::queue::bounded::Place;
+use crate::queue::reply::Reply;
+use crate::queue::ticket::Ticket;
+use crate::time::timer::Alarm;
 use crate::workers::request::{Answer, Work};
 
 /// What a call keeps of its request. In a box, so that a call that is answered at once is small.

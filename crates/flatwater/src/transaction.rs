@@ -10,13 +10,13 @@ use flatwater_sqlite::is_stranded;
 use rusqlite::types::FromSql;
 
 use crate::call::Call;
+use crate::error::{Error, Result};
 use crate::operations::Operations;
-use crate::types::error::{Error, Result};
-use crate::types::executed::{BatchResult, Executed};
-use crate::types::into_params::IntoParams;
-use crate::types::params::Params;
-use crate::types::row::{FromRow, Row, Rows};
-use crate::waiting::scope;
+use crate::thread::scope;
+use crate::values::executed::{BatchResult, Executed};
+use crate::values::into_params::IntoParams;
+use crate::values::params::Params;
+use crate::values::row::{FromRow, Row, Rows};
 use crate::workers::request::{Answer, Work};
 use crate::workers::session::{Claim, Inside};
 

@@ -9,9 +9,9 @@ use std::collections::HashSet;
 use flatwater_sqlite::{AuthEvent, Connection as Sqlite};
 use rusqlite::ffi;
 
-use super::bytecode::Strange;
-use super::words::may_call;
-use crate::types::error::Result;
+use crate::error::Result;
+use crate::program::graph::Strange;
+use crate::sql::tokens::may_call;
 
 const CHANGES: &str = "changes";
 

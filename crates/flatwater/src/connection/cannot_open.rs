@@ -8,9 +8,9 @@ use std::path::Path;
 use flatwater_sqlite::has_nul;
 use rusqlite::ffi;
 
-use crate::types::error::{Error, Kind, Result};
-use crate::types::options::Options;
-use crate::types::resolve::beside;
+use crate::error::{Error, Kind, Result};
+use crate::options::Options;
+use crate::options::resolve::beside;
 
 /// Refuses paths for which SQLite has no good sentence. `creates`: a missing file is made.
 pub(super) fn check_path(options: &Options, creates: bool) -> Result<()> {

@@ -11,15 +11,15 @@ use rusqlite::OpenFlags;
 use rusqlite::config::DbConfig;
 
 use super::cannot_open::{cannot_open, check_path};
-use super::judge;
-use super::seen::Seen;
 use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
 use super::writable;
-use crate::types::error::{Error, Kind, Result};
-use crate::types::kind::is_passing;
-use crate::types::options::Options;
-use crate::types::uri::{self, Mode};
+use crate::error::kind::is_passing;
+use crate::error::{Error, Kind, Result};
+use crate::options::Options;
+use crate::options::uri::{self, Mode};
+use crate::sql::policy;
+use crate::sql::seen::Seen;
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Connection {
         };
         let cookie = prepare("PRAGMA main.schema_version")?;
         let schema = prepare("SELECT 0 FROM main.sqlite_schema LIMIT 0")?;
-        sqlite.set_judge(judge::trusted);
+        sqlite.set_judge(policy::trusted);
         sqlite.guard_files();
         Ok(Self {
             sqlite,
@@ -146,7 +146,7 @@ impl Connection {
     /// be asked is as it was.
     pub(crate) fn restore_handlers(&mut self, busy: Busy) -> bool {
         self.had_closure = true;
-        self.sqlite.set_judge(judge::trusted);
+        self.sqlite.set_judge(policy::trusted);
         self.sqlite.set_busy(Some(busy));
         let ours = self.sqlite.restore_handlers();
         let foreign_keys = self

@@ -9,18 +9,18 @@ use std::sync::Arc;
 use flatwater_sqlite::{Discard, Judge, Sink};
 use rusqlite::ffi;
 
-use super::catalogue::Text;
-use super::class::{Class, Schema, classify, names_other_tables};
-use super::judge;
 use super::learnt::Learnt;
 use super::open::Connection;
 use super::statements::Ready;
-use super::words::has_in_with_one_parameter;
-use crate::types::error::{Error, Result};
-use crate::types::executed::Executed;
-use crate::types::param_rows::ParamRows;
-use crate::types::params::Params;
-use crate::types::row::Names;
+use crate::error::{Error, Result};
+use crate::sql::catalogue::Text;
+use crate::sql::class::{Class, Schema, classify, names_other_tables};
+use crate::sql::policy;
+use crate::sql::tokens::has_in_with_one_parameter;
+use crate::values::executed::Executed;
+use crate::values::param_rows::ParamRows;
+use crate::values::params::Params;
+use crate::values::row::Names;
 
 impl Connection {
     /// The statement of `text`, prepared now if it is not yet. A text of several statements is refused.
@@ -131,7 +131,7 @@ impl Connection {
     #[cold]
     fn explain_prepare(&mut self, error: flatwater_sqlite::Error, sql: &str, before: usize) -> Error {
         if let Some(denied) = self.sqlite.take_denied() {
-            return judge::refusal(&denied).with_sql(sql);
+            return policy::refusal(&denied).with_sql(sql);
         }
         let mut error = Error::from(error).with_sql(sql).offset_by(before);
         if let Some(wanted) = error.message().strip_prefix("no such table: ")

@@ -1,14 +1,20 @@
-//! What the writer knows of the schema: its cookie, and the tables whose conflict clauses a group could not contain.
+//! The schema as a connection reads it: whether it is the newest, and the tables whose conflict clauses a group could not
+//! contain.
 //!
-//! Owns: reading both. Runs on the writer's thread, holding the token. Invariant: the facts belong to the cookie they
-//! were read under; the cookie is compared inside the group's transaction, where nobody else can change it.
+//! Owns: reading it, and comparing its cookie. Runs on the thread that has the connection. Invariants: the facts belong to
+//! the cookie they were read under; a group compares the cookie inside its transaction, where nobody else can change it; a
+//! stay compares it in the snapshot in which it then runs. Leaves out: what is known without a look (`seen`).
 
 use std::collections::HashSet;
 
-use super::class::Schema;
+use flatwater_sqlite::WalState;
+
 use super::open::Connection;
-use super::words::has_hostile_conflict_clause;
-use crate::types::error::Result;
+use crate::error::Result;
+use crate::inline::outcome::Moved;
+use crate::sql::class::Schema;
+use crate::sql::seen::Left;
+use crate::sql::tokens::has_hostile_conflict_clause;
 
 /// The facts of one schema version.
 #[derive(Debug, Default)]
@@ -48,5 +54,54 @@ impl SchemaFacts {
             Ok(hostile_tables)
         })?;
         Ok(Self { cookie: Some(cookie), hostile_tables })
+    }
+}
+
+/// How a connection came to know that its schema is the newest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Without a look.
+    Before,
+    /// By the cookie of a snapshot that is still open beside autocommit, for what runs next.
+    Held,
+}
+
+impl Connection {
+    /// For a stay: whether the schema is the one that this connection has seen. Compares the cookie where that is not known,
+    /// and never reads the schema. After [`Known::Held`] the snapshot is to be let go.
+    pub(crate) fn knows_schema(&mut self, left: &Left) -> Result<Known, Moved> {
+        let state = self.sqlite.wal_state().ok_or(Moved::Other)?;
+        if self.seen.holds(&state, left) {
+            return Ok(Known::Before);
+        }
+        self.hold_known_schema(&state, left).map(|()| Known::Held)
+    }
+
+    /// Begins a snapshot beside autocommit, if the schema in it is the one that this connection has seen. `state` is from
+    /// before. It is to be let go.
+    pub(crate) fn hold_known_schema(&mut self, state: &WalState, left: &Left) -> Result<(), Moved> {
+        let cookie = self.control.hold(&mut self.sqlite).map_err(|error| Moved::after(error.code()))?;
+        if self.seen.is(cookie) {
+            self.seen.saw(cookie, state, left);
+            return Ok(());
+        }
+        self.control.let_go(&mut self.sqlite);
+        self.seen.forget();
+        Err(Moved::Other)
+    }
+
+    /// For a worker: reads the schema if it may be another than this connection has seen, so that a stay need not. Blocks on
+    /// the file, and waits for locks. If it fails, stays are sent to a worker.
+    pub(crate) fn see_schema(&mut self, left: &Left) {
+        let Some(state) = self.sqlite.wal_state() else { return };
+        if self.seen.holds(&state, left) {
+            return;
+        }
+        self.seen.forget();
+        let Ok(cookie) = self.control.hold(&mut self.sqlite) else { return };
+        if self.load_schema().is_ok() {
+            self.seen.saw(cookie, &state, left);
+        }
+        self.control.let_go(&mut self.sqlite);
     }
 }

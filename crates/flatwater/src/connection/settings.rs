@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Connection as Sqlite;
 use rusqlite::ffi;
 
-use super::judge;
 use super::open::{Role, because};
 use super::writable;
-use crate::types::error::{Error, Kind, Result};
-use crate::types::options::{Attached, Durability, Journal, MEMORY, Options};
-use crate::types::time::later;
-use crate::types::uri;
+use crate::error::{Error, Kind, Result};
+use crate::options::uri;
+use crate::options::{Attached, Durability, Journal, MEMORY, Options};
+use crate::sql::policy;
+use crate::time::later;
 
 /// The first reads of the file. A writer switches it to WAL, which lasts, unless it is so already or
 /// is to be kept. Answers the mode it is in then.
@@ -155,11 +155,11 @@ fn attach(sqlite: &Sqlite, attached: &Attached, synchronous: &str, role: Role) -
 /// The caller's own SQL, on a connection that has all its settings.
 fn run_on_open(sqlite: &Sqlite, sql: &str) -> Result<()> {
     let _ = sqlite.take_denied();
-    let before = sqlite.set_judge(judge::on_open);
+    let before = sqlite.set_judge(policy::on_open);
     let ran = sqlite.execute_batch(sql);
     sqlite.set_judge(before);
     ran.map_err(|error| {
-        let error = sqlite.take_denied().map_or_else(|| error.into(), |event| judge::refusal(&event));
+        let error = sqlite.take_denied().map_or_else(|| error.into(), |event| policy::refusal(&event));
         let message = format!("`on_open` failed: {}", error.message());
         error.with_message(message).with_sql(sql).in_operation("open")
     })

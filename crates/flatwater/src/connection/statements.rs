@@ -10,10 +10,10 @@ use flatwater_sqlite::{Connection as Sqlite, StatementId};
 use hashlink::LruCache;
 use hashlink::linked_hash_map::RawEntryMut;
 
-use super::catalogue::Text;
-use super::class::Class;
 use super::learnt::Learnt;
-use crate::types::row::Names;
+use crate::sql::catalogue::Text;
+use crate::sql::class::Class;
+use crate::values::row::Names;
 
 /// A statement that is ready to run, and what is known about it.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use flatwater_sqlite::{Connection as Sqlite, PageRefusal, Unheld};
 
-use super::judge;
 use super::open::Connection;
+use crate::sql::policy;
 
 /// SQLite writes its messages under the same limit, and one that is cut is lost.
 const MESSAGE_BYTES: usize = 1024;
@@ -55,7 +55,7 @@ pub(crate) fn begin(sqlite: &Sqlite, last_read: Option<LastRead>) -> Option<Begu
 
 /// Runs `f`, in which nothing is prepared.
 pub(crate) fn only_known<T>(sqlite: &mut Sqlite, f: impl FnOnce(&mut Sqlite) -> T) -> T {
-    let before = sqlite.set_judge(judge::nothing);
+    let before = sqlite.set_judge(policy::nothing);
     let result = f(sqlite);
     sqlite.disarm();
     sqlite.set_judge(before);

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use flatwater_sqlite::{Connection as Sqlite, SqliteError, SystemFailure, why_not_writable};
 use rusqlite::ffi;
 
-use crate::types::error::{Error, Kind, Result};
-use crate::types::options::{Attached, Options};
-use crate::types::resolve::beside;
-use crate::types::uri::Mode;
+use crate::error::{Error, Kind, Result};
+use crate::options::resolve::beside;
+use crate::options::uri::Mode;
+use crate::options::{Attached, Options};
 
 /// SQLite refused to write.
 pub(crate) fn is_read_only(error: &Error) -> bool {

@@ -1,12 +1,12 @@
 //! The sink that fills a flat block of rows.
 //!
 //! Owns: the block while it grows. Runs inside the step loop. Invariant: only whole rows leave it. Leaves out: reading
-//! the block, which is `types::row`.
+//! the block, which is `values::row`.
 
 use flatwater_sqlite::{Flow, Sink};
 
-use crate::types::block::Block;
-use crate::types::row::{Names, Rows};
+use crate::values::block::Block;
+use crate::values::row::{Names, Rows};
 
 pub(crate) struct RowSink {
     block: Block,

@@ -15,7 +15,7 @@ use flatwater_sqlite::{LockFile, LockedFile, PerProcess, is_stranded};
 
 use super::copies::{is_mapped, mappings};
 use super::identity::FileId;
-use crate::types::resolve::beside;
+use crate::options::resolve::beside;
 
 /// Tries to hold a file that somebody has alone just now, a millisecond apart.
 const TRIES: u32 = 1000;

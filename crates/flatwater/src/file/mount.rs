@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use flatwater_sqlite::filesystem_magic;
 
-use crate::types::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result};
 
 /// The numbers of `statfs` (linux/magic.h and the file systems' own headers).
 const NETWORK: &[(u32, &str)] = &[

@@ -11,10 +11,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use super::copies::{Mapped, mapped};
 use super::identity::FileId;
 use super::recall::Recalls;
-use crate::types::error::{Error, Kind, Result};
-use crate::types::events;
-use crate::types::options::SecondCopy;
-use crate::types::resolve::beside;
+use crate::error::{Error, Kind, Result};
+use crate::events;
+use crate::options::SecondCopy;
+use crate::options::resolve::beside;
 
 pub(crate) struct Watch {
     path: PathBuf,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::tally::Tally;
-use crate::types::inline::Moved;
+use crate::inline::outcome::Moved;
 
 #[derive(Default)]
 pub(crate) struct InlineRecorder {

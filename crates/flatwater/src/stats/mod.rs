@@ -21,9 +21,9 @@ use leases::{LeaseRecorder, LeaseStats};
 use tally::Tally;
 use wal::{WalRecorder, WalStats};
 
-use crate::types::error::Error;
-use crate::types::events;
-use crate::types::inline::Stay;
+use crate::error::Error;
+use crate::events;
+use crate::inline::outcome::Stay;
 
 /// The kinds of call that are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use super::{SLOWEST_US, us};
-use crate::types::error::Error;
-use crate::types::events::{self, InTheWay};
+use crate::error::Error;
+use crate::events::{self, InTheWay};
 
 /// Who keeps the WAL from starting over: it can only when nobody reads from it
 /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>).

@@ -11,17 +11,17 @@ use std::time::Instant;
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::types::FromSql;
 
-use crate::connection::catalogue::Text;
-use crate::connection::class::Route;
-use crate::connection::words::looks_like_a_write;
+use crate::error::{Error, Result};
+use crate::queue::reply::{Promise, wake};
+use crate::queue::ticket::Ticket;
+use crate::sql::catalogue::Text;
+use crate::sql::class::Route;
+use crate::sql::tokens::looks_like_a_write;
 use crate::stats::{CallKind, Recorder};
-use crate::types::error::{Error, Result};
-use crate::types::executed::{BatchResult, Executed};
-use crate::types::param_rows::ParamRows;
-use crate::types::params::Params;
-use crate::types::request::Ticket;
-use crate::types::row::{FromRow, Row, Rows};
-use crate::waiting::reply::{Promise, wake};
+use crate::values::executed::{BatchResult, Executed};
+use crate::values::param_rows::ParamRows;
+use crate::values::params::Params;
+use crate::values::row::{FromRow, Row, Rows};
 use crate::workers::session::Claim;
 
 /// A closure of the user for a reader. It keeps its own result; false means that it is an error.

@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::is_stranded;
 
-use crate::types::error::{Applied, Error, Result};
-use crate::types::events;
-use crate::types::inline::{InlineLimits, Stay};
-use crate::types::options::Options;
-use crate::types::time::later;
-use crate::waiting::timer::{self, Alarm};
+use crate::error::{Applied, Error, Result};
+use crate::events;
+use crate::inline::outcome::Stay;
+use crate::options::Options;
+use crate::options::inline::InlineLimits;
+use crate::time::later;
+use crate::time::timer::{self, Alarm};
 use crate::workers::request::{Answer, Request, Work};
 
 /// A transaction that is not used for this long is told of, once.

@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::WalHeader;
 
 use crate::file::watch::Watch;
+use crate::options::{CheckpointLimits, Options};
 use crate::stats::wal::WalRecorder;
-use crate::types::options::{CheckpointLimits, Options};
-use crate::waiting::growth::Growth;
-use crate::waiting::park::mark_own_thread;
+use crate::thread::park::mark_own_thread;
+use crate::workers::growth::Growth;
 use crate::workers::request::AtBoundary;
 
 /// One turn of the writer waits for room no longer than this beyond the hard limit, and than that beyond the soft one.

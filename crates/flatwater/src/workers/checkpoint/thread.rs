@@ -14,8 +14,8 @@ use rusqlite::ffi;
 use super::Shared;
 use super::policy::{Policy, Seen, Step};
 use crate::connection::open::{Connection, Role};
+use crate::error::{Error, Kind, Result};
 use crate::stats::wal::WalBlocker;
-use crate::types::error::{Error, Kind, Result};
 
 /// The thread ends when it has had nothing to do for so long.
 const IDLE: Duration = Duration::from_secs(10);

@@ -10,14 +10,15 @@ use flatwater_sqlite::{PageRefusal, StatementId};
 
 use super::reader::Reader;
 use super::{Readers, Shared, State};
-use crate::connection::catalogue::Text;
-use crate::connection::seen::Known;
+use crate::connection::schema::Known;
 use crate::connection::stay::{self, LastRead};
 use crate::encode::rows::RowSink;
-use crate::types::inline::{InlineLimits, Moved, Stay};
-use crate::types::params::Params;
-use crate::types::row::{Names, Rows};
-use crate::types::time::later;
+use crate::inline::outcome::{Moved, Stay};
+use crate::options::inline::InlineLimits;
+use crate::sql::catalogue::Text;
+use crate::time::later;
+use crate::values::params::Params;
+use crate::values::row::{Names, Rows};
 
 /// A stay that took so many times its limit is looked into.
 const SLOW: u32 = 4;

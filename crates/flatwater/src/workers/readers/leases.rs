@@ -15,10 +15,10 @@ use flatwater_sqlite::WalState;
 use super::reader::Reader;
 use super::{Readers, Shared, State};
 use crate::connection::open::Connection;
+use crate::lease::{Ended, Lease, Run, are_possible};
+use crate::options::Options;
 use crate::stats::Recorder;
-use crate::types::options::Options;
-use crate::waiting::lease::{Ended, Lease, Run, are_possible};
-use crate::waiting::timer::{self, Alarm};
+use crate::time::timer::{self, Alarm};
 
 /// Those who wish that there are no leases.
 #[derive(Default)]

@@ -24,17 +24,17 @@ use leases::Wishes;
 use reader::Reader;
 use running::Running;
 
-use crate::connection::catalogue::Catalogue;
 use crate::connection::writable::{is_read_only, of_read};
+use crate::error::{Error, Kind, Result};
 use crate::file::watch::Watch;
+use crate::inline::breaker::Breaker;
+use crate::options::Options;
+use crate::queue::bounded::{Bounded, Place};
+use crate::queue::ticket::Ticket;
+use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::stats::tally::Tally;
-use crate::types::error::{Error, Kind, Result};
-use crate::types::options::Options;
-use crate::types::request::Ticket;
-use crate::waiting::bounded::{Bounded, Place};
-use crate::waiting::breaker::Breaker;
-use crate::waiting::park::{mark_closure, mark_own_thread};
+use crate::thread::park::{mark_closure, mark_own_thread};
 use crate::workers::request::{Outbox, Request};
 
 /// A thread ends after this long without a request, and a connection with it.

@@ -12,18 +12,18 @@ use std::time::Instant;
 use flatwater_sqlite::Busy;
 
 use super::leases::{self, Holder, Wishes};
-use crate::connection::catalogue::Catalogue;
-use crate::connection::class::Route;
-use crate::connection::judge;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::encode::rows::RowSink;
+use crate::error::{Error, Kind, Result};
+use crate::lock::BusyWait;
+use crate::options::Options;
+use crate::queue::ticket::Ticket;
+use crate::sql::catalogue::Catalogue;
+use crate::sql::class::Route;
+use crate::sql::policy;
 use crate::stats::Recorder;
-use crate::types::error::{Error, Kind, Result};
-use crate::types::options::Options;
-use crate::types::request::Ticket;
-use crate::types::time::later;
-use crate::waiting::busy::BusyWait;
+use crate::time::later;
 use crate::workers::request::{Answer, ReadClosure, Work};
 
 pub(super) struct Reader {
@@ -156,7 +156,7 @@ impl Reader {
         let Work::Query { text, params, limit } = &work else {
             return Err(Error::misuse("a reader cannot do this"));
         };
-        let ready = match self.connection.ready(text, judge::statement, &SchemaFacts::default()) {
+        let ready = match self.connection.ready(text, policy::statement, &SchemaFacts::default()) {
             Ok(ready) => ready,
             Err(error) if error.sqlite_code().is_some() => return Ok(Answer::ForWriter(work, Some(error))),
             Err(error) => return Err(error),
@@ -206,7 +206,7 @@ impl Reader {
             let rolled_back = self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
             return (Err(error), rolled_back && self.connection.is_idle());
         }
-        self.connection.sqlite.set_judge(judge::read_closure);
+        self.connection.sqlite.set_judge(policy::read_closure);
         let sqlite = self.connection.sqlite.rusqlite();
         let ran = catch_unwind(AssertUnwindSafe(|| closure(sqlite)));
         let trusted = self.connection.restore_handlers(busy(&self.busy_timeout));

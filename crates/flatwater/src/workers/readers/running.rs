@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Readers;
-use crate::connection::catalogue::Text;
-use crate::types::error::shorten;
-use crate::types::request::Ticket;
+use crate::error::shorten;
+use crate::queue::ticket::Ticket;
+use crate::sql::catalogue::Text;
 use crate::workers::request::{Request, Work};
 
 pub(super) struct Running {

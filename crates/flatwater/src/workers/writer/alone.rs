@@ -16,10 +16,10 @@ use super::commit::{commit, settle};
 use super::effects::Effects;
 use super::perform::{Rules, perform};
 use super::seat::Seat;
-use crate::connection::judge;
 use crate::connection::open::Connection;
-use crate::types::error::{Error, Kind, Result};
-use crate::types::request::{DeadlineOnly, Ticket};
+use crate::error::{Error, Kind, Result};
+use crate::queue::ticket::{DeadlineOnly, Ticket};
+use crate::sql::policy;
 use crate::workers::request::{Answer, ReadClosure, Work, WriteClosure};
 
 /// Runs the work and answers what it answers.
@@ -153,7 +153,7 @@ fn begin_closure(
 ) -> Result<std::thread::Result<bool>> {
     let mut transaction = connection.sqlite.begin_immediate()?;
     transaction.set_drop_behavior(DropBehavior::Ignore);
-    connection.sqlite.set_judge(judge::write_closure);
+    connection.sqlite.set_judge(policy::write_closure);
     if let Some(deadline) = ticket.deadline {
         connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
     }
@@ -165,7 +165,7 @@ fn read_with(seat: &mut Seat, shared: &Shared, closure: ReadClosure, ticket: &Ar
     let busy = seat.busy();
     let connection = seat.connection()?;
     connection.sqlite.execute_batch("BEGIN; PRAGMA query_only = ON")?;
-    connection.sqlite.set_judge(judge::read_closure);
+    connection.sqlite.set_judge(policy::read_closure);
     connection.sqlite.arm(ticket.clone());
     let ran = catch_unwind(AssertUnwindSafe(|| closure(connection.sqlite.rusqlite())));
     let trusted = connection.restore_handlers(busy);

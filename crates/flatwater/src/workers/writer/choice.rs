@@ -4,7 +4,7 @@
 //! the group before it; a group has at most the members and bytes of its limits. The third limit, its time, can only be
 //! seen while it runs. Leaves out: taking and running.
 
-use crate::types::options::GroupLimits;
+use crate::options::GroupLimits;
 
 /// What matters of a waiting write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 
 use super::outcome::{AfterFailure, Changes, after_failed_commit};
 use super::seat::Seat;
+use crate::error::{Error, Kind, Result};
 use crate::stats::Recorder;
-use crate::types::error::{Error, Kind, Result};
 
 /// Commits the open transaction. After an error no transaction is open.
 pub(super) fn commit(seat: &mut Seat, recorder: &Recorder) -> Result<()> {

@@ -18,10 +18,11 @@ use super::slot::Held;
 use super::transaction::undo;
 use crate::connection::statements::Ready;
 use crate::connection::stay::LastRead;
-use crate::types::error::{Error, Result};
-use crate::types::inline::{InlineLimits, Moved, Stay};
-use crate::types::params::Params;
-use crate::types::time::later;
+use crate::error::{Error, Result};
+use crate::inline::outcome::{Moved, Stay};
+use crate::options::inline::InlineLimits;
+use crate::time::later;
+use crate::values::params::Params;
 use crate::workers::request::{Answer, Work};
 use crate::workers::session::{self, Savepoints};
 

@@ -4,8 +4,8 @@
 //! the connection. Runs on the thread that holds the slot. Leaves out: the schema as it is seen at the next use (`seen`).
 
 use super::seat::Seat;
-use crate::connection::catalogue::Catalogue;
-use crate::connection::class::{Class, Route};
+use crate::sql::catalogue::Catalogue;
+use crate::sql::class::{Class, Route};
 
 #[derive(Debug, Default)]
 pub(super) struct Effects {

@@ -14,7 +14,7 @@
 //! put back: 1..k-1 as a group again, k alone, then the rest
 //! ```
 //!
-//! Leaves out: who may be a member (`choice`, `connection::class`), what a failed COMMIT means (`outcome`).
+//! Leaves out: who may be a member (`choice`, `sql::class`), what a failed COMMIT means (`outcome`).
 
 use std::time::Instant;
 
@@ -25,10 +25,10 @@ use super::commit::commit;
 use super::effects::Effects;
 use super::perform::{Rules, perform};
 use super::seat::Seat;
-use crate::connection::catalogue::Text;
-use crate::types::error::{Error, Kind, Result};
-use crate::types::options::GroupLimits;
-use crate::types::time::later;
+use crate::error::{Error, Kind, Result};
+use crate::options::GroupLimits;
+use crate::sql::catalogue::Text;
+use crate::time::later;
 use crate::workers::request::{Answer, Outbox, Request, Work};
 
 /// What one member did to the group.

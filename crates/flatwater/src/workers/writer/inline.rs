@@ -18,17 +18,18 @@ use super::perform::perform_known;
 use super::seat::Seat;
 use super::slot::Slot;
 use super::{Shared, Writer};
-use crate::connection::catalogue::Text;
 use crate::connection::statements::Ready;
 use crate::connection::stay::LastRead;
-use crate::types::error::{Error, Result};
-use crate::types::inline::{InlineLimits, Moved, Stay};
-use crate::types::options::Durability;
-use crate::types::params::Params;
-use crate::types::request::{CallOptions, Ticket};
-use crate::types::time::later;
-use crate::waiting::fairness;
-use crate::waiting::reply::{Reply, reply};
+use crate::error::{Error, Result};
+use crate::inline::budget;
+use crate::inline::outcome::{Moved, Stay};
+use crate::options::Durability;
+use crate::options::inline::InlineLimits;
+use crate::queue::reply::{Reply, reply};
+use crate::queue::ticket::{CallOptions, Ticket};
+use crate::sql::catalogue::Text;
+use crate::time::later;
+use crate::values::params::Params;
 use crate::workers::request::{Answer, OnItsWay, Request, Unsettled, Work};
 
 /// A write that took longer than so many times the limit counts as if it had taken so long: the machine was busy, or the disk.
@@ -116,7 +117,7 @@ impl Shared {
         let left = seat.wal_now();
         seat.leave_lease(left.as_ref().map(|(_, header)| header), now);
         self.leave(seat, left.as_ref(), now);
-        seat.ways.stayed(took, fairness::is_spent_with(took), now);
+        seat.ways.stayed(took, budget::is_spent_with(took), now);
         self.queueing.store(seat.ways.queues(), Ordering::Relaxed);
         Some((ended, took, state.change()))
     }

@@ -1,6 +1,6 @@
 //! The writer's lease: the read transaction that its connection keeps from one short write to the next.
 //!
-//! Owns: beginning and ending it as `waiting::lease` decides, and the alarm that sees to it when nobody writes. Invariants:
+//! Owns: beginning and ending it as `lease` decides, and the alarm that sees to it when nobody writes. Invariants:
 //! only writes on their callers' threads run under it, each of which commits by itself; it ends with one that fails, and
 //! before a worker uses the connection; a token that is given back with a lease finds an alarm set, or the lease ends.
 //! Leaves out: when leases begin and end.
@@ -23,10 +23,10 @@ use flatwater_sqlite::{WalHeader, WalState};
 use super::Writer;
 use super::seat::Seat;
 use super::slot::Slot;
-use crate::connection::seen::Left;
-use crate::types::inline::Moved;
-use crate::waiting::lease::{Lease, Run};
-use crate::waiting::timer::{self, Alarm};
+use crate::inline::outcome::Moved;
+use crate::lease::{Lease, Run};
+use crate::sql::seen::Left;
+use crate::time::timer::{self, Alarm};
 
 /// A lease is renewed at this age: what is written under it cannot be copied out of the WAL before it ends, and what is
 /// left for a reset is to be little.

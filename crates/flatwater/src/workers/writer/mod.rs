@@ -20,7 +20,6 @@ mod slot;
 mod staying;
 mod transaction;
 mod turn;
-mod ways;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -30,17 +29,17 @@ pub(crate) use inline::Tried;
 use seat::Seat;
 use slot::Slot;
 
-use crate::connection::catalogue::Catalogue;
+use crate::error::{Error, Kind, Result};
 use crate::file::watch::Watch;
+use crate::options::Options;
+use crate::queue::bounded::Place;
+use crate::queue::reply::reply;
+use crate::queue::ticket::{CallOptions, Ticket};
+use crate::queue::{Closed, Queue, Start};
+use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
-use crate::types::error::{Error, Kind, Result};
-use crate::types::options::Options;
-use crate::types::request::{CallOptions, Ticket};
-use crate::waiting::bounded::Place;
-use crate::waiting::growth::Growth;
-use crate::waiting::park::mark_own_thread;
-use crate::waiting::queue::{Closed, Queue, Start};
-use crate::waiting::reply::reply;
+use crate::thread::park::mark_own_thread;
+use crate::workers::growth::Growth;
 use crate::workers::request::{AtBoundary, OnItsWay, Request, Work};
 use crate::workers::session::{End, Session};
 

@@ -11,9 +11,9 @@ use flatwater_sqlite::Busy;
 use super::seat::Seat;
 use crate::connection::open::{Connection, Role};
 use crate::connection::writable::{is_read_only, may_pass};
+use crate::error::{Error, Result};
 use crate::file::watch::Watch;
-use crate::types::error::{Error, Result};
-use crate::types::options::Options;
+use crate::options::Options;
 
 /// How long connections that are in use are waited for when all are to be closed, and how often it is looked.
 const RECALL: Duration = Duration::from_millis(250);

@@ -10,16 +10,16 @@ use flatwater_sqlite::Judge;
 
 use super::effects::Effects;
 use super::seat::Seat;
-use crate::connection::catalogue::{Catalogue, Text};
-use crate::connection::class::Route;
-use crate::connection::judge;
 use crate::connection::statements::Ready;
 use crate::encode::rows::RowSink;
-use crate::types::error::{Error, Result};
-use crate::types::executed::{BatchResult, Executed};
-use crate::types::param_rows::ParamRows;
-use crate::types::params::Params;
-use crate::types::row::Rows;
+use crate::error::{Error, Result};
+use crate::sql::catalogue::{Catalogue, Text};
+use crate::sql::class::Route;
+use crate::sql::policy;
+use crate::values::executed::{BatchResult, Executed};
+use crate::values::param_rows::ParamRows;
+use crate::values::params::Params;
+use crate::values::row::Rows;
 use crate::workers::request::{Answer, Work};
 
 /// Under which rules a text is prepared, and whether what is learnt from it is shared.
@@ -36,8 +36,8 @@ pub(super) enum Rules<'a> {
 impl Rules<'_> {
     fn judge(self) -> Judge {
         match self {
-            Self::Statement(_) | Self::Reading(_) => judge::statement,
-            Self::Transaction => judge::transaction,
+            Self::Statement(_) | Self::Reading(_) => policy::statement,
+            Self::Transaction => policy::transaction,
         }
     }
 }
@@ -89,7 +89,7 @@ impl Performer<'_> {
         if let Rules::Statement(catalogue) | Rules::Reading(catalogue) = self.rules {
             if ready.class.makes_temp {
                 connection.done_with(&ready);
-                return Err(judge::temp_refusal().with_sql(&text.sql));
+                return Err(policy::temp_refusal().with_sql(&text.sql));
             }
             text.learn(&ready.class, catalogue.epoch());
         }
@@ -168,7 +168,7 @@ impl Performer<'_> {
             let Some((ready, length)) = first else { return Ok(()) };
             if ready.class.makes_temp && !matches!(self.rules, Rules::Transaction) {
                 connection.sqlite.finalize(ready.id);
-                return Err(judge::temp_refusal().with_sql(&text.sql));
+                return Err(policy::temp_refusal().with_sql(&text.sql));
             }
             let result = connection.run(&ready, &Params::default(), &mut flatwater_sqlite::Discard);
             connection.sqlite.finalize(ready.id);

@@ -13,19 +13,19 @@ use super::lease::WriterLease;
 use super::opening;
 use super::outcome::{Change, Changes};
 use super::staying::Commits;
-use super::ways::Ways;
-use crate::connection::catalogue::Text;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::Ready;
+use crate::error::{Error, Result};
 use crate::file::watch::Watch;
-use crate::types::error::{Error, Result};
-use crate::types::options::{Checkpoint, Options};
-use crate::types::request::{DeadlineOnly, Ticket};
-use crate::types::time::later;
-use crate::waiting::busy::BusyWait;
-use crate::waiting::lease::are_possible;
-use crate::waiting::timer;
+use crate::inline::router::Ways;
+use crate::lease::are_possible;
+use crate::lock::BusyWait;
+use crate::options::{Checkpoint, Options};
+use crate::queue::ticket::{DeadlineOnly, Ticket};
+use crate::sql::catalogue::Text;
+use crate::time::later;
+use crate::time::timer;
 use crate::workers::request::Work;
 
 pub(crate) struct Seat {

@@ -8,7 +8,7 @@
 //!
 //! Invariants: however what runs in it ends, the slot is released, and after a panic with another connection; answers are
 //! delivered, and a thread is started for those who wait, when it is free and no lock is held. Leaves out: the queue that
-//! hands it out (`waiting::queue`), and what runs in it.
+//! hands it out (`queue`), and what runs in it.
 
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};

@@ -10,13 +10,13 @@ use std::time::Instant;
 use flatwater_sqlite::WalState;
 
 use super::seat::Seat;
-use crate::connection::judge;
 use crate::connection::open::Connection;
-use crate::connection::seen::Left;
 use crate::connection::statements::Ready;
 use crate::connection::stay::{self, Begun, LastRead, Reads};
-use crate::types::error::Result;
-use crate::types::inline::Moved;
+use crate::error::Result;
+use crate::inline::outcome::Moved;
+use crate::sql::policy;
+use crate::sql::seen::Left;
 
 /// What was committed up to a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Seat {
 
     /// Runs `f`, in which nothing is prepared.
     pub(super) fn only_known<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let before = self.connection()?.sqlite.set_judge(judge::nothing);
+        let before = self.connection()?.sqlite.set_judge(policy::nothing);
         let result = f(self);
         if let Some(connection) = &self.connection {
             connection.sqlite.disarm();

@@ -15,9 +15,9 @@ use super::effects::Effects;
 use super::perform::{Rules, perform};
 use super::seat::Seat;
 use super::slot::Held;
-use crate::connection::words::has_hostile_conflict_clause;
-use crate::types::error::{Error, Result};
-use crate::types::request::Ticket;
+use crate::error::{Error, Result};
+use crate::queue::ticket::Ticket;
+use crate::sql::tokens::has_hostile_conflict_clause;
 use crate::workers::request::{Answer, Outbox, Request, Work};
 use crate::workers::session::{Claim, End, Message, Savepoints, Session};
 

@@ -14,11 +14,11 @@ use super::outcome::{Change, Changes};
 use super::seat::Seat;
 use super::slot::{Held, Slot};
 use super::{Shared, Writer, alone, commit, group, transaction};
-use crate::types::error::{Error, Kind, Result};
-use crate::types::inline::Inline;
-use crate::types::request::Ticket;
-use crate::waiting::park::mark_closure;
-use crate::waiting::patience::Patience;
+use crate::error::{Error, Kind, Result};
+use crate::options::inline::Inline;
+use crate::queue::ticket::Ticket;
+use crate::thread::park::mark_closure;
+use crate::time::spin::Patience;
 use crate::workers::request::{Answer, Outbox, Request, Unsettled, Work};
 use crate::workers::session::{End, Session};
 

@@ -1,0 +1,42 @@
+//! The checkpointer, with what it needs of the other workers, which do not know each other.
+//!
+//! Owns: which powers it is given. Runs while a database is opened. Leaves out: what it does with them.
+
+use std::sync::Arc;
+
+use crate::file::watch::Watch;
+use crate::options::{Checkpoint, Options};
+use crate::stats::Recorder;
+use crate::workers::checkpoint::{Checkpointer, OldestRead, Powers};
+use crate::workers::readers::Readers;
+use crate::workers::writer::Writer;
+
+/// The checkpointer, unless somebody else keeps the WAL short or there is none.
+pub(super) fn checkpointer(
+    options: &Arc<Options>,
+    writer: Option<&Writer>,
+    readers: Option<&Readers>,
+    watch: Option<&Arc<Watch>>,
+    recorder: &Recorder,
+) -> Option<Checkpointer> {
+    let (writer, readers, watch) = (writer?, readers?.clone(), watch?.clone());
+    let managed = match options.checkpoint {
+        Checkpoint::Managed(managed) if !writer.is_external() => managed,
+        _ => {
+            recorder.wal.is_external();
+            return None;
+        }
+    };
+    let leasing = readers.clone();
+    let powers = Powers {
+        at_boundary: Box::new(writer.boundary()),
+        end_leases: Box::new(move || Box::new(leasing.end_leases())),
+        oldest_read: Box::new(move || {
+            let (began, sql, ticket) = readers.oldest()?;
+            Some(OldestRead { age: began.elapsed(), sql, cut_off: Box::new(move || ticket.cut_off()) })
+        }),
+    };
+    let checkpointer = Checkpointer::new(options.clone(), managed, watch, recorder.wal.clone(), powers);
+    writer.tell(checkpointer.growth());
+    Some(checkpointer)
+}

@@ -1,0 +1,327 @@
+//! The engine of one file: its writer, its readers and its checkpointer, wired together.
+//!
+//! Owns: opening, and closing in the right order. Invariants: the guards are held from before the first request until
+//! just before the last connection closes; the writer's connection is the last one closed, so that SQLite's own
+//! last-close checkpoint runs there; what was asked before the close is done. Leaves out: who has the file open, the
+//! API's types, and everything a worker decides by itself.
+
+mod checkpointing;
+pub(crate) mod handle;
+pub(crate) mod inline;
+mod registry;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use flatwater_sqlite::InUse;
+
+use checkpointing::checkpointer;
+use registry::Claim;
+
+use crate::error::{Error, Kind, Result};
+use crate::file::copies::mappings;
+use crate::file::guard::{self, Guard};
+use crate::file::watch::Watch;
+use crate::options::Options;
+use crate::queue::bounded::Place;
+use crate::queue::reply::{Promise, wake};
+use crate::sql::catalogue::{Catalogue, Text};
+use crate::stats::tally::Tally;
+use crate::stats::{Recorder, Stats};
+use crate::time::later;
+use crate::time::timer;
+use crate::workers::checkpoint::Checkpointer;
+use crate::workers::readers::Readers;
+use crate::workers::request::{Answer, Request};
+use crate::workers::writer::Writer;
+
+/// Who serves a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Server {
+    Writer,
+    Readers,
+}
+
+pub(crate) struct Engine {
+    pub(crate) options: Arc<Options>,
+    catalogue: Arc<Catalogue>,
+    pub(crate) recorder: Arc<Recorder>,
+    /// `None` if the database is only read.
+    pub(crate) writer: Option<Writer>,
+    /// `None` if the writer's connection is the only one.
+    pub(crate) readers: Option<Readers>,
+    /// `None` where nobody is to keep the WAL short, or there is none.
+    checkpointer: Option<Checkpointer>,
+    /// The journal mode the file was found in, or was switched to.
+    journal: String,
+    /// `None` for a database in memory.
+    watch: Option<Arc<Watch>>,
+    hold: Mutex<Hold>,
+    closing: Mutex<Closing>,
+    /// Set when `closing` leaves `Open`; read by every call, without the lock.
+    is_closing: AtomicBool,
+}
+
+/// What ends when the database is closed.
+#[derive(Default)]
+struct Hold {
+    guard: Option<Guard>,
+    /// The right to close the file, once that has begun.
+    claim: Option<Claim>,
+    in_use: Option<InUse>,
+}
+
+/// The promise to one who waits for the end.
+pub(crate) type Closed = Promise<Result<Answer>>;
+
+enum Closing {
+    Open,
+    /// Who waits for the end.
+    Waits(Vec<Closed>),
+    Closed,
+}
+
+impl Engine {
+    /// Opens the database of resolved options. Blocks.
+    pub(crate) fn open(options: Options) -> Result<Arc<Self>> {
+        let in_use = Some(InUse::new());
+        let options = Arc::new(options);
+        let catalogue = Arc::new(Catalogue::new());
+        let recorder = Arc::new(Recorder::new(&options.path));
+        let watch = (!options.is_memory()).then(|| Arc::new(Watch::new(&options.path, options.second_copy)));
+        let readers = || Readers::new(options.clone(), catalogue.clone(), recorder.clone(), watch.clone());
+        let (writer, readers, journal) = if options.read_only {
+            let readers = readers();
+            let journal = readers.open_one()?;
+            (None, Some(readers), journal)
+        } else {
+            let writer = Writer::open(options.clone(), catalogue.clone(), recorder.clone(), watch.clone())?;
+            let journal = writer.journal().to_owned();
+            let readers = (journal == "wal").then(readers);
+            if let Some(readers) =
+                readers.as_ref().filter(|_| !(options.attach.is_empty() && options.on_open.is_empty()))
+            {
+                // What fails on readers only fails now and not in the first read.
+                readers.open_one()?;
+            }
+            (Some(writer), readers, journal)
+        };
+        let guard = match &watch {
+            Some(watch) if journal == "wal" && !options.read_only => hold(watch)?,
+            _ => None,
+        };
+        if let Some(Err(error)) = watch.as_ref().map(|watch| watch.look(&mappings())) {
+            // Before the connections close: a second library must not lose its WAL to an open that is refused.
+            guard.into_iter().for_each(Guard::keep);
+            drop((writer, readers));
+            guard::close_kept();
+            return Err(error.in_operation("open"));
+        }
+        let checkpointer = checkpointer(&options, writer.as_ref(), readers.as_ref(), watch.as_ref(), &recorder);
+        if let (Some(watch), Some(readers)) = (&watch, &readers) {
+            let others = checkpointer.as_ref().map(Checkpointer::letting_go);
+            let readers = readers.letting_go();
+            watch.recalls.tell(Box::new(move || {
+                readers();
+                if let Some(others) = &others {
+                    others();
+                }
+            }));
+        }
+        let hold = Mutex::new(Hold { guard, claim: None, in_use });
+        let closing = Mutex::new(Closing::Open);
+        let is_closing = AtomicBool::new(false);
+        Ok(Arc::new(Self {
+            options,
+            catalogue,
+            recorder,
+            writer,
+            readers,
+            checkpointer,
+            journal,
+            watch,
+            hold,
+            closing,
+            is_closing,
+        }))
+    }
+
+    /// Refuses whoever wants the open database to be another one than it is.
+    pub(crate) fn admits(&self, options: &Options) -> Result<()> {
+        let wants_to_write = (self.options.read_only && !options.read_only).then_some("read_only");
+        let Some(option) = wants_to_write.or_else(|| self.options.difference(options)) else { return Ok(()) };
+        Err(Error::misuse(format!(
+            "{} is open in this process with another value of `Options::{option}`",
+            self.options.path.display()
+        ))
+        .with_hint("open it everywhere with the same options, or share one handle")
+        .in_operation("open"))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.options.path
+    }
+
+    pub(crate) fn watch(&self) -> Option<&Watch> {
+        self.watch.as_deref()
+    }
+
+    pub(crate) fn text(&self, sql: &str) -> Arc<Text> {
+        self.catalogue.text(sql)
+    }
+
+    /// Who reads.
+    pub(crate) fn reads(&self) -> Server {
+        if self.readers.is_some() { Server::Readers } else { Server::Writer }
+    }
+
+    /// Pushes the request to its server.
+    pub(crate) fn push(&self, server: Server, request: Request) -> Result<Place> {
+        match (server, &self.writer, &self.readers) {
+            (Server::Readers, _, Some(readers)) => readers.push(request),
+            (_, Some(writer), _) => writer.push(request),
+            // A handle that may write has an engine with a writer.
+            _ => Err(Error::closed()),
+        }
+    }
+
+    /// The caller behind `place` is gone.
+    pub(crate) fn leave(&self, server: Server, place: Place) {
+        match (server, &self.writer, &self.readers) {
+            (Server::Readers, _, Some(readers)) => readers.leave(place),
+            (_, Some(writer), _) => writer.leave(place),
+            _ => {}
+        }
+    }
+
+    /// Runs the request on this thread, which may block, if a connection is free for it. Otherwise it comes back.
+    pub(crate) fn run_here(&self, server: Server, request: Request) -> Option<Request> {
+        match (server, &self.writer, &self.readers) {
+            (Server::Readers, _, Some(readers)) => readers.run_here(request),
+            (_, Some(writer), _) => writer.run_here(request),
+            _ => Some(request),
+        }
+    }
+
+    /// Whether a write is queued or running. While one is, a reader's failure to prepare a text does not count: the
+    /// table it misses may be on its way.
+    pub(crate) fn has_active_writes(&self) -> bool {
+        self.writer.as_ref().is_some_and(Writer::is_active)
+    }
+
+    /// Whether it is closed or about to: what begins now is refused.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let tally = self.readers.as_ref().map_or_else(Tally::new, Readers::tally);
+        let mut stats = self.recorder.snapshot(&tally);
+        stats.writes_waiting = self.writer.as_ref().map_or(0, Writer::waiting);
+        stats.reads_waiting = self.readers.as_ref().map_or(0, Readers::waiting);
+        stats.journal.clone_from(&self.journal);
+        stats.one_connection = self.readers.is_none();
+        stats.wal.oldest_read = self.readers.as_ref().and_then(|readers| Some(readers.oldest()?.0.elapsed()));
+        stats.second_copies = self.watch().map_or(0, Watch::second_copies);
+        stats
+    }
+
+    fn lock_closing(&self) -> MutexGuard<'_, Closing> {
+        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hold(&self) -> MutexGuard<'_, Hold> {
+        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fills `promise` when the close that somebody else began ends, or at once if nobody did.
+    pub(crate) fn when_closed(&self, promise: Option<Closed>) {
+        if let Closing::Waits(others) = &mut *self.lock_closing() {
+            return others.extend(promise);
+        }
+        fill(promise);
+    }
+
+    /// Closes the database. Called once, by the one who holds the `claim` to the file, which ends with it.
+    pub(crate) fn close(self: &Arc<Self>, promise: Option<Closed>, claim: Claim) {
+        *self.lock_closing() = Closing::Waits(promise.into_iter().collect());
+        self.hold().claim = Some(claim);
+        self.is_closing.store(true, Ordering::Release);
+        let deadline = later(Instant::now(), self.options.close_wait);
+        let (first, last) = (self.clone(), self.clone());
+        match &self.writer {
+            Some(writer) => {
+                let open = writer.clone();
+                let alarm = timer::at(deadline, move || open.end_transactions());
+                if alarm.is_err() {
+                    writer.end_transactions();
+                }
+                let before = Box::new(move || {
+                    drop(alarm);
+                    first.close_readers(deadline);
+                });
+                writer.close(before, Box::new(move || last.closed()));
+            }
+            None => {
+                let close = move |engine: &Self| {
+                    engine.close_readers(deadline);
+                    engine.closed();
+                };
+                if std::thread::Builder::new().name("fw-close".into()).spawn(move || close(&last)).is_err() {
+                    // Without a thread it is closed on this one, rather than not at all.
+                    close(&first);
+                }
+            }
+        }
+    }
+
+    fn close_readers(&self, deadline: Instant) {
+        if let Some(readers) = &self.readers {
+            readers.close(deadline);
+        }
+        if let Some(checkpointer) = &self.checkpointer {
+            checkpointer.close();
+        }
+        self.release();
+    }
+
+    /// Lets SQLite be the last user of the file, unless another library in this process uses it too: then the WAL must
+    /// stay where it is.
+    fn release(&self) {
+        let is_shared = self.watch().is_some_and(|watch| watch.has_second_copy(&mappings()));
+        if !is_shared {
+            drop(self.hold().guard.take());
+        }
+    }
+
+    /// Everything is closed.
+    fn closed(&self) {
+        let Hold { guard, claim, in_use } = std::mem::take(&mut *self.hold());
+        guard.into_iter().for_each(Guard::keep);
+        guard::close_kept();
+        drop(claim);
+        drop(in_use);
+        let before = std::mem::replace(&mut *self.lock_closing(), Closing::Closed);
+        if let Closing::Waits(promises) = before {
+            promises.into_iter().for_each(|promise| fill(Some(promise)));
+        }
+    }
+}
+
+fn hold(watch: &Watch) -> Result<Option<Guard>> {
+    Guard::hold(watch.path()).map_err(|error| {
+        Error::new(Kind::Io, format!("{} cannot be guarded against a second library: {error}", watch.path().display()))
+            .with_hint("somebody kept the file or its -shm for himself, or this process may open no more files")
+            .in_operation("open")
+    })
+}
+
+fn fill(promise: Option<Closed>) {
+    if let Some(promise) = promise
+        && let Ok(Some(waker)) = promise.fill(Ok(Answer::Done))
+    {
+        wake(Some(waker));
+    }
+}

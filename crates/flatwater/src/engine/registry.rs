@@ -1,0 +1,217 @@
+//! The open files of this process: one file, one engine, however often and by whatever name it is opened.
+//!
+//! Owns: who has which file open, opening it once, and the look at all of them every few seconds, on the timer's
+//! thread. Used by whoever opens and closes, which may block. Invariants, all under one lock that is never held while
+//! anything is opened or closed: a file has at most one engine; it is opened again only when it is closed; the last
+//! handle that leaves, and no other, begins to close it. Leaves out: databases in memory, which are never shared.
+//!
+//! ```text
+//! thread A: open("new.db")                 thread B: open("link to new.db")
+//! no such file: claims its path
+//! SQLite creates the file
+//!                                          the file is there: claims its inode, opens it too
+//! finds its inode claimed: closes its
+//! own engine, and waits for B's            done: both handles are of B's engine
+//! ```
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::{InUse, PerProcess};
+
+use super::Engine;
+use crate::error::{Error, Kind, Result};
+use crate::file::copies::mappings;
+use crate::file::guard;
+use crate::file::identity::FileId;
+use crate::options::Options;
+use crate::thread::park::in_closure;
+use crate::time::later;
+use crate::time::timer::{self, Alarm};
+
+/// How often all open files are looked at.
+const LOOK: Duration = Duration::from_secs(3);
+
+enum Entry {
+    /// Somebody opens it, or it is being closed.
+    Claimed,
+    /// With the number of handles that `open` gave out and that have not left.
+    Open(Weak<Engine>, usize),
+}
+
+#[derive(Default)]
+struct Files {
+    entries: HashMap<FileId, Entry>,
+    /// The next look; `None` while no file is open.
+    look: Option<Alarm>,
+}
+
+static FILES: PerProcess<Files> = PerProcess::new(Files::default);
+/// Signalled when a claim ends.
+static CHANGED: Condvar = Condvar::new();
+
+/// An engine for the file of `options`, which are resolved: the one that is open, or a new one. Blocks.
+pub(crate) fn open(options: &Options) -> Result<Arc<Engine>> {
+    let _in_use = InUse::new();
+    let deadline = later(Instant::now(), options.busy_timeout);
+    loop {
+        let id = match join_or_claim(options, deadline)? {
+            Found::Open(engine) => return Ok(engine),
+            Found::Claimed(id) => id,
+        };
+        let claim = Claim(Some(id.clone()));
+        let engine = Engine::open(options.clone())?;
+        if let Some(engine) = claim.keep(engine, &id) {
+            return Ok(engine);
+        }
+    }
+}
+
+enum Found {
+    Open(Arc<Engine>),
+    /// It is this thread's to open.
+    Claimed(FileId),
+}
+
+/// The engine that has the file open, or the claim to open it.
+fn join_or_claim(options: &Options, deadline: Instant) -> Result<Found> {
+    loop {
+        // Anew after each wait: the file may be there now, or another one.
+        let id = FileId::of(&options.path);
+        refuse_successor(&id, options)?;
+        let mut files = FILES.lock();
+        match files.entries.get_mut(&id) {
+            None => {
+                files.entries.insert(id.clone(), Entry::Claimed);
+                return Ok(Found::Claimed(id));
+            }
+            Some(Entry::Open(engine, handles)) => {
+                // An engine lives longer than its entry says that it is open.
+                let Some(engine) = engine.upgrade() else { return Err(Error::closed().in_operation("open")) };
+                engine.admits(options)?;
+                *handles += 1;
+                return Ok(Found::Open(engine));
+            }
+            Some(Entry::Claimed) if in_closure() => {
+                return Err(Error::misuse("a closure on a database opened a file that is just being opened or closed")
+                    .with_hint("open it before or after")
+                    .in_operation("open"));
+            }
+            Some(Entry::Claimed) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(still_claimed(options));
+                }
+                drop(CHANGED.wait_timeout(files, left).unwrap_or_else(PoisonError::into_inner));
+            }
+        }
+    }
+}
+
+fn still_claimed(options: &Options) -> Error {
+    let sentence = format!("{} is still being opened or closed in this process", options.path.display());
+    Error::new(Kind::Busy, sentence)
+        .with_hint("a close waits for what was submitted before; the wait is `Options::busy_timeout`")
+        .in_operation("open")
+}
+
+/// Another file has come to stand where an open one stood: both would use the files beside it.
+fn refuse_successor(id: &FileId, options: &Options) -> Result<()> {
+    let engines = FILES.lock().open_engines();
+    let watches = engines.iter().filter_map(|engine| engine.watch());
+    let mut others = watches.filter(|watch| watch.path() == options.path && watch.file() != Some(id));
+    others.try_for_each(|watch| watch.check_file().map_err(|error| error.in_operation("open")))
+}
+
+/// The right to open or to close a file. Dropping it gives it back.
+pub(crate) struct Claim(Option<FileId>);
+
+impl Claim {
+    /// Enters the engine that was opened. `None` if somebody else was faster by another name: then it is closed again.
+    fn keep(mut self, engine: Arc<Engine>, claimed: &FileId) -> Option<Arc<Engine>> {
+        let id = engine.watch().and_then(|watch| watch.file().cloned()).unwrap_or_else(|| claimed.clone());
+        let mut files = FILES.lock();
+        if id != *claimed && files.entries.contains_key(&id) {
+            drop(files);
+            engine.close(None, self);
+            return None;
+        }
+        files.entries.remove(claimed);
+        files.entries.insert(id, Entry::Open(Arc::downgrade(&engine), 1));
+        if files.look.is_none() {
+            files.look = next_look();
+        }
+        drop(files);
+        self.0 = None;
+        CHANGED.notify_all();
+        Some(engine)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let Some(id) = self.0.take() else { return };
+        // What is kept of a closed file is tried to be let go for as long as it is.
+        let has_kept = guard::has_kept();
+        let mut files = FILES.lock();
+        files.entries.remove(&id);
+        let alarm = if has_kept || files.has_open() { None } else { files.look.take() };
+        drop(files);
+        drop(alarm);
+        CHANGED.notify_all();
+    }
+}
+
+/// A handle leaves its engine. The last one gets the claim with which to close it.
+pub(crate) fn leave(engine: &Engine) -> Option<Claim> {
+    let Some(id) = engine.watch().and_then(|watch| watch.file()) else { return Some(Claim(None)) };
+    match FILES.lock().entries.get_mut(id) {
+        Some(Entry::Open(_, handles)) if *handles > 1 => {
+            *handles -= 1;
+            None
+        }
+        Some(entry) => {
+            *entry = Entry::Claimed;
+            Some(Claim(Some(id.clone())))
+        }
+        None => Some(Claim(None)),
+    }
+}
+
+/// Without a timer thread, which only a machine out of threads lacks, nobody looks.
+fn next_look() -> Option<Alarm> {
+    timer::at(later(Instant::now(), LOOK), look_at_all).ok()
+}
+
+/// On the timer's thread.
+fn look_at_all() {
+    let engines = FILES.lock().open_engines();
+    let mappings = mappings();
+    for watch in engines.iter().filter_map(|engine| engine.watch()) {
+        // What it finds it remembers.
+        let _ = watch.look(&mappings);
+    }
+    drop(engines);
+    guard::close_kept();
+    let (next, has_kept) = (next_look(), guard::has_kept());
+    let mut files = FILES.lock();
+    let next = next.filter(|_| has_kept || files.has_open());
+    let before = std::mem::replace(&mut files.look, next);
+    drop(files);
+    drop(before);
+}
+
+impl Files {
+    fn has_open(&self) -> bool {
+        self.entries.values().any(|entry| matches!(entry, Entry::Open(..)))
+    }
+
+    fn open_engines(&self) -> Vec<Arc<Engine>> {
+        let open = self.entries.values().filter_map(|entry| match entry {
+            Entry::Open(engine, _) => engine.upgrade(),
+            Entry::Claimed => None,
+        });
+        open.collect()
+    }
+}

@@ -1,0 +1,340 @@
+//! The one error type of Flatwater.
+//!
+//! Owns: the error and the text a person reads. Invariant: a bound value is never part
+//! of an error; the SQL is, shortened. Leaves out: the conversion per place of origin, which stays with its place.
+
+mod code;
+pub(crate) mod kind;
+pub(crate) mod system;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use flatwater_sqlite::{Refused, SqliteError, SystemFailure, refused};
+use rusqlite::ffi;
+
+use super::error::code::code_name;
+pub use super::error::kind::Kind;
+use super::error::kind::kind_of;
+
+/// The result of a Flatwater call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Whether the work of a call that timed out was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Applied {
+    /// Nothing of it was done.
+    No,
+    /// It was done.
+    Yes,
+    /// It cannot be known.
+    Unknown,
+}
+
+/// Why a call failed: a [`Kind`], SQLite's code, the operation, the SQL and what to do.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Inner {
+    kind: Kind,
+    message: Cow<'static, str>,
+    code: Option<i32>,
+    operation: Option<&'static str>,
+    sql: Option<Box<str>>,
+    offset: Option<usize>,
+    hint: Option<Cow<'static, str>>,
+    applied: Option<Applied>,
+}
+
+/// SQL in an error is cut to this many bytes.
+const SQL_SHOWN_BYTES: usize = 200;
+
+impl Error {
+    #[cold]
+    pub(crate) fn new(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            code: None,
+            operation: None,
+            sql: None,
+            offset: None,
+            hint: None,
+            applied: None,
+        }))
+    }
+
+    #[cold]
+    pub(crate) fn misuse(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Kind::Misuse, message)
+    }
+
+    #[cold]
+    pub(crate) fn closed() -> Self {
+        Self::new(Kind::Closed, "the database is closed")
+    }
+
+    #[cold]
+    pub(crate) fn timeout(message: impl Into<Cow<'static, str>>, applied: Applied) -> Self {
+        let mut error = Self::new(Kind::Timeout, message);
+        error.0.applied = Some(applied);
+        error
+    }
+
+    /// For a closure of the user that panicked.
+    #[cold]
+    pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Self {
+        let said = panic.downcast_ref::<&str>().copied();
+        let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why");
+        Self::misuse(format!("the closure panicked: {said}")).with_hint("nothing of it was committed")
+    }
+
+    #[must_use]
+    pub(crate) fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.0.hint.get_or_insert(hint.into());
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn in_operation(mut self, operation: &'static str) -> Self {
+        self.0.operation.get_or_insert(operation);
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn with_sql(mut self, sql: &str) -> Self {
+        self.0.sql.get_or_insert_with(|| shorten(sql).into());
+        self
+    }
+
+    /// The offset was found in the rest of the SQL after `bytes`.
+    #[must_use]
+    pub(crate) fn offset_by(mut self, bytes: usize) -> Self {
+        self.0.offset = self.0.offset.map(|offset| offset + bytes);
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn with_kind(mut self, kind: Kind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn with_message(mut self, message: String) -> Self {
+        self.0.message = message.into();
+        self
+    }
+
+    /// The system failed or refused something: adds what it said.
+    #[must_use]
+    pub(crate) fn because(mut self, failure: SystemFailure) -> Self {
+        if let Some(clause) = system::clause(failure) {
+            self.0.message = format!("{}: {clause}", self.0.message).into();
+        }
+        if let Some(hint) = system::hint(failure) {
+            self = self.with_hint(hint);
+        }
+        self
+    }
+
+    /// What sort of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// SQLite's extended result code, if SQLite spoke (<https://sqlite.org/rescode.html>).
+    #[must_use]
+    pub fn sqlite_code(&self) -> Option<i32> {
+        self.0.code
+    }
+
+    /// The name of [`sqlite_code`](Self::sqlite_code), such as `SQLITE_CONSTRAINT_UNIQUE`.
+    #[must_use]
+    pub fn sqlite_name(&self) -> Option<&'static str> {
+        self.0.code.map(code_name)
+    }
+
+    /// The message alone, without SQL and hint.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The call that failed, such as `execute`.
+    #[must_use]
+    pub fn operation(&self) -> Option<&'static str> {
+        self.0.operation
+    }
+
+    /// The SQL, cut to 200 bytes. Bound values are never part of it.
+    #[must_use]
+    pub fn sql(&self) -> Option<&str> {
+        self.0.sql.as_deref()
+    }
+
+    /// Byte offset into the SQL of the offending token, where SQLite knows it.
+    #[must_use]
+    pub fn offset(&self) -> Option<usize> {
+        self.0.offset
+    }
+
+    /// What to do about it, where there is something to say.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// For a [`Kind::Timeout`]: whether the work was done.
+    #[must_use]
+    pub fn applied(&self) -> Option<Applied> {
+        self.0.applied
+    }
+
+    /// After a failed sync nobody knows what the disk holds.
+    pub(crate) fn is_failed_sync(&self) -> bool {
+        matches!(self.0.code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
+    }
+
+    /// True if the same call may succeed later without any change, and nothing of it was done now.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self.0.kind {
+            Kind::Busy | Kind::Overloaded => true,
+            Kind::Timeout => self.0.applied == Some(Applied::No),
+            _ => false,
+        }
+    }
+}
+
+impl From<SqliteError> for Error {
+    fn from(error: SqliteError) -> Self {
+        let mut new = match refused(error.code) {
+            Some(Refused::Snapshot | Refused::CommitSnapshot) => {
+                let mut new = Self::new(Kind::Busy, "another process keeps a lock without which no snapshot begins");
+                new.0.code = Some(ffi::SQLITE_PROTOCOL);
+                new
+            }
+            _ => {
+                let mut new = Self::new(kind_of(error.code), error.message);
+                new.0.code = Some(error.code);
+                new
+            }
+        };
+        new.0.offset = error.offset;
+        match error.system {
+            Some(failure) => new.because(failure),
+            None => new,
+        }
+    }
+}
+
+impl From<flatwater_sqlite::Error> for Error {
+    fn from(error: flatwater_sqlite::Error) -> Self {
+        match error {
+            flatwater_sqlite::Error::Sqlite(error) => error.into(),
+            flatwater_sqlite::Error::LibraryTooOld { .. } => Self::new(Kind::Open, error.to_string()),
+            other => Self::misuse(other.to_string()),
+        }
+    }
+}
+
+/// For closures: SQLite's own errors keep their code, the rest is `Misuse`.
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        flatwater_sqlite::from_rusqlite(error).into()
+    }
+}
+
+/// The beginning of a long SQL.
+pub(crate) fn shorten(sql: &str) -> Cow<'_, str> {
+    let sql = sql.trim_end();
+    if sql.len() <= SQL_SHOWN_BYTES {
+        return sql.into();
+    }
+    let end = (0..=SQL_SHOWN_BYTES).rev().find(|&at| sql.is_char_boundary(at)).unwrap_or(0);
+    format!("{}...", &sql[..end]).into()
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &*self.0;
+        write!(f, "{}: {}", inner.kind.name(), inner.message)?;
+        if let Some(code) = inner.code {
+            write!(f, " ({} {code})", code_name(code))?;
+        }
+        if let Some(operation) = inner.operation.filter(|operation| *operation != inner.kind.name()) {
+            write!(f, " in {operation}")?;
+        }
+        if let Some(sql) = &inner.sql {
+            write!(f, ": {sql}")?;
+        }
+        if let Some(offset) = inner.offset {
+            write!(f, " [at byte {offset}]")?;
+        }
+        if let Some(hint) = &inner.hint {
+            write!(f, " -- {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &*self.0;
+        let mut out = f.debug_struct("Error");
+        out.field("kind", &inner.kind).field("message", &inner.message);
+        if let Some(code) = inner.code {
+            out.field("code", &code).field("name", &code_name(code));
+        }
+        if let Some(operation) = inner.operation {
+            out.field("operation", &operation);
+        }
+        if let Some(sql) = &inner.sql {
+            out.field("sql", sql);
+        }
+        if let Some(offset) = inner.offset {
+            out.field("offset", &offset);
+        }
+        if let Some(applied) = inner.applied {
+            out.field("applied", &applied);
+        }
+        if let Some(hint) = &inner.hint {
+            out.field("hint", hint);
+        }
+        out.finish()
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_names_kind_code_operation_and_sql() {
+        let error = Error::from(SqliteError {
+            message: "UNIQUE constraint failed: t.a".into(),
+            ..SqliteError::from_code(2067)
+        })
+        .in_operation("execute")
+        .with_sql("INSERT INTO t VALUES (?)");
+        assert_eq!(
+            error.to_string(),
+            "constraint: UNIQUE constraint failed: t.a (SQLITE_CONSTRAINT_UNIQUE 2067) in execute: INSERT INTO t VALUES (?)"
+        );
+        assert_eq!(error.kind(), Kind::Constraint);
+        assert!(!error.is_retryable());
+    }
+
+    #[test]
+    fn long_sql_is_cut_at_a_character() {
+        let sql = "é".repeat(300);
+        let error = Error::misuse("x").with_sql(&sql);
+        assert!(error.sql().unwrap().len() <= SQL_SHOWN_BYTES + 3);
+        assert!(error.sql().unwrap().ends_with("..."));
+    }
+}

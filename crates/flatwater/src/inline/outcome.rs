@@ -1,0 +1,70 @@
+//! What becomes of a call that is tried on its caller's thread.
+//!
+//! Owns: the ways it may end, and which of them show that the statement is not short. Pure. Leaves out: trying.
+
+use std::time::Duration;
+
+use flatwater_sqlite::{Refused, refused};
+use rusqlite::ffi;
+
+/// What became of a call that was tried on its caller's thread.
+#[derive(Debug)]
+pub(crate) enum Stay<T> {
+    /// It was answered, and held the thread for so long.
+    Done(T, Duration),
+    /// It turned out not to be short, or failed: a worker runs it again.
+    Moved(Moved, Duration),
+    /// It was not begun.
+    Unfit,
+}
+
+impl<T> Stay<T> {
+    /// The same with another answer.
+    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> Stay<U> {
+        match self {
+            Self::Done(answer, took) => Stay::Done(f(answer), took),
+            Self::Moved(why, took) => Stay::Moved(why, took),
+            Self::Unfit => Stay::Unfit,
+        }
+    }
+
+    /// For how long it held the thread.
+    pub(crate) fn took(&self) -> Duration {
+        match self {
+            Self::Done(_, took) | Self::Moved(_, took) => *took,
+            Self::Unfit => Duration::ZERO,
+        }
+    }
+}
+
+/// Why a call was moved to a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moved {
+    /// Its steps took too long: the statement is to blame.
+    TooLong,
+    /// A value or the result was too large: the statement is to blame.
+    TooLarge,
+    /// It would have read a page too late: the cache is, or the disk.
+    LateRead,
+    /// A lock was held, the schema had changed, or it failed.
+    Other,
+}
+
+impl Moved {
+    /// By the extended code of the error.
+    pub(crate) fn after(code: Option<i32>) -> Self {
+        let Some(code) = code else { return Self::Other };
+        match (refused(code), code & 0xff) {
+            (Some(Refused::Page), _) => Self::LateRead,
+            (None, ffi::SQLITE_INTERRUPT) => Self::TooLong,
+            (None, ffi::SQLITE_TOOBIG) => Self::TooLarge,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether it shows that the statement is not short. What others did, or what the cache had not, says nothing of the next
+    /// time.
+    pub(crate) fn blames_the_text(self) -> bool {
+        matches!(self, Self::TooLong | Self::TooLarge)
+    }
+}

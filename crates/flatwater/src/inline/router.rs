@@ -1,0 +1,235 @@
+//! Which way a short write goes: at once on its caller's thread, or through the queue to share a commit. Pure.
+//!
+//! Owns: two running averages, what a write costs on each way, and when the other way is tried. Guarded by the token.
+//! A caller that awaits one write after the other is served soonest inline. Where many callers write, groups are cheaper
+//! for each, but on a single-threaded loop nobody is ever seen waiting, since each write is over within its own poll: so
+//! the queue has to be tried to be known. Invariants: a try that did not pay is made half as often as the last, down to
+//! `RARELY`; a cost is counted from one write's end to the next one's, so that what callers do in between weighs the same
+//! on both ways. Leaves out: everything that makes a write unfit for its caller's thread.
+//!
+//! ```text
+//!              the caller's share is spent                 cheaper
+//!   INLINE ------------------------------> TRY QUEUE --------------------> QUEUE
+//!     ^  ^                                     |                           |   ^
+//!     |  +------------- dearer, try later -----+   now and then, or dearer |   | dearer
+//!     +------------------------- cheaper -------------- TRY INLINE <-------+---+
+//! ```
+
+use std::time::{Duration, Instant};
+
+/// A try of the queue takes so many turns of the writer, of which only the last count: at first its thread has to be
+/// woken, and to learn that it is worth staying awake.
+const TURNS: u32 = 64;
+const COUNTED: u32 = 40;
+/// It is over sooner if so many turns in a row have one write: then nobody else writes.
+const ALONE: u32 = 6;
+/// A try of the inline way takes so many writes.
+const WRITES: u32 = 32;
+/// How often the other way is tried: at first, and at most rarely.
+const SOON: Duration = Duration::from_millis(1);
+const RARELY: Duration = Duration::from_millis(128);
+/// The inline way is tried no sooner than this after the queue was found to be cheaper.
+const LATER: Duration = Duration::from_millis(100);
+const SELDOM: Duration = Duration::from_secs(2);
+/// A longer gap for each write says that nothing was to be written.
+const PAUSE: Duration = Duration::from_micros(500);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Inline,
+    TryQueue { turns: u32 },
+    Queue,
+    TryInline { writes: u32 },
+}
+
+pub(crate) struct Ways {
+    way: Way,
+    inline: Average,
+    queue: Average,
+    /// When the last write of each way ended.
+    last_end: Option<Instant>,
+    /// The other way is not tried before; after how long it is tried again.
+    next_try: Instant,
+    queue_wait: Duration,
+    inline_wait: Duration,
+    /// Turns with one write, in a row.
+    alone: u32,
+}
+
+/// A running average: microseconds, and the writes they were for.
+#[derive(Debug, Clone, Copy, Default)]
+struct Average(Option<(f64, f64)>);
+
+impl Average {
+    /// So many writes cost so much each.
+    fn add(&mut self, cost: f64, writes: usize) {
+        let writes = u32::try_from(writes).map_or(f64::from(u32::MAX), f64::from);
+        let Some((us, of)) = &mut self.0 else { return self.0 = Some((cost * writes, writes)) };
+        // One slow write says little.
+        let cost = cost.min(*us / *of * 8.0);
+        *us += (cost * writes - *us) / 16.0;
+        *of += (writes - *of) / 16.0;
+    }
+
+    fn cost(self) -> Option<f64> {
+        self.0.map(|(us, writes)| us / writes)
+    }
+}
+
+impl Ways {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            way: Way::Inline,
+            inline: Average::default(),
+            queue: Average::default(),
+            last_end: None,
+            next_try: now,
+            queue_wait: SOON,
+            inline_wait: LATER,
+            alone: 0,
+        }
+    }
+
+    /// Whether short writes go through the queue now.
+    pub(crate) fn queues(&self) -> bool {
+        matches!(self.way, Way::TryQueue { .. } | Way::Queue)
+    }
+
+    /// An inline write ended at `now`, having taken so long. `is_spent`: its caller has had its share of the thread.
+    pub(crate) fn stayed(&mut self, took: Duration, is_spent: bool, now: Instant) {
+        let cost = self.cost(1, now).unwrap_or_else(|| us(took));
+        self.inline.add(cost, 1);
+        match self.way {
+            Way::TryInline { writes } if writes > 1 => self.way = Way::TryInline { writes: writes - 1 },
+            Way::TryInline { .. } if self.is_queue_cheaper() => {
+                self.inline_wait = (self.inline_wait * 2).min(SELDOM);
+                self.enter(Way::Queue, self.inline_wait, now);
+            }
+            Way::TryInline { .. } => {
+                self.queue_wait = SOON;
+                self.enter(Way::Inline, SOON, now);
+            }
+            Way::Inline if is_spent && now >= self.next_try => {
+                self.queue = Average::default();
+                self.alone = 0;
+                self.way = Way::TryQueue { turns: TURNS };
+            }
+            _ => {}
+        }
+    }
+
+    /// A turn of the writer with so many short writes, or members, ended at `now`.
+    pub(crate) fn turned(&mut self, writes: usize, now: Instant) {
+        self.alone = if writes == 1 { self.alone + 1 } else { 0 };
+        let cost = self.cost(writes, now);
+        let counts = !matches!(self.way, Way::TryQueue { turns } if turns > COUNTED);
+        if let Some(cost) = cost.filter(|_| counts) {
+            self.queue.add(cost, writes);
+        }
+        match self.way {
+            Way::TryQueue { turns } if turns > 1 && self.alone < ALONE => self.way = Way::TryQueue { turns: turns - 1 },
+            Way::TryQueue { .. } if self.alone < ALONE && self.is_queue_cheaper() => {
+                self.inline_wait = LATER;
+                self.enter(Way::Queue, LATER, now);
+            }
+            Way::TryQueue { .. } => {
+                self.queue_wait = (self.queue_wait * 2).min(RARELY);
+                self.enter(Way::Inline, self.queue_wait, now);
+            }
+            Way::Queue if now >= self.next_try || !self.is_queue_cheaper() => {
+                self.inline = Average::default();
+                self.way = Way::TryInline { writes: WRITES };
+            }
+            // Callers of several threads meet: their groups may be the better way by themselves.
+            Way::Inline if writes > 1 && self.is_queue_cheaper() => self.enter(Way::Queue, LATER, now),
+            _ => {}
+        }
+    }
+
+    fn enter(&mut self, way: Way, wait: Duration, now: Instant) {
+        self.way = way;
+        self.next_try = now + wait;
+    }
+
+    fn is_queue_cheaper(&self) -> bool {
+        match (self.queue.cost(), self.inline.cost()) {
+            (Some(queue), Some(inline)) => queue < inline,
+            _ => false,
+        }
+    }
+
+    /// Microseconds per write since the end of the last one, if these followed soon.
+    fn cost(&mut self, writes: usize, now: Instant) -> Option<f64> {
+        let last = self.last_end.replace(now)?;
+        let cost = us(now.saturating_duration_since(last)) / u32::try_from(writes).ok().map(f64::from)?;
+        (cost <= us(PAUSE)).then_some(cost)
+    }
+}
+
+fn us(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A loop with so many tasks that write all the time: a write costs 6 us inline, through the queue 1.5 us and, for
+    /// each turn, two wakes of 15 us; each task has one write in a turn. Answers the share of writes that went inline,
+    /// and the time per write.
+    fn run(ways: &mut Ways, now: &mut Instant, tasks: u32, ms: u64) -> (f64, f64) {
+        let end = *now + Duration::from_millis(ms);
+        let (began, mut inline, mut queued, mut spent) = (*now, 0, 0, Duration::ZERO);
+        while *now < end {
+            if ways.queues() {
+                *now += Duration::from_micros(30) + Duration::from_nanos(1500) * tasks;
+                ways.turned(tasks as usize, *now);
+                queued += tasks;
+                spent = Duration::ZERO;
+            } else {
+                *now += Duration::from_micros(6);
+                spent += Duration::from_micros(6);
+                ways.stayed(Duration::from_micros(5), spent >= Duration::from_millis(1), *now);
+                if spent >= Duration::from_millis(1) {
+                    spent = Duration::ZERO;
+                }
+                inline += 1;
+            }
+        }
+        let writes = f64::from(inline + queued);
+        (f64::from(inline) / writes, us(*now - began) / writes)
+    }
+
+    #[test]
+    fn each_number_of_tasks_goes_nearly_as_fast_as_the_better_way() {
+        for tasks in [1, 2, 4, 10, 100, 1000] {
+            let mut now = Instant::now();
+            let mut ways = Ways::new(now);
+            let (_, us) = run(&mut ways, &mut now, tasks, 2000);
+            let best = (30.0 / f64::from(tasks) + 1.5).min(6.0);
+            assert!(us < best * 1.1, "{tasks} tasks: {us} us instead of {best}");
+        }
+    }
+
+    #[test]
+    fn it_follows_a_load_that_changes() {
+        let mut now = Instant::now();
+        let mut ways = Ways::new(now);
+        assert!(run(&mut ways, &mut now, 1, 1000).0 > 0.95);
+        run(&mut ways, &mut now, 100, 200);
+        assert!(run(&mut ways, &mut now, 100, 1000).0 < 0.1, "many write");
+        run(&mut ways, &mut now, 1, 20);
+        assert!(run(&mut ways, &mut now, 1, 1000).0 > 0.95, "one is left");
+    }
+
+    #[test]
+    fn one_who_writes_now_and_then_is_served_inline() {
+        let mut now = Instant::now();
+        let mut ways = Ways::new(now);
+        for _ in 0..1000 {
+            now += Duration::from_millis(5);
+            assert!(!ways.queues());
+            ways.stayed(Duration::from_micros(5), false, now);
+        }
+    }
+}

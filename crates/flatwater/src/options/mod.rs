@@ -1,0 +1,312 @@
+//! Every setting of a database and its default, in one place.
+//!
+//! Owns: `Options`. Defaults are API. Leaves out: what does not go together (`resolve`), and applying them, which is the
+//! connection's and the backend's work.
+
+mod choices;
+pub(crate) mod inline;
+pub(crate) mod resolve;
+pub(crate) mod uri;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use super::options::choices::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, SecondCopy};
+use super::options::inline::Inline;
+use super::options::uri::Mode;
+
+/// How to open a database. Made with a path; every setting has a default.
+///
+/// ```no_run
+/// # async fn example() -> flatwater::Result<()> {
+/// use flatwater::{Durability, Options};
+/// let db = Options::new("app.db").durability(Durability::Full).readers(4).open().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct Options {
+    pub(crate) path: PathBuf,
+    pub(crate) read_only: bool,
+    pub(crate) create: bool,
+    pub(crate) durability: Durability,
+    pub(crate) foreign_keys: bool,
+    pub(crate) readers: usize,
+    pub(crate) queue: usize,
+    pub(crate) group: Option<GroupLimits>,
+    pub(crate) statement_cache: usize,
+    pub(crate) writer_cache_bytes: usize,
+    pub(crate) reader_cache_bytes: usize,
+    pub(crate) mmap_bytes: usize,
+    pub(crate) busy_timeout: Duration,
+    pub(crate) transaction_idle: Duration,
+    pub(crate) close_wait: Duration,
+    pub(crate) attach: Vec<Attached>,
+    pub(crate) journal: Journal,
+    pub(crate) immutable: bool,
+    pub(crate) vfs: Option<String>,
+    pub(crate) network_filesystem: bool,
+    pub(crate) second_copy: SecondCopy,
+    pub(crate) on_open: Vec<String>,
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) read_limit: Option<Duration>,
+    pub(crate) leases: bool,
+    pub(crate) inline: Inline,
+}
+
+/// Another file, on every connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Attached {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    /// What its URI says.
+    pub(crate) mode: Option<Mode>,
+    pub(crate) immutable: bool,
+}
+
+/// The path of a private database in memory.
+pub(crate) const MEMORY: &str = ":memory:";
+
+impl Options {
+    /// The defaults for the database file at `path`. `":memory:"` is a private database in memory.
+    ///
+    /// A path that begins with `file:` is a URI (<https://sqlite.org/uri.html>). It may say `mode` (`ro`, `rw`, `rwc`,
+    /// `memory`), `immutable` and `vfs`; any other key is refused when the database is opened.
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        Self {
+            path: path.as_ref().to_owned(),
+            read_only: false,
+            create: true,
+            durability: Durability::Normal,
+            foreign_keys: true,
+            readers: std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)),
+            queue: 1024,
+            group: Some(GroupLimits::default()),
+            statement_cache: 128,
+            writer_cache_bytes: 16 << 20,
+            reader_cache_bytes: 4 << 20,
+            mmap_bytes: 0,
+            busy_timeout: Duration::from_secs(30),
+            transaction_idle: Duration::from_secs(30),
+            close_wait: Duration::from_secs(5),
+            attach: Vec::new(),
+            journal: Journal::Wal,
+            immutable: false,
+            vfs: None,
+            network_filesystem: false,
+            second_copy: SecondCopy::Refuse,
+            on_open: Vec::new(),
+            checkpoint: Checkpoint::default(),
+            read_limit: None,
+            leases: true,
+            inline: Inline::default(),
+        }
+    }
+
+    /// Only read; the file must exist and is never written. Default off.
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Create the file if it does not exist. Default on.
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// What an acknowledged write survives. Default [`Durability::Normal`].
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Enforce foreign keys. Default on.
+    pub fn foreign_keys(mut self, on: bool) -> Self {
+        self.foreign_keys = on;
+        self
+    }
+
+    /// Reader connections at most. Default: the number of cores, at least 2 and at most 8.
+    pub fn readers(mut self, readers: usize) -> Self {
+        self.readers = readers;
+        self
+    }
+
+    /// Requests that may wait, for the writer and for the readers each. A call that finds the queue full waits for a
+    /// place, in order. Default 1,024.
+    pub fn queue(mut self, requests: usize) -> Self {
+        self.queue = requests;
+        self
+    }
+
+    /// The limits of a group. Default on, see [`GroupLimits`].
+    pub fn group(mut self, group: GroupLimits) -> Self {
+        self.group = Some(group);
+        self
+    }
+
+    /// Every write is its own transaction.
+    pub fn no_group(mut self) -> Self {
+        self.group = None;
+        self
+    }
+
+    /// Prepared statements kept per connection. Default 128.
+    pub fn statement_cache(mut self, statements: usize) -> Self {
+        self.statement_cache = statements;
+        self
+    }
+
+    /// Page cache of the writer in bytes. Default 16 MiB.
+    pub fn writer_cache_bytes(mut self, bytes: usize) -> Self {
+        self.writer_cache_bytes = bytes;
+        self
+    }
+
+    /// Page cache of each reader in bytes. Default 4 MiB.
+    pub fn reader_cache_bytes(mut self, bytes: usize) -> Self {
+        self.reader_cache_bytes = bytes;
+        self
+    }
+
+    /// Bytes of the file to map into memory. Default 0: under writes a mapping is torn down at every commit.
+    pub fn mmap_bytes(mut self, bytes: usize) -> Self {
+        self.mmap_bytes = bytes;
+        self
+    }
+
+    /// How long to wait for a lock that another process holds. Default 30 s.
+    pub fn busy_timeout(mut self, wait: Duration) -> Self {
+        self.busy_timeout = wait;
+        self
+    }
+
+    /// A transaction that is not used for this long is rolled back. Default 30 s.
+    pub fn transaction_idle(mut self, limit: Duration) -> Self {
+        self.transaction_idle = limit;
+        self
+    }
+
+    /// How long `close` waits for an open transaction before it rolls it back. Default 5 s.
+    pub fn close_wait(mut self, wait: Duration) -> Self {
+        self.close_wait = wait;
+        self
+    }
+
+    /// Attaches another database file under `name`, on every connection. It is opened as the main file is, but its
+    /// journal mode is left as it is. A `file:` URI may say `mode` and `immutable`. Writes to it are never grouped. A
+    /// transaction, also that of a `batch` or `execute_many`, takes the write lock of every attached file, needed or not:
+    /// that is what BEGIN IMMEDIATE does.
+    pub fn attach(mut self, name: impl Into<String>, path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref().to_owned();
+        self.attach.push(Attached { name: name.into(), path, mode: None, immutable: false });
+        self
+    }
+
+    /// What becomes of the file's journal mode. Default [`Journal::Wal`].
+    pub fn journal(mut self, journal: Journal) -> Self {
+        self.journal = journal;
+        self
+    }
+
+    /// Promises that nobody changes the file while it is open: it is only read, without locks, and no file beside it is
+    /// needed. With a wrong promise reads are wrong (<https://sqlite.org/uri.html#uriimmutable>). Default off.
+    pub fn immutable(mut self, immutable: bool) -> Self {
+        self.immutable = immutable;
+        self
+    }
+
+    /// The VFS to open the file with, by the name it was registered under (<https://sqlite.org/vfs.html>). Default: the
+    /// system's own.
+    pub fn vfs(mut self, name: impl Into<String>) -> Self {
+        self.vfs = Some(name.into());
+        self
+    }
+
+    /// Opens a file on a network or shared file system all the same. WAL needs memory that all users of the file share,
+    /// so it is safe only while one machine, or one side of the share, uses the file. Default off.
+    pub fn network_filesystem(mut self, allowed: bool) -> Self {
+        self.network_filesystem = allowed;
+        self
+    }
+
+    /// What to do about another SQLite library in this process. Default [`SecondCopy::Refuse`].
+    pub fn second_copy(mut self, second_copy: SecondCopy) -> Self {
+        self.second_copy = second_copy;
+        self
+    }
+
+    /// SQL to run on every connection right after it was opened, such as a PRAGMA that no option sets; several calls add
+    /// up. It sees readers too, which cannot write. If it fails, so does the open. What an option sets, ATTACH,
+    /// transaction control and TEMP objects are refused.
+    pub fn on_open(mut self, sql: impl Into<String>) -> Self {
+        self.on_open.push(sql.into());
+        self
+    }
+
+    /// Who keeps the WAL short. Default [`Checkpoint::Managed`], 32 MiB. An attached file's WAL is checkpointed at the close.
+    pub fn checkpoint(mut self, checkpoint: Checkpoint) -> Self {
+        self.checkpoint = checkpoint;
+        self
+    }
+
+    /// Whether short calls may run on the thread that polls them. What is short is found by looking at what SQLite compiled
+    /// the statement to, when it is used for the second time; other calls, and writes outside of a transaction with
+    /// [`Durability::Full`], always go to a worker. What a call answers stays the same. A page that is not in the cache is
+    /// read from the disk on that thread. Default [`Inline::Auto`] with a limit of 50 us.
+    pub fn inline(mut self, inline: Inline) -> Self {
+        self.inline = inline;
+        self
+    }
+
+    /// Ends a read that has been running for longer than this *and* keeps the WAL from starting over
+    /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>); it is answered with
+    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld). One that is in nobody's way goes on. Default: none is ended.
+    pub fn read_limit(mut self, limit: Duration) -> Self {
+        self.read_limit = Some(limit);
+        self
+    }
+
+    /// Lets a reader keep its read transaction open for the next read, for milliseconds, while nothing is committed: the
+    /// next read then needs no lock. The writer keeps its own for the next short write, in the same way; each write is
+    /// committed when it ends. What is read and written stays the same. There are none with attached files, none where
+    /// somebody else keeps the WAL short, and none in another journal mode than WAL. Default on.
+    pub fn leases(mut self, on: bool) -> Self {
+        self.leases = on;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::inline::InlineLimits;
+
+    #[test]
+    fn the_defaults_are_these() {
+        let options = Options::new("a.db");
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        assert_eq!(options.durability, Durability::Normal);
+        assert!(options.foreign_keys && options.create && !options.read_only);
+        assert_eq!(options.readers, cores.clamp(2, 8));
+        assert_eq!(options.queue, 1024);
+        assert_eq!(options.group, Some(GroupLimits { members: 256, time: Duration::from_millis(1), bytes: 1 << 20 }));
+        assert_eq!(options.statement_cache, 128);
+        assert_eq!((options.writer_cache_bytes, options.reader_cache_bytes), (16 << 20, 4 << 20));
+        assert_eq!(options.mmap_bytes, 0);
+        assert_eq!(options.busy_timeout, Duration::from_secs(30));
+        assert_eq!(options.transaction_idle, Duration::from_secs(30));
+        assert_eq!(options.close_wait, Duration::from_secs(5));
+        assert!(options.attach.is_empty());
+        assert_eq!((options.journal, options.second_copy), (Journal::Wal, SecondCopy::Refuse));
+        let managed = CheckpointLimits { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };
+        assert_eq!((options.checkpoint, options.read_limit), (Checkpoint::Managed(managed), None));
+        assert!(options.leases);
+        let limits = InlineLimits { time: Duration::from_micros(50), rows: 256, bytes: 64 << 10 };
+        assert_eq!(options.inline, Inline::Auto(limits));
+        assert!(
+            !options.immutable && !options.network_filesystem && options.vfs.is_none() && options.on_open.is_empty()
+        );
+    }
+}

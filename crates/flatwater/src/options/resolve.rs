@@ -1,0 +1,300 @@
+//! What options mean: URIs are read, paths made absolute, and what cannot work is refused.
+//!
+//! Owns: the step from the options a caller gave to the ones a database is opened with, and how two of those differ.
+//! Looks at paths, opens nothing. Invariant: options that were resolved are consistent, and their paths stay the same
+//! files whatever becomes of links and of the current directory. Leaves out: whether the files will do.
+
+use std::path::{Path, PathBuf};
+
+use super::uri::{self, Mode};
+use crate::error::{Error, Kind, Result};
+use crate::options::{Attached, Checkpoint, CheckpointLimits, MEMORY, Options};
+
+const MAX_ATTACHED: usize = 10;
+const SMALLEST_WAL: u64 = 256 << 10;
+/// As many symbolic links as SQLite follows.
+const MAX_LINKS: usize = 100;
+
+impl Options {
+    pub(crate) fn is_memory(&self) -> bool {
+        self.path.as_os_str() == MEMORY
+    }
+
+    /// Refuses what cannot work, before anything is opened.
+    pub(crate) fn resolve(mut self) -> Result<Self> {
+        self.read_uris()?;
+        self.check()?;
+        self.anchor()?;
+        self.check_attached()?;
+        Ok(self)
+    }
+
+    fn read_uris(&mut self) -> Result<()> {
+        let read = uri::parse(&self.path)?;
+        if uri::is_uri(&self.path) {
+            self.path = read.path;
+            let contradicts = match read.mode {
+                Some(Mode::ReadWrite | Mode::ReadWriteCreate) => self.read_only.then_some("read_only"),
+                Some(Mode::ReadOnly | Mode::Memory) | None => None,
+            };
+            let contradicts = contradicts
+                .or_else(|| (read.mode == Some(Mode::ReadWriteCreate) && !self.create).then_some("create"))
+                .or_else(|| (read.vfs.is_some() && self.vfs.is_some() && read.vfs != self.vfs).then_some("vfs"));
+            if let Some(option) = contradicts {
+                return refuse(format!("the `file:` URI contradicts `Options::{option}`"));
+            }
+            self.immutable |= read.immutable;
+            self.read_only |= read.mode == Some(Mode::ReadOnly);
+            self.create &= read.mode != Some(Mode::ReadWrite);
+            self.vfs = read.vfs.or(self.vfs.take());
+            if read.mode == Some(Mode::Memory) {
+                self.path = MEMORY.into();
+            }
+        }
+        self.read_only |= self.immutable;
+        self.attach.iter_mut().try_for_each(Attached::read_uri)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.path.as_os_str().is_empty() {
+            return refuse("the path is empty; use \":memory:\" for a database in memory");
+        }
+        if self.is_memory() && self.read_only {
+            return refuse("a database in memory cannot be read-only: it would stay empty");
+        }
+        for (name, value) in
+            [("readers", self.readers), ("queue", self.queue), ("statement_cache", self.statement_cache)]
+        {
+            if value == 0 {
+                return refuse(format!("`{name}` must be at least 1"));
+            }
+        }
+        if let Some(group) = self.group
+            && (group.members < 2 || group.bytes == 0)
+        {
+            return refuse(
+                "a group needs `members` of at least 2 and `bytes` of at least 1; use `no_group` to turn it off",
+            );
+        }
+        if let Checkpoint::Managed(CheckpointLimits { limit_bytes, hard_limit_bytes }) = self.checkpoint
+            && (limit_bytes < SMALLEST_WAL || hard_limit_bytes <= limit_bytes)
+        {
+            return refuse("a managed WAL needs `limit_bytes` of at least 256 KiB and a larger `hard_limit_bytes`");
+        }
+        if self.transaction_idle.is_zero() {
+            return refuse("`transaction_idle` must be longer than zero, or no transaction could be used");
+        }
+        if self.vfs.as_ref().is_some_and(|name| name.is_empty() || name.contains('\0')) {
+            return refuse("`vfs` needs the name of a VFS");
+        }
+        if self.on_open.iter().any(|sql| sql.contains('\0')) {
+            return refuse("`on_open` has a NUL byte");
+        }
+        Ok(())
+    }
+
+    /// Makes paths absolute and free of links: connections are opened later too, when the current directory or a link
+    /// may be another one.
+    fn anchor(&mut self) -> Result<()> {
+        let attached = self.attach.iter_mut().map(|attached| &mut attached.path);
+        for path in std::iter::once(&mut self.path).chain(attached).filter(|path| path.as_os_str() != MEMORY) {
+            if path.as_os_str().is_empty() {
+                continue;
+            }
+            let absolute = std::path::absolute(&*path).map_err(|error| {
+                Error::new(Kind::Open, format!("{} cannot be made absolute: {error}", path.display()))
+                    .in_operation("open")
+            })?;
+            *path = real(absolute, MAX_LINKS);
+        }
+        Ok(())
+    }
+
+    fn check_attached(&self) -> Result<()> {
+        if self.attach.len() > MAX_ATTACHED {
+            return refuse(format!("at most {MAX_ATTACHED} databases can be attached"));
+        }
+        for (at, Attached { name, path, .. }) in self.attach.iter().enumerate() {
+            if name.is_empty() || name.contains('\0') {
+                return refuse(format!("{name:?} cannot be the name of an attached database"));
+            }
+            if ["main", "temp"].iter().any(|taken| name.eq_ignore_ascii_case(taken)) {
+                return refuse(format!("the name {name:?} is SQLite's own; attach under another one"));
+            }
+            if self.attach[..at].iter().any(|earlier| earlier.name.eq_ignore_ascii_case(name)) {
+                return refuse(format!("two databases are attached as {name:?}"));
+            }
+            if path.as_os_str().is_empty() || (path.as_os_str() == MEMORY && !self.is_memory()) {
+                return refuse(format!("{name:?} needs a file: each connection would have its own, empty database"));
+            }
+            if *path == self.path && !self.is_memory() {
+                return refuse(format!("{name:?} is the database itself; it would deadlock with its own writer"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The first setting that keeps two resolved options from sharing a database. What only says how this caller comes
+    /// to it does not count: path, rights, leave to create the file, leave to use a network.
+    pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
+        let Self {
+            path: _,
+            read_only: _,
+            create: _,
+            network_filesystem: _,
+            durability,
+            foreign_keys,
+            readers,
+            queue,
+            group,
+            statement_cache,
+            writer_cache_bytes,
+            reader_cache_bytes,
+            mmap_bytes,
+            busy_timeout,
+            transaction_idle,
+            close_wait,
+            attach,
+            journal,
+            immutable,
+            vfs,
+            second_copy,
+            on_open,
+            checkpoint,
+            read_limit,
+            leases,
+            inline,
+        } = self;
+        let differs = [
+            ("durability", *durability != other.durability),
+            ("foreign_keys", *foreign_keys != other.foreign_keys),
+            ("readers", *readers != other.readers),
+            ("queue", *queue != other.queue),
+            ("group", *group != other.group),
+            ("statement_cache", *statement_cache != other.statement_cache),
+            ("writer_cache_bytes", *writer_cache_bytes != other.writer_cache_bytes),
+            ("reader_cache_bytes", *reader_cache_bytes != other.reader_cache_bytes),
+            ("mmap_bytes", *mmap_bytes != other.mmap_bytes),
+            ("busy_timeout", *busy_timeout != other.busy_timeout),
+            ("transaction_idle", *transaction_idle != other.transaction_idle),
+            ("close_wait", *close_wait != other.close_wait),
+            ("attach", *attach != other.attach),
+            ("journal", *journal != other.journal),
+            ("immutable", *immutable != other.immutable),
+            ("vfs", *vfs != other.vfs),
+            ("second_copy", *second_copy != other.second_copy),
+            ("on_open", *on_open != other.on_open),
+            ("checkpoint", *checkpoint != other.checkpoint),
+            ("read_limit", *read_limit != other.read_limit),
+            ("leases", *leases != other.leases),
+            ("inline", *inline != other.inline),
+        ];
+        differs.into_iter().find_map(|(name, differs)| differs.then_some(name))
+    }
+}
+
+impl Attached {
+    fn read_uri(&mut self) -> Result<()> {
+        if !uri::is_uri(&self.path) {
+            return Ok(());
+        }
+        let read = uri::parse(&self.path)?;
+        if read.vfs.is_some() || read.mode == Some(Mode::Memory) {
+            return refuse(format!("the `file:` URI of {:?} can say `mode` (ro, rw, rwc) and `immutable`", self.name));
+        }
+        self.path = read.path;
+        self.mode = if read.immutable { Some(Mode::ReadOnly) } else { read.mode };
+        self.immutable = read.immutable;
+        Ok(())
+    }
+}
+
+/// The file beside a database whose name ends with `suffix`, such as `-wal`.
+pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// The path without links. Of a file that is not there yet, the directory counts.
+fn real(path: PathBuf, links: usize) -> PathBuf {
+    if let Ok(real) = std::fs::canonicalize(&path) {
+        return real;
+    }
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return path };
+    match std::fs::read_link(&path) {
+        Ok(target) if links > 0 => real(parent.join(target), links - 1),
+        _ => std::fs::canonicalize(parent).map(|parent| parent.join(name)).unwrap_or(path),
+    }
+}
+
+fn refuse<T>(sentence: impl Into<std::borrow::Cow<'static, str>>) -> Result<T> {
+    Err(Error::misuse(sentence).in_operation("open"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Durability, GroupLimits};
+    use std::time::Duration;
+
+    fn refused(options: Options) -> String {
+        let error = options.resolve().unwrap_err();
+        assert_eq!(error.kind(), Kind::Misuse);
+        error.message().to_owned()
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_a_sentence() {
+        assert!(refused(Options::new("")).contains("empty"));
+        assert!(refused(Options::new("file:?mode=ro")).contains("empty"));
+        assert!(refused(Options::new("file:a.db?mode=rw").read_only(true)).contains("`Options::read_only`"));
+        assert!(refused(Options::new("file:a.db?mode=rwc").create(false)).contains("`Options::create`"));
+        assert!(refused(Options::new("file:a.db?vfs=a").vfs("b")).contains("`Options::vfs`"));
+        assert!(refused(Options::new("a").vfs("")).contains("`vfs`"));
+        assert!(refused(Options::new("a").on_open("SELECT 1\0")).contains("NUL"));
+        assert!(refused(Options::new(":memory:").read_only(true)).contains("stay empty"));
+        assert!(refused(Options::new(":memory:").immutable(true)).contains("stay empty"));
+        assert!(refused(Options::new("a").readers(0)).contains("`readers`"));
+        assert!(refused(Options::new("a").queue(0)).contains("`queue`"));
+        assert!(refused(Options::new("a").statement_cache(0)).contains("`statement_cache`"));
+        assert!(
+            refused(Options::new("a").group(GroupLimits { members: 1, ..GroupLimits::default() })).contains("no_group")
+        );
+        assert!(refused(Options::new("a").transaction_idle(Duration::ZERO)).contains("`transaction_idle`"));
+        assert!(refused(Options::new("a").attach("Main", "b")).contains("SQLite's own"));
+        assert!(refused(Options::new("a").attach("b", "b").attach("B", "c")).contains("two databases"));
+        assert!(refused(Options::new("a").attach("b", "./a")).contains("itself"));
+        assert!(refused(Options::new("a").attach("b", "file:a?mode=ro")).contains("itself"));
+        assert!(refused(Options::new("a").attach("b", ":memory:")).contains("needs a file"));
+        assert!(refused(Options::new("a").attach("b", "file:b?vfs=unix")).contains("`mode`"));
+    }
+
+    #[test]
+    fn a_uri_sets_what_it_says_and_nothing_else() {
+        let options = Options::new("file:/d/a.db?mode=ro&vfs=unix").resolve().unwrap();
+        assert_eq!(options.path, Path::new("/d/a.db"));
+        assert!(options.read_only && !options.immutable && options.create);
+        assert_eq!(options.vfs.as_deref(), Some("unix"));
+        assert!(!Options::new("file:/d/a.db?mode=rw").resolve().unwrap().create);
+        assert!(Options::new("file:/d/a.db?immutable=1").resolve().unwrap().read_only);
+        assert!(Options::new("file:any?mode=memory").resolve().unwrap().is_memory());
+        assert!(Options::new("file::memory:").resolve().unwrap().is_memory());
+        let attached = &Options::new("/d/a.db").attach("b", "file:/d/b.db?immutable=1").resolve().unwrap().attach[0];
+        assert!(attached.mode == Some(Mode::ReadOnly) && attached.immutable && attached.path == Path::new("/d/b.db"));
+    }
+
+    #[test]
+    fn the_file_beside_has_the_whole_name_in_front() {
+        assert_eq!(beside(Path::new("/d/a.db"), "-wal"), Path::new("/d/a.db-wal"));
+    }
+
+    #[test]
+    fn options_differ_by_the_name_of_a_setting() {
+        let options = Options::new("a");
+        assert_eq!(options.difference(&Options::new("b").read_only(true).create(false)), None);
+        assert_eq!(options.difference(&options.clone().durability(Durability::Full)), Some("durability"));
+        assert_eq!(options.difference(&options.clone().on_open("SELECT 1")), Some("on_open"));
+        assert_eq!(options.difference(&options.clone().attach("b", "b")), Some("attach"));
+    }
+}

@@ -1,0 +1,234 @@
+//! Tests of shapes and inline writes on the programs that the linked SQLite makes.
+//!
+//! Owns: the tables of texts by shape, and the comparison of our table with the opcodes of SQLite. Leaves out: what
+//! programs really do between two looks (`gaps`), learning on a connection (`learnt`).
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use flatwater_sqlite::Connection as Sqlite;
+use flatwater_sqlite::rusqlite::OpenFlags;
+
+use super::analysis::{InlineWrite, Lesson};
+use super::graph::{Shape, Strange};
+use super::opcodes::flow;
+
+const SCHEMA: &str = "
+    CREATE TABLE t (id INTEGER PRIMARY KEY, a, b TEXT COLLATE NOCASE, c, UNIQUE (a));
+    CREATE INDEX t_b ON t (b); CREATE INDEX t_c ON t (c) WHERE c > 0; CREATE INDEX t_e ON t (lower(b));
+    CREATE TABLE u (id INTEGER PRIMARY KEY, t_id REFERENCES t (id), n);
+    CREATE INDEX u_t ON u (t_id);
+    CREATE TABLE later (id INTEGER PRIMARY KEY, t_id REFERENCES t (id) DEFERRABLE INITIALLY DEFERRED);
+    CREATE TABLE w (k TEXT PRIMARY KEY, v) WITHOUT ROWID;
+    CREATE TABLE s (id INTEGER PRIMARY KEY, v TEXT NOT NULL CHECK (length(v) < 100), n INT DEFAULT 1) STRICT;
+    CREATE TABLE plain (id INTEGER PRIMARY KEY, v);
+    CREATE TABLE replacing (id INTEGER PRIMARY KEY ON CONFLICT REPLACE, v);
+    CREATE TABLE auto (id INTEGER PRIMARY KEY AUTOINCREMENT, v);
+    CREATE TABLE g (id INTEGER PRIMARY KEY, v, up TEXT AS (upper(v)) STORED, short AS (substr(v, 1, 3)));
+    CREATE TABLE noisy (id INTEGER PRIMARY KEY, v);
+    CREATE TRIGGER noise AFTER INSERT ON noisy BEGIN INSERT INTO plain VALUES (new.id, new.v); END;
+    CREATE VIEW v AS SELECT t.id, a, n FROM t JOIN u ON u.t_id = t.id;
+    CREATE VIRTUAL TABLE f USING fts5(x);
+    CREATE TEMP TABLE tmp (id INTEGER PRIMARY KEY, v);
+    ATTACH ':memory:' AS other; CREATE TABLE other.o (id INTEGER PRIMARY KEY, v);";
+
+pub(crate) fn memory() -> Sqlite {
+    let sqlite = Sqlite::open(Path::new(":memory:"), OpenFlags::default(), None).unwrap();
+    sqlite.execute_batch("PRAGMA foreign_keys = ON").unwrap();
+    sqlite.execute_batch(SCHEMA).unwrap();
+    sqlite
+}
+
+pub(crate) fn lesson(sqlite: &mut Sqlite, sql: &str) -> Lesson {
+    Lesson::of(&sqlite.explain(sql).unwrap_or_else(|e| panic!("{sql}: {e}")), &Strange::default())
+}
+
+fn all_are(sqlite: &mut Sqlite, expected: impl Iterator<Item = (&'static str, Shape)>) {
+    let shapes = expected.map(|(sql, shape)| (sql, shape, lesson(sqlite, sql).shape));
+    let wrong: Vec<_> = shapes.filter(|(_, expected, found)| expected != found).collect();
+    assert!(wrong.is_empty(), "text, expected, found: {wrong:#?}");
+}
+
+#[test]
+fn a_lookup_is_acyclic() {
+    let mut sqlite = memory();
+    all_are(&mut sqlite, ACYCLIC.iter().map(|sql| (*sql, Shape::Acyclic)));
+}
+const ACYCLIC: &[&str] = &[
+    "SELECT 1",
+    "SELECT ?, ? + 1, upper(?)",
+    "SELECT * FROM t WHERE id = ?",
+    "SELECT * FROM t WHERE a = ?",
+    "SELECT * FROM w WHERE k = ?",
+    "SELECT short, up FROM g WHERE id = ?",
+    "SELECT max(id) FROM t",
+    "SELECT count(*) FROM t WHERE id = ?",
+    "SELECT u.n, t.a FROM u JOIN t ON t.id = u.t_id WHERE u.id = ?",
+    "SELECT (SELECT a FROM t WHERE id = ?)",
+    "SELECT EXISTS (SELECT 1 FROM t WHERE id = ?)",
+    "SELECT * FROM t WHERE id = ? ORDER BY a",
+    "SELECT coalesce((SELECT n FROM u WHERE id = ?), 0)",
+    "SELECT datetime('now'), round(1.5), length(?)",
+];
+
+#[test]
+fn a_scan_is_bounded() {
+    let mut sqlite = memory();
+    all_are(&mut sqlite, BOUNDED.iter().map(|sql| (*sql, Shape::Bounded)));
+}
+const BOUNDED: &[&str] = &[
+    "SELECT * FROM t",
+    "SELECT * FROM t WHERE b = ?",
+    "SELECT * FROM t WHERE b > ? AND b < ? LIMIT 10",
+    "SELECT * FROM t WHERE id BETWEEN ? AND ?",
+    "SELECT * FROM t ORDER BY id DESC LIMIT ? OFFSET ?",
+    "SELECT * FROM t ORDER BY b",
+    "SELECT * FROM t WHERE b IN (?, ?, 'x')",
+    "SELECT * FROM t WHERE id IN (?, ?, ?)",
+    "SELECT * FROM t WHERE id NOT IN (?, ?, ?)",
+    "SELECT * FROM t WHERE c > 5",
+    "SELECT * FROM t WHERE lower(b) = ?",
+    "SELECT * FROM v WHERE id = ?",
+    "SELECT * FROM t JOIN u ON u.t_id = t.id",
+    "SELECT sum(a), avg(a), count(*), max(a) FROM t",
+    "SELECT b, count(*) FROM t GROUP BY b",
+    "SELECT group_concat(b) FROM t",
+    "SELECT DISTINCT b FROM t",
+    "SELECT a FROM t UNION ALL SELECT n FROM u",
+    "SELECT a, (SELECT max(n) FROM u WHERE t_id = t.id) FROM t",
+    "SELECT * FROM t WHERE EXISTS (SELECT 1 FROM u WHERE t_id = t.id)",
+    "SELECT * FROM (SELECT a FROM t LIMIT 10) WHERE a > 1",
+    "SELECT * FROM (VALUES (1), (2), (3))",
+    "SELECT count(*) FROM t WHERE a > 1",
+    "SELECT CASE WHEN a > 1 THEN 'x' ELSE 'y' END FROM t",
+    "SELECT u.n, t.a FROM u LEFT JOIN t ON t.id = u.t_id WHERE u.id = ?",
+    "SELECT * FROM w",
+    "SELECT * FROM s WHERE v = 'x' OR n = 1",
+];
+
+#[test]
+fn what_works_without_a_look_is_opaque() {
+    let mut sqlite = memory();
+    all_are(&mut sqlite, OPAQUE.iter().map(|(sql, blamed)| (*sql, Shape::Opaque((*blamed).into()))));
+}
+const OPAQUE: &[(&str, &str)] = &[
+    ("SELECT * FROM t ORDER BY c", "SorterOpen"),
+    ("SELECT * FROM t ORDER BY c LIMIT 3", "OpenEphemeral"),
+    ("SELECT c, count(*) FROM t GROUP BY c", "SorterOpen"),
+    ("SELECT DISTINCT c FROM t", "OpenEphemeral"),
+    ("SELECT count(DISTINCT c) FROM t", "OpenEphemeral"),
+    ("SELECT count(*) FROM t", "Count"),
+    ("SELECT a FROM t UNION SELECT n FROM u", "SorterOpen"),
+    ("SELECT row_number() OVER (ORDER BY id) FROM t", "OpenDup"),
+    ("SELECT sum(a) OVER (ORDER BY id) FROM t", "OpenDup"),
+    ("WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n LIMIT 9) SELECT x FROM n", "OpenEphemeral"),
+    ("SELECT * FROM t WHERE id IN (SELECT n FROM u)", "OpenEphemeral"),
+    ("SELECT * FROM t JOIN plain ON plain.v = t.c", "OpenAutoindex"),
+    ("SELECT * FROM t WHERE a = 1 OR b = 2", "RowSetTest"),
+    ("SELECT * FROM f WHERE f MATCH 'x'", "VOpen"),
+    ("SELECT value FROM json_each(?)", "VOpen"),
+    ("SELECT * FROM t WHERE a LIKE ?", "like(2)"),
+    ("SELECT * FROM t WHERE a GLOB ?", "glob(2)"),
+    ("SELECT a ->> '$.x' FROM t WHERE id = 1", "->>(2)"),
+    ("SELECT json_extract(a, '$.x') FROM t WHERE id = 1", "json_extract(-1)"),
+    ("SELECT json_group_array(a) FROM t", "json_group_array(1)"),
+    ("SELECT replace(?, ?, ?)", "replace(3)"),
+    ("SELECT instr(?, ?)", "instr(2)"),
+    ("SELECT trim(?, ?)", "trim(2)"),
+    ("SELECT printf(?, 1)", "printf(-1)"),
+    ("INSERT INTO noisy VALUES (1, 2)", "Program"),
+    ("INSERT INTO f VALUES ('x')", "VUpdate"),
+    ("DELETE FROM plain", "Clear"),
+    ("DROP TABLE plain", "Destroy"),
+    ("CREATE TABLE x (a)", "ReadCookie"),
+    ("SELECT min(b) FROM t", "a loop without a look"),
+    ("VACUUM", "Vacuum"),
+];
+
+const NEW_ROW: InlineWrite = InlineWrite { changes_existing_rows: false };
+const OLD_ROW: InlineWrite = InlineWrite { changes_existing_rows: true };
+
+#[test]
+fn a_write_of_one_row_may_be_inline() {
+    let mut sqlite = memory();
+    let lessons = WRITES.iter().map(|(sql, write)| (sql, write, lesson(&mut sqlite, sql)));
+    let wrong: Vec<_> = lessons.filter(|(_, write, lesson)| lesson.write != **write).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+const WRITES: &[(&str, Option<InlineWrite>)] = &[
+    ("INSERT INTO plain VALUES (?, ?)", Some(NEW_ROW)),
+    ("INSERT INTO plain (v) VALUES (?)", Some(NEW_ROW)),
+    ("INSERT OR IGNORE INTO plain VALUES (?, ?)", Some(NEW_ROW)),
+    ("INSERT INTO plain VALUES (?, ?) ON CONFLICT DO NOTHING", Some(NEW_ROW)),
+    ("INSERT INTO plain VALUES (?, ?) RETURNING id", Some(NEW_ROW)),
+    ("INSERT INTO u VALUES (?, ?, ?)", Some(NEW_ROW)),
+    ("INSERT INTO later VALUES (?, ?)", Some(NEW_ROW)),
+    ("INSERT INTO w VALUES (?, ?)", Some(NEW_ROW)),
+    ("INSERT INTO s VALUES (?, ?, ?)", Some(NEW_ROW)),
+    ("INSERT INTO g (v) VALUES (?)", Some(NEW_ROW)),
+    ("REPLACE INTO plain VALUES (?, ?)", Some(OLD_ROW)),
+    ("INSERT INTO replacing VALUES (?, ?)", Some(OLD_ROW)),
+    ("REPLACE INTO w VALUES (?, ?)", Some(OLD_ROW)),
+    ("INSERT INTO plain VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET v = excluded.v", Some(OLD_ROW)),
+    ("UPDATE plain SET v = ? WHERE id = ?", Some(OLD_ROW)),
+    ("UPDATE plain SET v = ? WHERE id = ? RETURNING v", Some(OLD_ROW)),
+    ("UPDATE t SET b = ? WHERE a = ?", Some(OLD_ROW)),
+    ("UPDATE w SET v = ? WHERE k = ?", Some(OLD_ROW)),
+    ("UPDATE u SET t_id = ? WHERE id = ?", Some(OLD_ROW)),
+    ("DELETE FROM plain WHERE id = ?", Some(OLD_ROW)),
+    ("DELETE FROM w WHERE k = ?", Some(OLD_ROW)),
+    ("SELECT * FROM t WHERE id = ?", None),
+    ("INSERT INTO plain VALUES (1, 2), (3, 4)", None),
+    ("INSERT INTO plain SELECT id, v FROM other.o", None),
+    ("INSERT INTO plain SELECT id, v FROM other.o WHERE id = ?", None),
+    ("INSERT INTO t VALUES (?, ?, ?, ?)", None),
+    ("UPDATE t SET id = ? WHERE id = ?", None),
+    ("INSERT INTO auto (v) VALUES (?)", None),
+    ("INSERT INTO noisy VALUES (?, ?)", None),
+    ("INSERT INTO other.o VALUES (?, ?)", None),
+    ("INSERT INTO tmp VALUES (?, ?)", None),
+    ("UPDATE plain SET v = ? WHERE v = ?", None),
+    ("UPDATE plain SET v = ?", None),
+    ("DELETE FROM plain WHERE id < ?", None),
+    ("DELETE FROM plain", None),
+    ("DELETE FROM t WHERE id = ?", None),
+    ("CREATE TABLE x (a)", None),
+];
+
+/// Where cargo keeps the source of the SQLite that is linked, if it does.
+fn amalgamation() -> Option<String> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))?;
+    let version = format!("#define SQLITE_VERSION        \"{}\"", flatwater_sqlite::rusqlite::version());
+    let registries = std::fs::read_dir(home.join("registry/src")).ok()?;
+    let crates = registries.flatten().filter_map(|registry| std::fs::read_dir(registry.path()).ok()).flatten();
+    let sources = crates.flatten().map(|place| place.path().join("sqlite3/sqlite3.c"));
+    sources.filter_map(|path| std::fs::read_to_string(path).ok()).find(|source| source.contains(&version))
+}
+
+/// The words in quotes of a text.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('"').skip(1).step_by(2)
+}
+
+/// EXPLAIN shows only the opcodes of one program, so all of them are read from SQLite's source. Without that source,
+/// as where another SQLite is linked, this shows nothing.
+#[test]
+fn our_table_has_the_opcodes_of_the_linked_sqlite() {
+    let Some(source) = amalgamation() else {
+        eprintln!("the source of the linked SQLite is not there: opcodes were not compared");
+        return;
+    };
+    let names = source.split("const char *sqlite3OpcodeName(int i){").nth(1).unwrap();
+    let names = names.split("return azName[i]").next().unwrap();
+    let entries = names.lines().filter(|line| line.trim_start().starts_with("/*"));
+    let theirs: BTreeSet<&str> = entries.filter_map(|line| quoted(line).next()).collect();
+    assert!(theirs.len() > 150, "{theirs:?}");
+    let unknown: Vec<_> = theirs.iter().filter(|name| flow(name).is_none()).collect();
+    assert!(unknown.is_empty(), "opcodes that our table does not have: {unknown:?}");
+    let table = include_str!("opcodes.rs").split("fn is_short_function").next().unwrap();
+    let table = table.split("Some(match opcode").nth(1).unwrap();
+    let ours: BTreeSet<&str> = quoted(table).collect();
+    let gone: Vec<_> = ours.difference(&theirs).collect();
+    assert!(gone.is_empty(), "opcodes that SQLite does not have: {gone:?}");
+}

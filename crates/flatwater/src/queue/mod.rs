@@ -1,0 +1,549 @@
+//! The queue in front of a writer, and the token: the right to its connection.
+//!
+//! Owns: waiting requests and, while nobody holds it, the connection itself. The token *is* the connection: taking it
+//! moves it out, giving it back moves it in, both under the queue's one lock, so two holders cannot exist. Invariants:
+//! requests leave in the order they came, except those of our own that come first; nobody overtakes them, because the
+//! token is lent to a caller's thread only while the queue is empty; whoever gives the token back while requests wait wakes the writer, or learns that a writer
+//! thread is to be started.
+//!
+//! ```text
+//! caller's thread                         writer thread
+//! takes the token (queue is empty)
+//!                                         finds a request pushed meanwhile, but no token: parks
+//! gives the token back: request waits,
+//! so it notifies                          wakes, takes token and requests
+//! ```
+//!
+//! Leaves out: what requests mean, which of them go together, and starting threads.
+
+pub(crate) mod bounded;
+pub(crate) mod reply;
+mod sync;
+pub(crate) mod ticket;
+
+use std::time::Duration;
+
+use super::queue::bounded::{Bounded, Place};
+use super::queue::sync::{Condvar, Mutex, lock};
+
+pub(crate) struct Queue<T, C> {
+    state: Mutex<State<T, C>>,
+    /// Only the writer thread waits on it.
+    work: Condvar,
+}
+
+struct State<T, C> {
+    waiting: Bounded<T>,
+    /// What the next holder of the token does before all else, and alone.
+    handed_over: Option<T>,
+    /// The connection, while nobody holds it.
+    token: Option<C>,
+    worker: Worker,
+    closed: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Worker {
+    /// No thread; whoever leaves work behind must start one.
+    Absent,
+    Busy,
+    Parked,
+}
+
+/// The queue takes no more requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Closed;
+
+/// Whether the caller has to start the writer thread. Exactly one caller is told so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Start {
+    No,
+    Yes,
+}
+
+impl<T, C> Queue<T, C> {
+    pub(crate) fn new(limit: usize, token: C) -> Self {
+        let state = State {
+            waiting: Bounded::new(limit),
+            handed_over: None,
+            token: Some(token),
+            worker: Worker::Absent,
+            closed: false,
+        };
+        Self { state: Mutex::new(state), work: Condvar::new() }
+    }
+
+    /// Takes the item in, or to the end of the line; answers where it stands there. A closed queue gives it back.
+    pub(crate) fn push(&self, item: T) -> Result<(Place, Start), (Closed, T)> {
+        let mut state = lock(&self.state);
+        if state.closed {
+            return Err((Closed, item));
+        }
+        let place = state.waiting.push(item);
+        let start = state.rouse();
+        drop(state);
+        Ok((place, self.notify(start)))
+    }
+
+    /// Takes the item in before all others. A closed queue gives it back.
+    pub(crate) fn push_first(&self, item: T) -> Result<Start, (Closed, T)> {
+        let mut state = lock(&self.state);
+        if state.closed {
+            return Err((Closed, item));
+        }
+        state.waiting.put_back(item);
+        let start = state.rouse();
+        drop(state);
+        Ok(self.notify(start))
+    }
+
+    /// The caller behind `place` is gone: its item comes back if it still stands in the line.
+    pub(crate) fn leave(&self, place: Place) -> Option<T> {
+        place.and_then(|_| lock(&self.state).waiting.leave(place))
+    }
+
+    /// Takes no more; `last` comes after all that were pushed before. Only the first call does anything.
+    pub(crate) fn close(&self, last: T) -> Result<Start, Closed> {
+        let mut state = lock(&self.state);
+        if state.closed {
+            return Err(Closed);
+        }
+        state.closed = true;
+        state.waiting.admit_all(Some(last));
+        let start = state.rouse();
+        drop(state);
+        Ok(self.notify(start))
+    }
+
+    /// Lends the token to a caller's thread, if it is free and nobody waits.
+    pub(crate) fn borrow_idle(&self) -> Option<C> {
+        let mut state = lock(&self.state);
+        if state.closed || state.has_work() { None } else { state.token.take() }
+    }
+
+    /// Gives the token back.
+    pub(crate) fn give_back(&self, token: C) -> Start {
+        let mut state = lock(&self.state);
+        state.token = Some(token);
+        if !state.has_work() {
+            return Start::No;
+        }
+        let start = state.rouse();
+        drop(state);
+        self.notify(start)
+    }
+
+    /// Gives the token back, to be used for `item` before anybody else has it. A closed queue takes it too.
+    pub(crate) fn hand_over(&self, token: C, item: T) -> Start {
+        let mut state = lock(&self.state);
+        state.token = Some(token);
+        state.handed_over = Some(item);
+        let start = state.rouse();
+        drop(state);
+        self.notify(start)
+    }
+
+    /// For the writer thread: waits for a request and the token, and takes the token. `None`: nothing came for `idle`
+    /// (or ever, if the thread is to end); the thread must end now.
+    pub(crate) fn wait(&self, idle: Duration) -> Option<C> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.has_work()
+                && let Some(token) = state.token.take()
+            {
+                state.worker = Worker::Busy;
+                return Some(token);
+            }
+            state.worker = Worker::Parked;
+            let (next, timed_out) = self.park(state, idle);
+            state = next;
+            if timed_out && state.worker == Worker::Parked && (!state.has_work() || state.token.is_none()) {
+                state.worker = Worker::Absent;
+                return None;
+            }
+        }
+    }
+
+    /// For the writer thread, holding the token: takes requests from the front for as long as `take` says so. What was handed
+    /// over comes alone.
+    pub(crate) fn take_while(&self, into: &mut Vec<T>, mut take: impl FnMut(&T) -> bool) {
+        let mut state = lock(&self.state);
+        if let Some(first) = state.handed_over.take() {
+            return into.push(first);
+        }
+        while state.waiting.front().is_some_and(&mut take) {
+            into.extend(state.waiting.pop());
+        }
+    }
+
+    /// For the writer thread, holding the token: puts requests back to the front, in their order.
+    pub(crate) fn put_back(&self, items: impl DoubleEndedIterator<Item = T>) {
+        let mut state = lock(&self.state);
+        for item in items.rev() {
+            state.waiting.put_back(item);
+        }
+    }
+
+    /// The thread that was to be started could not be: the next one who leaves work behind is told to try again. True if
+    /// nobody will, because the queue is closed: then whoever hears it has to do what is left.
+    pub(crate) fn start_failed(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.worker = Worker::Absent;
+        state.closed
+    }
+
+    /// Requests that wait now.
+    pub(crate) fn len(&self) -> usize {
+        let state = lock(&self.state);
+        state.waiting.len() + usize::from(state.handed_over.is_some())
+    }
+
+    fn notify(&self, start: Rouse) -> Start {
+        match start {
+            Rouse::Nobody => Start::No,
+            Rouse::Notify => {
+                self.work.notify_one();
+                Start::No
+            }
+            Rouse::Start => Start::Yes,
+        }
+    }
+
+    #[cfg(not(flatwater_loom))]
+    fn park<'a>(
+        &self,
+        state: super::queue::sync::MutexGuard<'a, State<T, C>>,
+        idle: Duration,
+    ) -> (super::queue::sync::MutexGuard<'a, State<T, C>>, bool) {
+        let (state, timeout) = self.work.wait_timeout(state, idle).unwrap_or_else(std::sync::PoisonError::into_inner);
+        (state, timeout.timed_out())
+    }
+
+    /// The model has no clock: a wait of zero ends at once, any other only when it is notified.
+    #[cfg(flatwater_loom)]
+    fn park<'a>(
+        &self,
+        state: super::queue::sync::MutexGuard<'a, State<T, C>>,
+        idle: Duration,
+    ) -> (super::queue::sync::MutexGuard<'a, State<T, C>>, bool) {
+        if idle.is_zero() {
+            return (state, true);
+        }
+        (self.work.wait(state).unwrap(), false)
+    }
+}
+
+enum Rouse {
+    Nobody,
+    Notify,
+    Start,
+}
+
+impl<T, C> State<T, C> {
+    fn has_work(&self) -> bool {
+        self.handed_over.is_some() || !self.waiting.is_empty()
+    }
+
+    /// Called when there is work: who has to be told of it, if the token is free for the writer to take.
+    fn rouse(&mut self) -> Rouse {
+        if self.token.is_none() {
+            return Rouse::Nobody;
+        }
+        match self.worker {
+            Worker::Busy => Rouse::Nobody,
+            Worker::Parked => {
+                self.worker = Worker::Busy;
+                Rouse::Notify
+            }
+            Worker::Absent => {
+                self.worker = Worker::Busy;
+                Rouse::Start
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(flatwater_loom)))]
+mod tests {
+    use super::*;
+
+    fn push(queue: &Queue<u32, ()>, item: u32) -> Start {
+        queue.push(item).unwrap().1
+    }
+
+    fn take_all(queue: &Queue<u32, ()>) -> Vec<u32> {
+        let mut taken = Vec::new();
+        queue.take_while(&mut taken, |_| true);
+        taken
+    }
+
+    #[test]
+    fn the_first_push_starts_the_writer_and_the_token_is_its_own() {
+        let queue = Queue::new(8, ());
+        assert_eq!(push(&queue, 1), Start::Yes);
+        assert_eq!(push(&queue, 2), Start::No);
+        assert!(queue.borrow_idle().is_none(), "nobody overtakes the queue");
+        queue.wait(Duration::ZERO).unwrap();
+        assert_eq!(take_all(&queue), [1, 2]);
+        assert!(queue.borrow_idle().is_none(), "the writer holds the token");
+        assert_eq!(queue.give_back(()), Start::No);
+        assert!(queue.borrow_idle().is_some());
+    }
+
+    #[test]
+    fn an_idle_writer_ends_and_the_next_push_starts_another() {
+        let queue = Queue::new(8, ());
+        assert_eq!(push(&queue, 1), Start::Yes);
+        queue.wait(Duration::ZERO).unwrap();
+        take_all(&queue);
+        assert_eq!(queue.give_back(()), Start::No);
+        assert!(queue.wait(Duration::ZERO).is_none());
+        assert_eq!(push(&queue, 2), Start::Yes);
+    }
+
+    #[test]
+    fn after_close_only_what_was_pushed_before_is_left() {
+        let queue = Queue::new(1, ());
+        let _ = push(&queue, 1);
+        let (place, _) = queue.push(2).unwrap();
+        let (gone, _) = queue.push(3).unwrap();
+        assert_eq!(queue.leave(gone), Some(3));
+        assert!(queue.close(9).is_ok());
+        assert_eq!(queue.close(9), Err(Closed));
+        assert_eq!(queue.push(4), Err((Closed, 4)), "a refused item comes back");
+        assert_eq!(queue.leave(place), None, "it is in by now");
+        assert_eq!(take_all(&queue), [1, 2, 9]);
+    }
+
+    #[test]
+    fn without_a_thread_the_next_push_tries_again_and_after_a_close_nobody_can() {
+        let queue = Queue::new(8, ());
+        assert_eq!(push(&queue, 1), Start::Yes);
+        assert_eq!(queue.close(9), Ok(Start::No), "somebody is about to start the thread");
+        assert!(queue.start_failed(), "and has to do what is left");
+        queue.wait(Duration::ZERO).unwrap();
+        assert_eq!(take_all(&queue), [1, 9]);
+        let open = Queue::new(8, ());
+        assert_eq!(push(&open, 1), Start::Yes);
+        assert!(!open.start_failed());
+        assert_eq!(push(&open, 2), Start::Yes);
+    }
+
+    #[test]
+    fn what_is_handed_over_comes_first_and_alone_and_nobody_borrows_the_token_before() {
+        let queue = Queue::new(8, ());
+        queue.borrow_idle().unwrap();
+        assert_eq!(push(&queue, 1), Start::No);
+        assert_eq!(queue.hand_over((), 7), Start::Yes);
+        assert_eq!(queue.push_first(2), Ok(Start::No));
+        assert_eq!(queue.len(), 3);
+        assert!(queue.borrow_idle().is_none());
+        queue.wait(Duration::ZERO).unwrap();
+        assert_eq!(take_all(&queue), [7]);
+        assert_eq!(queue.give_back(()), Start::No, "the thread is here");
+        queue.wait(Duration::ZERO).unwrap();
+        assert_eq!(take_all(&queue), [2, 1]);
+    }
+
+    #[test]
+    fn what_is_put_back_comes_first_and_in_order() {
+        let queue = Queue::new(8, ());
+        for item in 1..=4 {
+            let _ = push(&queue, item);
+        }
+        let mut taken = Vec::new();
+        queue.take_while(&mut taken, |item| *item < 4);
+        queue.put_back(taken.drain(1..));
+        assert_eq!(take_all(&queue), [2, 3, 4]);
+    }
+}
+
+/// Run by `make loom`: every interleaving of these few threads.
+#[cfg(all(test, flatwater_loom))]
+mod model {
+    use super::super::queue::sync::Arc;
+    use super::*;
+    use loom::sync::atomic::{AtomicUsize, Ordering};
+    use loom::thread;
+
+    struct Shared {
+        queue: Queue<usize, usize>,
+        done: AtomicUsize,
+        inside: AtomicUsize,
+    }
+
+    fn shared() -> Arc<Shared> {
+        Arc::new(Shared { queue: Queue::new(4, 0), done: AtomicUsize::new(0), inside: AtomicUsize::new(0) })
+    }
+
+    /// The token on loan, which comes back as the last thing its holder does.
+    struct Lent<'a> {
+        shared: &'a Arc<Shared>,
+        token: Option<usize>,
+    }
+
+    impl Drop for Lent<'_> {
+        fn drop(&mut self) {
+            let Some(token) = self.token.take() else { return };
+            if self.shared.queue.give_back(token) == Start::Yes {
+                writer(self.shared);
+            }
+        }
+    }
+
+    /// Two callers push or run inline; whoever is told to start the writer runs it. Each piece of work is done once,
+    /// by one holder at a time, and none is left behind without anybody to do it.
+    fn caller(shared: &Arc<Shared>, inline: bool) {
+        if inline && let Some(token) = shared.queue.borrow_idle() {
+            let _lent = Lent { shared, token: Some(token) };
+            work(shared);
+            return;
+        }
+        let (_, start) = shared.queue.push(1).unwrap();
+        if start == Start::Yes {
+            writer(shared);
+        }
+    }
+
+    fn work(shared: &Shared) {
+        assert_eq!(shared.inside.fetch_add(1, Ordering::SeqCst), 0, "two holders of the token");
+        shared.done.fetch_add(1, Ordering::SeqCst);
+        shared.inside.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// A writer thread that ends as soon as it is idle.
+    fn writer(shared: &Shared) {
+        while let Some(token) = shared.queue.wait(Duration::ZERO) {
+            let mut taken = Vec::new();
+            shared.queue.take_while(&mut taken, |_| true);
+            for _ in taken {
+                work(shared);
+            }
+            // The thread that runs the writer is Busy, so it is never told to start another.
+            assert_eq!(shared.queue.give_back(token), Start::No);
+        }
+    }
+
+    fn check(inline: [bool; 2]) {
+        loom::model(move || {
+            let shared = shared();
+            let other = {
+                let shared = shared.clone();
+                thread::spawn(move || caller(&shared, inline[0]))
+            };
+            caller(&shared, inline[1]);
+            other.join().unwrap();
+            assert_eq!(shared.done.load(Ordering::SeqCst), 2, "work was left behind");
+            let state = lock(&shared.queue.state);
+            assert!(state.waiting.is_empty() && state.token.is_some());
+        });
+    }
+
+    #[test]
+    fn two_queued_writes() {
+        check([false, false]);
+    }
+
+    #[test]
+    fn an_inline_write_and_a_queued_one() {
+        check([true, false]);
+    }
+
+    #[test]
+    fn two_inline_writes() {
+        check([true, true]);
+    }
+
+    /// What comes last is done although the token is lent when the queue is closed, and nobody borrows it afterwards.
+    #[test]
+    fn a_close_while_the_token_is_lent() {
+        loom::model(|| {
+            let shared = shared();
+            let inline = {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    if let Some(token) = shared.queue.borrow_idle() {
+                        let _lent = Lent { shared: &shared, token: Some(token) };
+                        work(&shared);
+                        return 1;
+                    }
+                    0
+                })
+            };
+            if shared.queue.close(1).unwrap() == Start::Yes {
+                writer(&shared);
+            }
+            assert!(shared.queue.borrow_idle().is_none());
+            let stays = inline.join().unwrap();
+            assert_eq!(shared.done.load(Ordering::SeqCst), stays + 1, "the close was left behind");
+            assert!(lock(&shared.queue.state).token.is_some());
+        });
+    }
+
+    /// A caller's thread leaves something to be done first. Whoever comes meanwhile does nothing before that.
+    #[test]
+    fn nobody_comes_between_a_holder_and_what_it_hands_over() {
+        loom::model(|| {
+            let shared = shared();
+            let token = shared.queue.borrow_idle().unwrap();
+            let other = {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    if let Some(token) = shared.queue.borrow_idle() {
+                        let _lent = Lent { shared: &shared, token: Some(token) };
+                        assert_eq!(shared.done.load(Ordering::SeqCst), 1, "it was not done first");
+                        work(&shared);
+                    } else if shared.queue.push(2).unwrap().1 == Start::Yes {
+                        writer(&shared);
+                    }
+                })
+            };
+            if shared.queue.hand_over(token, 1) == Start::Yes {
+                let token = shared.queue.wait(Duration::ZERO).unwrap();
+                let mut taken = Vec::new();
+                shared.queue.take_while(&mut taken, |_| true);
+                assert_eq!(taken, [1]);
+                work(&shared);
+                assert_eq!(shared.queue.give_back(token), Start::No);
+                writer(&shared);
+            }
+            other.join().unwrap();
+            assert_eq!(shared.done.load(Ordering::SeqCst), 2, "work was left behind");
+        });
+    }
+
+    /// A parked writer gets the one request that is pushed, also when a caller's thread holds the token meanwhile. If it
+    /// were forgotten the model would end in a deadlock.
+    #[test]
+    fn a_parked_writer_misses_nothing() {
+        loom::model(|| {
+            let shared = shared();
+            lock(&shared.queue.state).worker = Worker::Busy;
+            let writer = {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    let token = shared.queue.wait(Duration::MAX).unwrap();
+                    let mut taken = Vec::new();
+                    shared.queue.take_while(&mut taken, |_| true);
+                    assert_eq!(taken, [1]);
+                    work(&shared);
+                    assert_eq!(shared.queue.give_back(token), Start::No);
+                })
+            };
+            let inline = {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    if let Some(token) = shared.queue.borrow_idle() {
+                        work(&shared);
+                        assert_eq!(shared.queue.give_back(token), Start::No);
+                    }
+                })
+            };
+            let (_, start) = shared.queue.push(1).unwrap();
+            assert_eq!(start, Start::No);
+            writer.join().unwrap();
+            inline.join().unwrap();
+        });
+    }
+}

@@ -1,0 +1,176 @@
+//! What every request carries, whatever it asks for: its number, deadline, cancel flag and options.
+//!
+//! Owns: `Ticket`, shared by the caller's future, the timer and the worker that runs the request. Invariant: a ticket
+//! goes from `WAITING` either to `RUNNING` (a worker took it) or to `GONE` (the caller left, or its deadline passed first),
+//! decided by one compare-and-swap, so that work is never begun for a caller that was already answered; from `RUNNING` it
+//! goes back only when its group was rolled back.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::Interrupt;
+
+use crate::error::{Applied, Error, Kind};
+use crate::time::later;
+
+/// The options of one call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct CallOptions {
+    /// Never a member of a group.
+    pub(crate) alone: bool,
+    /// The handle may only read.
+    pub(crate) read_only: bool,
+    /// The deadline, counted from the moment the call begins.
+    pub(crate) timeout: Option<Duration>,
+}
+
+const WAITING: u8 = 0;
+const RUNNING: u8 = 1;
+const GONE: u8 = 2;
+
+/// The life of one request.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    /// Unique in the process; for whoever looks at a request in a debugger or a log.
+    #[allow(dead_code, reason = "part of the debug output")]
+    pub(crate) number: u64,
+    pub(crate) began: Instant,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) options: CallOptions,
+    state: AtomicU8,
+    cancelled: AtomicBool,
+    cut_off: AtomicBool,
+}
+
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
+
+impl Ticket {
+    pub(crate) fn new(options: CallOptions, now: Instant) -> Self {
+        Self {
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+            began: now,
+            deadline: options.timeout.map(|timeout| later(now, timeout)),
+            options,
+            state: AtomicU8::new(WAITING),
+            cancelled: AtomicBool::new(false),
+            cut_off: AtomicBool::new(false),
+        }
+    }
+
+    /// A worker takes the request. False if nobody waits for it any more: it must not run.
+    pub(crate) fn start(&self) -> bool {
+        self.leave_waiting(RUNNING)
+    }
+
+    /// The request goes back into the queue, to be started again.
+    pub(crate) fn put_back(&self) {
+        self.state.store(WAITING, Ordering::Release);
+    }
+
+    /// The caller left or ran out of time. True if the request had not been started and now never will be.
+    pub(crate) fn give_up(&self) -> bool {
+        self.leave_waiting(GONE)
+    }
+
+    fn leave_waiting(&self, to: u8) -> bool {
+        self.state.compare_exchange(WAITING, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// It was given up and never ran.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.state.load(Ordering::Acquire) == GONE
+    }
+
+    /// The caller is gone: a running read may end early.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Release);
+    }
+
+    /// Ends a read because it keeps the WAL from starting over. False if that was done before.
+    pub(crate) fn cut_off(&self) -> bool {
+        let before = self.cut_off.swap(true, Ordering::AcqRel);
+        self.cancel();
+        !before
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_past_deadline(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+impl Ticket {
+    /// For a closure that failed: if the deadline passed meanwhile, that is why, and that is what its caller is told.
+    pub(crate) fn closure_failed(&self) -> Result<(), Error> {
+        if self.is_past_deadline() {
+            return Err(Error::timeout("the deadline of the call passed", Applied::No));
+        }
+        Ok(())
+    }
+}
+
+impl Interrupt for Ticket {
+    fn should_stop(&self) -> bool {
+        self.is_cancelled() || self.is_past_deadline()
+    }
+}
+
+impl Error {
+    /// Says of an interrupted or locked-out request that its deadline passed, if it did, and what to do about a lock.
+    #[must_use]
+    pub(crate) fn timed(self, ticket: &Ticket) -> Self {
+        match self.kind() {
+            Kind::Cancelled | Kind::Busy if ticket.is_past_deadline() => {
+                let timeout = Self::timeout("the deadline of the call passed", Applied::No);
+                match self.sql() {
+                    Some(sql) => timeout.with_sql(sql),
+                    None => timeout,
+                }
+            }
+            Kind::Cancelled if ticket.cut_off.load(Ordering::Acquire) => self
+                .with_kind(Kind::SnapshotTooOld)
+                .with_message("the read kept the WAL from starting over for too long and was ended".into())
+                .with_hint("read less at once, or set `Options::read_limit` higher"),
+            Kind::Busy => {
+                self.with_hint("another process or connection held the lock for longer than `Options::busy_timeout`")
+            }
+            _ => self,
+        }
+    }
+}
+
+/// A running write whose caller left is finished all the same; only its deadline can end it.
+#[derive(Debug)]
+pub(crate) struct DeadlineOnly(pub(crate) Instant);
+
+impl Interrupt for DeadlineOnly {
+    fn should_stop(&self) -> bool {
+        Instant::now() >= self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_either_started_or_given_up() {
+        let ticket = Ticket::new(CallOptions::default(), Instant::now());
+        assert!(ticket.start());
+        assert!(!ticket.give_up());
+        let ticket = Ticket::new(CallOptions::default(), Instant::now());
+        assert!(ticket.give_up());
+        assert!(!ticket.start());
+    }
+
+    #[test]
+    fn a_deadline_counts_from_the_beginning_of_the_call() {
+        let now = Instant::now();
+        let options = CallOptions { timeout: Some(Duration::ZERO), ..CallOptions::default() };
+        assert!(Ticket::new(options, now).should_stop());
+        assert!(!Ticket::new(CallOptions::default(), now).should_stop());
+    }
+}

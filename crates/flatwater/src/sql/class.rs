@@ -1,0 +1,246 @@
+//! What a text does, learnt from one prepare. Pure.
+//!
+//! Owns: routing by the authorizer's events and the rule of what may be a member of a group. SQLite's own `readonly`
+//! never decides alone, since COMMIT, SAVEPOINT and ATTACH count as such. A group touches one file, contains nothing
+//! that ends or outlives its transaction, and nothing whose failure must leave something behind.
+
+use flatwater_sqlite::{AuthEvent, Prepared};
+use rusqlite::ffi;
+
+use super::policy::pragma_of;
+use super::pragma::{self, Pragma};
+use super::tokens::{has_hostile_conflict_clause, names_temp};
+
+/// Who runs a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Route {
+    Read,
+    Write,
+}
+
+/// What one prepare taught about a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Class {
+    pub(crate) route: Route,
+    /// Whether it may share a transaction with others.
+    pub(crate) groupable: bool,
+    /// Number of result columns.
+    pub(crate) columns: usize,
+    /// It is an INSERT, UPDATE or DELETE, so that `changes()` speaks of it.
+    pub(crate) changes_rows: bool,
+    /// The table it inserts into itself, not through a trigger.
+    pub(crate) inserts_into: Option<Box<str>>,
+    /// It changes the schema.
+    pub(crate) defines: bool,
+    /// It creates TEMP objects.
+    pub(crate) makes_temp: bool,
+}
+
+/// The facts of the schema that matter to a class.
+pub(crate) trait Schema {
+    /// Whether a constraint or trigger of `table` ends statements without undoing them, or ends transactions.
+    fn is_hostile(&self, table: &str) -> bool;
+}
+
+pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> Class {
+    let events = &prepared.events;
+    let own_write = |event: &&AuthEvent| event.accessor.is_none() && is_row_write(event) && !is_schema_table(event);
+    let changes_rows = !prepared.explain && events.iter().any(|e| own_write(&e)) && !events.iter().any(is_definition);
+    let route = route(prepared);
+    let inserts_into: Option<Box<str>> = events
+        .iter()
+        .filter(|_| changes_rows)
+        .find(|e| own_write(e) && e.action == ffi::SQLITE_INSERT)
+        .and_then(|e| e.first.clone());
+    Class {
+        route,
+        groupable: route == Route::Write && is_groupable(sql, events, schema),
+        columns: prepared.columns,
+        changes_rows,
+        inserts_into,
+        defines: events.iter().any(is_definition),
+        makes_temp: events.iter().any(makes_temp) || (events.iter().any(is_trigger) && names_temp(sql)),
+    }
+}
+
+/// Whether the events of a prepare contradict it: a statement that writes nothing does not write, and one that does
+/// writes one table by itself. (An upsert, a trigger and a foreign key do not count: theirs are of the same table, or
+/// have an accessor.)
+pub(crate) fn names_other_tables(prepared: &Prepared) -> bool {
+    let mut written = prepared.events.iter().filter(|e| is_row_write(e) && e.accessor.is_none());
+    let Some(first) = written.next() else { return false };
+    let is_definition = prepared.events.iter().any(is_definition);
+    !prepared.explain && !is_definition && (prepared.readonly || written.any(|e| e.first != first.first))
+}
+
+fn route(prepared: &Prepared) -> Route {
+    if prepared.explain {
+        return Route::Read;
+    }
+    let pragma = prepared.events.iter().find(|e| e.action == ffi::SQLITE_PRAGMA);
+    if let Some(event) = pragma {
+        return if pragma_of(event) == Pragma::Answer { Route::Read } else { Route::Write };
+    }
+    let writes = prepared.events.iter().any(|e| is_row_write(e) || is_definition(e) || is_writing_pragma(e));
+    // VACUUM tells the authorizer nothing, and is not readonly.
+    if writes || !prepared.readonly { Route::Write } else { Route::Read }
+}
+
+fn is_groupable(sql: &str, events: &[AuthEvent], schema: &impl Schema) -> bool {
+    let mut writes = events.iter().filter(|e| is_row_write(e)).peekable();
+    writes.peek().is_some()
+        && events.iter().all(|e| is_plain(e) && !is_writing_pragma(e))
+        && writes.all(|e| {
+            e.database.as_deref() == Some("main")
+                && !is_schema_table(e)
+                && !schema.is_hostile(e.first.as_deref().unwrap_or_default())
+        })
+        && !has_hostile_conflict_clause(sql)
+}
+
+fn is_row_write(event: &AuthEvent) -> bool {
+    matches!(event.action, ffi::SQLITE_INSERT | ffi::SQLITE_UPDATE | ffi::SQLITE_DELETE)
+}
+
+/// Reading the table of a PRAGMA that may write (<https://sqlite.org/pragma.html#pragfunc>), or one of that name. It runs
+/// the PRAGMA later, under no judge; but there is no such table for one that sets something.
+fn is_writing_pragma(event: &AuthEvent) -> bool {
+    let table = event.first.as_deref().filter(|_| event.action == ffi::SQLITE_READ).unwrap_or_default();
+    let (prefix, name) = table.split_at_checked("pragma_".len()).unwrap_or_default();
+    prefix.eq_ignore_ascii_case("pragma_") && pragma::class(name, false) == Pragma::DatabaseState
+}
+
+fn is_plain(event: &AuthEvent) -> bool {
+    is_row_write(event)
+        || matches!(event.action, ffi::SQLITE_READ | ffi::SQLITE_SELECT | ffi::SQLITE_FUNCTION | ffi::SQLITE_RECURSIVE)
+}
+
+/// CREATE, DROP, ALTER, REINDEX, ANALYZE, and the same for virtual tables.
+fn is_definition(event: &AuthEvent) -> bool {
+    matches!(
+        event.action,
+        ffi::SQLITE_CREATE_INDEX..=ffi::SQLITE_CREATE_VIEW
+            | ffi::SQLITE_DROP_INDEX..=ffi::SQLITE_DROP_VIEW
+            | ffi::SQLITE_ALTER_TABLE..=ffi::SQLITE_DROP_VTABLE
+    )
+}
+
+/// A trigger on a table of another schema is TEMP by its name alone, which no event tells.
+fn is_trigger(event: &AuthEvent) -> bool {
+    event.action == ffi::SQLITE_CREATE_TRIGGER
+}
+
+/// It creates a TEMP object. A TEMP trigger tells the schema of its table.
+fn makes_temp(event: &AuthEvent) -> bool {
+    (ffi::SQLITE_CREATE_TEMP_INDEX..=ffi::SQLITE_CREATE_TEMP_VIEW).contains(&event.action)
+        || (is_definition(event) && event.database.as_deref() == Some("temp"))
+}
+
+fn is_schema_table(event: &AuthEvent) -> bool {
+    let table = event.first.as_deref().unwrap_or_default();
+    ["sqlite_master", "sqlite_temp_master", "sqlite_schema", "sqlite_temp_schema"]
+        .iter()
+        .any(|name| table.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flatwater_sqlite::{Connection, rusqlite::OpenFlags};
+
+    struct Nothing;
+    impl Schema for Nothing {
+        fn is_hostile(&self, table: &str) -> bool {
+            table.eq_ignore_ascii_case("hostile")
+        }
+    }
+
+    fn classes(sql: &[&str]) -> Vec<Class> {
+        let mut connection = Connection::open(std::path::Path::new(":memory:"), OpenFlags::default(), None).unwrap();
+        connection
+            .execute_batch(
+                "CREATE TABLE t (a INTEGER PRIMARY KEY, b); CREATE TABLE hostile (a); CREATE TABLE log (a);
+                 CREATE TABLE noisy (a);
+                 CREATE TRIGGER noise AFTER INSERT ON noisy BEGIN INSERT INTO hostile VALUES (new.a); END;
+                 CREATE VIEW v AS SELECT a FROM t; ATTACH ':memory:' AS other; CREATE TABLE other.o (a);
+                 CREATE TEMP TABLE tmp (a); CREATE VIRTUAL TABLE f USING fts5(x)",
+            )
+            .unwrap();
+        sql.iter()
+            .map(|sql| {
+                let prepared = connection.prepare(sql).unwrap().unwrap();
+                classify(sql, &prepared, &Nothing)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn reads_are_what_only_answers() {
+        for (class, sql) in classes(READS).iter().zip(READS) {
+            assert_eq!(class.route, Route::Read, "{sql}");
+        }
+    }
+    const READS: &[&str] = &[
+        "SELECT a FROM t",
+        "SELECT * FROM v",
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n LIMIT 3) SELECT x FROM n",
+        "EXPLAIN INSERT INTO t VALUES (1, 2)",
+        "EXPLAIN QUERY PLAN DELETE FROM t",
+        "PRAGMA table_info(t)",
+        "PRAGMA user_version",
+        "SELECT * FROM pragma_user_version, pragma_table_info('t')",
+        "VALUES (1)",
+    ];
+
+    #[test]
+    fn plain_writes_to_main_are_groupable() {
+        for (class, sql) in classes(MEMBERS).iter().zip(MEMBERS) {
+            assert!(class.route == Route::Write && class.groupable && class.changes_rows, "{sql}: {class:?}");
+        }
+    }
+    const MEMBERS: &[&str] = &[
+        "INSERT INTO t VALUES (1, 2)",
+        "INSERT INTO t VALUES (1, 2) RETURNING a",
+        "INSERT INTO t VALUES (1, 2) ON CONFLICT DO UPDATE SET b = 3",
+        "UPDATE t SET b = (SELECT count(*) FROM v)",
+        "DELETE FROM t",
+        "REPLACE INTO t VALUES (1, 2)",
+        "INSERT INTO f VALUES ('text')",
+    ];
+
+    #[test]
+    fn what_a_group_could_not_undo_or_must_not_hold_runs_alone() {
+        for (class, sql) in classes(ALONE).iter().zip(ALONE) {
+            assert!(class.route == Route::Write && !class.groupable, "{sql}: {class:?}");
+        }
+    }
+    const ALONE: &[&str] = &[
+        "INSERT OR FAIL INTO t VALUES (1, 2)",
+        "INSERT OR ROLLBACK INTO t VALUES (1, 2)",
+        "INSERT INTO hostile VALUES (1)",
+        "INSERT INTO noisy VALUES (1)",
+        "INSERT INTO other.o VALUES (1)",
+        "INSERT INTO tmp VALUES (1)",
+        "CREATE TABLE x (a)",
+        "CREATE TABLE x AS SELECT * FROM t",
+        "CREATE INDEX i ON t (b)",
+        "DROP TABLE log",
+        "ALTER TABLE t ADD COLUMN c",
+        "VACUUM",
+        "ANALYZE",
+        "REINDEX",
+        "PRAGMA user_version = 3",
+        "PRAGMA wal_checkpoint",
+        "PRAGMA optimize",
+        "SELECT 1 FROM Pragma_Optimize",
+        "INSERT INTO t SELECT 1, optimize FROM pragma_optimize(-1)",
+    ];
+
+    #[test]
+    fn the_table_of_an_insert_is_its_own_and_not_a_triggers() {
+        let classes = classes(&["INSERT INTO noisy VALUES (1)", "UPDATE t SET b = 1", "CREATE TABLE x AS SELECT 1"]);
+        assert_eq!(classes[0].inserts_into.as_deref(), Some("noisy"));
+        assert_eq!(classes[1].inserts_into, None);
+        assert!(!classes[2].changes_rows && classes[2].inserts_into.is_none());
+    }
+}

@@ -1,0 +1,8 @@
+//! Floor 1: what a text is. Its class, what it may do, and what is remembered of it.
+
+pub(crate) mod catalogue;
+pub(crate) mod class;
+pub(crate) mod policy;
+pub(crate) mod pragma;
+pub(crate) mod seen;
+pub(crate) mod tokens;

@@ -1,0 +1,163 @@
+//! What a text may do: one judge per situation, and the sentence a refused caller reads.
+//!
+//! Owns: the rules about connection state. Transaction control, ATTACH and PRAGMAs that change a connection have an
+//! owner elsewhere (`transaction`, the options); TEMP objects belong to one connection and so only to a transaction.
+//! A judge is asked while a text is prepared, before it has any effect. Pure.
+
+use flatwater_sqlite::{AuthEvent, Verdict};
+use rusqlite::ffi;
+
+use super::pragma::{self, Pragma};
+use crate::error::Error;
+
+/// SQL of our own, and texts that were judged before.
+pub(crate) fn trusted(_: &AuthEvent) -> Verdict {
+    Verdict::Allow
+}
+
+/// Where nothing may be prepared.
+pub(crate) fn nothing(_: &AuthEvent) -> Verdict {
+    Verdict::Deny
+}
+
+/// A text given to `execute`, `query` and the like.
+pub(crate) fn statement(event: &AuthEvent) -> Verdict {
+    verdict(is_refused(event) || is_temp(event))
+}
+
+/// A text inside a transaction, whose TEMP objects end with it.
+pub(crate) fn transaction(event: &AuthEvent) -> Verdict {
+    verdict(is_refused(event))
+}
+
+/// The caller's SQL for every new connection: what changes a connection is welcome, except what an option sets.
+pub(crate) fn on_open(event: &AuthEvent) -> Verdict {
+    let is_setting = event.action == ffi::SQLITE_PRAGMA
+        && matches!(pragma_of(event), Pragma::ConnectionState(_))
+        && !pragma::is_ours(event.first.as_deref().unwrap_or_default());
+    verdict(!is_setting && (is_refused(event) || is_temp(event)))
+}
+
+/// A closure of the user on a reader.
+pub(crate) fn read_closure(event: &AuthEvent) -> Verdict {
+    statement(event)
+}
+
+/// A closure of the user on the writer, inside a transaction of ours that ends all its savepoints.
+pub(crate) fn write_closure(event: &AuthEvent) -> Verdict {
+    verdict(is_refused(event) && event.action != ffi::SQLITE_SAVEPOINT)
+}
+
+fn verdict(refused: bool) -> Verdict {
+    if refused { Verdict::Deny } else { Verdict::Allow }
+}
+
+fn is_refused(event: &AuthEvent) -> bool {
+    match event.action {
+        ffi::SQLITE_TRANSACTION | ffi::SQLITE_SAVEPOINT | ffi::SQLITE_ATTACH | ffi::SQLITE_DETACH => true,
+        ffi::SQLITE_PRAGMA => matches!(pragma_of(event), Pragma::ConnectionState(_) | Pragma::Unknown),
+        _ => false,
+    }
+}
+
+fn is_temp(event: &AuthEvent) -> bool {
+    match event.action {
+        ffi::SQLITE_CREATE_TEMP_INDEX
+        | ffi::SQLITE_CREATE_TEMP_TABLE
+        | ffi::SQLITE_CREATE_TEMP_TRIGGER
+        | ffi::SQLITE_CREATE_TEMP_VIEW => true,
+        ffi::SQLITE_CREATE_VTABLE => event.database.as_deref() == Some("temp"),
+        _ => false,
+    }
+}
+
+/// The class of the PRAGMA of a `SQLITE_PRAGMA` event.
+pub(crate) fn pragma_of(event: &AuthEvent) -> Pragma {
+    pragma::class(event.first.as_deref().unwrap_or_default(), event.second.is_some())
+}
+
+/// The error for a text that was denied because of `event`.
+pub(crate) fn refusal(event: &AuthEvent) -> Error {
+    let first = event.first.as_deref().unwrap_or_default();
+    match event.action {
+        ffi::SQLITE_TRANSACTION if first.eq_ignore_ascii_case("BEGIN") => {
+            Error::misuse("BEGIN as text would not hold: the next call may run on another connection")
+                .with_hint("use `transaction(async |tx| ...)`, or `begin()`")
+        }
+        ffi::SQLITE_TRANSACTION => Error::misuse(format!("{first} as text has no transaction to end"))
+            .with_hint("a single write is committed when its call answers; a transaction ends with `tx.commit()` or `tx.rollback()`"),
+        ffi::SQLITE_SAVEPOINT => Error::misuse("SAVEPOINT, RELEASE and ROLLBACK TO as text are not accepted")
+            .with_hint("nest: `tx.transaction(async |tx| ...)`, or `tx.begin()`"),
+        ffi::SQLITE_ATTACH | ffi::SQLITE_DETACH => {
+            Error::misuse("ATTACH and DETACH would change one connection of several").with_hint("use `Options::attach`")
+        }
+        ffi::SQLITE_PRAGMA => match pragma_of(event) {
+            Pragma::ConnectionState(hint) => {
+                Error::misuse(format!("PRAGMA {first} would change one connection of several")).with_hint(hint)
+            }
+            _ => Error::misuse(format!("there is no PRAGMA {first}")).with_hint("SQLite would ignore it without a word"),
+        },
+        _ => temp_refusal(),
+    }
+}
+
+/// The error for a text that creates a TEMP object where none may live.
+pub(crate) fn temp_refusal() -> Error {
+    Error::misuse("a TEMP object would be seen by one connection of several")
+        .with_hint("create it inside a transaction or `write_with`, where it lives until the end")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(action: i32, first: &str, second: Option<&str>) -> AuthEvent {
+        AuthEvent {
+            action,
+            first: Some(first.into()),
+            second: second.map(Into::into),
+            database: Some("main".into()),
+            accessor: None,
+        }
+    }
+
+    #[test]
+    fn transaction_control_attach_and_connection_state_are_refused_everywhere() {
+        for refused in [
+            event(ffi::SQLITE_TRANSACTION, "BEGIN", None),
+            event(ffi::SQLITE_ATTACH, "x.db", None),
+            event(ffi::SQLITE_PRAGMA, "foreign_keys", Some("off")),
+            event(ffi::SQLITE_PRAGMA, "nonsense", None),
+        ] {
+            for judge in [statement, transaction, read_closure, write_closure] {
+                assert_eq!(judge(&refused), Verdict::Deny, "{refused:?}");
+            }
+            assert_eq!(trusted(&refused), Verdict::Allow);
+            assert!(refusal(&refused).hint().is_some());
+        }
+    }
+
+    #[test]
+    fn sql_for_new_connections_may_set_what_no_option_sets() {
+        let pragma = |name| event(ffi::SQLITE_PRAGMA, name, Some("1"));
+        for allowed in ["case_sensitive_like", "recursive_triggers", "secure_delete", "Analysis_Limit"] {
+            assert_eq!(on_open(&pragma(allowed)), Verdict::Allow, "{allowed}");
+        }
+        for refused in ["foreign_keys", "Journal_Mode", "wal_autocheckpoint", "locking_mode", "nonsense"] {
+            assert_eq!(on_open(&pragma(refused)), Verdict::Deny, "{refused}");
+        }
+        assert_eq!(on_open(&event(ffi::SQLITE_CREATE_TEMP_TABLE, "t", None)), Verdict::Deny);
+        assert_eq!(on_open(&event(ffi::SQLITE_TRANSACTION, "BEGIN", None)), Verdict::Deny);
+    }
+
+    #[test]
+    fn temp_objects_are_for_transactions_and_savepoints_for_write_closures() {
+        let temp = event(ffi::SQLITE_CREATE_TEMP_TABLE, "t", None);
+        assert_eq!(
+            [statement(&temp), transaction(&temp), write_closure(&temp)],
+            [Verdict::Deny, Verdict::Allow, Verdict::Allow]
+        );
+        let savepoint = event(ffi::SQLITE_SAVEPOINT, "BEGIN", Some("a"));
+        assert_eq!([transaction(&savepoint), write_closure(&savepoint)], [Verdict::Deny, Verdict::Allow]);
+    }
+}

@@ -1,0 +1,81 @@
+//! Knowing that the current task is inside a transaction body, so that it does not wait for itself.
+//!
+//! Owns: a mark that is on this thread while the body of a transaction is polled, and only then. A task that the body
+//! spawned does not inherit it: it merely waits for the transaction's end. Leaves out: transactions from `begin`, whose
+//! holder cannot be told from any other code.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+
+thread_local! {
+    /// The databases whose transaction bodies are being polled on this thread, outermost first.
+    static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Whether the code that runs now is part of a transaction body on the database `id`.
+pub(crate) fn is_inside(id: usize) -> bool {
+    // Drop code may use a database at a thread's end, when the mark is gone already.
+    INSIDE.try_with(|inside| inside.borrow().contains(&id)).unwrap_or(false)
+}
+
+/// Runs `body`, marked as part of a transaction on the database `id` whenever it is polled.
+pub(crate) async fn inside<F: Future>(id: usize, body: F) -> F::Output {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            let _ = INSIDE.try_with(|inside| inside.borrow_mut().pop());
+        }
+    }
+    let mut body = pin!(body);
+    poll_fn(|context| {
+        let _ = INSIDE.try_with(|inside| inside.borrow_mut().push(id));
+        let _leave = Leave;
+        body.as_mut().poll(context)
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thread::park::block_on;
+
+    #[test]
+    fn the_mark_is_there_while_the_body_is_polled_and_nowhere_else() {
+        block_on(inside(7, async {
+            assert!(is_inside(7) && !is_inside(8));
+            inside(8, async { assert!(is_inside(7) && is_inside(8)) }).await;
+            assert!(!is_inside(8));
+            std::thread::spawn(|| assert!(!is_inside(7))).join().unwrap();
+        }));
+        assert!(!is_inside(7));
+    }
+
+    /// Asks where it is dropped; a panic there ends the process.
+    struct Asks;
+
+    impl Drop for Asks {
+        fn drop(&mut self) {
+            assert!(!is_inside(7));
+            block_on(inside(7, async {}));
+        }
+    }
+
+    #[test]
+    fn drop_code_at_a_threads_end_may_ask_before_the_mark_is_gone_and_after() {
+        thread_local! {
+            static ASKS: RefCell<Option<Asks>> = const { RefCell::new(None) };
+        }
+        let leave = || ASKS.set(Some(Asks));
+        let mark = || block_on(inside(8, async {}));
+        std::thread::spawn(move || (leave(), mark())).join().unwrap();
+        std::thread::spawn(move || (mark(), leave())).join().unwrap();
+    }
+
+    #[test]
+    fn a_body_that_panics_takes_its_mark_along() {
+        let panics = std::panic::catch_unwind(|| block_on(inside(7, async { panic!("expected") })));
+        assert!(panics.is_err() && !is_inside(7));
+    }
+}

@@ -1,0 +1,26 @@
+//! Points in time that a duration of any length cannot overflow. Pure.
+
+pub(crate) mod spin;
+pub(crate) mod timer;
+
+use std::time::{Duration, Instant};
+
+/// Far enough away to mean never.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// `by` after `from`; a duration that no clock reaches ends in a hundred years.
+pub(crate) fn later(from: Instant, by: Duration) -> Instant {
+    from.checked_add(by).unwrap_or_else(|| from + NEVER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_duration_does_not_overflow() {
+        let now = Instant::now();
+        assert_eq!(later(now, Duration::from_secs(1)) - now, Duration::from_secs(1));
+        assert!(later(now, Duration::MAX) > now + Duration::from_secs(3600));
+    }
+}

@@ -1,0 +1,146 @@
+//! The one timer of the process, thread `fw-timer`: deadlines of calls, idle limits of transactions, the end of a close,
+//! the look at open files.
+//!
+//! Owns: alarms in order of time. The thread starts with the first alarm and ends when there has been none for a while.
+//! Invariants: an alarm goes off at most once, not before its time, without any lock held; an alarm that was dropped
+//! does not begin to go off; nobody waits for an answer on its thread, because what ends the wait may be an alarm. A
+//! forked child has no such thread and begins anew. Leaves out: precision below a millisecond or so.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Condvar, PoisonError};
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::{PerProcess, is_stranded};
+
+use crate::thread::park::mark_own_thread;
+
+type Action = Box<dyn FnOnce() + Send>;
+
+struct State {
+    alarms: BTreeMap<(Instant, u64), Action>,
+    next: u64,
+    running: bool,
+}
+
+static STATE: PerProcess<State> = PerProcess::new(|| State { alarms: BTreeMap::new(), next: 0, running: false });
+static CHANGED: Condvar = Condvar::new();
+const IDLE: Duration = Duration::from_secs(10);
+
+/// An alarm that is set. Dropping it takes it back, unless it is going off already.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Alarm((Instant, u64));
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        // The lock may be one that a thread held which the forked child does not have.
+        if is_stranded() {
+            return;
+        }
+        let action = STATE.lock().alarms.remove(&self.0);
+        drop(action);
+    }
+}
+
+/// Runs `action` on the timer's thread at `when`. It must be short. Fails only if the thread cannot be started.
+pub(crate) fn at(when: Instant, action: impl FnOnce() + Send + 'static) -> io::Result<Alarm> {
+    let mut state = STATE.lock();
+    if !state.running {
+        std::thread::Builder::new().name("fw-timer".into()).spawn(run)?;
+        state.running = true;
+    }
+    let key = (when, state.next);
+    state.next += 1;
+    let is_first = state.alarms.first_key_value().is_none_or(|(first, _)| key < *first);
+    state.alarms.insert(key, Box::new(action));
+    drop(state);
+    if is_first {
+        CHANGED.notify_one();
+    }
+    Ok(Alarm(key))
+}
+
+fn run() {
+    mark_own_thread();
+    let mut state = STATE.lock();
+    loop {
+        let now = Instant::now();
+        let wait = match state.alarms.first_entry() {
+            Some(first) if first.key().0 <= now => {
+                let action = first.remove();
+                drop(state);
+                // An alarm of ours does not panic; if it did, the others must still go off.
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(action));
+                state = STATE.lock();
+                continue;
+            }
+            Some(first) => first.key().0 - now,
+            None => IDLE,
+        };
+        let (next, timeout) = CHANGED.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
+        state = next;
+        if timeout.timed_out() && state.alarms.is_empty() {
+            state.running = false;
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    /// Keeps the timer's thread busy until it is dropped, so that what is set and taken back meanwhile is so in time.
+    fn keep_busy() -> mpsc::Sender<()> {
+        let (begins, began) = mpsc::channel();
+        let (ends, ended) = mpsc::channel::<()>();
+        let busy = move || {
+            begins.send(()).unwrap();
+            let _ = ended.recv();
+        };
+        let alarm = at(Instant::now(), busy).unwrap();
+        began.recv().unwrap();
+        drop(alarm);
+        ends
+    }
+
+    #[test]
+    fn alarms_go_off_in_order_and_not_before_their_time() {
+        let busy = keep_busy();
+        let (send, receive) = mpsc::channel();
+        let now = Instant::now();
+        let alarms: Vec<_> = [30, 10, 20]
+            .map(|ms| {
+                let send = send.clone();
+                at(now + Duration::from_millis(ms), move || send.send((ms, Instant::now())).unwrap()).unwrap()
+            })
+            .into();
+        drop(busy);
+        let fired: Vec<_> = (0..3).map(|_| receive.recv().unwrap()).collect();
+        assert_eq!(fired.iter().map(|(ms, _)| *ms).collect::<Vec<_>>(), [10, 20, 30]);
+        assert!(fired.iter().all(|(ms, at)| *at >= now + Duration::from_millis(*ms)));
+        drop(alarms);
+    }
+
+    #[test]
+    fn nobody_may_wait_on_the_timers_thread() {
+        let (send, receive) = mpsc::channel();
+        let alarm = at(Instant::now(), move || send.send(crate::thread::park::must_not_block()).unwrap()).unwrap();
+        assert!(receive.recv().unwrap());
+        drop(alarm);
+    }
+
+    #[test]
+    fn an_alarm_that_was_taken_back_stays_silent() {
+        let busy = keep_busy();
+        let (send, receive) = mpsc::channel();
+        let silent = send.clone();
+        let first = at(Instant::now() + Duration::from_millis(20), move || silent.send("taken back").unwrap()).unwrap();
+        let _second = at(Instant::now() + Duration::from_millis(40), move || send.send("kept").unwrap()).unwrap();
+        drop(first);
+        drop(busy);
+        assert_eq!(receive.recv().unwrap(), "kept");
+    }
+}

@@ -1,0 +1,140 @@
+//! What can be parameters: tuples, arrays, slices and vectors of values.
+//!
+//! Owns: the conversion, into the parameters of one run or into one more row of many. Leaves out: values themselves.
+
+use rusqlite::types::ToSql;
+
+use super::param_rows::ParamRows;
+use super::params::Params;
+use super::value::own;
+use crate::error::Result;
+
+/// Whatever can be the parameters of a statement: `()`, tuples of up to 16 values, arrays, slices, vectors, and the
+/// results of [`params!`](crate::params) and [`named!`](crate::named). A value is anything that is
+/// [`ToSql`](rusqlite::ToSql).
+pub trait IntoParams {
+    /// Makes owned parameters.
+    ///
+    /// # Errors
+    /// `Misuse` for a value SQLite cannot store as it is.
+    fn into_params(self) -> Result<Params>;
+
+    /// Adds them to the rows of `execute_many`.
+    #[doc(hidden)]
+    fn add_to(self, rows: &mut ParamRows) -> Result<()>
+    where
+        Self: Sized,
+    {
+        rows.push(self.into_params()?)
+    }
+}
+
+impl IntoParams for Params {
+    fn into_params(self) -> Result<Params> {
+        Ok(self)
+    }
+}
+
+impl IntoParams for Result<Params> {
+    fn into_params(self) -> Result<Params> {
+        self
+    }
+}
+
+impl IntoParams for () {
+    fn into_params(self) -> Result<Params> {
+        Ok(Params::default())
+    }
+}
+
+impl<T: ToSql, const N: usize> IntoParams for [T; N] {
+    fn into_params(self) -> Result<Params> {
+        Params::positional(self)
+    }
+
+    fn add_to(self, rows: &mut ParamRows) -> Result<()> {
+        rows.add_values(&self)
+    }
+}
+
+impl<T: ToSql, const N: usize> IntoParams for &[T; N] {
+    fn into_params(self) -> Result<Params> {
+        Params::positional(self)
+    }
+
+    fn add_to(self, rows: &mut ParamRows) -> Result<()> {
+        rows.add_values(self)
+    }
+}
+
+impl<T: ToSql> IntoParams for &[T] {
+    fn into_params(self) -> Result<Params> {
+        Params::positional(self)
+    }
+
+    fn add_to(self, rows: &mut ParamRows) -> Result<()> {
+        rows.add_values(self)
+    }
+}
+
+impl<T: ToSql> IntoParams for Vec<T> {
+    fn into_params(self) -> Result<Params> {
+        Params::positional(self)
+    }
+
+    fn add_to(self, rows: &mut ParamRows) -> Result<()> {
+        rows.add_values(&self)
+    }
+}
+
+macro_rules! tuples {
+    ($($name:ident)+) => {
+        impl<$($name: ToSql),+> IntoParams for ($($name,)+) {
+            fn into_params(self) -> Result<Params> {
+                #[allow(non_snake_case)]
+                let ($($name,)+) = self;
+                Ok(Params::owned(vec![$(own(&$name)?),+]))
+            }
+
+            fn add_to(self, rows: &mut ParamRows) -> Result<()> {
+                #[allow(non_snake_case)]
+                let ($($name,)+) = self;
+                rows.add([$(&$name as &dyn ToSql),+].into_iter())
+            }
+        }
+    };
+}
+
+tuples!(A);
+tuples!(A B);
+tuples!(A B C);
+tuples!(A B C D);
+tuples!(A B C D E);
+tuples!(A B C D E F);
+tuples!(A B C D E F G);
+tuples!(A B C D E F G H);
+tuples!(A B C D E F G H I);
+tuples!(A B C D E F G H I J);
+tuples!(A B C D E F G H I J K);
+tuples!(A B C D E F G H I J K L);
+tuples!(A B C D E F G H I J K L M);
+tuples!(A B C D E F G H I J K L M N);
+tuples!(A B C D E F G H I J K L M N O);
+tuples!(A B C D E F G H I J K L M N O P);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params;
+
+    #[test]
+    fn tuples_arrays_slices_and_macros_give_the_same_parameters() {
+        let expected = Params::positional([1, 2]).unwrap();
+        assert_eq!((1, 2).into_params().unwrap(), expected);
+        assert_eq!([1, 2].into_params().unwrap(), expected);
+        assert_eq!([1, 2][..].into_params().unwrap(), expected);
+        assert_eq!(vec![1, 2].into_params().unwrap(), expected);
+        assert_eq!(params![1, 2].into_params().unwrap(), expected);
+        assert_eq!(().into_params().unwrap(), params![].into_params().unwrap());
+    }
+}
