@@ -279,11 +279,13 @@ fn open_while_closing(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Findin
         let db = other.open(scene)?;
         other.visit(&db)?;
         let mut close = Box::pin(db.close());
-        let _ = poll_once(&mut close);
+        let closed = poll_once(&mut close);
         let again = other.open(scene)?;
         other.visit(&again)?;
-        if rng.random_bool(0.5) {
-            finish("close", close)??;
+        match closed {
+            Poll::Ready(closed) => closed?,
+            Poll::Pending if rng.random_bool(0.5) => finish("close", close)??,
+            Poll::Pending => {}
         }
     }
     other.end()
