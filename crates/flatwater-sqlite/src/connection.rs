@@ -14,7 +14,7 @@ use rusqlite::{OpenFlags, ffi};
 
 use crate::armed::Interrupt;
 use crate::error::{Error, Result, SqliteError};
-use crate::hooks::{AuthEvent, Busy, Hooks, Judge};
+use crate::hooks::{AuthEvent, Busy, Hooks, Policy};
 use crate::opening;
 use crate::slots::Slots;
 use crate::wal::Mapping;
@@ -82,8 +82,8 @@ impl Connection {
     }
 
     /// Sets who decides what a text may do, and answers who did before.
-    pub fn set_judge(&self, judge: Judge) -> Judge {
-        self.hooks().set_judge(judge)
+    pub fn set_policy(&self, policy: Policy) -> Policy {
+        self.hooks().set_policy(policy)
     }
 
     /// The first event that was denied since the last `prepare` began.
@@ -104,7 +104,7 @@ impl Connection {
         self.hooks().commit_began()
     }
 
-    /// True once after a callback of the engine (judge, busy, interrupt) panicked.
+    /// True once after a callback of the engine (policy, busy, interrupt) panicked.
     #[must_use]
     pub fn take_callback_panic(&self) -> bool {
         self.hooks().take_panicked()

@@ -25,7 +25,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Prepares all of it. The judge must allow transaction control meanwhile.
+    /// Prepares all of it. The policy must allow transaction control meanwhile.
     ///
     /// # Errors
     /// What SQLite answers.

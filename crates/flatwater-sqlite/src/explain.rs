@@ -39,7 +39,7 @@ impl Connection {
     /// The programs of the one statement of `sql`: its own first, then each subprogram once. Addresses are those of the
     /// program they stand in. Blocks for as long as a prepare does.
     ///
-    /// The judge of the moment is asked as for any prepare; its answers and the events are not kept. SQLite counts the
+    /// The policy of the moment is asked as for any prepare; its answers and the events are not kept. SQLite counts the
     /// listing of a write as a statement that changed nothing: `changes()` is 0 afterwards. PRAGMAs may act while they
     /// are prepared, so they are not to be explained.
     ///

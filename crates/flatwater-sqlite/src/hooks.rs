@@ -32,7 +32,7 @@ pub struct AuthEvent {
     pub accessor: Option<Box<str>>,
 }
 
-/// What a judge says of an [`AuthEvent`].
+/// What a policy says of an [`AuthEvent`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Go on.
@@ -43,7 +43,7 @@ pub enum Verdict {
 
 /// Decides what a text may do. A plain function: swapping it costs nothing, whereas installing another authorizer
 /// would expire every prepared statement (<https://sqlite.org/c3ref/set_authorizer.html>).
-pub type Judge = fn(&AuthEvent) -> Verdict;
+pub type Policy = fn(&AuthEvent) -> Verdict;
 
 /// What to do when a lock is held by somebody else: called with the number of earlier calls for this lock, true means
 /// try again. It may sleep; it must not use the connection (<https://sqlite.org/c3ref/busy_handler.html>).
@@ -59,7 +59,7 @@ enum Commit {
 
 /// The state behind the callbacks of one connection.
 pub(crate) struct Hooks {
-    judge: Cell<Judge>,
+    policy: Cell<Policy>,
     /// Filled only while we prepare a statement; a re-prepare inside a step is judged but not recorded.
     recorded: RefCell<Option<Vec<AuthEvent>>>,
     denied: RefCell<Option<AuthEvent>>,
@@ -74,7 +74,7 @@ pub(crate) struct Hooks {
     panicked: Cell<bool>,
 }
 
-/// The judge of a fresh connection: everything is allowed.
+/// The policy of a fresh connection: everything is allowed.
 fn allow_all(_: &AuthEvent) -> Verdict {
     Verdict::Allow
 }
@@ -82,7 +82,7 @@ fn allow_all(_: &AuthEvent) -> Verdict {
 impl Hooks {
     pub(crate) fn new() -> Self {
         Self {
-            judge: Cell::new(allow_all),
+            policy: Cell::new(allow_all),
             recorded: RefCell::new(None),
             denied: RefCell::new(None),
             busy: RefCell::new(None),
@@ -129,8 +129,8 @@ impl Hooks {
         unsafe { ffi::sqlite3_progress_handler(db, self.armed.steps(), Some(on_progress), self.as_context()) };
     }
 
-    pub(crate) fn set_judge(&self, judge: Judge) -> Judge {
-        self.judge.replace(judge)
+    pub(crate) fn set_policy(&self, policy: Policy) -> Policy {
+        self.policy.replace(policy)
     }
 
     pub(crate) fn set_busy(&self, busy: Option<Busy>) -> Option<Busy> {
@@ -192,7 +192,7 @@ impl Hooks {
     }
 
     fn authorize(&self, event: AuthEvent) -> Verdict {
-        let verdict = (self.judge.get())(&event);
+        let verdict = (self.policy.get())(&event);
         if verdict == Verdict::Deny && self.denied.borrow().is_none() {
             *self.denied.borrow_mut() = Some(event.clone());
         }

@@ -1,7 +1,7 @@
 //! Floor 0 of [Flatwater](https://docs.rs/flatwater): one SQLite connection and what rusqlite cannot express of it.
 //!
 //! All `unsafe` of Flatwater lives in this crate. It has no threads, no policy and no SQL of users' needs: it prepares,
-//! binds, steps, asks the engine's judge and waits as it is told. Its API follows the engine's needs and is not stable.
+//! binds, steps, asks the engine's policy and waits as it is told. Its API follows the engine's needs and is not stable.
 //!
 //! - `connection`: open, hooks, state, restoring after a closure of the user
 //! - `slots`: the table of its statements
@@ -36,7 +36,6 @@ mod failures;
 pub mod fault;
 mod files;
 mod filesystem;
-mod gate;
 mod hooks;
 mod inserts;
 mod locks;
@@ -44,6 +43,7 @@ mod methods;
 mod opening;
 mod patience;
 mod process;
+mod read_guard;
 mod sink;
 mod slots;
 mod snapshot;
@@ -59,10 +59,10 @@ pub use error::{Error, Result, SqliteError};
 pub use explain::{Op, Program};
 pub use failures::SystemFailure;
 pub use filesystem::{filesystem_magic, why_not_writable};
-pub use gate::{PageRefusal, Refused, Unheld, refused};
-pub use hooks::{AuthEvent, Busy, Judge, Verdict};
+pub use hooks::{AuthEvent, Busy, Policy, Verdict};
 pub use locks::{LockFile, LockedFile};
 pub use process::{InUse, PerProcess, Slot, is_stranded};
+pub use read_guard::{PageRefusal, Refused, Unheld, refused};
 pub use rusqlite;
 pub use sink::{Discard, Flow, Sink};
 pub use slots::StatementId;

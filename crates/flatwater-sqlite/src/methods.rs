@@ -21,7 +21,7 @@ use rusqlite::ffi;
 use crate::connection::Connection;
 use crate::failures;
 use crate::files::File;
-use crate::gate;
+use crate::read_guard;
 use crate::snapshot::Request;
 
 /// The database and the WAL of a connection, which have our methods.
@@ -149,7 +149,7 @@ unsafe extern "C" fn read(
     bytes: c_int,
     offset: ffi::sqlite3_int64,
 ) -> c_int {
-    if let Ok(Some(code)) = catch_unwind(|| gate::refuses_read(file)) {
+    if let Ok(Some(code)) = catch_unwind(|| read_guard::refuses_read(file)) {
         return code;
     }
     // SAFETY: SQLite calls this for files that point to a `Table`, with the arguments for the method that it would have
@@ -162,7 +162,7 @@ unsafe extern "C" fn shm_lock(file: *mut ffi::sqlite3_file, first: c_int, count:
     let own = || unsafe { (table_of(file).shm_lock)(file, first, count, flags) };
     let request = Request { first, count, flags };
     // If the gate panicked, the lock may or may not be taken; SQLite treats it as not taken, and its connection ends.
-    catch_unwind(|| gate::locks(file, request, own)).unwrap_or(ffi::SQLITE_IOERR_SHMLOCK)
+    catch_unwind(|| read_guard::locks(file, request, own)).unwrap_or(ffi::SQLITE_IOERR_SHMLOCK)
 }
 
 unsafe extern "C" fn shm_barrier(_file: *mut ffi::sqlite3_file) {

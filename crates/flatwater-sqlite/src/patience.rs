@@ -8,7 +8,7 @@ use rusqlite::ffi;
 
 use crate::connection::{Connection, from_rusqlite};
 use crate::error::{Error, Result, SqliteError};
-use crate::gate::{Refused, refused};
+use crate::read_guard::{Refused, refused};
 
 impl Connection {
     /// Runs `f`, in which a snapshot may begin. One that does not begin at once is refused, and `f` runs again for as long as

@@ -188,12 +188,12 @@ fn the_judge_is_asked_before_a_text_has_any_effect() {
         panic!("expected")
     }
     let mut connection = memory();
-    connection.set_judge(no_pragma);
+    connection.set_policy(no_pragma);
     assert_eq!(connection.prepare("PRAGMA foreign_keys = OFF").unwrap_err().code(), Some(ffi::SQLITE_AUTH));
     assert_eq!(connection.take_denied().unwrap().first.as_deref(), Some("foreign_keys"));
-    connection.set_judge(panics);
+    connection.set_policy(panics);
     assert!(connection.prepare("SELECT 1").is_err() && connection.take_callback_panic());
-    connection.set_judge(|_| Verdict::Allow);
+    connection.set_policy(|_| Verdict::Allow);
     assert_eq!(run(&mut connection, "PRAGMA foreign_keys", &[]).unwrap(), [["1"]]);
 }
 
@@ -519,13 +519,13 @@ fn a_judge_that_denies_everything_keeps_a_statement_from_being_prepared_again_in
     connection.execute_batch("CREATE TABLE t (a)").unwrap();
     let id = prepare(&mut connection, "SELECT a FROM t");
     let select = |connection: &mut Connection| connection.run(id, Bindings::Positional(&[]), &mut Texts::default());
-    let before = connection.set_judge(|_| Verdict::Deny);
+    let before = connection.set_policy(|_| Verdict::Deny);
     select(&mut connection).unwrap();
-    connection.set_judge(before);
+    connection.set_policy(before);
     connection.execute_batch("CREATE INDEX i ON t (a)").unwrap();
-    connection.set_judge(|_| Verdict::Deny);
+    connection.set_policy(|_| Verdict::Deny);
     let Err(Error::Sqlite(error)) = select(&mut connection) else { panic!("it was prepared again") };
     assert_eq!(error.code, ffi::SQLITE_AUTH);
-    connection.set_judge(before);
+    connection.set_policy(before);
     select(&mut connection).unwrap();
 }

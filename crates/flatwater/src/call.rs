@@ -77,7 +77,7 @@ impl<T> Call<T> {
             && let Stage::New(work) = std::mem::replace(&mut self.stage, Stage::Done)
         {
             self.may_begin().map_err(|error| error.in_operation(self.operation))?;
-            let stayed = if self.may_stay() { self.handle.stay(None, &work, self.options) } else { None };
+            let stayed = if self.may_run_inline() { self.handle.stay(None, &work, self.options) } else { None };
             match stayed {
                 Some(Stayed::Answered(answer)) => {
                     budget::suspend();
@@ -143,7 +143,7 @@ impl<T> Call<T> {
     }
 
     /// Whether the call may be tried on this thread. One with hardly any time is answered that its time is over.
-    fn may_stay(&self) -> bool {
+    fn may_run_inline(&self) -> bool {
         self.options.timeout.is_none_or(|timeout| timeout >= SHORTEST)
     }
 
@@ -175,7 +175,7 @@ impl<T> Call<T> {
             self.stage = Stage::Done;
             return Some(Poll::Ready(Err(error.in_operation(self.operation))));
         }
-        if !self.may_stay() {
+        if !self.may_run_inline() {
             return None;
         }
         let panics = DoneAfterPanic(&mut self.stage);

@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::engine::handle::{Handle, refuse_forked};
 use crate::error::Result;
 use crate::queue::ticket::CallOptions;
-use crate::sql::catalogue::Text;
+use crate::sql::catalogue::StatementInfo;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
 use crate::values::param_rows::ParamRows;
@@ -30,19 +30,19 @@ pub(crate) struct Operations {
 
 /// What names a text: its SQL, or the text itself.
 pub(crate) trait Sql {
-    fn text(&self, handle: &Handle) -> Result<Arc<Text>>;
+    fn text(&self, handle: &Handle) -> Result<Arc<StatementInfo>>;
 }
 
 impl Sql for str {
-    fn text(&self, handle: &Handle) -> Result<Arc<Text>> {
+    fn text(&self, handle: &Handle) -> Result<Arc<StatementInfo>> {
         // The catalogue's lock may be one that a thread held which a forked child does not have.
         refuse_forked()?;
         Ok(handle.engine().text(self))
     }
 }
 
-impl Sql for Arc<Text> {
-    fn text(&self, _: &Handle) -> Result<Arc<Text>> {
+impl Sql for Arc<StatementInfo> {
+    fn text(&self, _: &Handle) -> Result<Arc<StatementInfo>> {
         Ok(self.clone())
     }
 }
@@ -57,7 +57,7 @@ impl Operations {
         Call::new(&self.handle, self.inside.as_ref(), self.options, operation, work, read)
     }
 
-    pub(crate) fn text(&self, sql: &(impl Sql + ?Sized)) -> Result<Arc<Text>> {
+    pub(crate) fn text(&self, sql: &(impl Sql + ?Sized)) -> Result<Arc<StatementInfo>> {
         sql.text(&self.handle)
     }
 

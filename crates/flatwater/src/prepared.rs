@@ -9,7 +9,7 @@ use rusqlite::types::FromSql;
 use crate::call::Call;
 use crate::error::Result;
 use crate::operations::Operations;
-use crate::sql::catalogue::Text;
+use crate::sql::catalogue::StatementInfo;
 use crate::values::executed::Executed;
 use crate::values::into_params::IntoParams;
 use crate::values::row::{FromRow, Row, Rows};
@@ -30,7 +30,7 @@ use crate::values::row::{FromRow, Row, Rows};
 #[derive(Clone)]
 pub struct Prepared {
     operations: Operations,
-    text: Arc<Text>,
+    text: Arc<StatementInfo>,
 }
 
 impl Prepared {

@@ -18,7 +18,7 @@ use crate::values::into_params::IntoParams;
 use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
 use crate::workers::request::{Answer, Work};
-use crate::workers::session::{Claim, Inside};
+use crate::workers::session::{Inside, TransactionGuard};
 
 /// An open transaction, or a savepoint inside one. It holds the writer: other writes wait until it ends.
 ///
@@ -38,12 +38,12 @@ pub struct Transaction<'a> {
 
 /// What is rolled back when this goes out of scope; `None` once it is finished.
 enum Level {
-    Outermost(#[allow(dead_code, reason = "its drop ends the transaction")] Claim),
+    Outermost(#[allow(dead_code, reason = "its drop ends the transaction")] TransactionGuard),
     Savepoint,
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn new(database: &Operations, claim: Claim) -> Self {
+    pub(crate) fn new(database: &Operations, claim: TransactionGuard) -> Self {
         let inside = Inside { session: claim.0.clone(), savepoints: Vec::new() };
         let operations = Operations { inside: Some(Arc::new(inside)), ..database.clone() };
         Self { operations, level: Some(Level::Outermost(claim)), parent: PhantomData }

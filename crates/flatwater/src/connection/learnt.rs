@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::asks::Asking;
 use super::open::Connection;
 use super::run::is_kept;
-use super::statements::Ready;
+use super::statements::CachedStatement;
 use crate::error::Result;
 use crate::error::kind::is_passing;
 use crate::options::inline::InlineLimits;
-use crate::program::analysis::{InlineWrite, Lesson, Stay};
+use crate::program::analysis::{InlineWrite, ProgramAnalysis, Stay};
 use crate::program::graph::{Shape, Strange, bare};
 use crate::sql::class::Route;
 use crate::values::params::Params;
@@ -24,28 +24,28 @@ use crate::values::params::Params;
 /// The use of a prepared statement after which it is looked at.
 const TELLING_USE: u32 = 2;
 
-/// The uses of a prepared statement, and its lesson once there is one.
+/// The uses of a prepared statement, and its analysis once there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Learnt {
     /// Counted by whoever has the connection.
     uses: AtomicU32,
-    lesson: OnceLock<Lesson>,
+    analysis: OnceLock<ProgramAnalysis>,
 }
 
 impl Learnt {
     /// Counts a use, and says whether it is the one to learn from.
     fn is_due(&self) -> bool {
-        self.lesson.get().is_none() && self.uses.fetch_add(1, Ordering::Relaxed) + 1 >= TELLING_USE
+        self.analysis.get().is_none() && self.uses.fetch_add(1, Ordering::Relaxed) + 1 >= TELLING_USE
     }
 }
 
-impl Ready {
+impl CachedStatement {
     /// How this read may stay on its caller's thread; `None` if it may not or is not known well enough.
     pub(crate) fn stay(&self) -> Option<Stay> {
         if self.class.route != Route::Read {
             return None;
         }
-        match self.learnt.lesson.get()?.shape {
+        match self.learnt.analysis.get()?.shape {
             Shape::Acyclic => Some(Stay::Acyclic),
             Shape::Bounded => Some(Stay::Bounded),
             Shape::Opaque(_) => None,
@@ -65,27 +65,27 @@ impl Ready {
 
     /// Whether its program was looked at.
     pub(crate) fn is_known(&self) -> bool {
-        self.learnt.lesson.get().is_some()
+        self.learnt.analysis.get().is_some()
     }
 
     /// How this write may run on its caller's thread; `None` if it may not or is not known well enough.
     pub(crate) fn inline_write(&self) -> Option<InlineWrite> {
-        let lesson = self.learnt.lesson.get().filter(|_| self.class.changes_rows)?;
-        lesson.write
+        let analysis = self.learnt.analysis.get().filter(|_| self.class.changes_rows)?;
+        analysis.write
     }
 }
 
 impl Connection {
     /// Counts a use of a read, and learns from its program at the second one. To be called by a worker, which may take the
     /// time of a prepare.
-    pub(crate) fn learn(&mut self, ready: &Ready) {
+    pub(crate) fn learn(&mut self, ready: &CachedStatement) {
         if ready.class.route == Route::Read {
             self.learn_from(ready);
         }
     }
 
     /// The same of a write, which is to run right after with these parameters.
-    pub(crate) fn learn_before(&mut self, ready: &Ready, params: &Params) {
+    pub(crate) fn learn_before(&mut self, ready: &CachedStatement, params: &Params) {
         // What does not fit is refused, and has done nothing.
         if ready.class.route == Route::Write
             && self.writes_may_stay()
@@ -101,22 +101,22 @@ impl Connection {
         self.journal == "wal"
     }
 
-    fn learn_from(&mut self, ready: &Ready) {
+    fn learn_from(&mut self, ready: &CachedStatement) {
         // A PRAGMA, which is not kept, acts while it is prepared.
         if !is_kept(ready) || !ready.learnt.is_due() {
             return;
         }
-        let lesson = match self.lesson(ready) {
-            Ok(lesson) => lesson,
+        let analysis = match self.analysis(ready) {
+            Ok(analysis) => analysis,
             // The deadline of the call may still be armed, or somebody has the file. The next use will do.
             Err(error) if error.sqlite_code().is_some_and(is_passing) => return,
-            Err(_) => Lesson::opaque("EXPLAIN"),
+            Err(_) => ProgramAnalysis::opaque("EXPLAIN"),
         };
         // Nobody else can have set it: the statement belongs to this connection.
-        let _ = ready.learnt.lesson.set(lesson);
+        let _ = ready.learnt.analysis.set(analysis);
     }
 
-    fn lesson(&mut self, ready: &Ready) -> Result<Lesson> {
+    fn analysis(&mut self, ready: &CachedStatement) -> Result<ProgramAnalysis> {
         let strange = self.strange()?;
         let sql = &ready.text.sql;
         let programs = if ready.class.route == Route::Write {
@@ -125,7 +125,8 @@ impl Connection {
         } else {
             Some(self.sqlite.explain(sql)?)
         };
-        Ok(programs.map_or_else(|| Lesson::opaque("changes()"), |programs| Lesson::of(&programs, &strange)))
+        Ok(programs
+            .map_or_else(|| ProgramAnalysis::opaque("changes()"), |programs| ProgramAnalysis::of(&programs, &strange)))
     }
 
     /// The functions and collations of this connection that are not SQLite's own. That one of SQLite's collations was
@@ -164,7 +165,7 @@ mod tests {
     use crate::connection::open::Role;
     use crate::connection::schema::SchemaFacts;
     use crate::options::Options;
-    use crate::sql::catalogue::Text;
+    use crate::sql::catalogue::StatementInfo;
     use crate::sql::policy;
 
     fn open() -> (tempfile::TempDir, Connection) {
@@ -176,7 +177,7 @@ mod tests {
     }
 
     /// Uses a text as a worker does.
-    fn used(connection: &mut Connection, text: &Arc<Text>) -> Arc<Ready> {
+    fn used(connection: &mut Connection, text: &Arc<StatementInfo>) -> Arc<CachedStatement> {
         let ready = connection.ready(text, policy::statement, &SchemaFacts::default()).unwrap();
         connection.learn_before(&ready, &Params::default());
         connection.run(&ready, &Params::default(), &mut Discard).unwrap();
@@ -185,8 +186,8 @@ mod tests {
         ready
     }
 
-    fn used_twice(connection: &mut Connection, sql: &str) -> Arc<Ready> {
-        let text = Arc::new(Text::new(sql));
+    fn used_twice(connection: &mut Connection, sql: &str) -> Arc<CachedStatement> {
+        let text = Arc::new(StatementInfo::new(sql));
         used(connection, &text);
         used(connection, &text)
     }
@@ -194,7 +195,7 @@ mod tests {
     #[test]
     fn the_second_use_teaches_and_a_prepare_after_a_new_schema_teaches_again() {
         let (_directory, mut connection) = open();
-        let text = Arc::new(Text::new("SELECT * FROM t WHERE a = 'x' ORDER BY id"));
+        let text = Arc::new(StatementInfo::new("SELECT * FROM t WHERE a = 'x' ORDER BY id"));
         assert_eq!(used(&mut connection, &text).stay(), None);
         let before = used(&mut connection, &text);
         assert_eq!(before.stay(), Some(Stay::Bounded));
@@ -257,7 +258,7 @@ mod tests {
         used_twice(&mut connection, "INSERT INTO t (a) VALUES ('x')");
         assert!(connection.sqlite.take_denied().is_none());
         assert_eq!(connection.sqlite.last_insert_rowid(), 2);
-        let text = Arc::new(Text::new("ATTACH ':memory:' AS other"));
+        let text = Arc::new(StatementInfo::new("ATTACH ':memory:' AS other"));
         assert!(connection.ready(&text, policy::statement, &SchemaFacts::default()).is_err());
     }
 }

@@ -83,7 +83,7 @@ impl Connection {
         };
         let cookie = prepare("PRAGMA main.schema_version")?;
         let schema = prepare("SELECT 0 FROM main.sqlite_schema LIMIT 0")?;
-        sqlite.set_judge(policy::trusted);
+        sqlite.set_policy(policy::trusted);
         sqlite.guard_files();
         Ok(Self {
             sqlite,
@@ -146,7 +146,7 @@ impl Connection {
     /// be asked is as it was.
     pub(crate) fn restore_handlers(&mut self, busy: Busy) -> bool {
         self.had_closure = true;
-        self.sqlite.set_judge(policy::trusted);
+        self.sqlite.set_policy(policy::trusted);
         self.sqlite.set_busy(Some(busy));
         let ours = self.sqlite.restore_handlers();
         let foreign_keys = self

@@ -6,14 +6,14 @@
 
 use std::sync::Arc;
 
-use flatwater_sqlite::{Discard, Judge, Sink};
+use flatwater_sqlite::{Discard, Policy, Sink};
 use rusqlite::ffi;
 
 use super::learnt::Learnt;
 use super::open::Connection;
-use super::statements::Ready;
+use super::statements::CachedStatement;
 use crate::error::{Error, Result};
-use crate::sql::catalogue::Text;
+use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::{Class, Schema, classify, names_other_tables};
 use crate::sql::policy;
 use crate::sql::tokens::has_in_with_one_parameter;
@@ -24,14 +24,19 @@ use crate::values::row::Names;
 
 impl Connection {
     /// The statement of `text`, prepared now if it is not yet. A text of several statements is refused.
-    pub(crate) fn ready(&mut self, text: &Arc<Text>, judge: Judge, schema: &impl Schema) -> Result<Arc<Ready>> {
+    pub(crate) fn ready(
+        &mut self,
+        text: &Arc<StatementInfo>,
+        policy: Policy,
+        schema: &impl Schema,
+    ) -> Result<Arc<CachedStatement>> {
         if text.tells_of_its_prepare {
             self.load_newest_schema()?;
         } else if let Some(ready) = self.statements.find(&mut self.sqlite, text) {
             return Ok(ready.clone());
         }
         let (ready, length) = self
-            .prepare_first(text, &text.sql, judge, schema)?
+            .prepare_first(text, &text.sql, policy, schema)?
             .ok_or_else(|| Error::misuse("there is no statement in the SQL").with_sql(&text.sql))?;
         if self.sqlite.has_statement(&text.sql[length..]) {
             self.sqlite.finalize(ready.id);
@@ -47,7 +52,7 @@ impl Connection {
     }
 
     /// Gives back what `ready` gave out: ends a statement that is not kept.
-    pub(crate) fn done_with(&mut self, ready: &Ready) {
+    pub(crate) fn done_with(&mut self, ready: &CachedStatement) {
         if !is_kept(ready) {
             self.sqlite.finalize(ready.id);
         }
@@ -56,15 +61,15 @@ impl Connection {
     /// Prepares the first statement of `sql`, the rest of `text`, and answers how many bytes of it that took.
     pub(crate) fn prepare_first(
         &mut self,
-        text: &Arc<Text>,
+        text: &Arc<StatementInfo>,
         sql: &str,
-        judge: Judge,
+        policy: Policy,
         schema: &impl Schema,
-    ) -> Result<Option<(Ready, usize)>> {
+    ) -> Result<Option<(CachedStatement, usize)>> {
         if sql.contains('\0') {
             return Err(Error::misuse("the SQL has a NUL byte").with_hint("bind the value instead").with_sql(sql));
         }
-        let before = self.sqlite.set_judge(judge);
+        let before = self.sqlite.set_policy(policy);
         let mut prepared = self.sqlite.prepare(sql);
         if let Ok(Some(first)) = &prepared
             && names_other_tables(first)
@@ -74,7 +79,7 @@ impl Connection {
             self.sqlite.finalize(first.id);
             prepared = self.sqlite.prepare(sql);
         }
-        self.sqlite.set_judge(before);
+        self.sqlite.set_policy(before);
         let prepared = match prepared {
             Ok(Some(prepared)) => prepared,
             Ok(None) => return Ok(None),
@@ -83,13 +88,13 @@ impl Connection {
         let class: Arc<Class> = classify(&sql[..prepared.length], &prepared, schema).into();
         let names = self.sqlite.column_names(prepared.id)?.into();
         Ok(Some((
-            Ready { id: prepared.id, class, names, text: text.clone(), learnt: Learnt::default() },
+            CachedStatement { id: prepared.id, class, names, text: text.clone(), learnt: Learnt::default() },
             prepared.length,
         )))
     }
 
     /// Runs a statement to its end.
-    pub(crate) fn run<S: Sink>(&mut self, ready: &Ready, params: &Params, sink: &mut S) -> Result<Executed> {
+    pub(crate) fn run<S: Sink>(&mut self, ready: &CachedStatement, params: &Params, sink: &mut S) -> Result<Executed> {
         let rowid_before = self.sqlite.last_insert_rowid();
         if let Some(table) = &ready.class.inserts_into {
             self.sqlite.watch_inserts(table);
@@ -107,7 +112,7 @@ impl Connection {
 
     /// The column names of what was just run. SQLite may have prepared the statement again at its first step, because the
     /// schema had changed, and `SELECT *` then has other columns than it was prepared with.
-    pub(crate) fn names_after_run(&self, ready: &Ready) -> Result<Names> {
+    pub(crate) fn names_after_run(&self, ready: &CachedStatement) -> Result<Names> {
         if self.sqlite.reprepares(ready.id) == 0 {
             return Ok(ready.names.clone());
         }
@@ -115,7 +120,7 @@ impl Connection {
     }
 
     /// Runs a statement once per row, and adds up what it changed.
-    pub(crate) fn run_many(&mut self, ready: &Ready, rows: &ParamRows) -> Result<u64> {
+    pub(crate) fn run_many(&mut self, ready: &CachedStatement, rows: &ParamRows) -> Result<u64> {
         let mut changes = 0;
         let mut values = Vec::new();
         for row in 0..rows.len() {
@@ -161,12 +166,12 @@ impl Connection {
 
 /// Whether the statement is kept prepared. A PRAGMA and a listing answer what was so when they were prepared, and what
 /// creates TEMP objects was judged for a transaction and must be judged again.
-pub(super) fn is_kept(ready: &Ready) -> bool {
+pub(super) fn is_kept(ready: &CachedStatement) -> bool {
     ready.text.is_kept() && !ready.class.makes_temp && !ready.text.tells_of_its_prepare
 }
 
 #[cold]
-fn explain_run(error: flatwater_sqlite::Error, ready: &Ready, params: &Params) -> Error {
+fn explain_run(error: flatwater_sqlite::Error, ready: &CachedStatement, params: &Params) -> Error {
     let is_count = matches!(error, flatwater_sqlite::Error::ParameterCount { .. });
     let mut error = Error::from(error).with_sql(&ready.text.sql);
     if is_count && has_in_with_one_parameter(&ready.text.sql) {

@@ -11,10 +11,10 @@ use flatwater_sqlite::WalState;
 
 use super::open::Connection;
 use crate::error::Result;
-use crate::inline::outcome::Moved;
+use crate::inline::outcome::Fallback;
 use crate::sql::class::Schema;
 use crate::sql::seen::Left;
-use crate::sql::tokens::has_hostile_conflict_clause;
+use crate::sql::tokens::has_aborting_conflict_clause;
 
 /// The facts of one schema version.
 #[derive(Debug, Default)]
@@ -22,12 +22,12 @@ pub(crate) struct SchemaFacts {
     /// `PRAGMA schema_version` (<https://sqlite.org/pragma.html#pragma_schema_version>) when they were read.
     cookie: Option<i64>,
     /// In lower case.
-    hostile_tables: HashSet<String>,
+    aborting_tables: HashSet<String>,
 }
 
 impl Schema for SchemaFacts {
-    fn is_hostile(&self, table: &str) -> bool {
-        !self.hostile_tables.is_empty() && self.hostile_tables.contains(&table.to_lowercase())
+    fn is_aborting(&self, table: &str) -> bool {
+        !self.aborting_tables.is_empty() && self.aborting_tables.contains(&table.to_lowercase())
     }
 }
 
@@ -40,20 +40,20 @@ impl SchemaFacts {
     /// Reads them anew, outside any transaction or in one that changed nothing.
     pub(crate) fn read(connection: &mut Connection) -> Result<Self> {
         let cookie = connection.schema_cookie()?;
-        let hostile_tables = connection.sqlite.patiently_with(|sqlite| {
+        let aborting_tables = connection.sqlite.patiently_with(|sqlite| {
             let mut statement = sqlite.prepare("SELECT tbl_name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL")?;
             let mut rows = statement.query([])?;
-            let mut hostile_tables = HashSet::new();
+            let mut aborting_tables = HashSet::new();
             while let Some(row) = rows.next()? {
                 // A definition that is not valid UTF-8 is taken for the worst.
-                let hostile = row.get_ref(1)?.as_str().map_or(true, has_hostile_conflict_clause);
-                if hostile {
-                    hostile_tables.insert(row.get::<_, String>(0)?.to_lowercase());
+                let aborting = row.get_ref(1)?.as_str().map_or(true, has_aborting_conflict_clause);
+                if aborting {
+                    aborting_tables.insert(row.get::<_, String>(0)?.to_lowercase());
                 }
             }
-            Ok(hostile_tables)
+            Ok(aborting_tables)
         })?;
-        Ok(Self { cookie: Some(cookie), hostile_tables })
+        Ok(Self { cookie: Some(cookie), aborting_tables })
     }
 }
 
@@ -69,8 +69,8 @@ pub(crate) enum Known {
 impl Connection {
     /// For a stay: whether the schema is the one that this connection has seen. Compares the cookie where that is not known,
     /// and never reads the schema. After [`Known::Held`] the snapshot is to be let go.
-    pub(crate) fn knows_schema(&mut self, left: &Left) -> Result<Known, Moved> {
-        let state = self.sqlite.wal_state().ok_or(Moved::Other)?;
+    pub(crate) fn knows_schema(&mut self, left: &Left) -> Result<Known, Fallback> {
+        let state = self.sqlite.wal_state().ok_or(Fallback::Other)?;
         if self.seen.holds(&state, left) {
             return Ok(Known::Before);
         }
@@ -79,15 +79,15 @@ impl Connection {
 
     /// Begins a snapshot beside autocommit, if the schema in it is the one that this connection has seen. `state` is from
     /// before. It is to be let go.
-    pub(crate) fn hold_known_schema(&mut self, state: &WalState, left: &Left) -> Result<(), Moved> {
-        let cookie = self.control.hold(&mut self.sqlite).map_err(|error| Moved::after(error.code()))?;
+    pub(crate) fn hold_known_schema(&mut self, state: &WalState, left: &Left) -> Result<(), Fallback> {
+        let cookie = self.control.hold(&mut self.sqlite).map_err(|error| Fallback::after(error.code()))?;
         if self.seen.is(cookie) {
             self.seen.saw(cookie, state, left);
             return Ok(());
         }
         self.control.let_go(&mut self.sqlite);
         self.seen.forget();
-        Err(Moved::Other)
+        Err(Fallback::Other)
     }
 
     /// For a worker: reads the schema if it may be another than this connection has seen, so that a stay need not. Blocks on

@@ -155,9 +155,9 @@ fn attach(sqlite: &Sqlite, attached: &Attached, synchronous: &str, role: Role) -
 /// The caller's own SQL, on a connection that has all its settings.
 fn run_on_open(sqlite: &Sqlite, sql: &str) -> Result<()> {
     let _ = sqlite.take_denied();
-    let before = sqlite.set_judge(policy::on_open);
+    let before = sqlite.set_policy(policy::on_open);
     let ran = sqlite.execute_batch(sql);
-    sqlite.set_judge(before);
+    sqlite.set_policy(before);
     ran.map_err(|error| {
         let error = sqlite.take_denied().map_or_else(|| error.into(), |event| policy::refusal(&event));
         let message = format!("`on_open` failed: {}", error.message());

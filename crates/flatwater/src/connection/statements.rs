@@ -11,22 +11,22 @@ use hashlink::LruCache;
 use hashlink::linked_hash_map::RawEntryMut;
 
 use super::learnt::Learnt;
-use crate::sql::catalogue::Text;
+use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Class;
 use crate::values::row::Names;
 
 /// A statement that is ready to run, and what is known about it.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub(crate) struct CachedStatement {
     pub(crate) id: StatementId,
     pub(crate) class: Arc<Class>,
     pub(crate) names: Names,
-    pub(crate) text: Arc<Text>,
+    pub(crate) text: Arc<StatementInfo>,
     pub(crate) learnt: Learnt,
 }
 
 pub(crate) struct Statements {
-    ready: LruCache<Arc<Text>, Arc<Ready>>,
+    ready: LruCache<Arc<StatementInfo>, Arc<CachedStatement>>,
     limit: usize,
 }
 
@@ -36,7 +36,7 @@ impl Statements {
     }
 
     /// The statement of `text`, if it is prepared and was not prepared again behind our back.
-    pub(crate) fn find(&mut self, sqlite: &mut Sqlite, text: &Text) -> Option<&Arc<Ready>> {
+    pub(crate) fn find(&mut self, sqlite: &mut Sqlite, text: &StatementInfo) -> Option<&Arc<CachedStatement>> {
         let RawEntryMut::Occupied(mut entry) = self.ready.raw_entry_mut().from_key(text) else { return None };
         if sqlite.reprepares(entry.get().id) == 0 {
             entry.to_back();
@@ -46,7 +46,7 @@ impl Statements {
         None
     }
 
-    pub(crate) fn keep(&mut self, sqlite: &mut Sqlite, ready: Arc<Ready>) {
+    pub(crate) fn keep(&mut self, sqlite: &mut Sqlite, ready: Arc<CachedStatement>) {
         if self.ready.len() >= self.limit
             && let Some((_, evicted)) = self.ready.remove_lru()
         {

@@ -55,10 +55,10 @@ pub(crate) fn begin(sqlite: &Sqlite, last_read: Option<LastRead>) -> Option<Begu
 
 /// Runs `f`, in which nothing is prepared.
 pub(crate) fn only_known<T>(sqlite: &mut Sqlite, f: impl FnOnce(&mut Sqlite) -> T) -> T {
-    let before = sqlite.set_judge(policy::nothing);
+    let before = sqlite.set_policy(policy::nothing);
     let result = f(sqlite);
     sqlite.disarm();
-    sqlite.set_judge(before);
+    sqlite.set_policy(before);
     result
 }
 

@@ -37,6 +37,6 @@ pub(super) fn checkpointer(
         }),
     };
     let checkpointer = Checkpointer::new(options.clone(), managed, watch, recorder.wal.clone(), powers);
-    writer.tell(checkpointer.growth());
+    writer.tell(checkpointer.listener());
     Some(checkpointer)
 }

@@ -125,7 +125,7 @@ impl Handle {
             return self.engine.when_closed(promise);
         }
         match registry::leave(&self.engine) {
-            Some(claim) => self.engine.close(promise, claim),
+            Some(reservation) => self.engine.close(promise, reservation),
             None => self.engine.when_closed(promise),
         }
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::engine::{Engine, Server};
 use crate::error::Result;
 use crate::inline::budget;
-use crate::inline::outcome::{Moved, Stay};
+use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::inline::Inline;
 use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
@@ -53,24 +53,24 @@ impl Engine {
                 Tried::Stay(stay) => stay,
                 Tried::Unsettled(reply, took) => {
                     unsettled = Some(reply);
-                    Stay::Moved(Moved::Other, took)
+                    InlineRun::FellBack(Fallback::Other, took)
                 }
             },
-            _ => Stay::Unfit,
+            _ => InlineRun::Ineligible,
         });
         let tallied = server == Server::Readers;
         self.recorder.tried(work.kind(), !work.only_reads(), tallied, &stay);
         budget::spend(stay.took());
         match stay {
-            Stay::Done(answer, _) => {
+            InlineRun::Done(answer, _) => {
                 work.text().inspect(|text| text.stayed());
                 Some(Stayed::Answered(answer.map_err(|error| error.in_operation(work.kind().name()))))
             }
-            Stay::Moved(why, _) => {
+            InlineRun::FellBack(why, _) => {
                 work.text().filter(|_| why.blames_the_text()).inspect(|text| text.moved());
                 unsettled.map(Stayed::Unsettled)
             }
-            Stay::Unfit => None,
+            InlineRun::Ineligible => None,
         }
     }
 

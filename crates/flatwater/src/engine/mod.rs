@@ -18,7 +18,7 @@ use std::time::Instant;
 use flatwater_sqlite::InUse;
 
 use checkpointing::checkpointer;
-use registry::Claim;
+use registry::FileReservation;
 
 use crate::error::{Error, Kind, Result};
 use crate::file::copies::mappings;
@@ -27,8 +27,8 @@ use crate::file::watch::Watch;
 use crate::options::Options;
 use crate::queue::bounded::Place;
 use crate::queue::reply::{Promise, wake};
-use crate::sql::catalogue::{Catalogue, Text};
-use crate::stats::tally::Tally;
+use crate::sql::catalogue::{Catalogue, StatementInfo};
+use crate::stats::reader_counters::ReaderCounters;
 use crate::stats::{Recorder, Stats};
 use crate::time::later;
 use crate::time::timer;
@@ -69,7 +69,7 @@ pub(crate) struct Engine {
 struct Hold {
     guard: Option<Guard>,
     /// The right to close the file, once that has begun.
-    claim: Option<Claim>,
+    reservation: Option<FileReservation>,
     in_use: Option<InUse>,
 }
 
@@ -130,7 +130,7 @@ impl Engine {
                 }
             }));
         }
-        let hold = Mutex::new(Hold { guard, claim: None, in_use });
+        let hold = Mutex::new(Hold { guard, reservation: None, in_use });
         let closing = Mutex::new(Closing::Open);
         let is_closing = AtomicBool::new(false);
         Ok(Arc::new(Self {
@@ -168,7 +168,7 @@ impl Engine {
         self.watch.as_deref()
     }
 
-    pub(crate) fn text(&self, sql: &str) -> Arc<Text> {
+    pub(crate) fn text(&self, sql: &str) -> Arc<StatementInfo> {
         self.catalogue.text(sql)
     }
 
@@ -217,7 +217,7 @@ impl Engine {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        let tally = self.readers.as_ref().map_or_else(Tally::new, Readers::tally);
+        let tally = self.readers.as_ref().map_or_else(ReaderCounters::new, Readers::tally);
         let mut stats = self.recorder.snapshot(&tally);
         stats.writes_waiting = self.writer.as_ref().map_or(0, Writer::waiting);
         stats.reads_waiting = self.readers.as_ref().map_or(0, Readers::waiting);
@@ -244,10 +244,10 @@ impl Engine {
         fill(promise);
     }
 
-    /// Closes the database. Called once, by the one who holds the `claim` to the file, which ends with it.
-    pub(crate) fn close(self: &Arc<Self>, promise: Option<Closed>, claim: Claim) {
+    /// Closes the database. Called once, by the one who holds the `reservation` to the file, which ends with it.
+    pub(crate) fn close(self: &Arc<Self>, promise: Option<Closed>, reservation: FileReservation) {
         *self.lock_closing() = Closing::Waits(promise.into_iter().collect());
-        self.hold().claim = Some(claim);
+        self.hold().reservation = Some(reservation);
         self.is_closing.store(true, Ordering::Release);
         let deadline = later(Instant::now(), self.options.close_wait);
         let (first, last) = (self.clone(), self.clone());
@@ -298,10 +298,10 @@ impl Engine {
 
     /// Everything is closed.
     fn closed(&self) {
-        let Hold { guard, claim, in_use } = std::mem::take(&mut *self.hold());
+        let Hold { guard, reservation, in_use } = std::mem::take(&mut *self.hold());
         guard.into_iter().for_each(Guard::keep);
         guard::close_kept();
-        drop(claim);
+        drop(reservation);
         drop(in_use);
         let before = std::mem::replace(&mut *self.lock_closing(), Closing::Closed);
         if let Closing::Waits(promises) = before {

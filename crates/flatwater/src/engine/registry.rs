@@ -48,7 +48,7 @@ struct Files {
 }
 
 static FILES: PerProcess<Files> = PerProcess::new(Files::default);
-/// Signalled when a claim ends.
+/// Signalled when a reservation ends.
 static CHANGED: Condvar = Condvar::new();
 
 /// An engine for the file of `options`, which are resolved: the one that is open, or a new one. Blocks.
@@ -60,9 +60,9 @@ pub(crate) fn open(options: &Options) -> Result<Arc<Engine>> {
             Found::Open(engine) => return Ok(engine),
             Found::Claimed(id) => id,
         };
-        let claim = Claim(Some(id.clone()));
+        let reservation = FileReservation(Some(id.clone()));
         let engine = Engine::open(options.clone())?;
-        if let Some(engine) = claim.keep(engine, &id) {
+        if let Some(engine) = reservation.keep(engine, &id) {
             return Ok(engine);
         }
     }
@@ -74,7 +74,7 @@ enum Found {
     Claimed(FileId),
 }
 
-/// The engine that has the file open, or the claim to open it.
+/// The engine that has the file open, or the reservation to open it.
 fn join_or_claim(options: &Options, deadline: Instant) -> Result<Found> {
     loop {
         // Anew after each wait: the file may be there now, or another one.
@@ -125,9 +125,9 @@ fn refuse_successor(id: &FileId, options: &Options) -> Result<()> {
 }
 
 /// The right to open or to close a file. Dropping it gives it back.
-pub(crate) struct Claim(Option<FileId>);
+pub(crate) struct FileReservation(Option<FileId>);
 
-impl Claim {
+impl FileReservation {
     /// Enters the engine that was opened. `None` if somebody else was faster by another name: then it is closed again.
     fn keep(mut self, engine: Arc<Engine>, claimed: &FileId) -> Option<Arc<Engine>> {
         let id = engine.watch().and_then(|watch| watch.file().cloned()).unwrap_or_else(|| claimed.clone());
@@ -149,7 +149,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for FileReservation {
     fn drop(&mut self) {
         let Some(id) = self.0.take() else { return };
         // What is kept of a closed file is tried to be let go for as long as it is.
@@ -163,9 +163,9 @@ impl Drop for Claim {
     }
 }
 
-/// A handle leaves its engine. The last one gets the claim with which to close it.
-pub(crate) fn leave(engine: &Engine) -> Option<Claim> {
-    let Some(id) = engine.watch().and_then(|watch| watch.file()) else { return Some(Claim(None)) };
+/// A handle leaves its engine. The last one gets the reservation with which to close it.
+pub(crate) fn leave(engine: &Engine) -> Option<FileReservation> {
+    let Some(id) = engine.watch().and_then(|watch| watch.file()) else { return Some(FileReservation(None)) };
     match FILES.lock().entries.get_mut(id) {
         Some(Entry::Open(_, handles)) if *handles > 1 => {
             *handles -= 1;
@@ -173,9 +173,9 @@ pub(crate) fn leave(engine: &Engine) -> Option<Claim> {
         }
         Some(entry) => {
             *entry = Entry::Claimed;
-            Some(Claim(Some(id.clone())))
+            Some(FileReservation(Some(id.clone())))
         }
-        None => Some(Claim(None)),
+        None => Some(FileReservation(None)),
     }
 }
 

@@ -17,7 +17,7 @@ const WITHIN: Duration = Duration::from_secs(1);
 const OFF: Duration = Duration::from_secs(1);
 const OFF_MAX: Duration = Duration::from_secs(60);
 
-pub(crate) struct Breaker {
+pub(crate) struct InlineBreaker {
     began: Instant,
     /// Off until so many microseconds after `began`.
     off_until_us: AtomicU64,
@@ -34,7 +34,7 @@ struct History {
     off_until: Instant,
 }
 
-impl Breaker {
+impl InlineBreaker {
     pub(crate) fn new(now: Instant) -> Self {
         let history = History { slow: 0, first: now, before: 0, off: OFF, off_until: now };
         Self { began: now, off_until_us: AtomicU64::new(0), history: Mutex::new(history) }
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn three_slow_stays_within_a_second_turn_it_off_for_a_second() {
         let now = Instant::now();
-        let breaker = Breaker::new(now);
+        let breaker = InlineBreaker::new(now);
         let at = |ms: u64| now + Duration::from_millis(ms);
         breaker.was_slow(0, at(0));
         breaker.was_slow(0, at(1100));
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn a_few_slow_stays_among_many_change_nothing() {
         let now = Instant::now();
-        let breaker = Breaker::new(now);
+        let breaker = InlineBreaker::new(now);
         (1..=20).for_each(|slow| breaker.was_slow(slow * 30, now));
         assert!(!breaker.is_off(now));
         (0..100).for_each(|_| breaker.was_slow(600, now));
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_database_that_stays_slow_is_tried_less_and_less_often() {
         let begin = Instant::now();
-        let breaker = Breaker::new(begin);
+        let breaker = InlineBreaker::new(begin);
         let mut now = begin;
         let mut offs = Vec::new();
         for _ in 0..8 {

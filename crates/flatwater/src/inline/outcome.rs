@@ -9,37 +9,37 @@ use rusqlite::ffi;
 
 /// What became of a call that was tried on its caller's thread.
 #[derive(Debug)]
-pub(crate) enum Stay<T> {
+pub(crate) enum InlineRun<T> {
     /// It was answered, and held the thread for so long.
     Done(T, Duration),
     /// It turned out not to be short, or failed: a worker runs it again.
-    Moved(Moved, Duration),
+    FellBack(Fallback, Duration),
     /// It was not begun.
-    Unfit,
+    Ineligible,
 }
 
-impl<T> Stay<T> {
+impl<T> InlineRun<T> {
     /// The same with another answer.
-    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> Stay<U> {
+    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> InlineRun<U> {
         match self {
-            Self::Done(answer, took) => Stay::Done(f(answer), took),
-            Self::Moved(why, took) => Stay::Moved(why, took),
-            Self::Unfit => Stay::Unfit,
+            Self::Done(answer, took) => InlineRun::Done(f(answer), took),
+            Self::FellBack(why, took) => InlineRun::FellBack(why, took),
+            Self::Ineligible => InlineRun::Ineligible,
         }
     }
 
     /// For how long it held the thread.
     pub(crate) fn took(&self) -> Duration {
         match self {
-            Self::Done(_, took) | Self::Moved(_, took) => *took,
-            Self::Unfit => Duration::ZERO,
+            Self::Done(_, took) | Self::FellBack(_, took) => *took,
+            Self::Ineligible => Duration::ZERO,
         }
     }
 }
 
 /// Why a call was moved to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moved {
+pub(crate) enum Fallback {
     /// Its steps took too long: the statement is to blame.
     TooLong,
     /// A value or the result was too large: the statement is to blame.
@@ -50,7 +50,7 @@ pub(crate) enum Moved {
     Other,
 }
 
-impl Moved {
+impl Fallback {
     /// By the extended code of the error.
     pub(crate) fn after(code: Option<i32>) -> Self {
         let Some(code) = code else { return Self::Other };

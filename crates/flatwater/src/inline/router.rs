@@ -42,7 +42,7 @@ enum Way {
     TryInline { writes: u32 },
 }
 
-pub(crate) struct Ways {
+pub(crate) struct WriteRouter {
     way: Way,
     inline: Average,
     queue: Average,
@@ -76,7 +76,7 @@ impl Average {
     }
 }
 
-impl Ways {
+impl WriteRouter {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             way: Way::Inline,
@@ -177,7 +177,7 @@ mod tests {
     /// A loop with so many tasks that write all the time: a write costs 6 us inline, through the queue 1.5 us and, for
     /// each turn, two wakes of 15 us; each task has one write in a turn. Answers the share of writes that went inline,
     /// and the time per write.
-    fn run(ways: &mut Ways, now: &mut Instant, tasks: u32, ms: u64) -> (f64, f64) {
+    fn run(ways: &mut WriteRouter, now: &mut Instant, tasks: u32, ms: u64) -> (f64, f64) {
         let end = *now + Duration::from_millis(ms);
         let (began, mut inline, mut queued, mut spent) = (*now, 0, 0, Duration::ZERO);
         while *now < end {
@@ -204,7 +204,7 @@ mod tests {
     fn each_number_of_tasks_goes_nearly_as_fast_as_the_better_way() {
         for tasks in [1, 2, 4, 10, 100, 1000] {
             let mut now = Instant::now();
-            let mut ways = Ways::new(now);
+            let mut ways = WriteRouter::new(now);
             let (_, us) = run(&mut ways, &mut now, tasks, 2000);
             let best = (30.0 / f64::from(tasks) + 1.5).min(6.0);
             assert!(us < best * 1.1, "{tasks} tasks: {us} us instead of {best}");
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn it_follows_a_load_that_changes() {
         let mut now = Instant::now();
-        let mut ways = Ways::new(now);
+        let mut ways = WriteRouter::new(now);
         assert!(run(&mut ways, &mut now, 1, 1000).0 > 0.95);
         run(&mut ways, &mut now, 100, 200);
         assert!(run(&mut ways, &mut now, 100, 1000).0 < 0.1, "many write");
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn one_who_writes_now_and_then_is_served_inline() {
         let mut now = Instant::now();
-        let mut ways = Ways::new(now);
+        let mut ways = WriteRouter::new(now);
         for _ in 0..1000 {
             now += Duration::from_millis(5);
             assert!(!ways.queues());

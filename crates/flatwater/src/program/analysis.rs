@@ -1,6 +1,6 @@
 //! What a program teaches: whether it is short, and how it writes.
 //!
-//! Owns: the lesson of one program. Pure. Leaves out: when a program is looked at (`connection::learnt`), and what it looks
+//! Owns: the analysis of one program. Pure. Leaves out: when a program is looked at (`connection::learnt`), and what it looks
 //! like (`graph`).
 
 use std::collections::HashSet;
@@ -25,14 +25,14 @@ pub(crate) struct InlineWrite {
     pub(crate) changes_existing_rows: bool,
 }
 
-/// The lesson of one program.
+/// The analysis of one program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Lesson {
+pub(crate) struct ProgramAnalysis {
     pub(crate) shape: Shape,
     pub(crate) write: Option<InlineWrite>,
 }
 
-impl Lesson {
+impl ProgramAnalysis {
     pub(crate) fn of(programs: &[Program], strange: &Strange) -> Self {
         let shape = if reads_attached(programs) { Shape::Opaque("attached".into()) } else { shape(programs, strange) };
         let write = if shape == Shape::Acyclic { inline_write(&programs[0]) } else { None };

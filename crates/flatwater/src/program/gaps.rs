@@ -14,9 +14,9 @@ use flatwater_sqlite::{Connection as Sqlite, Interrupt};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::analysis::Lesson;
+use super::analysis::ProgramAnalysis;
 use super::graph::{INLINE_VALUE_BYTES, Shape, Strange};
-use super::shapes::{lesson, memory};
+use super::shapes::{analysis, memory};
 
 /// Stops at one of the looks.
 struct StopAt {
@@ -129,7 +129,7 @@ fn a_short_query_never_goes_far_without_a_look() {
     let mut runner = TestRunner::new(Config { cases: 200, failure_persistence: None, ..Config::default() });
     let result = runner.run(&query(), |sql| {
         let programs = sqlite.borrow_mut().explain(&sql).unwrap();
-        match Lesson::of(&programs, &Strange::default()).shape {
+        match ProgramAnalysis::of(&programs, &Strange::default()).shape {
             Shape::Acyclic => acyclic.set(acyclic.get() + 1),
             Shape::Bounded => bounded.set(bounded.get() + 1),
             Shape::Opaque(_) => return Ok(()),
@@ -201,7 +201,7 @@ fn the_longest_waits_of_what_is_opaque() {
         .unwrap();
     println!("longest time without a look, 20,000 rows");
     for (sql, is_opaque) in WAITS {
-        let shape = lesson(&mut sqlite, sql).shape;
+        let shape = analysis(&mut sqlite, sql).shape;
         assert_eq!(matches!(shape, Shape::Opaque(_)), *is_opaque, "{sql}: {shape:?}");
         let (wait, _) = longest_wait(&sqlite, sql, &[]);
         println!("{wait:>8} us  {shape:?}  {sql}");
@@ -272,7 +272,7 @@ fn the_longest_waits_for_functions_under_the_limit() {
     ];
     println!("longest time without a look, values up to {bytes} bytes");
     for (sql, values, is_opaque) in waits {
-        let shape = lesson(&mut sqlite, sql).shape;
+        let shape = analysis(&mut sqlite, sql).shape;
         assert_eq!(matches!(shape, Shape::Opaque(_)), *is_opaque, "{sql}: {shape:?}");
         let (wait, end) = longest_wait(&sqlite, sql, values);
         println!("{wait:>8} us  {end:<8} {shape:?}  {sql}");

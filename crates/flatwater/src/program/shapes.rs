@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use flatwater_sqlite::Connection as Sqlite;
 use flatwater_sqlite::rusqlite::OpenFlags;
 
-use super::analysis::{InlineWrite, Lesson};
+use super::analysis::{InlineWrite, ProgramAnalysis};
 use super::graph::{Shape, Strange};
 use super::opcodes::flow;
 
@@ -39,12 +39,12 @@ pub(crate) fn memory() -> Sqlite {
     sqlite
 }
 
-pub(crate) fn lesson(sqlite: &mut Sqlite, sql: &str) -> Lesson {
-    Lesson::of(&sqlite.explain(sql).unwrap_or_else(|e| panic!("{sql}: {e}")), &Strange::default())
+pub(crate) fn analysis(sqlite: &mut Sqlite, sql: &str) -> ProgramAnalysis {
+    ProgramAnalysis::of(&sqlite.explain(sql).unwrap_or_else(|e| panic!("{sql}: {e}")), &Strange::default())
 }
 
 fn all_are(sqlite: &mut Sqlite, expected: impl Iterator<Item = (&'static str, Shape)>) {
-    let shapes = expected.map(|(sql, shape)| (sql, shape, lesson(sqlite, sql).shape));
+    let shapes = expected.map(|(sql, shape)| (sql, shape, analysis(sqlite, sql).shape));
     let wrong: Vec<_> = shapes.filter(|(_, expected, found)| expected != found).collect();
     assert!(wrong.is_empty(), "text, expected, found: {wrong:#?}");
 }
@@ -151,8 +151,8 @@ const OLD_ROW: InlineWrite = InlineWrite { changes_existing_rows: true };
 #[test]
 fn a_write_of_one_row_may_be_inline() {
     let mut sqlite = memory();
-    let lessons = WRITES.iter().map(|(sql, write)| (sql, write, lesson(&mut sqlite, sql)));
-    let wrong: Vec<_> = lessons.filter(|(_, write, lesson)| lesson.write != **write).collect();
+    let lessons = WRITES.iter().map(|(sql, write)| (sql, write, analysis(&mut sqlite, sql)));
+    let wrong: Vec<_> = lessons.filter(|(_, write, analysis)| analysis.write != **write).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 const WRITES: &[(&str, Option<InlineWrite>)] = &[

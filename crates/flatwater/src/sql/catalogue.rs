@@ -33,7 +33,7 @@ static HASHER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::
 /// One SQL text and what is known about it. The fields are hints: a stale one costs speed, never correctness, because
 /// the writer checks the schema before it trusts `group_epoch`.
 #[derive(Debug)]
-pub(crate) struct Text {
+pub(crate) struct StatementInfo {
     pub(crate) sql: Box<str>,
     /// Of the SQL.
     hash: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Text {
     /// The epoch in which the text was found to be groupable, plus 1; 0 if it was not.
     group_epoch: AtomicU64,
     /// It once ended a group's transaction.
-    hostile: AtomicBool,
+    aborting: AtomicBool,
     /// It failed as a member of a group that had no savepoint for it.
     failed: AtomicBool,
     /// How many of its next uses go to a worker without a try, because stays were given up; and how often that was so
@@ -60,7 +60,7 @@ pub(crate) struct Text {
     bytes: AtomicU32,
 }
 
-impl Text {
+impl StatementInfo {
     pub(crate) fn new(sql: &str) -> Self {
         Self {
             sql: sql.into(),
@@ -68,7 +68,7 @@ impl Text {
             tells_of_its_prepare: tells_of_its_prepare(sql),
             route: AtomicU32::new(0),
             group_epoch: AtomicU64::new(0),
-            hostile: AtomicBool::new(false),
+            aborting: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             avoid: AtomicU32::new(0),
             moves: AtomicU32::new(0),
@@ -106,7 +106,7 @@ impl Text {
     pub(crate) fn is_groupable(&self, epoch: u64, short: Duration) -> bool {
         let cost = self.cost_us.load(Ordering::Relaxed);
         self.group_epoch.load(Ordering::Relaxed) == epoch + 1
-            && !self.hostile.load(Ordering::Relaxed)
+            && !self.aborting.load(Ordering::Relaxed)
             && cost != 0
             && u128::from(cost - 1) <= short.as_micros()
     }
@@ -120,13 +120,13 @@ impl Text {
         self.failed.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn mark_hostile(&self) {
-        self.hostile.store(true, Ordering::Relaxed);
+    pub(crate) fn mark_aborting(&self) {
+        self.aborting.store(true, Ordering::Relaxed);
     }
 
     /// Whether it may be tried on its caller's thread. After a stay that was given up it is not, for a number of uses
     /// that doubles each time.
-    pub(crate) fn may_stay(&self) -> bool {
+    pub(crate) fn may_run_inline(&self) -> bool {
         let avoid = self.avoid.load(Ordering::Relaxed);
         if avoid != 0 {
             self.avoid.store(avoid - 1, Ordering::Relaxed);
@@ -189,15 +189,15 @@ impl Text {
 }
 
 /// Equal by the SQL, which is the same text's own in most cases.
-impl PartialEq for Text {
+impl PartialEq for StatementInfo {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other) || self.sql == other.sql
     }
 }
 
-impl Eq for Text {}
+impl Eq for StatementInfo {}
 
-impl Hash for Text {
+impl Hash for StatementInfo {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.hash);
     }
@@ -205,7 +205,7 @@ impl Hash for Text {
 
 /// A text as the key of the catalogue, where it is looked up by its SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Key(Arc<Text>);
+struct Key(Arc<StatementInfo>);
 
 impl Borrow<str> for Key {
     fn borrow(&self) -> &str {
@@ -221,7 +221,7 @@ impl Hash for Key {
 
 /// The texts of one database.
 pub(crate) struct Catalogue {
-    texts: Mutex<LruCache<Key, Arc<Text>>>,
+    texts: Mutex<LruCache<Key, Arc<StatementInfo>>>,
     /// Goes up when the writer sees another schema. What was learnt in an earlier epoch about groups is void.
     epoch: AtomicU64,
     /// What the writer left in the WAL.
@@ -234,15 +234,15 @@ impl Catalogue {
     }
 
     /// The text, known or new.
-    pub(crate) fn text(&self, sql: &str) -> Arc<Text> {
+    pub(crate) fn text(&self, sql: &str) -> Arc<StatementInfo> {
         if sql.len() > KEPT_TEXT_BYTES {
-            return Arc::new(Text::new(sql));
+            return Arc::new(StatementInfo::new(sql));
         }
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = texts.get(sql) {
             return text.clone();
         }
-        let text = Arc::new(Text::new(sql));
+        let text = Arc::new(StatementInfo::new(sql));
         texts.insert(Key(text.clone()), text.clone());
         text
     }
@@ -285,7 +285,7 @@ mod tests {
             defines: false,
             makes_temp: false,
         };
-        let text = Text::new("INSERT");
+        let text = StatementInfo::new("INSERT");
         text.learn(&class, 0);
         assert!(!text.is_groupable(0, short), "never run");
         text.took(Duration::from_micros(5));
@@ -300,15 +300,15 @@ mod tests {
             text.took(Duration::ZERO);
         }
         assert!(text.is_groupable(0, short), "short again");
-        text.mark_hostile();
+        text.mark_aborting();
         assert!(!text.is_groupable(0, short));
     }
 
     #[test]
     fn a_text_whose_stays_are_given_up_is_tried_less_and_less_often() {
-        let text = Text::new("SELECT");
-        let uses = || (1..).find(|_| text.may_stay()).unwrap() - 1;
-        assert!(text.may_stay());
+        let text = StatementInfo::new("SELECT");
+        let uses = || (1..).find(|_| text.may_run_inline()).unwrap() - 1;
+        assert!(text.may_run_inline());
         let avoided: Vec<u32> = (0..11)
             .map(|_| {
                 text.moved();
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn the_expected_size_follows_the_largest_recent_result() {
-        let text = Text::new("SELECT");
+        let text = StatementInfo::new("SELECT");
         text.had_size(800, 80);
         assert_eq!(text.expected_size(), (800, 80));
         for _ in 0..200 {

@@ -9,7 +9,7 @@ use rusqlite::ffi;
 
 use super::policy::pragma_of;
 use super::pragma::{self, Pragma};
-use super::tokens::{has_hostile_conflict_clause, names_temp};
+use super::tokens::{has_aborting_conflict_clause, names_temp};
 
 /// Who runs a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) struct Class {
 /// The facts of the schema that matter to a class.
 pub(crate) trait Schema {
     /// Whether a constraint or trigger of `table` ends statements without undoing them, or ends transactions.
-    fn is_hostile(&self, table: &str) -> bool;
+    fn is_aborting(&self, table: &str) -> bool;
 }
 
 pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> Class {
@@ -93,9 +93,9 @@ fn is_groupable(sql: &str, events: &[AuthEvent], schema: &impl Schema) -> bool {
         && writes.all(|e| {
             e.database.as_deref() == Some("main")
                 && !is_schema_table(e)
-                && !schema.is_hostile(e.first.as_deref().unwrap_or_default())
+                && !schema.is_aborting(e.first.as_deref().unwrap_or_default())
         })
-        && !has_hostile_conflict_clause(sql)
+        && !has_aborting_conflict_clause(sql)
 }
 
 fn is_row_write(event: &AuthEvent) -> bool {
@@ -103,7 +103,7 @@ fn is_row_write(event: &AuthEvent) -> bool {
 }
 
 /// Reading the table of a PRAGMA that may write (<https://sqlite.org/pragma.html#pragfunc>), or one of that name. It runs
-/// the PRAGMA later, under no judge; but there is no such table for one that sets something.
+/// the PRAGMA later, under no policy; but there is no such table for one that sets something.
 fn is_writing_pragma(event: &AuthEvent) -> bool {
     let table = event.first.as_deref().filter(|_| event.action == ffi::SQLITE_READ).unwrap_or_default();
     let (prefix, name) = table.split_at_checked("pragma_".len()).unwrap_or_default();
@@ -150,8 +150,8 @@ mod tests {
 
     struct Nothing;
     impl Schema for Nothing {
-        fn is_hostile(&self, table: &str) -> bool {
-            table.eq_ignore_ascii_case("hostile")
+        fn is_aborting(&self, table: &str) -> bool {
+            table.eq_ignore_ascii_case("aborting")
         }
     }
 
@@ -159,9 +159,9 @@ mod tests {
         let mut connection = Connection::open(std::path::Path::new(":memory:"), OpenFlags::default(), None).unwrap();
         connection
             .execute_batch(
-                "CREATE TABLE t (a INTEGER PRIMARY KEY, b); CREATE TABLE hostile (a); CREATE TABLE log (a);
+                "CREATE TABLE t (a INTEGER PRIMARY KEY, b); CREATE TABLE aborting (a); CREATE TABLE log (a);
                  CREATE TABLE noisy (a);
-                 CREATE TRIGGER noise AFTER INSERT ON noisy BEGIN INSERT INTO hostile VALUES (new.a); END;
+                 CREATE TRIGGER noise AFTER INSERT ON noisy BEGIN INSERT INTO aborting VALUES (new.a); END;
                  CREATE VIEW v AS SELECT a FROM t; ATTACH ':memory:' AS other; CREATE TABLE other.o (a);
                  CREATE TEMP TABLE tmp (a); CREATE VIRTUAL TABLE f USING fts5(x)",
             )
@@ -217,7 +217,7 @@ mod tests {
     const ALONE: &[&str] = &[
         "INSERT OR FAIL INTO t VALUES (1, 2)",
         "INSERT OR ROLLBACK INTO t VALUES (1, 2)",
-        "INSERT INTO hostile VALUES (1)",
+        "INSERT INTO aborting VALUES (1)",
         "INSERT INTO noisy VALUES (1)",
         "INSERT INTO other.o VALUES (1)",
         "INSERT INTO tmp VALUES (1)",

@@ -1,8 +1,8 @@
-//! What a text may do: one judge per situation, and the sentence a refused caller reads.
+//! What a text may do: one policy per situation, and the sentence a refused caller reads.
 //!
 //! Owns: the rules about connection state. Transaction control, ATTACH and PRAGMAs that change a connection have an
 //! owner elsewhere (`transaction`, the options); TEMP objects belong to one connection and so only to a transaction.
-//! A judge is asked while a text is prepared, before it has any effect. Pure.
+//! A policy is asked while a text is prepared, before it has any effect. Pure.
 
 use flatwater_sqlite::{AuthEvent, Verdict};
 use rusqlite::ffi;
@@ -129,8 +129,8 @@ mod tests {
             event(ffi::SQLITE_PRAGMA, "foreign_keys", Some("off")),
             event(ffi::SQLITE_PRAGMA, "nonsense", None),
         ] {
-            for judge in [statement, transaction, read_closure, write_closure] {
-                assert_eq!(judge(&refused), Verdict::Deny, "{refused:?}");
+            for policy in [statement, transaction, read_closure, write_closure] {
+                assert_eq!(policy(&refused), Verdict::Deny, "{refused:?}");
             }
             assert_eq!(trusted(&refused), Verdict::Allow);
             assert!(refusal(&refused).hint().is_some());

@@ -5,14 +5,14 @@
 
 /// True if the text has a conflict clause or RAISE that ends a statement without undoing it (FAIL), or ends the whole
 /// transaction (ROLLBACK).
-pub(crate) fn has_hostile_conflict_clause(sql: &str) -> bool {
+pub(crate) fn has_aborting_conflict_clause(sql: &str) -> bool {
     let mut before = "";
     let mut before_that = "";
     for word in words(sql) {
-        let hostile = word.eq_ignore_ascii_case("FAIL") || word.eq_ignore_ascii_case("ROLLBACK");
+        let aborting = word.eq_ignore_ascii_case("FAIL") || word.eq_ignore_ascii_case("ROLLBACK");
         let is_clause = before.eq_ignore_ascii_case("OR") || before.eq_ignore_ascii_case("CONFLICT");
         let is_raise = before == "(" && before_that.eq_ignore_ascii_case("RAISE");
-        if hostile && (is_clause || is_raise) {
+        if aborting && (is_clause || is_raise) {
             return true;
         }
         before_that = before;
@@ -123,7 +123,7 @@ mod tests {
             "CREATE TRIGGER x BEFORE INSERT ON t BEGIN SELECT RAISE ( FAIL , 'no'); END",
             "INSERT OR -- comment\n FAIL INTO t VALUES (1)",
         ] {
-            assert!(has_hostile_conflict_clause(sql), "{sql}");
+            assert!(has_aborting_conflict_clause(sql), "{sql}");
         }
     }
 
@@ -179,7 +179,7 @@ mod tests {
             "SELECT [or fail",
             "INSERT OR ABORT INTO t VALUES (1)",
         ] {
-            assert!(!has_hostile_conflict_clause(sql), "{sql}");
+            assert!(!has_aborting_conflict_clause(sql), "{sql}");
         }
     }
 }

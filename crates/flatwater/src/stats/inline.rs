@@ -5,8 +5,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::tally::Tally;
-use crate::inline::outcome::Moved;
+use super::reader_counters::ReaderCounters;
+use crate::inline::outcome::Fallback;
 
 #[derive(Default)]
 pub(crate) struct InlineRecorder {
@@ -35,9 +35,9 @@ impl InlineRecorder {
         self.held(took);
     }
 
-    pub(super) fn moved(&self, why: Moved, took: Duration) {
+    pub(super) fn moved(&self, why: Fallback, took: Duration) {
         self.moved.fetch_add(1, Ordering::Relaxed);
-        if matches!(why, Moved::TooLong | Moved::LateRead) {
+        if matches!(why, Fallback::TooLong | Fallback::LateRead) {
             self.interrupted.fetch_add(1, Ordering::Relaxed);
         }
         self.held(took);
@@ -53,7 +53,7 @@ impl InlineRecorder {
         self.yields.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn snapshot(&self, readers: &Tally) -> InlineStats {
+    pub(super) fn snapshot(&self, readers: &ReaderCounters) -> InlineStats {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         InlineStats {
             reads: load(&self.reads) + readers.answered.len(),

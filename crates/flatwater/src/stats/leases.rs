@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::tally::Tally;
+use super::reader_counters::ReaderCounters;
 
 #[derive(Default)]
 pub(crate) struct LeaseRecorder {
@@ -32,7 +32,7 @@ impl Counter {
 }
 
 impl LeaseRecorder {
-    pub(crate) fn snapshot(&self, readers: &Tally) -> LeaseStats {
+    pub(crate) fn snapshot(&self, readers: &ReaderCounters) -> LeaseStats {
         let mut stats = LeaseStats {
             taken: self.taken.get(),
             reused: readers.reused,

@@ -6,7 +6,7 @@
 
 pub(crate) mod inline;
 pub(crate) mod leases;
-pub(crate) mod tally;
+pub(crate) mod reader_counters;
 pub(crate) mod wal;
 
 use std::path::{Path, PathBuf};
@@ -18,12 +18,12 @@ use hdrhistogram::Histogram;
 
 use inline::{InlineRecorder, InlineStats};
 use leases::{LeaseRecorder, LeaseStats};
-use tally::Tally;
+use reader_counters::ReaderCounters;
 use wal::{WalRecorder, WalStats};
 
 use crate::error::Error;
 use crate::events;
-use crate::inline::outcome::Stay;
+use crate::inline::outcome::InlineRun;
 
 /// The kinds of call that are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,15 +119,15 @@ impl Recorder {
     }
 
     /// A call was tried on its caller's thread. A `tallied` one is counted by the readers if it was answered.
-    pub(crate) fn tried<T>(&self, kind: CallKind, writes: bool, tallied: bool, stay: &Stay<T>) {
+    pub(crate) fn tried<T>(&self, kind: CallKind, writes: bool, tallied: bool, stay: &InlineRun<T>) {
         match stay {
-            Stay::Done(_, took) if tallied => self.inline.held(*took),
-            Stay::Done(_, took) => {
+            InlineRun::Done(_, took) if tallied => self.inline.held(*took),
+            InlineRun::Done(_, took) => {
                 self.inline.done(writes, *took);
                 self.answered(kind, *took);
             }
-            Stay::Moved(why, took) => self.inline.moved(*why, *took),
-            Stay::Unfit => self.inline.queued(),
+            InlineRun::FellBack(why, took) => self.inline.moved(*why, *took),
+            InlineRun::Ineligible => self.inline.queued(),
         }
     }
 
@@ -155,7 +155,7 @@ impl Recorder {
     }
 
     /// Everything but the file and the queues, which the recorder does not know.
-    pub(crate) fn snapshot(&self, readers: &Tally) -> Stats {
+    pub(crate) fn snapshot(&self, readers: &ReaderCounters) -> Stats {
         let calls = CallKind::ALL
             .into_iter()
             .filter_map(|kind| {
@@ -262,7 +262,7 @@ mod tests {
             recorder.answered(CallKind::Query, Duration::from_micros(us));
         }
         recorder.committed_group(7);
-        let stats = recorder.snapshot(&Tally::new());
+        let stats = recorder.snapshot(&ReaderCounters::new());
         assert_eq!((stats.groups, stats.members, stats.calls.len()), (1, 7, 1));
         let query = &stats.calls[0];
         assert_eq!((query.kind, query.count), ("query", 1000));
@@ -272,9 +272,9 @@ mod tests {
     #[test]
     fn what_the_readers_count_is_part_of_it() {
         let recorder = Recorder::new(Path::new("a.db"));
-        let stays: Stay<()> = Stay::Done((), Duration::from_micros(3));
+        let stays: InlineRun<()> = InlineRun::Done((), Duration::from_micros(3));
         recorder.tried(CallKind::Query, false, false, &stays);
-        let mut readers = Tally::new();
+        let mut readers = ReaderCounters::new();
         (0..9).for_each(|_| readers.stayed(true, Duration::from_micros(5)));
         readers.stayed(false, Duration::from_millis(1));
         readers.reused(4);

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 const LONGEST: Duration = Duration::from_micros(60);
 
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct SpinWait {
     /// Running average of the gaps, each counted as at most twice `LONGEST`.
     gap: Duration,
 }
 
-impl Patience {
+impl SpinWait {
     pub(crate) fn new() -> Self {
         Self { gap: LONGEST * 2 }
     }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_worker_looks_only_while_requests_come_soon() {
-        let mut patience = Patience::new();
+        let mut patience = SpinWait::new();
         assert_eq!(patience.now(), Duration::ZERO, "at first it sleeps");
         for _ in 0..20 {
             patience.waited(Duration::from_micros(15));
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn one_long_pause_does_not_end_its_patience() {
-        let mut patience = Patience::new();
+        let mut patience = SpinWait::new();
         for _ in 0..50 {
             patience.waited(Duration::from_micros(10));
         }

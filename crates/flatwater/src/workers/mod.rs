@@ -2,7 +2,7 @@
 //! they and their callers share.
 
 pub(crate) mod checkpoint;
-pub(crate) mod growth;
+pub(crate) mod listener;
 pub(crate) mod readers;
 pub(crate) mod request;
 pub(crate) mod session;

@@ -14,7 +14,7 @@ use rusqlite::types::FromSql;
 use crate::error::{Error, Result};
 use crate::queue::reply::{Promise, wake};
 use crate::queue::ticket::Ticket;
-use crate::sql::catalogue::Text;
+use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
 use crate::sql::tokens::looks_like_a_write;
 use crate::stats::{CallKind, Recorder};
@@ -22,7 +22,7 @@ use crate::values::executed::{BatchResult, Executed};
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
-use crate::workers::session::Claim;
+use crate::workers::session::TransactionGuard;
 
 /// A closure of the user for a reader. It keeps its own result; false means that it is an error.
 pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) -> bool + Send>;
@@ -43,20 +43,20 @@ pub(crate) struct Unsettled {
 /// What is asked.
 pub(crate) enum Work {
     Execute {
-        text: Arc<Text>,
+        text: Arc<StatementInfo>,
         params: Params,
     },
     Query {
-        text: Arc<Text>,
+        text: Arc<StatementInfo>,
         params: Params,
         limit: usize,
     },
     Many {
-        text: Arc<Text>,
+        text: Arc<StatementInfo>,
         rows: ParamRows,
     },
-    Batch(Vec<(Arc<Text>, Params)>),
-    Script(Arc<Text>),
+    Batch(Vec<(Arc<StatementInfo>, Params)>),
+    Script(Arc<StatementInfo>),
     ReadWith(ReadClosure),
     WriteWith(WriteClosure),
     Begin,
@@ -78,7 +78,7 @@ pub(crate) enum Work {
 
 impl Work {
     /// The one text it is about, if it is about one.
-    pub(crate) fn text(&self) -> Option<&Text> {
+    pub(crate) fn text(&self) -> Option<&StatementInfo> {
         match self {
             Self::Execute { text, .. } | Self::Query { text, .. } | Self::Many { text, .. } | Self::Script(text) => {
                 Some(text)
@@ -88,7 +88,7 @@ impl Work {
     }
 
     /// All its texts.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &Text> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &StatementInfo> {
         let several = if let Self::Batch(statements) = self { statements.as_slice() } else { &[] };
         self.text().into_iter().chain(several.iter().map(|(text, _)| &**text))
     }
@@ -144,7 +144,7 @@ pub(crate) enum Answer {
     Rows(Rows),
     Batch(Vec<BatchResult>),
     Done,
-    Transaction(Claim),
+    Transaction(TransactionGuard),
     Checkpointed(Checkpointed),
     /// From a reader: this is the writer's work. With the reader's error, if it could not even prepare the text, which
     /// counts unless a write is on its way.
@@ -194,7 +194,7 @@ impl Answer {
         if let Self::Checkpointed(done) = self { Ok(done) } else { Self::unexpected() }
     }
 
-    pub(crate) fn transaction(self) -> Result<Claim> {
+    pub(crate) fn transaction(self) -> Result<TransactionGuard> {
         if let Self::Transaction(claim) = self { Ok(claim) } else { Self::unexpected() }
     }
 }

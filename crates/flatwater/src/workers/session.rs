@@ -16,7 +16,7 @@ use flatwater_sqlite::is_stranded;
 
 use crate::error::{Applied, Error, Result};
 use crate::events;
-use crate::inline::outcome::Stay;
+use crate::inline::outcome::InlineRun;
 use crate::options::Options;
 use crate::options::inline::InlineLimits;
 use crate::time::later;
@@ -80,7 +80,7 @@ pub(crate) trait Desk: Send + Sync {
         savepoints: &Savepoints,
         limits: &InlineLimits,
         began: Instant,
-    ) -> (Stay<Result<Answer>>, Option<Error>);
+    ) -> (InlineRun<Result<Answer>>, Option<Error>);
 }
 
 /// What the writer's thread finds in the inbox.
@@ -152,13 +152,13 @@ impl Session {
         savepoints: &Savepoints,
         limits: &InlineLimits,
         began: Instant,
-    ) -> Stay<Result<Answer>> {
+    ) -> InlineRun<Result<Answer>> {
         let mut inbox = self.lock();
         // Without an idle time the writer's thread is at work.
         if inbox.end.is_some() || !inbox.messages.is_empty() || inbox.idle_since.is_none() {
-            return Stay::Unfit;
+            return InlineRun::Ineligible;
         }
-        let Some(desk) = self.desk.get() else { return Stay::Unfit };
+        let Some(desk) = self.desk.get() else { return InlineRun::Ineligible };
         let (stay, lost) = desk.stay(work, savepoints, limits, began);
         inbox.idle_since = Some(Instant::now());
         if let Some(error) = lost {
@@ -269,15 +269,15 @@ fn watch(session: &Arc<Session>, when: Instant) {
 }
 
 /// The right of a caller to an open transaction. Dropping it rolls back what is not committed.
-pub(crate) struct Claim(pub(crate) Arc<Session>);
+pub(crate) struct TransactionGuard(pub(crate) Arc<Session>);
 
-impl Claim {
+impl TransactionGuard {
     pub(crate) fn new(options: &Options) -> Self {
         Self(Session::new(options))
     }
 }
 
-impl Drop for Claim {
+impl Drop for TransactionGuard {
     fn drop(&mut self) {
         if is_stranded() {
             return;

@@ -20,7 +20,7 @@ use crate::file::watch::Watch;
 use crate::options::{CheckpointLimits, Options};
 use crate::stats::wal::WalRecorder;
 use crate::thread::park::mark_own_thread;
-use crate::workers::growth::Growth;
+use crate::workers::listener::CommitListener;
 use crate::workers::request::AtBoundary;
 
 /// One turn of the writer waits for room no longer than this beyond the hard limit, and than that beyond the soft one.
@@ -107,7 +107,7 @@ impl Checkpointer {
     }
 
     /// What the writer tells.
-    pub(crate) fn growth(&self) -> Arc<dyn Growth> {
+    pub(crate) fn listener(&self) -> Arc<dyn CommitListener> {
         Arc::new(Self(self.0.clone()))
     }
 
@@ -158,7 +158,7 @@ impl Checkpointer {
     }
 }
 
-impl Growth for Checkpointer {
+impl CommitListener for Checkpointer {
     fn grew(&self, header: &WalHeader, now: Instant) {
         let shared = &*self.0;
         // In one order with `wake_at`: either the thread sees these frames before it sleeps, or it is woken here.

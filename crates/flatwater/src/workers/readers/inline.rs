@@ -13,9 +13,9 @@ use super::{Readers, Shared, State};
 use crate::connection::schema::Known;
 use crate::connection::stay::{self, LastRead};
 use crate::encode::rows::RowSink;
-use crate::inline::outcome::{Moved, Stay};
+use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::inline::InlineLimits;
-use crate::sql::catalogue::Text;
+use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::values::params::Params;
 use crate::values::row::{Names, Rows};
@@ -28,7 +28,7 @@ const STEP: Duration = Duration::from_nanos(5);
 /// A query that is tried.
 #[derive(Clone, Copy)]
 pub(crate) struct Tried<'a> {
-    pub(crate) text: &'a Text,
+    pub(crate) text: &'a StatementInfo,
     pub(crate) params: &'a Params,
     /// Rows that are wanted at most.
     pub(crate) rows: usize,
@@ -38,22 +38,22 @@ pub(crate) struct Tried<'a> {
 
 impl Readers {
     /// Runs the query here and now, if it is known to be short and a connection is free that holds it prepared.
-    pub(crate) fn stay(&self, tried: Tried<'_>) -> Stay<Rows> {
+    pub(crate) fn stay(&self, tried: Tried<'_>) -> InlineRun<Rows> {
         let (shared, text) = (&*self.0, tried.text);
         let is_large = tried.params.heap_bytes() > tried.limits.bytes;
-        if is_large || shared.breaker.is_off(tried.began) || !text.may_stay() {
-            return Stay::Unfit;
+        if is_large || shared.breaker.is_off(tried.began) || !text.may_run_inline() {
+            return InlineRun::Ineligible;
         }
-        let Some(reader) = shared.lock().lend() else { return Stay::Unfit };
+        let Some(reader) = shared.lock().lend() else { return InlineRun::Ineligible };
         let mut lent = Lent { readers: self, reader: Some(reader), is_sound: true, stayed: None };
-        let Some(reader) = &mut lent.reader else { return Stay::Unfit };
-        let Some(short) = reader.short(shared, text, tried.limits) else { return Stay::Unfit };
+        let Some(reader) = &mut lent.reader else { return InlineRun::Ineligible };
+        let Some(short) = reader.short(shared, text, tried.limits) else { return InlineRun::Ineligible };
         lent.is_sound = false;
-        let Some(continues) = reader.enter(tried.began) else { return Stay::Unfit };
+        let Some(continues) = reader.enter(tried.began) else { return InlineRun::Ineligible };
         let (stay, now, is_sound) = reader.stay(shared, short, continues, tried);
-        lent.is_sound = reader.leave(matches!(stay, Stay::Done(..)), now) && is_sound;
-        if !matches!(stay, Stay::Unfit) {
-            lent.stayed = Some((matches!(stay, Stay::Done(..)), stay.took()));
+        lent.is_sound = reader.leave(matches!(stay, InlineRun::Done(..)), now) && is_sound;
+        if !matches!(stay, InlineRun::Ineligible) {
+            lent.stayed = Some((matches!(stay, InlineRun::Done(..)), stay.took()));
         }
         stay
     }
@@ -105,7 +105,7 @@ struct Short {
 
 impl Reader {
     /// The statement of `text`, if it is prepared here and known to be short.
-    fn short(&mut self, shared: &Shared, text: &Text, limits: &InlineLimits) -> Option<Short> {
+    fn short(&mut self, shared: &Shared, text: &StatementInfo, limits: &InlineLimits) -> Option<Short> {
         if self.epoch != shared.catalogue.epoch() {
             return None;
         }
@@ -122,7 +122,7 @@ impl Reader {
         short: Short,
         continues: bool,
         tried: Tried<'_>,
-    ) -> (Stay<Rows>, Instant, bool) {
+    ) -> (InlineRun<Rows>, Instant, bool) {
         let Tried { text, limits, began, .. } = tried;
         self.busy_timeout.never();
         self.connection.limit(limits.bytes);
@@ -130,7 +130,7 @@ impl Reader {
         let mut sink = RowSink::new(text.expected_size(), rows);
         let end = later(began, limits.time);
         let Some(begun) = stay::begin(&self.connection.sqlite, Some(LastRead(end, PageRefusal::Interrupt))) else {
-            return (Stay::Unfit, began, true);
+            return (InlineRun::Ineligible, began, true);
         };
         let known = if continues { Ok(Known::Before) } else { self.connection.knows_schema(&shared.catalogue.left) };
         let ran = known.and_then(|known| {
@@ -143,7 +143,7 @@ impl Reader {
             if known == Known::Held {
                 self.connection.control.let_go(&mut self.connection.sqlite);
             }
-            ran.map_err(|error| Moved::after(error.code()))
+            ran.map_err(|error| Fallback::after(error.code()))
         });
         let reads = begun.end();
         let now = Instant::now();
@@ -155,17 +155,17 @@ impl Reader {
             shared.breaker.was_slow(all, now);
         }
         // A refused read that SQLite made nothing of may have been one of the schema's.
-        let is_sound = !reads.refused || ran == Err(Moved::LateRead);
+        let is_sound = !reads.refused || ran == Err(Fallback::LateRead);
         let stay = match ran {
-            Ok(()) if sink.rows_left() == 0 && rows > limits.rows => Stay::Moved(Moved::TooLarge, took),
+            Ok(()) if sink.rows_left() == 0 && rows > limits.rows => InlineRun::FellBack(Fallback::TooLarge, took),
             Ok(()) => {
                 let (cells, bytes) = sink.size();
                 text.had_size(cells, bytes);
-                Stay::Done(sink.finish(short.names), took)
+                InlineRun::Done(sink.finish(short.names), took)
             }
             // What it read took the time.
-            Err(Moved::TooLong) if reads.some && !by_its_steps => Stay::Moved(Moved::LateRead, took),
-            Err(why) => Stay::Moved(why, took),
+            Err(Fallback::TooLong) if reads.some && !by_its_steps => InlineRun::FellBack(Fallback::LateRead, took),
+            Err(why) => InlineRun::FellBack(why, took),
         };
         (stay, now, is_sound)
     }

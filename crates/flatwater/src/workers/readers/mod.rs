@@ -27,13 +27,13 @@ use running::Running;
 use crate::connection::writable::{is_read_only, of_read};
 use crate::error::{Error, Kind, Result};
 use crate::file::watch::Watch;
-use crate::inline::breaker::Breaker;
+use crate::inline::breaker::InlineBreaker;
 use crate::options::Options;
 use crate::queue::bounded::{Bounded, Place};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
-use crate::stats::tally::Tally;
+use crate::stats::reader_counters::ReaderCounters;
 use crate::thread::park::{mark_closure, mark_own_thread};
 use crate::workers::request::{Outbox, Request};
 
@@ -48,7 +48,7 @@ struct Shared {
     options: Arc<Options>,
     catalogue: Arc<Catalogue>,
     recorder: Arc<Recorder>,
-    breaker: Breaker,
+    breaker: InlineBreaker,
     watch: Option<Arc<Watch>>,
     wishes: Arc<Wishes>,
     state: Mutex<State>,
@@ -69,7 +69,7 @@ struct State {
     /// The requests that are running, with what they run.
     running: Vec<Running>,
     leases: leases::Watch,
-    tally: Tally,
+    tally: ReaderCounters,
     closed: bool,
 }
 
@@ -89,11 +89,11 @@ impl Readers {
                 threads: 0,
                 running: Vec::new(),
                 leases: leases::Watch::new(pool.clone()),
-                tally: Tally::new(),
+                tally: ReaderCounters::new(),
                 closed: false,
             };
             let (state, closed, wishes) = (Mutex::new(state), Condvar::new(), Arc::default());
-            let breaker = Breaker::new(Instant::now());
+            let breaker = InlineBreaker::new(Instant::now());
             Shared { options, catalogue, recorder, breaker, watch, wishes, state, closed }
         }))
     }
@@ -146,7 +146,7 @@ impl Readers {
     }
 
     /// A copy, made under the lock.
-    pub(crate) fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> ReaderCounters {
         self.0.lock().tally.clone()
     }
 

@@ -206,7 +206,7 @@ impl Reader {
             let rolled_back = self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
             return (Err(error), rolled_back && self.connection.is_idle());
         }
-        self.connection.sqlite.set_judge(policy::read_closure);
+        self.connection.sqlite.set_policy(policy::read_closure);
         let sqlite = self.connection.sqlite.rusqlite();
         let ran = catch_unwind(AssertUnwindSafe(|| closure(sqlite)));
         let trusted = self.connection.restore_handlers(busy(&self.busy_timeout));

@@ -9,13 +9,13 @@ use std::time::Instant;
 use super::Readers;
 use crate::error::shorten;
 use crate::queue::ticket::Ticket;
-use crate::sql::catalogue::Text;
+use crate::sql::catalogue::StatementInfo;
 use crate::workers::request::{Request, Work};
 
 pub(super) struct Running {
     pub(super) ticket: Arc<Ticket>,
     began: Instant,
-    text: Option<Arc<Text>>,
+    text: Option<Arc<StatementInfo>>,
 }
 
 impl Running {

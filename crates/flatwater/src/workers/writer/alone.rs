@@ -50,7 +50,7 @@ pub(super) fn run_alone(
 
 /// Waits for others until the busy timeout ends, or the deadline.
 fn checkpoint(seat: &mut Seat, shared: &Shared, mode: CheckpointMode) -> Result<Checkpointed> {
-    let _without_leases = shared.growth.get().map(|growth| growth.end_leases());
+    let _without_leases = shared.listener.get().map(|listener| listener.end_leases());
     let (mut again, mut tries) = (seat.busy(), 0);
     loop {
         let error = match seat.connection()?.sqlite.checkpoint(mode) {
@@ -153,7 +153,7 @@ fn begin_closure(
 ) -> Result<std::thread::Result<bool>> {
     let mut transaction = connection.sqlite.begin_immediate()?;
     transaction.set_drop_behavior(DropBehavior::Ignore);
-    connection.sqlite.set_judge(policy::write_closure);
+    connection.sqlite.set_policy(policy::write_closure);
     if let Some(deadline) = ticket.deadline {
         connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
     }
@@ -165,7 +165,7 @@ fn read_with(seat: &mut Seat, shared: &Shared, closure: ReadClosure, ticket: &Ar
     let busy = seat.busy();
     let connection = seat.connection()?;
     connection.sqlite.execute_batch("BEGIN; PRAGMA query_only = ON")?;
-    connection.sqlite.set_judge(policy::read_closure);
+    connection.sqlite.set_policy(policy::read_closure);
     connection.sqlite.arm(ticket.clone());
     let ran = catch_unwind(AssertUnwindSafe(|| closure(connection.sqlite.rusqlite())));
     let trusted = connection.restore_handlers(busy);

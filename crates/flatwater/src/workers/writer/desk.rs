@@ -16,10 +16,10 @@ use super::perform::{perform_known, run_query};
 use super::seat::Seat;
 use super::slot::Held;
 use super::transaction::undo;
-use crate::connection::statements::Ready;
+use crate::connection::statements::CachedStatement;
 use crate::connection::stay::LastRead;
 use crate::error::{Error, Result};
-use crate::inline::outcome::{Moved, Stay};
+use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::inline::InlineLimits;
 use crate::time::later;
 use crate::values::params::Params;
@@ -83,22 +83,22 @@ impl session::Desk for Desk {
         savepoints: &Savepoints,
         limits: &InlineLimits,
         began: Instant,
-    ) -> (Stay<Result<Answer>>, Option<Error>) {
+    ) -> (InlineRun<Result<Answer>>, Option<Error>) {
         let mut place = self.lock();
         let Some(at) = place.as_mut().filter(|at| !at.lost && at.savepoints == *savepoints) else {
-            return (Stay::Unfit, None);
+            return (InlineRun::Ineligible, None);
         };
-        let Some(ready) = at.seat.fit_inside(&at.effects, work, limits) else { return (Stay::Unfit, None) };
+        let Some(ready) = at.seat.fit_inside(&at.effects, work, limits) else { return (InlineRun::Ineligible, None) };
         let mut given_up = GivenUp { at, is_over: false };
         let answer = statement(&mut given_up.at.seat, &ready, work, limits, later(began, limits.time));
         given_up.is_over = true;
         drop(given_up);
         let took = began.elapsed();
-        let Some(answer) = answer else { return (Stay::Unfit, None) };
+        let Some(answer) = answer else { return (InlineRun::Ineligible, None) };
         match answer {
-            Err(error) if at.seat.is_autocommit() => (Stay::Done(Err(error.clone()), took), Some(error)),
-            Ok(answer) => (Stay::Done(Ok(answer), took), None),
-            Err(error) => (Stay::Moved(Moved::after(error.sqlite_code()), took), None),
+            Err(error) if at.seat.is_autocommit() => (InlineRun::Done(Err(error.clone()), took), Some(error)),
+            Ok(answer) => (InlineRun::Done(Ok(answer), took), None),
+            Err(error) => (InlineRun::FellBack(Fallback::after(error.sqlite_code()), took), None),
         }
     }
 }
@@ -124,7 +124,7 @@ impl Drop for GivenUp<'_> {
 /// a stay.
 fn statement(
     seat: &mut Seat,
-    ready: &Ready,
+    ready: &CachedStatement,
     work: &Work,
     limits: &InlineLimits,
     end: Instant,
@@ -148,7 +148,7 @@ fn statement(
         })
     });
     let result = ran.map(|(result, reads)| {
-        let is_late = |error: &Error| Moved::after(error.sqlite_code()) == Moved::LateRead;
+        let is_late = |error: &Error| Fallback::after(error.sqlite_code()) == Fallback::LateRead;
         if reads.refused && !result.as_ref().is_err_and(is_late) && seat.is_autocommit() {
             seat.suspect();
         }
@@ -170,7 +170,13 @@ fn statement(
 }
 
 /// The rows of a query, unless there are more than a stay may answer.
-fn short_query(seat: &mut Seat, ready: &Ready, params: &Params, limit: usize, limits: &InlineLimits) -> Result<Answer> {
+fn short_query(
+    seat: &mut Seat,
+    ready: &CachedStatement,
+    params: &Params,
+    limit: usize,
+    limits: &InlineLimits,
+) -> Result<Answer> {
     let rows = run_query(seat, ready, params, limit.min(limits.rows.saturating_add(1)))?;
     if rows.len() > limits.rows {
         return Err(Error::misuse("a stay does not answer so many rows"));
@@ -181,9 +187,13 @@ fn short_query(seat: &mut Seat, ready: &Ready, params: &Params, limit: usize, li
 impl Seat {
     /// The statement of the work, if that is one short one whose class is known, under the schema outside of the
     /// transaction.
-    fn fit_inside(&mut self, effects: &Effects, work: &Work, limits: &InlineLimits) -> Option<Arc<Ready>> {
+    fn fit_inside(&mut self, effects: &Effects, work: &Work, limits: &InlineLimits) -> Option<Arc<CachedStatement>> {
         let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return None };
-        if params.heap_bytes() > limits.bytes || effects.defined() || !self.has_settled_schema() || !text.may_stay() {
+        if params.heap_bytes() > limits.bytes
+            || effects.defined()
+            || !self.has_settled_schema()
+            || !text.may_run_inline()
+        {
             return None;
         }
         if !work.only_reads() {

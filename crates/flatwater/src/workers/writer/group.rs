@@ -27,7 +27,7 @@ use super::perform::{Rules, perform};
 use super::seat::Seat;
 use crate::error::{Error, Kind, Result};
 use crate::options::GroupLimits;
-use crate::sql::catalogue::Text;
+use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::workers::request::{Answer, Outbox, Request, Work};
 
@@ -36,7 +36,7 @@ enum Member {
     Done(Result<Answer>),
     /// The transaction is gone, or must go. True: the text is to blame.
     Lost {
-        hostile: bool,
+        aborting: bool,
     },
     /// The file is damaged: each for itself.
     Corrupt,
@@ -77,9 +77,9 @@ pub(super) fn run_group(
         last = now;
         match outcome {
             Member::Done(result) => results.push(result),
-            Member::Lost { hostile } => {
-                if hostile {
-                    mark_hostile(&member.work);
+            Member::Lost { aborting } => {
+                if aborting {
+                    mark_aborting(&member.work);
                 }
                 member.must_be_alone = true;
                 return abandon(seat, effects, shared, members);
@@ -159,23 +159,23 @@ fn could_not_begin(shared: &Shared, members: &mut Vec<Request>, outbox: &mut Out
 
 /// Runs one member, inside a savepoint if one of its texts failed before.
 fn run_member(seat: &mut Seat, effects: &mut Effects, shared: &Shared, work: &Work) -> Member {
-    let Ok(connection) = seat.connection() else { return Member::Lost { hostile: false } };
-    let is_guarded = work.texts().any(Text::has_failed);
+    let Ok(connection) = seat.connection() else { return Member::Lost { aborting: false } };
+    let is_guarded = work.texts().any(StatementInfo::has_failed);
     if is_guarded && connection.control.savepoint(&mut connection.sqlite).is_err() {
-        return Member::Lost { hostile: false };
+        return Member::Lost { aborting: false };
     }
     let result = perform(seat, effects, Rules::Statement(&shared.catalogue), work);
     if effects.met_alone {
-        return Member::Lost { hostile: false };
+        return Member::Lost { aborting: false };
     }
     let code = result.as_ref().err().and_then(Error::sqlite_code).unwrap_or(0);
     if seat.is_autocommit() {
-        return Member::Lost { hostile: !is_misfortune(code) };
+        return Member::Lost { aborting: !is_environment_failure(code) };
     }
     if code & 0xff == ffi::SQLITE_CORRUPT {
         return Member::Corrupt;
     }
-    let Ok(connection) = seat.connection() else { return Member::Lost { hostile: false } };
+    let Ok(connection) = seat.connection() else { return Member::Lost { aborting: false } };
     let result = match result {
         Ok(_) if connection.sqlite.has_deferred_violations() => Err(deferred_violation(work)),
         result => result,
@@ -184,8 +184,8 @@ fn run_member(seat: &mut Seat, effects: &mut Effects, shared: &Shared, work: &Wo
         return match result {
             Ok(_) => Member::Done(result),
             Err(_) => {
-                work.texts().for_each(Text::mark_failed);
-                Member::Lost { hostile: false }
+                work.texts().for_each(StatementInfo::mark_failed);
+                Member::Lost { aborting: false }
             }
         };
     }
@@ -194,7 +194,7 @@ fn run_member(seat: &mut Seat, effects: &mut Effects, shared: &Shared, work: &Wo
         Err(_) => connection.control.undo(&mut connection.sqlite),
     };
     if closed.is_err() {
-        return Member::Lost { hostile: false };
+        return Member::Lost { aborting: false };
     }
     Member::Done(result)
 }
@@ -212,17 +212,17 @@ fn deferred_violation(work: &Work) -> Error {
 }
 
 /// A failure that the text is not to blame for.
-fn is_misfortune(code: i32) -> bool {
+fn is_environment_failure(code: i32) -> bool {
     matches!(
         code & 0xff,
         ffi::SQLITE_IOERR | ffi::SQLITE_FULL | ffi::SQLITE_NOMEM | ffi::SQLITE_INTERRUPT | ffi::SQLITE_CORRUPT
     )
 }
 
-fn mark_hostile(work: &Work) {
+fn mark_aborting(work: &Work) {
     // Which statement of a batch it was is not known: this request runs alone, others with its texts may not have to.
     if let Some(text) = work.text() {
-        text.mark_hostile();
+        text.mark_aborting();
     }
 }
 

@@ -18,16 +18,16 @@ use super::perform::perform_known;
 use super::seat::Seat;
 use super::slot::Slot;
 use super::{Shared, Writer};
-use crate::connection::statements::Ready;
+use crate::connection::statements::CachedStatement;
 use crate::connection::stay::LastRead;
 use crate::error::{Error, Result};
 use crate::inline::budget;
-use crate::inline::outcome::{Moved, Stay};
+use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::Durability;
 use crate::options::inline::InlineLimits;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
-use crate::sql::catalogue::Text;
+use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::values::params::Params;
 use crate::workers::request::{Answer, OnItsWay, Request, Unsettled, Work};
@@ -37,7 +37,7 @@ const OUTLIER: u32 = 2;
 
 /// What became of a write that was tried.
 pub(crate) enum Tried {
-    Stay(Stay<Result<Answer>>),
+    Stay(InlineRun<Result<Answer>>),
     /// It failed in a way that may have come from its commit, after so long. The writer's thread finds out what became of it,
     /// and answers; nobody writes before that.
     Unsettled(Reply<Result<Answer>>, Duration),
@@ -53,7 +53,7 @@ impl Writer {
     pub(crate) fn stay(&self, work: &Work, limits: &InlineLimits, options: CallOptions, began: Instant) -> Tried {
         let shared = &*self.0;
         let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return UNFIT };
-        if !shared.is_short(text, params, limits) || !text.may_stay() {
+        if !shared.is_short(text, params, limits) || !text.may_run_inline() {
             return UNFIT;
         }
         let _on_its_way = OnItsWay::new(&*shared.on_their_way);
@@ -61,8 +61,8 @@ impl Writer {
         let write = Write { text, work, limits, began };
         let Some((ended, took, change)) = slot.run(|seat, _| shared.write_in(seat, &write)) else { return UNFIT };
         match ended {
-            Ended::Well(answer) => Tried::Stay(Stay::Done(Ok(answer), took)),
-            Ended::Moved(why) => Tried::Stay(Stay::Moved(why, took)),
+            Ended::Well(answer) => Tried::Stay(InlineRun::Done(Ok(answer), took)),
+            Ended::Fallback(why) => Tried::Stay(InlineRun::FellBack(why, took)),
             Ended::Unsettled(error) => {
                 let ticket = Arc::new(Ticket::new(options, began));
                 let unsettled = Unsettled { error, change, kind: work.kind() };
@@ -74,11 +74,11 @@ impl Writer {
     }
 }
 
-const UNFIT: Tried = Tried::Stay(Stay::Unfit);
+const UNFIT: Tried = Tried::Stay(InlineRun::Ineligible);
 
 /// A write that is to run.
 struct Write<'a> {
-    text: &'a Text,
+    text: &'a StatementInfo,
     work: &'a Work,
     limits: &'a InlineLimits,
     began: Instant,
@@ -88,18 +88,18 @@ struct Write<'a> {
 enum Ended {
     Well(Answer),
     /// Nothing was written, and a worker is to try.
-    Moved(Moved),
+    Fallback(Fallback),
     /// It may have been written.
     Unsettled(Error),
 }
 
 impl Shared {
     /// Whether as far as is known the write takes no longer than a stay may.
-    fn is_short(&self, text: &Text, params: &Params, limits: &InlineLimits) -> bool {
+    fn is_short(&self, text: &StatementInfo, params: &Params, limits: &InlineLimits) -> bool {
         self.options.durability == Durability::Normal
             && text.is_groupable(self.catalogue.epoch(), limits.time)
             && params.heap_bytes() <= limits.bytes
-            && self.growth.get().is_none_or(|growth| growth.has_room())
+            && self.listener.get().is_none_or(|listener| listener.has_room())
     }
 
     /// Runs the write, and leaves the slot as it is to be released. Answers how it ended, how long it took, and the change
@@ -111,19 +111,19 @@ impl Shared {
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
         // What others did, and what was in the table, says nothing of how long the text takes.
-        if !matches!(ended, Ended::Moved(Moved::Other)) {
+        if !matches!(ended, Ended::Fallback(Fallback::Other)) {
             text.took(took.min(limits.time.saturating_mul(OUTLIER)));
         }
         let left = seat.wal_now();
         seat.leave_lease(left.as_ref().map(|(_, header)| header), now);
         self.leave(seat, left.as_ref(), now);
-        seat.ways.stayed(took, budget::is_spent_with(took), now);
-        self.queueing.store(seat.ways.queues(), Ordering::Relaxed);
+        seat.router.stayed(took, budget::is_spent_with(took), now);
+        self.queueing.store(seat.router.queues(), Ordering::Relaxed);
         Some((ended, took, state.change()))
     }
 
     /// Runs the write, before which the WAL was whole and in this state. `None` if this connection cannot have a stay.
-    fn write(&self, seat: &mut Seat, write: &Write<'_>, ready: &Ready, state: &WalState) -> Option<Ended> {
+    fn write(&self, seat: &mut Seat, write: &Write<'_>, ready: &CachedStatement, state: &WalState) -> Option<Ended> {
         let Write { work, limits, began, .. } = *write;
         let last_read = LastRead(later(began, limits.time), PageRefusal::Failure);
         let (ran, reads) = seat.stay(limits.bytes, Some(last_read), |seat| {
@@ -138,16 +138,16 @@ impl Shared {
         })?;
         let error = match ran {
             Ok(Ok(answer)) => return Some(Ended::Well(answer)),
-            Err(why) => return Some(Ended::Moved(why)),
+            Err(why) => return Some(Ended::Fallback(why)),
             Ok(Err(error)) => error,
         };
         // After SQLITE_SCHEMA SQLite keeps the write lock for as long as something is being read.
         seat.end_lease();
-        let why = Moved::after(error.sqlite_code());
-        if reads.refused && why != Moved::LateRead {
+        let why = Fallback::after(error.sqlite_code());
+        if reads.refused && why != Fallback::LateRead {
             seat.suspect();
         }
-        Some(if is_from_commit(&error) { Ended::Unsettled(error) } else { Ended::Moved(why) })
+        Some(if is_from_commit(&error) { Ended::Unsettled(error) } else { Ended::Fallback(why) })
     }
 }
 
@@ -162,7 +162,7 @@ fn is_from_commit(error: &Error) -> bool {
 impl Seat {
     /// The statement of `text`, if it is prepared here and short, and nothing is in the way of writing now; and the state of
     /// the WAL.
-    fn fit(&mut self, text: &Text, limits: &InlineLimits) -> Option<(Arc<Ready>, WalState)> {
+    fn fit(&mut self, text: &StatementInfo, limits: &InlineLimits) -> Option<(Arc<CachedStatement>, WalState)> {
         if self.refusal().is_some() || self.is_suspect() {
             return None;
         }
@@ -174,7 +174,7 @@ impl Seat {
 
     /// The statement of `text`, if it is prepared here and known to write shortly. A row that is there may be a long one
     /// to free, which only a history tells.
-    pub(super) fn short_write(&mut self, text: &Text, limits: &InlineLimits) -> Option<Arc<Ready>> {
+    pub(super) fn short_write(&mut self, text: &StatementInfo, limits: &InlineLimits) -> Option<Arc<CachedStatement>> {
         let ready = self.known(text)?;
         let write = ready.inline_write()?;
         (!write.changes_existing_rows || text.has_short_history(limits.time)).then(|| ready.clone())

@@ -23,7 +23,7 @@ use flatwater_sqlite::{WalHeader, WalState};
 use super::Writer;
 use super::seat::Seat;
 use super::slot::Slot;
-use crate::inline::outcome::Moved;
+use crate::inline::outcome::Fallback;
 use crate::lease::{Lease, Run};
 use crate::sql::seen::Left;
 use crate::time::timer::{self, Alarm};
@@ -63,7 +63,7 @@ impl WriterLease {
 impl Seat {
     /// Before a write, in a stay: continues the lease, renews it, begins one, or sees to it that there is none. The write then
     /// meets the schema that is known, or is not to be made.
-    pub(super) fn enter_lease(&mut self, state: &WalState, left: &Left, now: Instant) -> Result<Entered, Moved> {
+    pub(super) fn enter_lease(&mut self, state: &WalState, left: &Left, now: Instant) -> Result<Entered, Fallback> {
         let change = state.change();
         let mut run = Run::Alone;
         if self.lease.is_possible {

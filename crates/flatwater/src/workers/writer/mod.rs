@@ -39,7 +39,7 @@ use crate::queue::{Closed, Queue, Start};
 use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::thread::park::mark_own_thread;
-use crate::workers::growth::Growth;
+use crate::workers::listener::CommitListener;
 use crate::workers::request::{AtBoundary, OnItsWay, Request, Work};
 use crate::workers::session::{End, Session};
 
@@ -57,7 +57,7 @@ pub(super) struct Shared {
     external: bool,
     queue: Queue<Request, Box<Seat>>,
     /// Who keeps the WAL short, if anybody does.
-    growth: OnceLock<Arc<dyn Growth>>,
+    listener: OnceLock<Arc<dyn CommitListener>>,
     /// Short writes go through the queue now. Written by the holder of the token.
     queueing: AtomicBool,
     lease_watch: lease::Watch,
@@ -94,7 +94,7 @@ impl Writer {
             recorder,
             journal,
             external,
-            growth: OnceLock::new(),
+            listener: OnceLock::new(),
             queueing: AtomicBool::new(false),
             lease_watch: lease::Watch::default(),
             on_their_way: Arc::default(),
@@ -102,10 +102,10 @@ impl Writer {
         })))
     }
 
-    /// From now on `growth` is told of commits.
-    pub(crate) fn tell(&self, growth: Arc<dyn Growth>) {
+    /// From now on `listener` is told of commits.
+    pub(crate) fn tell(&self, listener: Arc<dyn CommitListener>) {
         // It is told once, before the first request.
-        let _ = self.0.growth.set(growth);
+        let _ = self.0.listener.set(listener);
     }
 
     /// What runs a closure between two turns, before whatever waits. It answers false if the writer is closed. It does

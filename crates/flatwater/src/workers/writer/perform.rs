@@ -6,14 +6,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use flatwater_sqlite::Judge;
+use flatwater_sqlite::Policy;
 
 use super::effects::Effects;
 use super::seat::Seat;
-use crate::connection::statements::Ready;
+use crate::connection::statements::CachedStatement;
 use crate::encode::rows::RowSink;
 use crate::error::{Error, Result};
-use crate::sql::catalogue::{Catalogue, Text};
+use crate::sql::catalogue::{Catalogue, StatementInfo};
 use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::values::executed::{BatchResult, Executed};
@@ -34,7 +34,7 @@ pub(super) enum Rules<'a> {
 }
 
 impl Rules<'_> {
-    fn judge(self) -> Judge {
+    fn policy(self) -> Policy {
         match self {
             Self::Statement(_) | Self::Reading(_) => policy::statement,
             Self::Transaction => policy::transaction,
@@ -59,8 +59,8 @@ pub(super) fn perform(seat: &mut Seat, effects: &mut Effects, rules: Rules<'_>, 
     }
 }
 
-/// What the work answers, whose statement is prepared here and known: there is nothing to judge and nothing to learn.
-pub(super) fn perform_known(seat: &mut Seat, ready: &Ready, work: &Work) -> Result<Answer> {
+/// What the work answers, whose statement is prepared here and known: there is nothing to refuse and nothing to learn.
+pub(super) fn perform_known(seat: &mut Seat, ready: &CachedStatement, work: &Work) -> Result<Answer> {
     match work {
         Work::Execute { params, .. } => {
             refuse_rows(ready)?;
@@ -83,9 +83,9 @@ struct Performer<'a> {
 
 impl Performer<'_> {
     /// The statement of a text, and what it taught is noted.
-    fn ready(&mut self, text: &Arc<Text>) -> Result<Arc<Ready>> {
+    fn ready(&mut self, text: &Arc<StatementInfo>) -> Result<Arc<CachedStatement>> {
         let (connection, facts) = self.seat.parts()?;
-        let ready = connection.ready(text, self.rules.judge(), facts)?;
+        let ready = connection.ready(text, self.rules.policy(), facts)?;
         if let Rules::Statement(catalogue) | Rules::Reading(catalogue) = self.rules {
             if ready.class.makes_temp {
                 connection.done_with(&ready);
@@ -98,7 +98,11 @@ impl Performer<'_> {
     }
 
     /// Runs `f` with the statement of a text, and gives the statement back.
-    fn with_ready<T>(&mut self, text: &Arc<Text>, f: impl FnOnce(&mut Seat, &Ready) -> Result<T>) -> Result<T> {
+    fn with_ready<T>(
+        &mut self,
+        text: &Arc<StatementInfo>,
+        f: impl FnOnce(&mut Seat, &CachedStatement) -> Result<T>,
+    ) -> Result<T> {
         let ready = self.ready(text)?;
         let result = f(self.seat, &ready);
         if let Ok((connection, _)) = self.seat.parts() {
@@ -107,7 +111,7 @@ impl Performer<'_> {
         result
     }
 
-    fn execute(&mut self, text: &Arc<Text>, params: &Params) -> Result<Executed> {
+    fn execute(&mut self, text: &Arc<StatementInfo>, params: &Params) -> Result<Executed> {
         self.with_ready(text, |seat, ready| {
             refuse_rows(ready)?;
             seat.connection()?.learn_before(ready, params);
@@ -117,7 +121,7 @@ impl Performer<'_> {
         })
     }
 
-    fn query(&mut self, text: &Arc<Text>, params: &Params, limit: usize) -> Result<Rows> {
+    fn query(&mut self, text: &Arc<StatementInfo>, params: &Params, limit: usize) -> Result<Rows> {
         let only_reads = matches!(self.rules, Rules::Reading(_));
         self.with_ready(text, |seat, ready| {
             if only_reads && ready.class.route == Route::Write {
@@ -133,7 +137,7 @@ impl Performer<'_> {
         })
     }
 
-    fn many(&mut self, text: &Arc<Text>, rows: &ParamRows) -> Result<u64> {
+    fn many(&mut self, text: &Arc<StatementInfo>, rows: &ParamRows) -> Result<u64> {
         self.with_ready(text, |seat, ready| {
             refuse_rows(ready)?;
             let began = Instant::now();
@@ -145,7 +149,7 @@ impl Performer<'_> {
         })
     }
 
-    fn batch_statement(&mut self, text: &Arc<Text>, params: &Params) -> Result<BatchResult> {
+    fn batch_statement(&mut self, text: &Arc<StatementInfo>, params: &Params) -> Result<BatchResult> {
         self.with_ready(text, |seat, ready| {
             let began = Instant::now();
             let result = if ready.class.columns == 0 {
@@ -160,11 +164,11 @@ impl Performer<'_> {
     }
 
     /// One statement after the other, each prepared when the ones before it have run. Rows are dropped.
-    fn script(&mut self, text: &Arc<Text>) -> Result<()> {
+    fn script(&mut self, text: &Arc<StatementInfo>) -> Result<()> {
         let mut rest = &*text.sql;
         loop {
             let (connection, facts) = self.seat.parts()?;
-            let first = connection.prepare_first(text, rest, self.rules.judge(), facts)?;
+            let first = connection.prepare_first(text, rest, self.rules.policy(), facts)?;
             let Some((ready, length)) = first else { return Ok(()) };
             if ready.class.makes_temp && !matches!(self.rules, Rules::Transaction) {
                 connection.sqlite.finalize(ready.id);
@@ -182,24 +186,24 @@ impl Performer<'_> {
     }
 }
 
-fn run(seat: &mut Seat, ready: &Ready, params: &Params) -> Result<Executed> {
+fn run(seat: &mut Seat, ready: &CachedStatement, params: &Params) -> Result<Executed> {
     seat.connection()?.run(ready, params, &mut flatwater_sqlite::Discard)
 }
 
 /// Learns from a read that ran.
-fn learn(seat: &mut Seat, ready: &Ready) {
+fn learn(seat: &mut Seat, ready: &CachedStatement) {
     if let Ok(connection) = seat.connection() {
         connection.learn(ready);
     }
 }
 
-pub(super) fn run_query(seat: &mut Seat, ready: &Ready, params: &Params, limit: usize) -> Result<Rows> {
+pub(super) fn run_query(seat: &mut Seat, ready: &CachedStatement, params: &Params, limit: usize) -> Result<Rows> {
     // A write is run to its end whatever the caller wants to see of its rows.
     let limit = if ready.class.route == Route::Write { usize::MAX } else { limit };
     Ok(rows(seat, ready, params, limit)?.1)
 }
 
-fn rows(seat: &mut Seat, ready: &Ready, params: &Params, limit: usize) -> Result<(Executed, Rows)> {
+fn rows(seat: &mut Seat, ready: &CachedStatement, params: &Params, limit: usize) -> Result<(Executed, Rows)> {
     let mut sink = RowSink::new(ready.text.expected_size(), limit);
     let connection = seat.connection()?;
     let executed = connection.run(ready, params, &mut sink)?;
@@ -208,7 +212,7 @@ fn rows(seat: &mut Seat, ready: &Ready, params: &Params, limit: usize) -> Result
     Ok((executed, sink.finish(connection.names_after_run(ready)?)))
 }
 
-fn need_rows(ready: &Ready) -> Result<()> {
+fn need_rows(ready: &CachedStatement) -> Result<()> {
     if ready.class.columns > 0 {
         return Ok(());
     }
@@ -217,7 +221,7 @@ fn need_rows(ready: &Ready) -> Result<()> {
         .with_sql(&ready.text.sql))
 }
 
-fn refuse_rows(ready: &Ready) -> Result<()> {
+fn refuse_rows(ready: &CachedStatement) -> Result<()> {
     if ready.class.columns == 0 {
         return Ok(());
     }

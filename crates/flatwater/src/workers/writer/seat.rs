@@ -15,15 +15,15 @@ use super::outcome::{Change, Changes};
 use super::staying::Commits;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
-use crate::connection::statements::Ready;
+use crate::connection::statements::CachedStatement;
 use crate::error::{Error, Result};
 use crate::file::watch::Watch;
-use crate::inline::router::Ways;
+use crate::inline::router::WriteRouter;
 use crate::lease::are_possible;
 use crate::lock::BusyWait;
 use crate::options::{Checkpoint, Options};
 use crate::queue::ticket::{DeadlineOnly, Ticket};
-use crate::sql::catalogue::Text;
+use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::time::timer;
 use crate::workers::request::Work;
@@ -45,7 +45,7 @@ pub(crate) struct Seat {
     facts: SchemaFacts,
     pub(super) busy_timeout: BusyWait,
     /// Which way short writes go.
-    pub(super) ways: Ways,
+    pub(super) router: WriteRouter,
     pub(super) lease: WriterLease,
 }
 
@@ -62,7 +62,7 @@ impl Seat {
             external: false,
             facts: SchemaFacts::default(),
             busy_timeout: BusyWait::default(),
-            ways: Ways::new(Instant::now()),
+            router: WriteRouter::new(Instant::now()),
             lease: WriterLease::new(false),
         };
         seat.parts()?;
@@ -114,7 +114,7 @@ impl Seat {
     }
 
     /// The statement of `text`, if it is prepared.
-    pub(super) fn known(&mut self, text: &Text) -> Option<&Arc<Ready>> {
+    pub(super) fn known(&mut self, text: &StatementInfo) -> Option<&Arc<CachedStatement>> {
         let connection = self.connection.as_mut()?;
         connection.statements.find(&mut connection.sqlite, text)
     }

@@ -115,8 +115,8 @@ impl super::Shared {
     /// What ran in the slot is over, and left the WAL so: notes it, and tells the checkpointer.
     pub(super) fn leave(&self, seat: &mut Seat, left: Option<&(WalState, WalHeader)>, now: Instant) {
         let Some((state, header)) = left else { return };
-        if let Some(growth) = self.growth.get() {
-            growth.grew(header, now);
+        if let Some(listener) = self.listener.get() {
+            listener.grew(header, now);
         }
         seat.leave_at(state, &self.catalogue.left);
     }

@@ -11,10 +11,10 @@ use flatwater_sqlite::WalState;
 
 use super::seat::Seat;
 use crate::connection::open::Connection;
-use crate::connection::statements::Ready;
+use crate::connection::statements::CachedStatement;
 use crate::connection::stay::{self, Begun, LastRead, Reads};
 use crate::error::Result;
-use crate::inline::outcome::Moved;
+use crate::inline::outcome::Fallback;
 use crate::sql::policy;
 use crate::sql::seen::Left;
 
@@ -56,11 +56,11 @@ impl Seat {
 
     /// Runs `f`, in which nothing is prepared.
     pub(super) fn only_known<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let before = self.connection()?.sqlite.set_judge(policy::nothing);
+        let before = self.connection()?.sqlite.set_policy(policy::nothing);
         let result = f(self);
         if let Some(connection) = &self.connection {
             connection.sqlite.disarm();
-            connection.sqlite.set_judge(before);
+            connection.sqlite.set_policy(before);
         }
         result
     }
@@ -88,9 +88,9 @@ impl Seat {
     }
 
     /// Begins a read transaction beside autocommit, without waiting for a lock, if the schema is the one that is known.
-    pub(super) fn hold(&mut self, state: &WalState, left: &Left) -> Result<(), Moved> {
+    pub(super) fn hold(&mut self, state: &WalState, left: &Left) -> Result<(), Fallback> {
         self.busy_timeout.never();
-        let Some(connection) = &mut self.connection else { return Err(Moved::Other) };
+        let Some(connection) = &mut self.connection else { return Err(Fallback::Other) };
         connection.hold_known_schema(state, left)
     }
 
@@ -133,7 +133,7 @@ impl Seat {
     }
 
     /// The statement ends at `end`, if it does not end by itself.
-    pub(super) fn end_at(&mut self, ready: &Ready, end: Instant) -> Result<()> {
+    pub(super) fn end_at(&mut self, ready: &CachedStatement, end: Instant) -> Result<()> {
         if ready.is_bounded() {
             self.connection()?.sqlite.arm_until(ready.id, end);
         }

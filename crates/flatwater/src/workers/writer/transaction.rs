@@ -17,9 +17,9 @@ use super::seat::Seat;
 use super::slot::Held;
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
-use crate::sql::tokens::has_hostile_conflict_clause;
+use crate::sql::tokens::has_aborting_conflict_clause;
 use crate::workers::request::{Answer, Outbox, Request, Work};
-use crate::workers::session::{Claim, End, Message, Savepoints, Session};
+use crate::workers::session::{End, Message, Savepoints, Session, TransactionGuard};
 
 /// Begins the transaction that `request` asks for, and serves it to its end.
 pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: &mut Outbox<'_>) {
@@ -27,7 +27,7 @@ pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: 
         let error = error.timed(&request.ticket);
         return shared.answer(outbox, request, Err(error));
     }
-    let claim = Claim::new(&shared.options);
+    let claim = TransactionGuard::new(&shared.options);
     let session = claim.0.clone();
     let _closed = CloseAtLast(session.clone());
     shared.open_session(&session);
@@ -186,7 +186,7 @@ fn statement(seat: &mut Seat, effects: &mut Effects, work: &Work, ticket: &Arc<T
 /// A single statement that asks SQLite to keep what was done before it failed.
 fn keeps_part(work: &Work) -> bool {
     match work {
-        Work::Execute { text, .. } | Work::Query { text, .. } => has_hostile_conflict_clause(&text.sql),
+        Work::Execute { text, .. } | Work::Query { text, .. } => has_aborting_conflict_clause(&text.sql),
         _ => false,
     }
 }

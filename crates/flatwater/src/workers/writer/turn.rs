@@ -18,7 +18,7 @@ use crate::error::{Error, Kind, Result};
 use crate::options::inline::Inline;
 use crate::queue::ticket::Ticket;
 use crate::thread::park::mark_closure;
-use crate::time::spin::Patience;
+use crate::time::spin::SpinWait;
 use crate::workers::request::{Answer, Outbox, Request, Unsettled, Work};
 use crate::workers::session::{End, Session};
 
@@ -33,10 +33,10 @@ impl Writer {
     /// The thread.
     pub(super) fn run(&self) {
         let mut batch = Vec::new();
-        let mut patience = Patience::new();
+        let mut spin = SpinWait::new();
         let mut free_since = Instant::now();
         while let Some(mut slot) = Slot::wait(self, IDLE) {
-            patience.waited(free_since.elapsed());
+            spin.waited(free_since.elapsed());
             let mut choice = Choice::new(self.0.options.group);
             self.0.queue.take_while(&mut batch, |request| choice.takes(self.0.candidate(request)));
             if self.0.turn_in(&mut slot, &mut batch) {
@@ -45,7 +45,7 @@ impl Writer {
             }
             drop(slot);
             free_since = Instant::now();
-            patience.look(|| self.0.on_their_way.load(Ordering::Relaxed) != 0);
+            spin.look(|| self.0.on_their_way.load(Ordering::Relaxed) != 0);
         }
     }
 }
@@ -69,8 +69,8 @@ impl Shared {
                 false
             });
             // A try of the queue ends with turns alone, on whosever thread they are.
-            seat.ways.turned(writes, Instant::now());
-            self.queueing.store(seat.ways.queues(), Ordering::Relaxed);
+            seat.router.turned(writes, Instant::now());
+            self.queueing.store(seat.router.queues(), Ordering::Relaxed);
             was_last
         })
     }
@@ -101,8 +101,8 @@ impl Shared {
         if let Some(refusal) = seat.refusal() {
             self.refuse_writes(batch, outbox, &refusal);
         }
-        if let Some(growth) = self.growth.get().filter(|_| !batch.iter().all(|request| request.work.is_ours())) {
-            growth.wait_for_room();
+        if let Some(listener) = self.listener.get().filter(|_| !batch.iter().all(|request| request.work.is_ours())) {
+            listener.wait_for_room();
         }
         match (batch.len(), self.options.group) {
             (0, _) => {}

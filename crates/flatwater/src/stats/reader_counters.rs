@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use super::{histogram, us};
 
 #[derive(Clone)]
-pub(crate) struct Tally {
+pub(crate) struct ReaderCounters {
     /// Of the reads that were answered on their caller's thread.
     pub(super) answered: Histogram<u32>,
     /// Those that were given up.
@@ -19,7 +19,7 @@ pub(crate) struct Tally {
     pub(super) reused: u64,
 }
 
-impl Tally {
+impl ReaderCounters {
     pub(crate) fn new() -> Self {
         Self { answered: histogram(), moved: 0, reused: 0 }
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use flatwater_sqlite::WalHeader;
 
-pub(crate) trait Growth: Send + Sync {
+pub(crate) trait CommitListener: Send + Sync {
     /// Something may have been committed up to `now`; the WAL is like this. Must be short: it is called for each turn of
     /// the writer.
     fn grew(&self, header: &WalHeader, now: Instant);
