@@ -208,7 +208,9 @@ impl<T> Call<T> {
         loop {
             match std::mem::replace(&mut self.stage, Stage::Done) {
                 Stage::Refused(error) => return Poll::Ready(Err(error)),
-                Stage::Done => return Poll::Ready(Err(Error::misuse("the call was answered before"))),
+                Stage::Done => {
+                    return Poll::Ready(Err(Error::misuse("the call was polled again after it had answered")));
+                }
                 Stage::New(work) => {
                     let (request, reply) = self.request(work)?;
                     if let Some(inside) = &self.inside {

@@ -83,7 +83,7 @@ pub(crate) fn checkpoint_failed(path: &Path, error: &Error) {
 
 /// Somebody else keeps the WAL short.
 pub(crate) fn external(path: &Path) {
-    event!(debug, path, {}, "checkpoints are left to somebody else");
+    event!(debug, path, {}, "checkpoints are left to another program");
 }
 
 /// Nothing may be written any more.

@@ -169,7 +169,7 @@ fn a_wal_that_somebody_else_keeps_and_a_replaced_connection_are_told() {
     let file = TestFile::new();
     run(async {
         let db = open(file.options().checkpoint(Checkpoint::External)).await;
-        assert_eq!(told(&file, Level::DEBUG, "checkpoints are left to somebody else").len(), 1);
+        assert_eq!(told(&file, Level::DEBUG, "checkpoints are left to another program").len(), 1);
         db.write_with(|tx| tx.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false).map_err(Error::from))
             .await
             .unwrap();

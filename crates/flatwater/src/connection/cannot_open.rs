@@ -76,7 +76,7 @@ pub(super) fn cannot_open(error: Error, options: &Options) -> Error {
         _ if code == ffi::SQLITE_READONLY_ROLLBACK => error
             .with_kind(Kind::Open)
             .with_message(format!(
-                "{} has a -journal of a program that died while it wrote; what that wrote must be undone first",
+                "{} has a -journal, left by a program that died while it wrote, which must be rolled back first",
                 options.path.display()
             ))
             .with_hint("open it once without `Options::read_only`"),
@@ -85,7 +85,7 @@ pub(super) fn cannot_open(error: Error, options: &Options) -> Error {
             let is_whole = options.read_only && !beside(&options.path, "-wal").exists();
             error.with_kind(Kind::Open).with_hint(if is_whole {
                 "the directory must be writable too: the -wal and -shm files lie beside the database; a file that \
-                 nobody changes can be read without them, with `Options::immutable`"
+                 does not change can be read without them, with `Options::immutable`"
             } else {
                 "the directory must be writable too: the -wal and -shm files lie beside the database"
             })

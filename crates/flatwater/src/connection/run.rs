@@ -37,10 +37,10 @@ impl Connection {
         }
         let (ready, length) = self
             .prepare_first(text, &text.sql, policy, schema)?
-            .ok_or_else(|| Error::misuse("there is no statement in the SQL").with_sql(&text.sql))?;
+            .ok_or_else(|| Error::misuse("the SQL has no statement").with_sql(&text.sql))?;
         if self.sqlite.has_statement(&text.sql[length..]) {
             self.sqlite.finalize(ready.id);
-            return Err(Error::misuse("there are several statements in the SQL, and one is expected")
+            return Err(Error::misuse("the SQL has several statements, and one is expected")
                 .with_hint("use `execute_script`, or `batch` if they have parameters")
                 .with_sql(&text.sql));
         }

@@ -74,11 +74,13 @@ pub(super) fn refused(path: &Path, why: Option<SystemFailure>) -> Error {
     let error = Error::from(SqliteError { message, ..SqliteError::from_code(ffi::SQLITE_READONLY) });
     let error = error.with_kind(Kind::Open).in_operation("open");
     match why {
-        Some(why) => error.because(why).with_hint("check the permissions of the file, or open it with `Options::read_only`"),
+        Some(why) => {
+            error.because(why).with_hint("check the permissions of the file, or open it with `Options::read_only`")
+        }
         None => error.with_hint(
-            "it may be, but could be opened for reading only, as at the limit of open files (ulimit -n); that lasts while \
-             any connection of this process to the file is open: let those end that are not Flatwater's, and long reads, \
-             and try again",
+            "the permissions allow it, but the file was opened for reading only, as happens at the limit of open files \
+             (ulimit -n); that lasts while any connection of this process has it open: close those that are not \
+             Flatwater's, end long reads, and try again",
         ),
     }
 }

@@ -313,7 +313,7 @@ impl Engine {
 fn hold(watch: &Watch) -> Result<Option<Guard>> {
     Guard::hold(watch.path()).map_err(|error| {
         Error::new(Kind::Io, format!("{} cannot be guarded against a second library: {error}", watch.path().display()))
-            .with_hint("somebody kept the file or its -shm for himself, or this process may open no more files")
+            .with_hint("another process holds an exclusive lock on the file or its -shm, or this process has reached its open-file limit")
             .in_operation("open")
     })
 }

@@ -213,7 +213,7 @@ impl From<SqliteError> for Error {
     fn from(error: SqliteError) -> Self {
         let mut new = match refused(error.code) {
             Some(Refused::Snapshot | Refused::CommitSnapshot) => {
-                let mut new = Self::new(Kind::Busy, "another process keeps a lock without which no snapshot begins");
+                let mut new = Self::new(Kind::Busy, "another process holds a lock that a read transaction needs");
                 new.0.code = Some(ffi::SQLITE_PROTOCOL);
                 new
             }

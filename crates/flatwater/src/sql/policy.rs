@@ -95,7 +95,7 @@ pub(crate) fn refusal(event: &AuthEvent) -> Error {
             Pragma::ConnectionState(hint) => {
                 Error::misuse(format!("PRAGMA {first} would change one connection of several")).with_hint(hint)
             }
-            _ => Error::misuse(format!("there is no PRAGMA {first}")).with_hint("SQLite would ignore it without a word"),
+            _ => Error::misuse(format!("there is no PRAGMA {first}")).with_hint("SQLite ignores unknown PRAGMAs silently"),
         },
         _ => temp_refusal(),
     }
