@@ -1,7 +1,7 @@
-//! The blocking twin: the same operations for plain threads.
+//! The blocking counterpart of the API: the same operations for plain threads.
 //!
-//! Owns: nothing but a handle. Each call waits on its own thread; a single statement runs on that thread if a connection
-//! is free. Must not be used on a thread that runs an event loop.
+//! Owns: only a database handle. Each call blocks the thread that makes it; a single statement runs on that thread if a
+//! connection is free. Must not be used on a thread that runs an event loop.
 
 use rusqlite::types::FromSql;
 
@@ -14,7 +14,8 @@ use crate::values::into_params::IntoParams;
 use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
 
-/// The operations of [`Database`] for threads that may block.
+/// The operations of [`Database`] for plain threads: each blocks its thread until it is done. Not for a thread that
+/// runs an event loop.
 ///
 /// ```no_run
 /// # fn main() -> flatwater::Result<()> {
@@ -27,7 +28,7 @@ use crate::values::row::{FromRow, Row, Rows};
 pub struct Blocking(Database);
 
 impl Database {
-    /// The same operations for plain threads, which may block.
+    /// Returns a handle with the same operations for plain threads, which may block.
     #[must_use]
     pub fn blocking(&self) -> Blocking {
         Blocking(self.clone())
@@ -106,7 +107,7 @@ impl Blocking {
         self.0.query_as(sql, params).wait()
     }
 
-    /// Runs `body` on the transaction that rusqlite knows, on the writer's thread, as [`Database::write_with`].
+    /// Runs `body` on a rusqlite transaction, on the writer's thread, as [`Database::write_with`].
     ///
     /// # Errors
     /// The same.
