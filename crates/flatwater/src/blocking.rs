@@ -39,7 +39,7 @@ impl Blocking {
     /// As [`Database::execute`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn execute(&self, sql: &str, params: impl IntoParams) -> Result<Executed> {
         self.0.execute(sql, params).wait()
     }
@@ -47,7 +47,7 @@ impl Blocking {
     /// As [`Database::execute_many`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn execute_many<I>(&self, sql: &str, rows: I) -> Result<u64>
     where
         I: IntoIterator,
@@ -59,7 +59,7 @@ impl Blocking {
     /// As [`Database::batch`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn batch<'a, I>(&self, statements: I) -> Result<Vec<BatchResult>>
     where
         I: IntoIterator<Item = (&'a str, Result<Params>)>,
@@ -70,7 +70,7 @@ impl Blocking {
     /// As [`Database::execute_script`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn execute_script(&self, sql: &str) -> Result<()> {
         self.0.execute_script(sql).wait()
     }
@@ -78,7 +78,7 @@ impl Blocking {
     /// As [`Database::query`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn query(&self, sql: &str, params: impl IntoParams) -> Result<Rows> {
         self.0.query(sql, params).wait()
     }
@@ -86,7 +86,7 @@ impl Blocking {
     /// As [`Database::query_one`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn query_one(&self, sql: &str, params: impl IntoParams) -> Result<Option<Row<'static>>> {
         self.0.query_one(sql, params).wait()
     }
@@ -94,7 +94,7 @@ impl Blocking {
     /// As [`Database::query_value`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn query_value<T: FromSql>(&self, sql: &str, params: impl IntoParams) -> Result<Option<T>> {
         self.0.query_value(sql, params).wait()
     }
@@ -102,7 +102,7 @@ impl Blocking {
     /// As [`Database::query_as`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn query_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Result<Vec<T>> {
         self.0.query_as(sql, params).wait()
     }
@@ -110,7 +110,7 @@ impl Blocking {
     /// Runs `body` on a rusqlite transaction, on the writer's thread, as [`Database::write_with`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn write_with<F, R, E>(&self, body: F) -> Result<R, E>
     where
         F: FnOnce(&rusqlite::Transaction<'_>) -> Result<R, E> + Send + 'static,
@@ -123,7 +123,7 @@ impl Blocking {
     /// As [`Database::read_with`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn read_with<F, R, E>(&self, body: F) -> Result<R, E>
     where
         F: FnOnce(&rusqlite::Connection) -> Result<R, E> + Send + 'static,
@@ -142,7 +142,7 @@ impl Blocking {
     /// As [`Database::close`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn close(&self) -> Result<()> {
         block_on(self.0.close())
     }
