@@ -19,7 +19,7 @@ pub enum Kind {
     Busy,
     /// The call's deadline passed, or a transaction was idle for too long.
     Timeout,
-    /// The work was interrupted.
+    /// The caller gave up, and its work was interrupted.
     Cancelled,
     /// The disk or the database is full.
     Full,
