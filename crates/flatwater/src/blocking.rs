@@ -1,7 +1,7 @@
-//! The blocking twin: the same operations for plain threads.
+//! The blocking counterpart of the API: the same operations for plain threads.
 //!
-//! Owns: nothing but a handle. Each call waits on its own thread; a single statement runs on that thread if a connection
-//! is free. Must not be used on a thread that runs an event loop.
+//! Owns: only a database handle. Each call blocks the thread that makes it; a single statement runs on that thread if a
+//! connection is free. Must not be used on a thread that runs an event loop.
 
 use rusqlite::types::FromSql;
 
@@ -14,7 +14,8 @@ use crate::values::into_params::IntoParams;
 use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
 
-/// The operations of [`Database`] for threads that may block.
+/// The operations of [`Database`] for plain threads: each blocks its thread until it is done. Not for a thread that
+/// runs an event loop.
 ///
 /// ```no_run
 /// # fn main() -> flatwater::Result<()> {
@@ -27,7 +28,7 @@ use crate::values::row::{FromRow, Row, Rows};
 pub struct Blocking(Database);
 
 impl Database {
-    /// The same operations for plain threads, which may block.
+    /// Returns a handle with the same operations for plain threads, which may block.
     #[must_use]
     pub fn blocking(&self) -> Blocking {
         Blocking(self.clone())
@@ -38,7 +39,7 @@ impl Blocking {
     /// As [`Database::execute`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn execute(&self, sql: &str, params: impl IntoParams) -> Result<Executed> {
         self.0.execute(sql, params).wait()
     }
@@ -46,7 +47,7 @@ impl Blocking {
     /// As [`Database::execute_many`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn execute_many<I>(&self, sql: &str, rows: I) -> Result<u64>
     where
         I: IntoIterator,
@@ -58,7 +59,7 @@ impl Blocking {
     /// As [`Database::batch`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn batch<'a, I>(&self, statements: I) -> Result<Vec<BatchResult>>
     where
         I: IntoIterator<Item = (&'a str, Result<Params>)>,
@@ -69,7 +70,7 @@ impl Blocking {
     /// As [`Database::execute_script`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn execute_script(&self, sql: &str) -> Result<()> {
         self.0.execute_script(sql).wait()
     }
@@ -77,7 +78,7 @@ impl Blocking {
     /// As [`Database::query`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn query(&self, sql: &str, params: impl IntoParams) -> Result<Rows> {
         self.0.query(sql, params).wait()
     }
@@ -85,7 +86,7 @@ impl Blocking {
     /// As [`Database::query_one`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn query_one(&self, sql: &str, params: impl IntoParams) -> Result<Option<Row<'static>>> {
         self.0.query_one(sql, params).wait()
     }
@@ -93,7 +94,7 @@ impl Blocking {
     /// As [`Database::query_value`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn query_value<T: FromSql>(&self, sql: &str, params: impl IntoParams) -> Result<Option<T>> {
         self.0.query_value(sql, params).wait()
     }
@@ -101,15 +102,15 @@ impl Blocking {
     /// As [`Database::query_as`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn query_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Result<Vec<T>> {
         self.0.query_as(sql, params).wait()
     }
 
-    /// Runs `body` on the transaction that rusqlite knows, on the writer's thread, as [`Database::write_with`].
+    /// Runs `body` on a rusqlite transaction, on the writer's thread, as [`Database::write_with`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn write_with<F, R, E>(&self, body: F) -> Result<R, E>
     where
         F: FnOnce(&rusqlite::Transaction<'_>) -> Result<R, E> + Send + 'static,
@@ -122,7 +123,7 @@ impl Blocking {
     /// As [`Database::read_with`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn read_with<F, R, E>(&self, body: F) -> Result<R, E>
     where
         F: FnOnce(&rusqlite::Connection) -> Result<R, E> + Send + 'static,
@@ -141,7 +142,7 @@ impl Blocking {
     /// As [`Database::close`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as those of the operation on [`Database`].
     pub fn close(&self) -> Result<()> {
         block_on(self.0.close())
     }

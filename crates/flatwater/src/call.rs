@@ -1,9 +1,10 @@
-//! A call: the future every operation answers with.
+//! The future that every operation returns.
 //!
-//! Owns: the steps of one call as its caller sees them: try it here, ask, wait for a place in the queue, wait for the
-//! answer, and what happens if the caller leaves at any of them. Runs on whatever polls it; it waits for nobody and
-//! belongs to no runtime. Invariants: nothing begins before the first poll; after the caller left a waiting request never runs, a
-//! running read ends early, a running write is finished. Leaves out: what the request does.
+//! Owns: the steps of one call as its caller sees them (try it on this thread, send a request, wait for a place in the
+//! queue, wait for the answer), and what happens if the caller drops it at any of them. Runs on the thread that polls
+//! it, never blocks there, and depends on no runtime. Invariants: nothing begins before the first poll; after the
+//! caller dropped the call, a waiting request never runs, a running read ends early, and a running write is finished.
+//! Leaves out: what the request does.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -27,25 +28,26 @@ use crate::time::timer;
 use crate::workers::request::{Answer, Request, Work};
 use crate::workers::session::Inside;
 
-/// The future of one operation. It begins when it is polled and can be moved to any task or thread; to wait for it
-/// without a runtime, use [`wait`](Call::wait).
+/// The future of one operation. It begins when it is first polled, and it can be moved to any task or thread. To wait
+/// for it without a runtime, use [`wait`](Call::wait).
 ///
-/// A poll waits for nothing. If the statement is known to be short and a connection is free, the first poll runs it on
-/// its own thread and is answered at once ([`Options::inline`](crate::Options::inline)); otherwise the call goes to a
-/// thread of the database, which wakes the task. When a thread has run 1 ms of statements in this way, the call
-/// suspends once before it tells its answer, so that other tasks run. Writes run in the order of their first polls.
+/// A poll never blocks. If the statement is known to be short and a connection is free, the first poll runs it on the
+/// polling thread and returns its result at once ([`Options::inline`](crate::Options::inline)); otherwise the request
+/// goes to one of the database's threads, which wakes the task. When a thread has run 1 ms of statements in this way,
+/// the call returns `Pending` once before yielding its result, so that other tasks run. Writes run in the order of
+/// their first polls.
 ///
-/// Dropping it gives the call up: a request that still waits is never run; a running read is interrupted; a running
-/// write is finished without anybody being told.
+/// Dropping a call cancels it: a request that is still waiting never runs, a running read is interrupted, and a running
+/// write is finished although nothing receives its result.
 #[must_use = "a call begins when it is awaited"]
 pub struct Call<T> {
     handle: Arc<Handle>,
-    /// The transaction it belongs to, if any.
+    /// The transaction this call belongs to, if any.
     inside: Option<Arc<Inside>>,
     options: CallOptions,
     operation: &'static str,
     stage: Stage,
-    /// Set while somebody else may have its request.
+    /// Set while the request may be in a queue or with a worker.
     asked: Option<Box<Asked>>,
     read: fn(Answer) -> Result<T>,
 }
@@ -63,11 +65,12 @@ impl<T> Call<T> {
         Self { handle: handle.clone(), inside: inside.cloned(), options, operation, stage, asked: None, read }
     }
 
-    /// Waits for the answer on this thread, which must not be one that runs an event loop. Where a connection is free
-    /// the work is done on this very thread.
+    /// Blocks this thread until the result is there. This must not be a thread that runs an event loop. If a connection
+    /// is free, the work is done on this thread.
     ///
     /// # Errors
-    /// As the operation's.
+    /// As the operation; `Misuse` where waiting could be for this thread itself: in a closure on a connection, or on a
+    /// thread of the database.
     pub fn wait(mut self) -> Result<T> {
         if must_not_block() {
             return Err(called_from_within().in_operation(self.operation));
@@ -90,7 +93,7 @@ impl<T> Call<T> {
         block_on(self)
     }
 
-    /// Has the work done, on this thread if it can be.
+    /// Has the work done, on this thread if possible.
     fn run_here(&mut self, work: Work) -> Result<()> {
         let (request, reply) = self.request(work)?;
         let server = self.handle.server(&request.work);
@@ -106,7 +109,7 @@ impl<T> Call<T> {
         self.handle.engine()
     }
 
-    /// The request for `work`. From here on its deadline counts.
+    /// Makes the request for `work`. The deadline counts from here.
     fn request(&mut self, work: Work) -> Result<(Request, Reply<Result<Answer>>)> {
         self.may_begin().map_err(|error| error.in_operation(self.operation))?;
         let (promise, reply) = reply();
@@ -142,12 +145,14 @@ impl<T> Call<T> {
         Ok(())
     }
 
-    /// Whether the call may be tried on this thread. One with hardly any time is answered that its time is over.
+    /// Whether the call may be tried on this thread. A call with hardly any time left is not: it is to fail with a
+    /// timeout.
     fn may_run_inline(&self) -> bool {
         self.options.timeout.is_none_or(|timeout| timeout >= SHORTEST)
     }
 
-    /// A write from the body of a transaction, but not on it, would wait for that transaction's end.
+    /// Refuses a write that the body of a transaction makes outside of it: the write would wait for that transaction's
+    /// end.
     fn refuse_to_wait_for_itself(&self, server: Server) -> Result<()> {
         if server == Server::Writer && is_inside(self.handle.id()) {
             return Err(Error::misuse("the body of a transaction used the database, which waits for that transaction")
@@ -157,7 +162,7 @@ impl<T> Call<T> {
         Ok(())
     }
 
-    /// The deadline passed before anybody began.
+    /// Whether the deadline passed before the request was begun.
     fn is_too_late(&self) -> bool {
         self.asked.as_ref().is_some_and(|asked| asked.ticket.is_given_up())
     }
@@ -166,7 +171,7 @@ impl<T> Call<T> {
         Error::timeout("the deadline of the call passed while it waited", Applied::No).in_operation(self.operation)
     }
 
-    /// Runs the work here and now, if it is known to be short.
+    /// Runs the work on this thread, if it is known to be short.
     fn stay(&mut self) -> Option<Poll<Result<T>>> {
         if !matches!(self.stage, Stage::New(_)) {
             return None;
@@ -259,7 +264,8 @@ impl<T> Call<T> {
         Ok(())
     }
 
-    /// A reader found that the work is not its own. Its own failure stands if no write can change it any more.
+    /// Sends the work to the writer, because a reader found that it cannot serve it. The reader's own error is final if
+    /// no write can change it any more.
     fn ask_the_writer(&mut self, work: Work, error: Option<Error>) -> Result<()> {
         let had_active_writes = self.asked.as_ref().is_some_and(|asked| asked.had_active_writes);
         let is_settled = || !had_active_writes && !self.engine().has_active_writes();

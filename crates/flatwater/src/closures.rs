@@ -1,6 +1,7 @@
-//! Closures of the user on a connection of the database, for what rusqlite can do and Flatwater does not offer.
+//! User closures on a connection of the database, for what rusqlite can do and Flatwater does not offer.
 //!
-//! Owns: carrying a closure to a connection and its result back. Leaves out: looking after the connection.
+//! Owns: carrying a closure to a connection's thread and its result back to the caller. Leaves out: restoring the
+//! connection after the closure.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,13 +10,13 @@ use crate::error::{Error, Result};
 use crate::workers::request::{Answer, Work};
 
 impl Database {
-    /// Runs a closure on one of the readers, inside a read transaction: everything it reads is of one point in time.
+    /// Runs a closure on one of the readers, inside a read transaction: everything it reads is from one point in time.
     ///
-    /// The closure runs on a thread that may block. What it does to the connection's handlers is undone; transaction
-    /// control, ATTACH and PRAGMAs that change the connection are refused.
+    /// The closure runs on a thread that may block. Changes it makes to the connection's handlers are undone.
+    /// Transaction control, ATTACH, and PRAGMAs that change the connection are refused.
     ///
     /// # Errors
-    /// The closure's own; `Misuse` if it panics; `Closed`, `Io`.
+    /// The closure's own error; `Misuse` if it panics; `Closed`, `Io`.
     pub async fn read_with<F, R, E>(&self, closure: F) -> Result<R, E>
     where
         F: FnOnce(&rusqlite::Connection) -> Result<R, E> + Send + 'static,
@@ -34,14 +35,14 @@ impl Database {
         taken(&result)
     }
 
-    /// Runs a closure on the writer, inside a transaction of its own: commits if it answers Ok, rolls back if it answers
-    /// an error or panics. All of rusqlite can be used on the transaction it is given.
+    /// Runs a closure on the writer, inside a transaction of its own. Commits if the closure returns `Ok`; rolls back
+    /// if it returns an error or panics. The closure may use everything rusqlite offers on the transaction it is given.
     ///
-    /// The closure runs on the writer's thread; other writes wait for it. If the call is dropped meanwhile the closure
-    /// is finished and committed all the same.
+    /// The closure runs on the writer's thread; other writes wait for it. If the call is dropped while the closure
+    /// runs, the closure is finished and committed all the same.
     ///
     /// # Errors
-    /// The closure's own; `Misuse` if it panics; `Busy`, `Closed`, `Io`, and what COMMIT answers.
+    /// The closure's own error; `Misuse` if it panics; `Busy`, `Closed`, `Io`, and any error of COMMIT.
     pub async fn write_with<F, R, E>(&self, closure: F) -> Result<R, E>
     where
         F: FnOnce(&rusqlite::Transaction<'_>) -> Result<R, E> + Send + 'static,

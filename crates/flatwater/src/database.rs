@@ -1,7 +1,7 @@
-//! The database as a program sees it.
+//! The database handle: the operations a program calls on it.
 //!
-//! Owns: the operations outside a transaction, and the handle whose last drop closes the database. Leaves out: how they
-//! are served.
+//! Owns: the operations outside a transaction, and the handle whose last drop closes the database. Leaves out: how
+//! requests are served, and on which thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,11 +26,11 @@ use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
 use crate::workers::request::{Answer, Work};
 
-/// A SQLite database: one writer, several readers, any number of callers. A cheap clone of one handle; when the last
-/// clone, call and transaction is dropped the database is closed in the background.
+/// A SQLite database: one writer, several readers, any number of callers. Cloning it is cheap; all clones are one
+/// handle. When the last clone, call and transaction is dropped, the database is closed in the background.
 ///
-/// A statement that is known to be short may run on the thread that polls its [`Call`]; everything else runs on threads of
-/// the database.
+/// A statement that is known to be short may run on the thread that polls its [`Call`]; everything else runs on the
+/// database's own threads.
 ///
 /// ```no_run
 /// # async fn example() -> flatwater::Result<()> {
@@ -49,10 +49,11 @@ pub struct Database {
 impl Database {
     /// Opens or creates the database file at `path` with the default [`Options`].
     ///
-    /// The file is opened on a thread of its own; if the caller leaves meanwhile it is closed again.
+    /// The file is opened on a separate thread, so the caller's thread does not block. If the future is dropped
+    /// meanwhile, the database is closed again.
     ///
     /// # Errors
-    /// `Open` if the path, the file or its directory will not do; `Busy` if another process keeps it locked.
+    /// `Open` if the path, the file or its directory cannot be used; `Busy` if another process keeps it locked.
     pub async fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
         Options::new(path).open().await
     }
@@ -62,16 +63,16 @@ impl Database {
         Self { operations: Operations { handle: Arc::new(handle), options, inside: None } }
     }
 
-    /// A handle whose writes are never members of a group: each runs in a transaction of its own.
+    /// Returns a handle whose writes are never members of a group: each runs in a transaction of its own.
     #[must_use]
     pub fn alone(&self) -> Self {
         self.with_options(CallOptions { alone: true, ..self.operations.options })
     }
 
-    /// A handle whose calls end with `Timeout` if they are not answered in time. The time covers the queue, locks and
-    /// the execution; a call that timed out has done nothing, unless [`Error::applied`] says otherwise. A write that
-    /// shares a transaction with others is not interrupted once it runs, which takes about a millisecond, nor is a short
-    /// one that runs on the thread that polls it.
+    /// Returns a handle whose calls fail with `Timeout` if they do not finish in time. The time covers waiting in the
+    /// queue, waiting for locks, and execution. A call that timed out has done nothing, unless [`Error::applied`] says
+    /// otherwise. Two kinds of write are not interrupted once they run: a write that shares a transaction with others,
+    /// which takes about a millisecond, and a short write that runs on the thread that polls it.
     #[must_use]
     pub fn timeout(&self, timeout: Duration) -> Self {
         self.with_options(CallOptions { timeout: Some(timeout), ..self.operations.options })
@@ -81,8 +82,8 @@ impl Database {
         Self { operations: Operations { options, ..self.operations.clone() } }
     }
 
-    /// Looks a text up once, for a loop that runs it many times. Nothing is prepared yet: what is wrong with the SQL is
-    /// told by the first call.
+    /// Looks up `sql` once, for a loop that runs it many times. Nothing is compiled yet: the first call reports any
+    /// error in the SQL.
     ///
     /// # Errors
     /// `Misuse` in a process that was forked while the database was open.
@@ -92,20 +93,22 @@ impl Database {
 
     /// Runs one statement that returns no rows.
     ///
-    /// The answer comes when the write is committed, perhaps together with others that arrived at the same time; each
-    /// keeps its own result. If the call is dropped while it waits the write does not happen; while it runs, it does.
+    /// The call completes when the write is committed, perhaps in one commit with other writes that arrived at the same
+    /// time; each write keeps its own result. If the call is dropped while it waits, the write does not happen; if it
+    /// is dropped while the write runs, the write is completed.
     ///
     /// # Errors
-    /// `Constraint` or `Sql` from SQLite; `Misuse` for several statements, parameters that do not fit, or a statement
-    /// that returns rows; `Busy`, `Full`, `Io`, `Closed`; `CommitUnknown` if the outcome cannot be known.
+    /// `Constraint` or `Sql` from SQLite; `Misuse` for more than one statement, for parameters that do not match the
+    /// statement, or for a statement that returns rows; `Busy`, `Full`, `Io`, `Closed`; `CommitUnknown` if the outcome
+    /// cannot be known.
     pub fn execute(&self, sql: &str, params: impl IntoParams) -> Call<Executed> {
         self.operations.execute(sql, params)
     }
 
-    /// Runs one statement once per row of parameters, all or nothing, and answers how many rows it changed.
+    /// Runs one statement once per row of parameters, all or nothing, and returns the number of rows it changed.
     ///
     /// # Errors
-    /// As [`execute`](Self::execute); the first row that fails undoes all.
+    /// As [`execute`](Self::execute); if one row fails, all rows are undone.
     pub fn execute_many<I>(&self, sql: &str, rows: I) -> Call<u64>
     where
         I: IntoIterator,
@@ -114,14 +117,14 @@ impl Database {
         self.operations.execute_many(sql, rows)
     }
 
-    /// Runs several statements with their parameters, all or nothing, in one trip. Answers a result for each, with the
-    /// rows of those that return some.
+    /// Runs several statements with their parameters, all or nothing, in one request. Returns one result per statement,
+    /// with the rows of those statements that return rows.
     ///
-    /// Unlike a [`transaction`](Self::transaction) a batch does not keep others waiting for its caller, and a short one
-    /// can share a commit with other writes.
+    /// Unlike a [`transaction`](Self::transaction), a batch does not make other writes wait for its caller, and a short
+    /// batch can share a commit with other writes.
     ///
     /// # Errors
-    /// As [`execute`](Self::execute); the first statement that fails undoes all.
+    /// As [`execute`](Self::execute); if one statement fails, all statements are undone.
     pub fn batch<'a, I>(&self, statements: I) -> Call<Vec<BatchResult>>
     where
         I: IntoIterator<Item = (&'a str, Result<Params>)>,
@@ -129,17 +132,18 @@ impl Database {
         self.operations.batch(statements)
     }
 
-    /// Runs several statements without parameters, separated by semicolons, all or nothing. Rows are dropped.
+    /// Runs several statements without parameters, separated by semicolons, all or nothing. Any rows they return are
+    /// discarded.
     ///
     /// # Errors
-    /// As [`execute`](Self::execute); the first statement that fails undoes all.
+    /// As [`execute`](Self::execute); if one statement fails, all statements are undone.
     pub fn execute_script(&self, sql: &str) -> Call<()> {
         self.operations.execute_script(sql)
     }
 
-    /// Runs one statement and answers all its rows. A write is allowed here if it has RETURNING.
+    /// Runs one statement and returns all its rows. A write is allowed here if it has a RETURNING clause.
     ///
-    /// A read sees every write that was answered before the read began. If the call is dropped a running read is
+    /// A read sees every write that completed before the read began. If the call is dropped, a running read is
     /// interrupted.
     ///
     /// # Errors
@@ -148,7 +152,7 @@ impl Database {
         self.operations.query(sql, params)
     }
 
-    /// Runs one statement and answers its first row, if there is one.
+    /// Runs one statement and returns its first row, or `None` if there is no row.
     ///
     /// # Errors
     /// As [`query`](Self::query).
@@ -156,35 +160,35 @@ impl Database {
         self.operations.query_one(sql, params)
     }
 
-    /// Runs one statement and answers the first value of its first row, if there is one. Read what may be NULL as an
-    /// `Option`.
+    /// Runs one statement and returns the first value of its first row, or `None` if there is no row. Read a value that
+    /// may be NULL as an `Option`.
     ///
     /// # Errors
-    /// As [`query`](Self::query); `Misuse` if the value is not a `T`.
+    /// As [`query`](Self::query); `Misuse` if the value cannot be read as a `T`.
     pub fn query_value<T: FromSql>(&self, sql: &str, params: impl IntoParams) -> Call<Option<T>> {
         self.operations.query_value(sql, params)
     }
 
-    /// Runs one statement and answers every row as a `T`, such as a tuple.
+    /// Runs one statement and returns every row as a `T`, such as a tuple.
     ///
     /// # Errors
-    /// As [`query`](Self::query); `Misuse` if a row is not a `T`.
+    /// As [`query`](Self::query); `Misuse` if a row cannot be read as a `T`.
     pub fn query_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Call<Vec<T>> {
         self.operations.query_as(sql, params)
     }
 
-    /// Begins a transaction with BEGIN IMMEDIATE. It holds the writer until it ends, so other writes wait for it;
-    /// dropping it rolls it back.
+    /// Begins a transaction with BEGIN IMMEDIATE. The transaction holds the writer until it ends, so other writes wait
+    /// for it. Dropping the transaction rolls it back.
     ///
     /// # Errors
-    /// `Busy` if another process keeps the write lock; `Timeout`, `Closed`, `Io`.
+    /// `Busy` if another process keeps holding the write lock; `Timeout`, `Closed`, `Io`.
     pub async fn begin(&self) -> Result<Transaction<'static>> {
         let claim = self.operations.call("begin", Ok(Work::Begin), Answer::transaction).await?;
         Ok(Transaction::new(&self.operations, claim))
     }
 
-    /// Runs `body` in a transaction: commits if it answers Ok, rolls back if it answers an error, panics, or is dropped.
-    /// The error may be the caller's own type.
+    /// Runs `body` in a transaction. Commits if `body` returns `Ok`; rolls back if it returns an error, panics, or is
+    /// dropped. The error may be the caller's own type.
     ///
     /// ```no_run
     /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
@@ -197,7 +201,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// What `body` answers, or a failure to begin or to commit.
+    /// The error `body` returns, or a failure to begin or to commit.
     pub async fn transaction<F, R, E>(&self, body: F) -> Result<R, E>
     where
         F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
@@ -207,23 +211,26 @@ impl Database {
         transaction.run(body).await
     }
 
-    /// Runs a checkpoint of the main database now, and answers how many frames its WAL has and how many of them are copied
-    /// (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>). Nobody has to: see [`Checkpoint`](crate::Checkpoint).
+    /// Runs a checkpoint of the main database now, and returns how many frames its WAL has and how many of them are
+    /// copied into the database (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>). You do not have to call this: see
+    /// [`Checkpoint`](crate::Checkpoint).
     ///
-    /// It waits its turn among the writes, and those behind it wait for it. What is in the way (another checkpoint; in all
-    /// modes but [`Passive`](CheckpointMode::Passive) readers and other processes too) is waited for until
-    /// [`Options::busy_timeout`](crate::Options::busy_timeout) or the deadline ends. In another journal mode than WAL it answers
-    /// 0 frames. If the call is dropped while it waits nothing is done; while it runs, it is finished.
+    /// The checkpoint waits its turn among the writes, and the writes behind it wait for it. If another checkpoint is
+    /// in the way, or in all modes but [`Passive`](CheckpointMode::Passive) a reader or another process, it waits until
+    /// [`Options::busy_timeout`](crate::Options::busy_timeout) or the deadline ends. In a journal mode other than WAL
+    /// it returns 0 frames. If the call is dropped while it waits, nothing is done; if it is dropped while the
+    /// checkpoint runs, the checkpoint is completed.
     ///
     /// # Errors
-    /// `Busy` or `Timeout` if somebody was in the way for that long; `Misuse` on a handle that only reads; `Io`, `Full`,
-    /// `Closed`. After a failed sync writes are refused until the database is opened again.
+    /// `Busy` or `Timeout` if another checkpoint, a reader or another process was in the way for that long; `Misuse` on
+    /// a read-only handle; `Io`, `Full`, `Closed`. After a failed sync, writes are refused until the database is opened
+    /// again.
     pub fn checkpoint(&self, mode: CheckpointMode) -> Call<Checkpointed> {
         self.operations.call("checkpoint", Ok(Work::Checkpoint(mode)), Answer::checkpointed)
     }
 
-    /// What the database has done since it was opened, by all its handles. Does not block. In a process that was forked
-    /// while the database was open it is empty.
+    /// Returns what the database has done since it was opened, through all its handles. Does not block. In a process
+    /// that was forked while the database was open, the result is empty.
     #[must_use]
     pub fn stats(&self) -> Stats {
         if refuse_forked().is_err() {
@@ -232,16 +239,17 @@ impl Database {
         self.operations.handle.engine().stats()
     }
 
-    /// Closes the database: writes submitted before are executed, an open transaction is waited for (5 s by default)
-    /// and then rolled back, connections are closed. Calls that begin later get `Closed`. Closing twice is no error;
-    /// a dropped call closes all the same.
+    /// Closes the database: executes the writes submitted before, waits for an open transaction (5 s by default) and
+    /// then rolls it back, and closes the connections. Calls that begin later fail with `Closed`. Closing twice is not
+    /// an error. If the future is dropped after its first poll, the database is closed all the same.
     ///
-    /// If the file was opened more than once in this process, this only ends the handle of this `open` and its clones, at
-    /// once, and what they submitted goes on; the last one closes the database.
+    /// If the file was opened more than once in this process, this ends only the handle of this `open` and its clones,
+    /// at once; the requests they submitted still run. Closing the last such handle closes the database.
     ///
     /// # Errors
-    /// `Misuse` from inside a closure on one of its connections, which cannot wait for its own end; nothing is closed
-    /// then. A close that fails in SQLite leaves the file as a crash would, and the next open repairs that.
+    /// `Misuse` if called from inside a closure on one of the database's connections, which would wait for itself;
+    /// nothing is closed then. If SQLite fails to close the file, the file is left as after a crash, and the next open
+    /// recovers it.
     pub async fn close(&self) -> Result<()> {
         refuse_forked().map_err(|error| error.in_operation("close"))?;
         if in_closure() {
@@ -263,14 +271,15 @@ impl std::fmt::Debug for Database {
 }
 
 impl Options {
-    /// Opens the database, on a thread of its own. A file that is open in this process already, by whatever path or link,
-    /// is not opened a second time: the handle is one more on the same database. It may have fewer rights
-    /// ([`read_only`](Self::read_only)).
+    /// Opens the database on a separate thread, so the caller's thread does not block. A file that is already open in
+    /// this process, by whatever path or link, is not opened a second time: the result is another handle to the same
+    /// database. That handle may have fewer rights ([`read_only`](Self::read_only)).
     ///
     /// # Errors
-    /// `Misuse` for options that cannot work, before anything is opened, for options that differ from those the file is
-    /// open with, and for a second SQLite library in this process that has the file open; `Open` if the path, the file or
-    /// its directory will not do; `Busy` if another process keeps it locked; `Io` if the file was replaced while it is open.
+    /// `Misuse` for options that cannot work (checked before anything is opened), for options that differ from those
+    /// the file is already open with, and for a second SQLite library in this process that has the file open; `Open` if
+    /// the path, the file or its directory cannot be used; `Busy` if another process keeps it locked; `Io` if the file
+    /// was replaced while it was open.
     pub async fn open(self) -> Result<Database> {
         refuse_forked().map_err(|error| error.in_operation("open"))?;
         let (promise, opened) = reply();
@@ -292,7 +301,7 @@ impl Options {
         })
     }
 
-    /// Opens the database on this thread, which must not be one that runs an event loop.
+    /// Opens the database and blocks this thread until it is open. This must not be a thread that runs an event loop.
     ///
     /// # Errors
     /// As [`open`](Self::open).

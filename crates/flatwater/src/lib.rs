@@ -10,15 +10,15 @@
 //! # Ok(()) }
 //! ```
 //!
-//! One writer and several readers serve any number of callers of one process. Writes that arrive together share one
-//! commit, yet each keeps its own result and its own error. The futures belong to no runtime.
+//! One writer and several readers serve any number of callers in one process. Writes that arrive together share one
+//! commit, yet each keeps its own result and its own error. The futures do not depend on any async runtime.
 //!
 //! - [`Database`]: open, execute, query, batch, transactions, closures on rusqlite's connection
-//! - [`Prepared`]: a text that was looked up once, for hot loops
+//! - [`Prepared`]: a statement whose SQL was looked up once, for hot loops
 //! - [`Transaction`]: interactive transactions and savepoints
 //! - [`Options`]: every setting and its default
-//! - [`Error`], [`Kind`]: one error type that says what to do
-//! - [`Blocking`]: the same for plain threads
+//! - [`Error`], [`Kind`]: one error type, with a hint on what to do
+//! - [`Blocking`]: the same operations for plain threads
 
 #![forbid(unsafe_code)]
 
@@ -68,5 +68,6 @@ pub use values::into_params::IntoParams;
 pub use values::params::Params;
 pub use values::row::{ColumnIndex, FromRow, Row, Rows};
 
-/// The binding, in the version Flatwater uses: for closures and for `ToSql` and `FromSql` of one's own types.
+/// The rusqlite crate in the version Flatwater uses: for closures, and for implementing `ToSql` and `FromSql` on your
+/// own types.
 pub use rusqlite;

@@ -1,7 +1,8 @@
 //! The operations that a database and a transaction have in common, as requests.
 //!
-//! Owns: making the request of each, and how its answer is read. Nothing begins here: a call begins when it is polled.
-//! Leaves out: the documentation users read, which stands at `Database` and `Transaction`.
+//! Owns: building the request of each operation and choosing how its answer is read, on the caller's thread. Invariant:
+//! nothing runs here; a call begins when it is polled. Leaves out: the documentation for users, which is at `Database`
+//! and `Transaction`.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ pub(crate) struct Operations {
     pub(crate) inside: Option<Arc<Inside>>,
 }
 
-/// What names a text: its SQL, or the text itself.
+/// A way to name a statement: its SQL text, or the catalogue entry that was looked up for it.
 pub(crate) trait Sql {
     fn text(&self, handle: &Handle) -> Result<Arc<StatementInfo>>;
 }

@@ -1,6 +1,7 @@
-//! A text that was looked up once, for hot loops.
+//! A statement whose SQL was looked up once, for hot loops.
 //!
-//! Owns: the handle and its operations. Leaves out: preparing, which each connection does when it first runs the text.
+//! Owns: the handle and its operations, which make their requests on the caller's thread. Leaves out: compiling the
+//! SQL, which each connection does when it first runs it.
 
 use std::sync::Arc;
 
@@ -14,10 +15,11 @@ use crate::values::executed::Executed;
 use crate::values::into_params::IntoParams;
 use crate::values::row::{FromRow, Row, Rows};
 
-/// One SQL text of a database, for running it many times: made by [`Database::prepare`](crate::Database::prepare). A
-/// cheap clone. It does what the database's operations of the same names do, with the same errors, and skips looking the
-/// text up. Its calls have the deadline and the other options of the handle it was made by, and do not belong to a
-/// transaction. Each connection prepares the text when it first runs it. It keeps the database open.
+/// One SQL statement of a database, for running it many times; made by [`Database::prepare`](crate::Database::prepare).
+/// Cloning it is cheap. Its operations do what those of the same names on the database do, with the same errors, but
+/// skip looking up the SQL. Its calls have the deadline and the other options of the handle that made it, and do not
+/// belong to a transaction. Each connection compiles the SQL when it first runs it. A `Prepared` keeps the database
+/// open.
 ///
 /// ```no_run
 /// # async fn example(db: flatwater::Database, ids: Vec<i64>) -> flatwater::Result<()> {
@@ -38,7 +40,7 @@ impl Prepared {
         Ok(Self { operations: operations.clone(), text: operations.text(sql)? })
     }
 
-    /// The SQL.
+    /// The SQL text, as it was given to `prepare`.
     #[must_use]
     pub fn sql(&self) -> &str {
         &self.text.sql

@@ -1,7 +1,8 @@
 //! Interactive transactions and their savepoints.
 //!
-//! Owns: the caller's side of an open transaction. Invariant: whatever way it goes out of scope without `commit`, it is
-//! rolled back; a savepoint's parent cannot be used meanwhile. Leaves out: serving it, which the writer does.
+//! Owns: the caller's side of an open transaction; its methods run on the caller's thread. Invariant: a transaction
+//! that goes out of scope without `commit` is rolled back, in whatever way that happens; a savepoint's parent cannot be
+//! used while the savepoint is open. Leaves out: serving the transaction, which the writer does.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -22,13 +23,14 @@ use crate::workers::session::{Inside, TransactionGuard};
 
 /// An open transaction, or a savepoint inside one. It holds the writer: other writes wait until it ends.
 ///
-/// Its reads see its own writes. A statement that fails changes nothing, and the transaction goes on, unless SQLite ends
-/// it: by ROLLBACK in a trigger, a failing disk, or the deadline of a call that interrupts a write. Dropping it rolls
-/// back; one that is not used for [`Options::transaction_idle`](crate::Options::transaction_idle) is rolled back too, and
-/// its next use says so.
+/// Its reads see its own writes. A statement that fails changes nothing, and the transaction stays open, unless SQLite
+/// ends it: because of ROLLBACK in a trigger, a failing disk, or the deadline of a call that interrupts a write.
+/// Dropping the transaction rolls it back. A transaction that is not used for
+/// [`Options::transaction_idle`](crate::Options::transaction_idle) is rolled back too, and its next use returns an
+/// error that says so.
 ///
-/// Its statements run on the writer's thread. One that is known to be short, from earlier uses on its connection, may run
-/// on the thread that polls its call.
+/// Its statements run on the writer's thread. A statement that is known to be short, from earlier uses on the same
+/// connection, may run on the thread that polls its call.
 #[must_use = "dropping a transaction rolls it back"]
 pub struct Transaction<'a> {
     operations: Operations,
@@ -36,7 +38,7 @@ pub struct Transaction<'a> {
     parent: PhantomData<&'a mut ()>,
 }
 
-/// What is rolled back when this goes out of scope; `None` once it is finished.
+/// What is rolled back when the transaction goes out of scope; `None` once it is finished.
 enum Level {
     Outermost(#[allow(dead_code, reason = "its drop ends the transaction")] TransactionGuard),
     Savepoint,
@@ -49,15 +51,15 @@ impl<'a> Transaction<'a> {
         Self { operations, level: Some(Level::Outermost(claim)), parent: PhantomData }
     }
 
-    /// Runs one statement that returns no rows. If it fails nothing of it stays, unless it says `OR FAIL`.
+    /// Runs one statement that returns no rows. A statement that fails changes nothing, unless it says `OR FAIL`.
     ///
     /// # Errors
-    /// As [`Database::execute`](crate::Database::execute); `Misuse` if the transaction is over, with the reason.
+    /// As [`Database::execute`](crate::Database::execute); `Misuse`, with the reason, if the transaction is over.
     pub fn execute(&self, sql: &str, params: impl IntoParams) -> Call<Executed> {
         self.operations.execute(sql, params)
     }
 
-    /// Runs one statement once per row of parameters, all or nothing, and answers how many rows it changed.
+    /// Runs one statement once per row of parameters, all or nothing, and returns the number of rows it changed.
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
@@ -69,7 +71,7 @@ impl<'a> Transaction<'a> {
         self.operations.execute_many(sql, rows)
     }
 
-    /// Runs several statements with their parameters, all or nothing, in one trip.
+    /// Runs several statements with their parameters, all or nothing, in one request.
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
@@ -80,7 +82,7 @@ impl<'a> Transaction<'a> {
         self.operations.batch(statements)
     }
 
-    /// Runs several statements without parameters, all or nothing. Rows are dropped.
+    /// Runs several statements without parameters, all or nothing. Any rows they return are discarded.
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
@@ -88,7 +90,7 @@ impl<'a> Transaction<'a> {
         self.operations.execute_script(sql)
     }
 
-    /// Runs one statement and answers all its rows.
+    /// Runs one statement and returns all its rows.
     ///
     /// # Errors
     /// As [`execute`](Self::execute); `Misuse` for a statement that returns no rows.
@@ -96,7 +98,7 @@ impl<'a> Transaction<'a> {
         self.operations.query(sql, params)
     }
 
-    /// Runs one statement and answers its first row, if there is one.
+    /// Runs one statement and returns its first row, or `None` if there is no row.
     ///
     /// # Errors
     /// As [`query`](Self::query).
@@ -104,26 +106,26 @@ impl<'a> Transaction<'a> {
         self.operations.query_one(sql, params)
     }
 
-    /// Runs one statement and answers the first value of its first row, if there is one.
+    /// Runs one statement and returns the first value of its first row, or `None` if there is no row.
     ///
     /// # Errors
-    /// As [`query`](Self::query); `Misuse` if the value is not a `T`.
+    /// As [`query`](Self::query); `Misuse` if the value cannot be read as a `T`.
     pub fn query_value<T: FromSql>(&self, sql: &str, params: impl IntoParams) -> Call<Option<T>> {
         self.operations.query_value(sql, params)
     }
 
-    /// Runs one statement and answers every row as a `T`, such as a tuple.
+    /// Runs one statement and returns every row as a `T`, such as a tuple.
     ///
     /// # Errors
-    /// As [`query`](Self::query); `Misuse` if a row is not a `T`.
+    /// As [`query`](Self::query); `Misuse` if a row cannot be read as a `T`.
     pub fn query_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Call<Vec<T>> {
         self.operations.query_as(sql, params)
     }
 
-    /// Begins a nested transaction: a savepoint. Until it ends this one cannot be used.
+    /// Begins a nested transaction: a savepoint. The outer transaction cannot be used until the nested one ends.
     ///
     /// # Errors
-    /// `Misuse` if the transaction is over, with the reason.
+    /// `Misuse`, with the reason, if the transaction is over.
     pub async fn begin(&mut self) -> Result<Transaction<'_>> {
         let mut operations = self.operations.clone();
         let number = operations.inside.as_ref().map_or(0, |inside| inside.session.next_savepoint());
@@ -134,10 +136,11 @@ impl<'a> Transaction<'a> {
         Ok(Transaction { operations, level: Some(Level::Savepoint), parent: PhantomData })
     }
 
-    /// Runs `body` in a nested transaction: kept if it answers Ok, undone if it answers an error, panics, or is dropped.
+    /// Runs `body` in a nested transaction. Its changes are kept if `body` returns `Ok`, and undone if it returns an
+    /// error, panics, or is dropped.
     ///
     /// # Errors
-    /// What `body` answers; `Misuse` if the transaction is over.
+    /// The error `body` returns; `Misuse` if the transaction is over.
     pub async fn transaction<F, R, E>(&mut self, body: F) -> Result<R, E>
     where
         F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
@@ -147,7 +150,7 @@ impl<'a> Transaction<'a> {
         nested.run(body).await
     }
 
-    /// Runs `body` and ends the transaction as it says.
+    /// Runs `body`, then commits if it returned `Ok` and rolls back if it returned an error.
     pub(crate) async fn run<F, R, E>(mut self, body: F) -> Result<R, E>
     where
         F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
@@ -167,8 +170,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Commits, or keeps what was done since the savepoint. If the call is dropped before it is answered the outcome is
-    /// open: either all of it is committed (or kept), or nothing.
+    /// Commits the transaction, or releases the savepoint and keeps what was done since it began. If the call is
+    /// dropped before it completes, the outcome is open: either all of it is committed (or kept), or nothing.
     ///
     /// # Errors
     /// `Constraint` for a deferred foreign key; `Io`, `Full`; `CommitUnknown` if the outcome cannot be known. After any
@@ -181,10 +184,11 @@ impl<'a> Transaction<'a> {
         ended
     }
 
-    /// Rolls back, or undoes what was done since the savepoint. Dropping does the same without waiting.
+    /// Rolls back the transaction, or undoes what was done since the savepoint began. Dropping the transaction does the
+    /// same without waiting.
     ///
     /// # Errors
-    /// `Misuse` if the transaction is over, with the reason.
+    /// `Misuse`, with the reason, if the transaction is over.
     pub async fn rollback(mut self) -> Result<()> {
         let level = self.level.take();
         let work = if matches!(level, Some(Level::Savepoint)) { Work::Undo } else { Work::Rollback };

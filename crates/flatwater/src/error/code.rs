@@ -1,4 +1,6 @@
-//! The names of SQLite's result codes (<https://sqlite.org/rescode.html>).
+//! The names of SQLite's result codes (<https://sqlite.org/rescode.html>). Owns: the list. Pure, on any thread.
+//! Invariant: an extended code that is not listed gets the name of its primary code. Leaves out: what a code means
+//! (`kind`).
 
 use rusqlite::ffi;
 

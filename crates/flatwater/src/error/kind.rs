@@ -1,10 +1,11 @@
-//! What sorts of failure there are.
+//! The kinds of failure.
 //!
-//! Owns: the kinds, and how SQLite's codes become kinds. Leaves out: everything else an error says.
+//! Owns: the kinds, and the mapping from SQLite's result codes to kinds. Pure, on any thread. Leaves out: everything
+//! else an error says.
 
 use rusqlite::ffi;
 
-/// What sort of failure it is. Stable: a new SQLite code gets one of these.
+/// The kind of a failure. Stable: a new SQLite code is mapped to one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -12,13 +13,13 @@ pub enum Kind {
     Open,
     /// SQLite refused the SQL or a value in it.
     Sql,
-    /// A UNIQUE, NOT NULL, CHECK, PRIMARY KEY or FOREIGN KEY constraint.
+    /// A UNIQUE, NOT NULL, CHECK, PRIMARY KEY or FOREIGN KEY constraint failed.
     Constraint,
-    /// Somebody else held a lock for longer than the busy timeout.
+    /// Another connection or process held a lock for longer than the busy timeout.
     Busy,
     /// The call's deadline passed, or a transaction was idle for too long.
     Timeout,
-    /// The caller gave up.
+    /// The caller gave up, and its work was interrupted.
     Cancelled,
     /// The disk or the database is full.
     Full,
@@ -28,11 +29,11 @@ pub enum Kind {
     Corrupt,
     /// The database is closed.
     Closed,
-    /// Too much is waiting.
+    /// Too many requests are waiting.
     Overloaded,
-    /// The call cannot be right, whatever the database holds.
+    /// The call is wrong whatever the database contains.
     Misuse,
-    /// A COMMIT failed and it cannot be known whether it will be found after a restart.
+    /// A COMMIT failed, and it cannot be known whether the transaction will be there after a restart.
     CommitUnknown,
     /// A read was ended because it kept the WAL from starting over for longer than `Options::read_limit`.
     SnapshotTooOld,
@@ -64,7 +65,7 @@ impl Kind {
     }
 }
 
-/// How SQLite's result codes become kinds.
+/// The kind for a SQLite result code.
 pub(crate) fn kind_of(code: i32) -> Kind {
     match code & 0xff {
         // SQLITE_LOCKED is a conflict within one connection, which waiting does not end.
@@ -80,7 +81,7 @@ pub(crate) fn kind_of(code: i32) -> Kind {
     }
 }
 
-/// A failure that says nothing of the text, nor of the schema.
+/// True for a failure that says nothing about the SQL text, nor about the schema.
 pub(crate) fn is_passing(code: i32) -> bool {
     matches!(
         code & 0xff,

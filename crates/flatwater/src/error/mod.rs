@@ -1,7 +1,8 @@
 //! The one error type of Flatwater.
 //!
-//! Owns: the error and the text a person reads. Invariant: a bound value is never part
-//! of an error; the SQL is, shortened. Leaves out: the conversion per place of origin, which stays with its place.
+//! Owns: the error and its text, built on the thread where the failure happens. Invariant: a bound value is never part
+//! of an error; the SQL is, shortened. Leaves out: conversions of errors from other modules, which are in those
+//! modules.
 
 mod code;
 pub(crate) mod kind;
@@ -23,15 +24,15 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Whether the work of a call that timed out was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Applied {
-    /// Nothing of it was done.
+    /// None of the work was done.
     No,
-    /// It was done.
+    /// The work was done.
     Yes,
-    /// It cannot be known.
+    /// It cannot be known whether the work was done.
     Unknown,
 }
 
-/// Why a call failed: a [`Kind`], SQLite's code, the operation, the SQL and what to do.
+/// Why a call failed: a [`Kind`], SQLite's result code, the operation, the SQL, and a hint on what to do.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
 
@@ -82,7 +83,7 @@ impl Error {
         error
     }
 
-    /// For a closure of the user that panicked.
+    /// The error for a user closure that panicked.
     #[cold]
     pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Self {
         let said = panic.downcast_ref::<&str>().copied();
@@ -108,7 +109,7 @@ impl Error {
         self
     }
 
-    /// The offset was found in the rest of the SQL after `bytes`.
+    /// Adds `bytes` to the offset: it was found in the rest of the SQL, which begins there.
     #[must_use]
     pub(crate) fn offset_by(mut self, bytes: usize) -> Self {
         self.0.offset = self.0.offset.map(|offset| offset + bytes);
@@ -127,7 +128,7 @@ impl Error {
         self
     }
 
-    /// The system failed or refused something: adds what it said.
+    /// Adds what the operating system reported to the message, and a hint if there is one.
     #[must_use]
     pub(crate) fn because(mut self, failure: SystemFailure) -> Self {
         if let Some(clause) = system::clause(failure) {
@@ -139,13 +140,13 @@ impl Error {
         self
     }
 
-    /// What sort of failure it is.
+    /// The kind of failure.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// SQLite's extended result code, if SQLite spoke (<https://sqlite.org/rescode.html>).
+    /// SQLite's extended result code, if the error came from SQLite (<https://sqlite.org/rescode.html>).
     #[must_use]
     pub fn sqlite_code(&self) -> Option<i32> {
         self.0.code
@@ -157,13 +158,13 @@ impl Error {
         self.0.code.map(code_name)
     }
 
-    /// The message alone, without SQL and hint.
+    /// The message alone, without the SQL and the hint.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The call that failed, such as `execute`.
+    /// The name of the call that failed, such as `execute`.
     #[must_use]
     pub fn operation(&self) -> Option<&'static str> {
         self.0.operation
@@ -175,13 +176,13 @@ impl Error {
         self.0.sql.as_deref()
     }
 
-    /// Byte offset into the SQL of the offending token, where SQLite knows it.
+    /// The byte offset of the offending token in the SQL, where SQLite knows it.
     #[must_use]
     pub fn offset(&self) -> Option<usize> {
         self.0.offset
     }
 
-    /// What to do about it, where there is something to say.
+    /// A hint on what to do about the error, where there is one.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
@@ -193,12 +194,12 @@ impl Error {
         self.0.applied
     }
 
-    /// After a failed sync nobody knows what the disk holds.
+    /// True if a sync failed: it is then unknown what the disk holds.
     pub(crate) fn is_failed_sync(&self) -> bool {
         matches!(self.0.code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
     }
 
-    /// True if the same call may succeed later without any change, and nothing of it was done now.
+    /// True if the same call may succeed later without any change, and this attempt did none of its work.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self.0.kind {
@@ -241,14 +242,14 @@ impl From<flatwater_sqlite::Error> for Error {
     }
 }
 
-/// For closures: SQLite's own errors keep their code, the rest is `Misuse`.
+/// For closures: SQLite's own errors keep their code; all others become `Misuse`.
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         flatwater_sqlite::from_rusqlite(error).into()
     }
 }
 
-/// The beginning of a long SQL.
+/// The SQL, cut to `SQL_SHOWN_BYTES` if it is longer.
 pub(crate) fn shorten(sql: &str) -> Cow<'_, str> {
     let sql = sql.trim_end();
     if sql.len() <= SQL_SHOWN_BYTES {

@@ -1,13 +1,13 @@
-//! What is said of a failure of the system.
+//! The text for failures of the operating system.
 //!
-//! Owns: a clause and a hint for each. Pure. Leaves out: where the failure came from, and hints that depend on what was
-//! being done.
+//! Owns: a clause and a hint for each failure. Pure, on any thread. Leaves out: where the failure came from, and hints
+//! that depend on the operation.
 
 use std::borrow::Cow;
 
 use flatwater_sqlite::SystemFailure;
 
-/// What happened, for a message; `None` if it says nothing.
+/// What happened, as a clause for a message; `None` if the failure adds nothing.
 pub(crate) fn clause(failure: SystemFailure) -> Option<Cow<'static, str>> {
     Some(match failure {
         SystemFailure::TooManyFiles => "this process has too many open files".into(),
@@ -24,7 +24,7 @@ pub(crate) fn clause(failure: SystemFailure) -> Option<Cow<'static, str>> {
     })
 }
 
-/// What to do about it, where that is the same whatever was being done.
+/// A hint on what to do, where it does not depend on the operation.
 pub(crate) fn hint(failure: SystemFailure) -> Option<&'static str> {
     Some(match failure {
         SystemFailure::TooManyFiles => {

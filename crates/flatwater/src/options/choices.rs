@@ -1,38 +1,41 @@
-//! The values of those options that are choices, and their defaults, which are API.
+//! The values of the options that are choices, and their defaults.
 //!
-//! Leaves out: what goes together with what (`resolve`).
+//! Owns: plain values for any thread. Invariant: the defaults are part of the API. Leaves out: which values contradict
+//! each other (`resolve`).
 
 use std::time::Duration;
 
 /// What an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// The end of the process, kill -9 included. A power failure may take back the last writes, in order, without
-    /// damage (`PRAGMA synchronous=NORMAL`).
+    /// The end of the process, including kill -9. A power failure may lose the last writes, in order, without damage to
+    /// the file (`PRAGMA synchronous=NORMAL`).
     #[default]
     Normal,
-    /// A power failure too: one fsync per commit (`PRAGMA synchronous=FULL`).
+    /// Also a power failure, at the cost of one fsync per commit (`PRAGMA synchronous=FULL`).
     Full,
 }
 
-/// What becomes of the file's journal mode (<https://sqlite.org/pragma.html#pragma_journal_mode>).
+/// What to do with the file's journal mode (<https://sqlite.org/pragma.html#pragma_journal_mode>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Journal {
-    /// The file is switched to WAL mode, which lasts.
+    /// Switch the file to WAL mode, which is persistent.
     #[default]
     Wal,
-    /// The file keeps the mode it has. In another mode than WAL there is one connection: reads queue behind writes, and
-    /// wait for an open transaction's end. [`Stats::journal`](crate::Stats::journal) tells the mode.
+    /// Keep the mode the file has. In a mode other than WAL there is one connection: reads queue behind writes, and
+    /// wait for an open transaction to end. [`Stats::journal`](crate::Stats::journal) tells the mode.
     Keep,
 }
 
-/// Who keeps the WAL short (<https://sqlite.org/wal.html#ckpt>). SQLite's autocheckpoint is off either way.
+/// Who checkpoints the WAL to keep it short (<https://sqlite.org/wal.html#ckpt>). SQLite's autocheckpoint is off either
+/// way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checkpoint {
-    /// Flatwater, on a thread of its own. Commits pause only when the WAL is started over.
+    /// Flatwater, on a dedicated thread. Commits pause only when the WAL is started over.
     Managed(CheckpointLimits),
-    /// Somebody else, such as Litestream: Flatwater never checkpoints by itself, also not when the database is closed, and
-    /// the WAL has no limit. Chosen by itself for a file that has Litestream's tables when it is opened.
+    /// Another program, such as Litestream: Flatwater never checkpoints on its own, not even when the database is
+    /// closed, and the WAL has no limit. Chosen automatically for a file that has Litestream's tables when it is
+    /// opened.
     External,
 }
 
@@ -45,11 +48,12 @@ impl Default for Checkpoint {
 /// The limits of a WAL that Flatwater keeps short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointLimits {
-    /// The WAL starts over before it is longer than this, unless a read or another process is in the way, which
-    /// [`WalStats::cause`](crate::WalStats::cause) tells, or one transaction is larger. Default 32 MiB; at least 256 KiB.
+    /// The WAL starts over before it is longer than this, unless one transaction is larger, or a read or another
+    /// process is in the way, which [`WalStats::cause`](crate::WalStats::cause) tells. Default 32 MiB; at least 256
+    /// KiB.
     pub limit_bytes: u64,
-    /// Beyond this writes are slowed: each turn of the writer, which is one write or a group, waits for up to 100 ms for
-    /// the WAL to start over, and then runs all the same. Default 256 MiB; more than `limit_bytes`.
+    /// Beyond this length writes are slowed: each turn of the writer, which is one write or a group, waits up to 100 ms
+    /// for the WAL to start over, and then runs all the same. Default 256 MiB; must be more than `limit_bytes`.
     pub hard_limit_bytes: u64,
 }
 
@@ -59,31 +63,31 @@ impl Default for CheckpointLimits {
     }
 }
 
-/// What to do if another SQLite library in this process opens the file: when that one closes it, the locks of this one
-/// are lost, and acknowledged writes with them
+/// What to do if another SQLite library in this process opens the file. When that library closes the file, this
+/// library's locks are lost, and acknowledged writes with them
 /// (<https://sqlite.org/howtocorrupt.html#multiple_copies_of_sqlite_linked_into_the_same_application>).
 ///
-/// It is looked for when the database is opened and every few seconds after that, on Linux and in WAL mode. Independent
-/// of this setting, guard descriptors keep the other library from taking the WAL away.
+/// Flatwater checks for another library when the database is opened and every few seconds after that, on Linux and in
+/// WAL mode. Independent of this setting, guard descriptors keep the other library from taking the WAL away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SecondCopy {
-    /// Opening is refused; if it is found later, writes are.
+    /// Refuse to open the database; if another library is found later, refuse writes.
     #[default]
     Refuse,
-    /// It is counted in [`Stats::second_copies`](crate::Stats::second_copies).
+    /// Count it in [`Stats::second_copies`](crate::Stats::second_copies).
     Warn,
-    /// It is not looked for.
+    /// Do not check for another library.
     Off,
 }
 
 /// The limits of a group: writes that arrive together and share one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupLimits {
-    /// Members at most. Default 256.
+    /// The maximum number of writes in a group. Default 256.
     pub members: usize,
-    /// No further member is begun once the group has run for this long. Default 1 ms.
+    /// No further write is added once the group has run for this long. Default 1 ms.
     pub time: Duration,
-    /// Bytes of text and blob parameters at most. Default 1 MiB.
+    /// The maximum total of text and blob parameters, in bytes. Default 1 MiB.
     pub bytes: usize,
 }
 

@@ -1,17 +1,18 @@
 //! Whether short work may run on its caller's thread, and what counts as short.
 //!
-//! Owns: the option's values and their defaults, which are API. Leaves out: deciding.
+//! Owns: the option's values, plain values for any thread. Invariant: the defaults are part of the API. Leaves out:
+//! deciding whether a call is short.
 
 use std::time::Duration;
 
 /// Whether an awaited call may run on the thread that polls it. A call that is known to be short then costs about what
-/// SQLite itself costs, instead of two changes of threads.
+/// SQLite itself costs, instead of two thread switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inline {
-    /// A statement whose bytecode shows that it is short, and that keeps to these limits. One that does not is run again
-    /// by a worker, and stays with the workers for a while.
+    /// A statement may run inline if its bytecode shows that it is short and its runs stay within these limits. A run
+    /// that exceeds them is repeated by a worker, and the statement then goes to workers for a while.
     Auto(InlineLimits),
-    /// Everything runs on the threads of workers.
+    /// Everything runs on worker threads.
     Never,
 }
 
@@ -21,17 +22,17 @@ impl Default for Inline {
     }
 }
 
-/// What an inline call keeps to.
+/// The limits of an inline call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InlineLimits {
-    /// A read ends after this long; it is looked at about every 1,000 steps of SQLite's virtual machine, and before each
-    /// page that is read from the file. A write is inline only if it usually takes no longer; it is ended only before
-    /// such a page, and not in a transaction. Default 50 us.
+    /// A read is ended after this long; the time is checked about every 1,000 steps of SQLite's virtual machine, and
+    /// before each page that is read from the file. A write runs inline only if it usually takes no longer; it is ended
+    /// only before reading such a page, and not in a transaction. Default 50 us.
     pub time: Duration,
-    /// Rows of a result at most. Default 256.
+    /// The maximum number of rows in a result. Default 256.
     pub rows: usize,
-    /// Bytes of text and blob parameters together, and of each value and row that is touched, at most. For values and
-    /// rows less than 1 KiB counts as that. Default 64 KiB.
+    /// The maximum size in bytes of all text and blob parameters together, and of each value and row that is touched.
+    /// For values and rows, a limit of less than 1 KiB counts as 1 KiB. Default 64 KiB.
     pub bytes: usize,
 }
 

@@ -1,7 +1,7 @@
 //! Every setting of a database and its default, in one place.
 //!
-//! Owns: `Options`. Defaults are API. Leaves out: what does not go together (`resolve`), and applying them, which is the
-//! connection's and the backend's work.
+//! Owns: `Options`, a plain value for any thread. Invariant: the defaults are part of the API. Leaves out: which
+//! settings contradict each other (`resolve`), and applying them, which the connection and the backend do.
 
 mod choices;
 pub(crate) mod inline;
@@ -15,7 +15,7 @@ pub use super::options::choices::{Checkpoint, CheckpointLimits, Durability, Grou
 use super::options::inline::Inline;
 use super::options::uri::Mode;
 
-/// How to open a database. Made with a path; every setting has a default.
+/// How to open a database. Created with a path; every other setting has a default.
 ///
 /// ```no_run
 /// # async fn example() -> flatwater::Result<()> {
@@ -54,24 +54,24 @@ pub struct Options {
     pub(crate) inline: Inline,
 }
 
-/// Another file, on every connection.
+/// Another database file, attached on every connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Attached {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
-    /// What its URI says.
+    /// The `mode` its URI asks for, if any.
     pub(crate) mode: Option<Mode>,
     pub(crate) immutable: bool,
 }
 
-/// The path of a private database in memory.
+/// The path that stands for a private in-memory database.
 pub(crate) const MEMORY: &str = ":memory:";
 
 impl Options {
-    /// The defaults for the database file at `path`. `":memory:"` is a private database in memory.
+    /// Returns the default options for the database file at `path`. `":memory:"` is a private in-memory database.
     ///
-    /// A path that begins with `file:` is a URI (<https://sqlite.org/uri.html>). It may say `mode` (`ro`, `rw`, `rwc`,
-    /// `memory`), `immutable` and `vfs`; any other key is refused when the database is opened.
+    /// A path that begins with `file:` is a URI (<https://sqlite.org/uri.html>). It may set `mode` (`ro`, `rw`, `rwc`,
+    /// `memory`), `immutable` and `vfs`; opening fails if it has any other key.
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self {
             path: path.as_ref().to_owned(),
@@ -103,13 +103,13 @@ impl Options {
         }
     }
 
-    /// Only read; the file must exist and is never written. Default off.
+    /// Opens the database read-only: the file must exist and is never written. Default off.
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// Create the file if it does not exist. Default on.
+    /// Creates the file if it does not exist. Default on.
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
@@ -121,56 +121,57 @@ impl Options {
         self
     }
 
-    /// Enforce foreign keys. Default on.
+    /// Enforces foreign keys. Default on.
     pub fn foreign_keys(mut self, on: bool) -> Self {
         self.foreign_keys = on;
         self
     }
 
-    /// Reader connections at most. Default: the number of cores, at least 2 and at most 8.
+    /// The maximum number of reader connections. Default: the number of cores, at least 2 and at most 8.
     pub fn readers(mut self, readers: usize) -> Self {
         self.readers = readers;
         self
     }
 
-    /// Requests that may wait, for the writer and for the readers each. A call that finds the queue full waits for a
-    /// place, in order. Default 1,024.
+    /// The number of requests that may wait in a queue: one queue for the writer, one for the readers. A call that
+    /// finds its queue full waits for a place, in order. Default 1,024.
     pub fn queue(mut self, requests: usize) -> Self {
         self.queue = requests;
         self
     }
 
-    /// The limits of a group. Default on, see [`GroupLimits`].
+    /// Groups writes that arrive together, within these limits. Default on, see [`GroupLimits`].
     pub fn group(mut self, group: GroupLimits) -> Self {
         self.group = Some(group);
         self
     }
 
-    /// Every write is its own transaction.
+    /// Turns groups off: every write runs in a transaction of its own.
     pub fn no_group(mut self) -> Self {
         self.group = None;
         self
     }
 
-    /// Prepared statements kept per connection. Default 128.
+    /// The number of prepared statements kept per connection. Default 128.
     pub fn statement_cache(mut self, statements: usize) -> Self {
         self.statement_cache = statements;
         self
     }
 
-    /// Page cache of the writer in bytes. Default 16 MiB.
+    /// The size of the writer's page cache in bytes. Default 16 MiB.
     pub fn writer_cache_bytes(mut self, bytes: usize) -> Self {
         self.writer_cache_bytes = bytes;
         self
     }
 
-    /// Page cache of each reader in bytes. Default 4 MiB.
+    /// The size of each reader's page cache in bytes. Default 4 MiB.
     pub fn reader_cache_bytes(mut self, bytes: usize) -> Self {
         self.reader_cache_bytes = bytes;
         self
     }
 
-    /// Bytes of the file to map into memory. Default 0: under writes a mapping is torn down at every commit.
+    /// The number of bytes of the file to map into memory. Default 0, because under writes a mapping is torn down at
+    /// every commit.
     pub fn mmap_bytes(mut self, bytes: usize) -> Self {
         self.mmap_bytes = bytes;
         self
@@ -182,7 +183,7 @@ impl Options {
         self
     }
 
-    /// A transaction that is not used for this long is rolled back. Default 30 s.
+    /// How long a transaction may go unused before it is rolled back. Default 30 s.
     pub fn transaction_idle(mut self, limit: Duration) -> Self {
         self.transaction_idle = limit;
         self
@@ -194,38 +195,39 @@ impl Options {
         self
     }
 
-    /// Attaches another database file under `name`, on every connection. It is opened as the main file is, but its
-    /// journal mode is left as it is. A `file:` URI may say `mode` and `immutable`. Writes to it are never grouped. A
-    /// transaction, also that of a `batch` or `execute_many`, takes the write lock of every attached file, needed or not:
-    /// that is what BEGIN IMMEDIATE does.
+    /// Attaches another database file under `name`, on every connection. It is opened like the main file, but its
+    /// journal mode is left unchanged. A `file:` URI may set `mode` and `immutable`. Writes to it are never grouped.
+    /// Every transaction, including that of a `batch` or `execute_many`, takes the write lock of every attached file,
+    /// whether needed or not, because BEGIN IMMEDIATE does so.
     pub fn attach(mut self, name: impl Into<String>, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref().to_owned();
         self.attach.push(Attached { name: name.into(), path, mode: None, immutable: false });
         self
     }
 
-    /// What becomes of the file's journal mode. Default [`Journal::Wal`].
+    /// What to do with the file's journal mode. Default [`Journal::Wal`].
     pub fn journal(mut self, journal: Journal) -> Self {
         self.journal = journal;
         self
     }
 
-    /// Promises that nobody changes the file while it is open: it is only read, without locks, and no file beside it is
-    /// needed. With a wrong promise reads are wrong (<https://sqlite.org/uri.html#uriimmutable>). Default off.
+    /// Promises that no process changes the file while it is open. The file is then only read, without locks, and no
+    /// file beside it is needed. If the promise is broken, reads return wrong results
+    /// (<https://sqlite.org/uri.html#uriimmutable>). Default off.
     pub fn immutable(mut self, immutable: bool) -> Self {
         self.immutable = immutable;
         self
     }
 
     /// The VFS to open the file with, by the name it was registered under (<https://sqlite.org/vfs.html>). Default: the
-    /// system's own.
+    /// operating system's own.
     pub fn vfs(mut self, name: impl Into<String>) -> Self {
         self.vfs = Some(name.into());
         self
     }
 
-    /// Opens a file on a network or shared file system all the same. WAL needs memory that all users of the file share,
-    /// so it is safe only while one machine, or one side of the share, uses the file. Default off.
+    /// Allows opening a file on a network or shared file system. WAL needs memory that all users of the file share, so
+    /// this is safe only while one machine, or one side of the share, uses the file. Default off.
     pub fn network_filesystem(mut self, allowed: bool) -> Self {
         self.network_filesystem = allowed;
         self
@@ -237,41 +239,44 @@ impl Options {
         self
     }
 
-    /// SQL to run on every connection right after it was opened, such as a PRAGMA that no option sets; several calls add
-    /// up. It sees readers too, which cannot write. If it fails, so does the open. What an option sets, ATTACH,
-    /// transaction control and TEMP objects are refused.
+    /// SQL to run on every connection right after it is opened, such as a PRAGMA that no option sets; several calls add
+    /// up. It also runs on reader connections, which are read-only. If the SQL fails, so does the open. Settings that
+    /// have an option, ATTACH, transaction control and TEMP objects are refused.
     pub fn on_open(mut self, sql: impl Into<String>) -> Self {
         self.on_open.push(sql.into());
         self
     }
 
-    /// Who keeps the WAL short. Default [`Checkpoint::Managed`], 32 MiB. An attached file's WAL is checkpointed at the close.
+    /// Who checkpoints the WAL to keep it short. Default [`Checkpoint::Managed`], 32 MiB. The WAL of an attached file
+    /// is checkpointed when the database is closed.
     pub fn checkpoint(mut self, checkpoint: Checkpoint) -> Self {
         self.checkpoint = checkpoint;
         self
     }
 
-    /// Whether short calls may run on the thread that polls them. What is short is found by looking at what SQLite compiled
-    /// the statement to, when it is used for the second time; other calls, and writes outside of a transaction with
-    /// [`Durability::Full`], always go to a worker. What a call answers stays the same. A page that is not in the cache is
-    /// read from the disk on that thread. Default [`Inline::Auto`] with a limit of 50 us.
+    /// Whether short calls may run on the thread that polls them. Flatwater decides whether a statement is short from
+    /// the bytecode SQLite compiled it to, when the statement is used for the second time. Other calls, and writes
+    /// outside of a transaction with [`Durability::Full`], always go to a worker. A call's result is the same either
+    /// way. A page that is not in the cache is read from the disk on the polling thread. Default [`Inline::Auto`] with
+    /// a limit of 50 us.
     pub fn inline(mut self, inline: Inline) -> Self {
         self.inline = inline;
         self
     }
 
     /// Ends a read that has been running for longer than this *and* keeps the WAL from starting over
-    /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>); it is answered with
-    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld). One that is in nobody's way goes on. Default: none is ended.
+    /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>); it fails with
+    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld). A read that blocks no WAL restart goes on. Default: no
+    /// read is ended.
     pub fn read_limit(mut self, limit: Duration) -> Self {
         self.read_limit = Some(limit);
         self
     }
 
-    /// Lets a reader keep its read transaction open for the next read, for milliseconds, while nothing is committed: the
-    /// next read then needs no lock. The writer keeps its own for the next short write, in the same way; each write is
-    /// committed when it ends. What is read and written stays the same. There are none with attached files, none where
-    /// somebody else keeps the WAL short, and none in another journal mode than WAL. Default on.
+    /// Lets a reader keep its read transaction open for the next read, for milliseconds, while nothing is committed:
+    /// the next read then needs no lock. In the same way the writer keeps its own for the next short write; each write
+    /// is still committed when it ends. Results are the same either way. No leases are taken with attached files, with
+    /// an external checkpointer ([`Checkpoint::External`]), or in a journal mode other than WAL. Default on.
     pub fn leases(mut self, on: bool) -> Self {
         self.leases = on;
         self

@@ -1,8 +1,9 @@
-//! What options mean: URIs are read, paths made absolute, and what cannot work is refused.
+//! Resolving options: reads URIs, makes paths absolute, and refuses what cannot work.
 //!
-//! Owns: the step from the options a caller gave to the ones a database is opened with, and how two of those differ.
-//! Looks at paths, opens nothing. Invariant: options that were resolved are consistent, and their paths stay the same
-//! files whatever becomes of links and of the current directory. Leaves out: whether the files will do.
+//! Owns: the step from the options a caller gave to those a database is opened with, and the comparison of two such
+//! options. Runs on the thread that opens the database; looks at paths, opens nothing. Invariant: resolved options are
+//! consistent, and their paths name the same files even if links or the current directory change later. Leaves out:
+//! whether the files can be used.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use crate::options::{Attached, Checkpoint, CheckpointLimits, MEMORY, Options};
 
 const MAX_ATTACHED: usize = 10;
 const SMALLEST_WAL: u64 = 256 << 10;
-/// As many symbolic links as SQLite follows.
+/// The number of symbolic links that are followed, as in SQLite.
 const MAX_LINKS: usize = 100;
 
 impl Options {
@@ -20,7 +21,7 @@ impl Options {
         self.path.as_os_str() == MEMORY
     }
 
-    /// Refuses what cannot work, before anything is opened.
+    /// Reads URIs, anchors paths, and refuses options that cannot work, before anything is opened.
     pub(crate) fn resolve(mut self) -> Result<Self> {
         self.read_uris()?;
         self.check()?;
@@ -93,8 +94,8 @@ impl Options {
         Ok(())
     }
 
-    /// Makes paths absolute and free of links: connections are opened later too, when the current directory or a link
-    /// may be another one.
+    /// Makes paths absolute and free of links, because connections are also opened later, when the current directory or
+    /// a link may have changed.
     fn anchor(&mut self) -> Result<()> {
         let attached = self.attach.iter_mut().map(|attached| &mut attached.path);
         for path in std::iter::once(&mut self.path).chain(attached).filter(|path| path.as_os_str() != MEMORY) {
@@ -134,8 +135,9 @@ impl Options {
         Ok(())
     }
 
-    /// The first setting that keeps two resolved options from sharing a database. What only says how this caller comes
-    /// to it does not count: path, rights, leave to create the file, leave to use a network.
+    /// The first setting that keeps two resolved options from sharing a database. Settings that only concern how one
+    /// caller accesses it do not count: the path, its rights, permission to create the file, permission to use a
+    /// network file system.
     pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
         let Self {
             path: _,
@@ -216,7 +218,7 @@ pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// The path without links. Of a file that is not there yet, the directory counts.
+/// The path without links. For a file that does not exist yet, its directory is resolved.
 fn real(path: PathBuf, links: usize) -> PathBuf {
     if let Ok(real) = std::fs::canonicalize(&path) {
         return real;

@@ -1,7 +1,8 @@
-//! `file:` URIs (<https://sqlite.org/uri.html>): what one says, and writing one.
+//! `file:` URIs (<https://sqlite.org/uri.html>): parsing and writing them.
 //!
-//! Owns: reading a URI into its path and settings, and the reverse for SQLite. Pure. Invariant: what is not understood is
-//! refused; SQLite itself ignores it. Leaves out: which settings go together, which is the options' check.
+//! Owns: reading a URI into its path and settings, and the reverse for SQLite. Pure, on any thread. Invariant: a key or
+//! value that is not understood is refused, where SQLite itself would ignore it. Leaves out: which settings contradict
+//! each other, which the options check.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// What a URI says. `None` where it says nothing.
+/// The contents of a URI; `None` for a setting it does not have.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Uri {
     pub(crate) path: PathBuf,
@@ -30,7 +31,7 @@ pub(crate) fn is_uri(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().starts_with(b"file:")
 }
 
-/// Reads a URI; a path that is none is answered as it is.
+/// Parses a URI; a path that is not a URI is returned unchanged.
 pub(crate) fn parse(text: &Path) -> Result<Uri> {
     if !is_uri(text) {
         return Ok(Uri { path: text.to_owned(), ..Uri::default() });
@@ -78,7 +79,7 @@ impl Uri {
     }
 }
 
-/// The path behind an authority, which can be empty or `localhost`.
+/// The path after the authority, which must be empty or `localhost`.
 fn without_host(path: &[u8]) -> Result<&[u8]> {
     let Some(rest) = path.strip_prefix(b"//") else { return Ok(path) };
     let at = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
@@ -128,7 +129,7 @@ fn refused(why: &str) -> Error {
     Error::misuse(format!("the `file:` URI {why}")).in_operation("open")
 }
 
-/// The URI SQLite is to open an absolute path by.
+/// The URI with which SQLite opens an absolute path.
 pub(crate) fn write(path: &Path, mode: Option<Mode>, immutable: bool) -> String {
     let mode = match mode {
         Some(Mode::ReadOnly) => "mode=ro&",

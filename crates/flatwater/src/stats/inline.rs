@@ -72,9 +72,9 @@ impl InlineRecorder {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InlineStats {
-    /// Reads that ran there.
+    /// Reads that ran on the thread that polled them.
     pub reads: u64,
-    /// Writes that ran there.
+    /// Writes that ran on the thread that polled them.
     pub writes: u64,
     /// Calls that were begun there, turned out not to be short, and were run again by a worker.
     pub moved: u64,
@@ -85,6 +85,6 @@ pub struct InlineStats {
     pub queued: u64,
     /// Times a call suspended so that other tasks got their turn, after 1 ms of such calls on its thread.
     pub yields: u64,
-    /// The longest time one call held its caller's thread, in microseconds of the clock on the wall.
+    /// The longest time one call held its caller's thread, in wall-clock microseconds.
     pub longest_us: u64,
 }

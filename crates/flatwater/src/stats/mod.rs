@@ -204,7 +204,7 @@ pub struct Stats {
     pub journal: String,
     /// One connection serves reads and writes alike, as in memory and in any other journal mode than WAL.
     pub one_connection: bool,
-    /// How often another SQLite library in this process was seen to have the file open. It is looked for at open and
+    /// How often another SQLite library in this process was seen to have the file open. Flatwater checks at open and
     /// every few seconds.
     pub second_copies: u64,
     /// Requests waiting for the writer now.
@@ -219,9 +219,10 @@ pub struct Stats {
     pub replays: u64,
     /// COMMITs that failed.
     pub failed_commits: u64,
-    /// Requests that were never begun, because their caller had left or their deadline had passed.
+    /// Requests that were never begun, because their caller had dropped them or their deadline had passed.
     pub abandoned: u64,
-    /// Connections that were replaced, because a closure left them unlike they were or a commit could not be undone.
+    /// Connections that were replaced, because a closure left them in an unexpected state or a commit could not be
+    /// undone.
     pub replaced_connections: u64,
     /// Latency of calls, from the poll that begins them to their answer, by kind. Kinds never called are left out.
     pub calls: Vec<CallStats>,
@@ -239,15 +240,15 @@ pub struct Stats {
 pub struct CallStats {
     /// The call's name, such as `execute`.
     pub kind: &'static str,
-    /// Calls answered.
+    /// The number of calls answered.
     pub count: u64,
-    /// Median.
+    /// The median latency.
     pub p50_us: u64,
-    /// 99th percentile.
+    /// The 99th percentile of the latency.
     pub p99_us: u64,
-    /// 99.9th percentile.
+    /// The 99.9th percentile of the latency.
     pub p999_us: u64,
-    /// Slowest.
+    /// The latency of the slowest call.
     pub max_us: u64,
 }
 

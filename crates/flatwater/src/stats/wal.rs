@@ -15,7 +15,7 @@ use super::{SLOWEST_US, us};
 use crate::error::Error;
 use crate::events::{self, InTheWay};
 
-/// Who keeps the WAL from starting over: it can only when nobody reads from it
+/// What keeps the WAL from starting over: it can start over only when no connection reads from it
 /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -214,19 +214,19 @@ pub struct WalStats {
     pub copies: u64,
     /// Their median duration in microseconds.
     pub copy_p50_us: u64,
-    /// The longest.
+    /// The longest, in microseconds.
     pub copy_max_us: u64,
     /// How often the WAL was started over.
     pub resets: u64,
     /// How long writes paused for it, or for the try, in microseconds: the median.
     pub pause_p50_us: u64,
-    /// 99th percentile.
+    /// The 99th percentile, in microseconds.
     pub pause_p99_us: u64,
-    /// The longest.
+    /// The longest, in microseconds.
     pub pause_max_us: u64,
     /// Tries that were blocked when at least two before them were: the WAL grows meanwhile.
     pub starved: u64,
-    /// Who was in the way the last time that was counted.
+    /// What was in the way the last time `starved` was counted.
     pub cause: Option<WalBlocker>,
     /// Reads that were ended because of [`Options::read_limit`](crate::Options::read_limit).
     pub cut_off: u64,
