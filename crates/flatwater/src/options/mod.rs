@@ -276,7 +276,7 @@ impl Options {
     /// Lets a reader keep its read transaction open for the next read, for milliseconds, while nothing is committed:
     /// the next read then needs no lock. In the same way the writer keeps its own for the next short write; each write
     /// is still committed when it ends. Results are the same either way. No leases are taken with attached files, with
-    /// an external checkpointer ([`Checkpoint::External`]), or in a journal mode other than WAL. Default on.
+    /// an external checkpointer ([`Checkpoint::External`], or Litestream), or in a journal mode other than WAL. Default on.
     pub fn leases(mut self, on: bool) -> Self {
         self.leases = on;
         self

@@ -169,3 +169,20 @@ async fn a_damaged_schema_is_an_error_of_the_texts_that_need_it() {
     set_root(root.unwrap());
     assert_eq!(file.open().await.execute("INSERT INTO t VALUES (1)", ()).await.unwrap().changes, 1);
 }
+
+/// SQLite keeps no CHECK of a schema that it reads through a connection that cannot write (`sqlite3AddCheckConstraint`).
+#[tokio::test]
+async fn integrity_check_looks_at_check_constraints_on_the_writer() {
+    let file = TestFile::new();
+    file.plain()
+        .execute_batch(
+            "CREATE TABLE t (a CHECK (a < 10)); PRAGMA ignore_check_constraints = ON; INSERT INTO t VALUES (11)",
+        )
+        .unwrap();
+    let db = file.open().await;
+    let check = "PRAGMA integrity_check";
+    assert_eq!(db.query_value::<String>(check, ()).await.unwrap().as_deref(), Some("ok"), "on a reader");
+    let found = db.write_with(|tx| Ok::<_, Error>(tx.query_row(check, [], |row| row.get::<_, String>(0))?)).await;
+    assert_eq!(found.unwrap(), "CHECK constraint failed in t");
+    db.execute("DELETE FROM t", ()).await.unwrap();
+}
