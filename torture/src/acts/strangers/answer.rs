@@ -132,7 +132,7 @@ fn is_about_a_constraint(line: &[Cell]) -> bool {
 /// knows of it and the other does not, as of all CHECKs.
 pub(super) fn is_check_of_expressions(ask: Option<&Ask>, ours: &Answer, plain: &Answer) -> bool {
     let failed = |answer: &Answer| matches!(answer, Answer::Failed { code: Some(ffi::SQLITE_ERROR), .. });
-    matches!(ask, Some(Ask::Check(_))) && (failed(ours) || failed(plain))
+    matches!(ask, Some(Ask::Check(_))) && failed(ours) != failed(plain)
 }
 
 /// Whether ours is another answer than plain SQLite's to the same statement on an equal file, and how.
