@@ -3,7 +3,7 @@
 //! Owns: the tables of methods that files point to (<https://sqlite.org/c3ref/io_methods.html>), putting them there, and
 //! passing on to SQLite's own. Called by SQLite on whatever thread is inside a call. Invariants: a table is SQLite's own but
 //! for three methods, and lives for ever, since files point to it; only layers that SQLite brings along get one, whose own
-//! tables are static. Leaves out: what is refused (`gate`).
+//! tables are static. Leaves out: what is refused (`read_guard`).
 //!
 //! - xRead asks the gate whether the page may be read, and tells a read that fails as what it is (`failures`).
 //! - xShmLock asks it whether the lock may be taken.
@@ -161,7 +161,7 @@ unsafe extern "C" fn shm_lock(file: *mut ffi::sqlite3_file, first: c_int, count:
     // SAFETY: as in `read`.
     let own = || unsafe { (table_of(file).shm_lock)(file, first, count, flags) };
     let request = Request { first, count, flags };
-    // If the gate panicked, the lock may or may not be taken; SQLite treats it as not taken, and its connection ends.
+    // If the guard panicked, the lock may or may not be taken; SQLite treats it as not taken, and its connection ends.
     catch_unwind(|| read_guard::locks(file, request, own)).unwrap_or(ffi::SQLITE_IOERR_SHMLOCK)
 }
 

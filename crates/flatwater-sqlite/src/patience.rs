@@ -2,7 +2,9 @@
 //!
 //! Owns: beginning again. SQLite by itself sleeps inside the attempt, for ten seconds in all, and asks neither the busy nor
 //! the progress handler (`walTryBeginRead`). Runs on a thread that may block. Invariant: what is begun again has done nothing.
-//! Leaves out: ending the attempt (`gate`), how long to wait (the busy handler).
+//! Leaves out: ending the attempt (`read_guard`), how long to wait (the busy handler).
+
+use std::borrow::Borrow;
 
 use rusqlite::ffi;
 
@@ -15,21 +17,7 @@ impl Connection {
     /// the busy handler says so, and nothing ends the statements of the connection. On a thread that is kept from being held
     /// up `f` runs once.
     pub(crate) fn patiently<T>(&mut self, mut f: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
-        let mut tries = 0;
-        loop {
-            // SAFETY: the guard goes before the connection can.
-            let patient = unsafe { self.patient() };
-            let result = f(self);
-            if patient.is_none() {
-                return result;
-            }
-            drop(patient);
-            match result {
-                Err(error) => self.wait_for_snapshot(error, tries)?,
-                result => return result,
-            }
-            tries = tries.saturating_add(1);
-        }
+        run_patiently(self, |connection| f(connection))
     }
 
     /// The same for statements of our own on rusqlite's connection, whatever they began or read in an attempt that failed.
@@ -40,21 +28,7 @@ impl Connection {
         &'c self,
         mut f: impl FnMut(&'c rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<T> {
-        let mut tries = 0;
-        loop {
-            // SAFETY: the guard goes before the connection can.
-            let patient = unsafe { self.patient() };
-            let result = f(self.rusqlite()).map_err(from_rusqlite);
-            if patient.is_none() {
-                return result;
-            }
-            drop(patient);
-            match result {
-                Err(error) => self.wait_for_snapshot(error, tries)?,
-                result => return result,
-            }
-            tries = tries.saturating_add(1);
-        }
+        run_patiently(self, |connection| f(connection.rusqlite()).map_err(from_rusqlite))
     }
 
     /// BEGIN IMMEDIATE for a closure of the user, which begins as other statements do. What the closure runs in it waits for
@@ -76,5 +50,23 @@ impl Connection {
             return Err(SqliteError::from_code(ffi::SQLITE_INTERRUPT).into());
         }
         if is_refused && self.hooks().waits(tries) { Ok(()) } else { Err(error) }
+    }
+}
+
+fn run_patiently<C: Borrow<Connection>, T>(mut connection: C, mut f: impl FnMut(&mut C) -> Result<T>) -> Result<T> {
+    let mut tries = 0;
+    loop {
+        // SAFETY: the guard goes before the connection can.
+        let patient = unsafe { connection.borrow().patient() };
+        let result = f(&mut connection);
+        if patient.is_none() {
+            return result;
+        }
+        drop(patient);
+        match result {
+            Err(error) => connection.borrow().wait_for_snapshot(error, tries)?,
+            result => return result,
+        }
+        tries = tries.saturating_add(1);
     }
 }

@@ -3,7 +3,7 @@
 //! Owns: the place beside a prepared statement where that is kept, and the step that fills it. Runs on the thread that
 //! has the connection; the place is written once. Invariants: what was learnt lives and dies with the prepared statement;
 //! a text that is used once costs nothing; nobody sees that a write was explained, which sets `changes()` to 0: it runs
-//! right after, and does not ask (`asks`). Leaves out: graphs (`bytecode`), running anything inline.
+//! right after, and does not ask (`asks`). Leaves out: graphs (`program::graph`), running anything inline.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;

@@ -3,7 +3,7 @@
 //!
 //! Owns: reading it, and comparing its cookie. Runs on the thread that has the connection. Invariants: the facts belong to
 //! the cookie they were read under; a group compares the cookie inside its transaction, where nobody else can change it; a
-//! stay compares it in the snapshot in which it then runs. Leaves out: what is known without a look (`seen`).
+//! stay compares it in the snapshot in which it then runs. Leaves out: what is known without a look (`sql::seen`).
 
 use std::collections::HashSet;
 

@@ -19,7 +19,7 @@ use crate::time::later;
 /// The first reads of the file. A writer switches it to WAL, which lasts, unless it is so already or
 /// is to be kept. Answers the mode it is in then.
 pub(super) fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<String> {
-    let mut mode = first_read(sqlite)?.to_ascii_lowercase();
+    let mut mode = first_read(sqlite, Sqlite::read_journal_mode)?.to_ascii_lowercase();
     let switches = role != Role::Reader && options.journal == Journal::Wal && !options.is_memory();
     if switches && mode != "wal" {
         switch_to_wal(sqlite, options)?;
@@ -30,26 +30,20 @@ pub(super) fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -
     Ok(mode)
 }
 
-/// The first read of the main file.
-fn first_read(sqlite: &mut Sqlite) -> flatwater_sqlite::Result<String> {
-    match sqlite.read_journal_mode() {
-        Err(error) if may_be_the_disk(&error) => {
-            sqlite.guard_files();
-            sqlite.read_journal_mode().map_err(|again| the_disk_or(error, again))
-        }
-        mode => mode,
-    }
-}
-
-/// Whether the first read of a file is to be made once more, with our methods on its WAL, which that read opened: with
-/// SQLite's own a read that the disk fails is told as damage.
-fn may_be_the_disk(error: &flatwater_sqlite::Error) -> bool {
-    error.code() == Some(ffi::SQLITE_CORRUPT)
-}
-
-/// The error to tell of a file that could not be read twice.
-fn the_disk_or(first: flatwater_sqlite::Error, again: flatwater_sqlite::Error) -> flatwater_sqlite::Error {
-    if again.code().is_some_and(|code| code & 0xff == ffi::SQLITE_IOERR) { again } else { first }
+/// The first read of a file opens its WAL and reads it, with SQLite's own methods still: a read that the disk fails is told
+/// as damage. So after damage it is read once more with ours, and what the disk did is told before that.
+fn first_read<T>(
+    sqlite: &mut Sqlite,
+    read: impl Fn(&mut Sqlite) -> flatwater_sqlite::Result<T>,
+) -> flatwater_sqlite::Result<T> {
+    let damage = match read(sqlite) {
+        Err(error) if error.code() == Some(ffi::SQLITE_CORRUPT) => error,
+        read => return read,
+    };
+    sqlite.guard_files();
+    let is_the_disk =
+        |error: &flatwater_sqlite::Error| error.code().is_some_and(|code| code & 0xff == ffi::SQLITE_IOERR);
+    read(sqlite).map_err(|again| if is_the_disk(&again) { again } else { damage })
 }
 
 /// Switching does not always ask the busy handler: when several processes open a new file at once, all but one are told
@@ -86,15 +80,12 @@ fn ask_for_wal(sqlite: &Sqlite) -> rusqlite::Result<()> {
 const ATTACHED_FRAMES: u16 = 1000;
 
 /// Answers the attached files that are in WAL mode.
-pub(super) fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> Result<Vec<Box<str>>> {
+pub(super) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<Vec<Box<str>>> {
     let synchronous = match options.durability {
         Durability::Normal => "NORMAL",
         Durability::Full => "FULL",
     };
-    let cache_bytes = match role {
-        Role::Creator | Role::Writer => options.writer_cache_bytes,
-        Role::Reader | Role::Checkpointer => options.reader_cache_bytes,
-    };
+    let cache_bytes = if role.writes() { options.writer_cache_bytes } else { options.reader_cache_bytes };
     let spill = if role != Role::Reader { "PRAGMA cache_spill = OFF;" } else { "" };
     sqlite.execute_batch(&format!(
         "PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = {}; PRAGMA temp_store = MEMORY;
@@ -125,7 +116,7 @@ pub(super) fn apply_settings(sqlite: &Sqlite, options: &Options, role: Role) -> 
 
 /// Attaches a file, with the durability of the main one, and reads it, so that one that is no database fails now, and so
 /// does one that each write would be refused for. Answers its journal mode.
-fn attach(sqlite: &Sqlite, attached: &Attached, synchronous: &str, role: Role) -> Result<String> {
+fn attach(sqlite: &mut Sqlite, attached: &Attached, synchronous: &str, role: Role) -> Result<String> {
     let Attached { name, path, mode, immutable } = attached;
     let place = if path.as_os_str() == MEMORY { MEMORY.to_owned() } else { uri::write(path, *mode, *immutable) };
     sqlite.rusqlite().execute("ATTACH ?1 AS ?2", (place, name))?;
@@ -134,16 +125,9 @@ fn attach(sqlite: &Sqlite, attached: &Attached, synchronous: &str, role: Role) -
     }
     let name = name.replace('"', "\"\"");
     sqlite.guard_files();
-    let first_read =
+    let schema =
         format!("PRAGMA \"{name}\".synchronous = {synchronous}; SELECT 1 FROM \"{name}\".sqlite_schema LIMIT 1");
-    let read = || sqlite.patiently_with(|sqlite| sqlite.execute_batch(&first_read));
-    match read() {
-        Err(error) if may_be_the_disk(&error) => {
-            sqlite.guard_files();
-            read().map_err(|again| the_disk_or(error, again))?;
-        }
-        read => read?,
-    }
+    first_read(sqlite, |sqlite| sqlite.patiently_with(|sqlite| sqlite.execute_batch(&schema)))?;
     let mode = format!("PRAGMA \"{name}\".journal_mode");
     let mode: String = sqlite.patiently_with(|sqlite| sqlite.query_row(&mode, [], |row| row.get(0)))?;
     if mode.eq_ignore_ascii_case("wal") && role.writes() {

@@ -189,10 +189,7 @@ impl Seat {
     /// transaction.
     fn fit_inside(&mut self, effects: &Effects, work: &Work, limits: &InlineLimits) -> Option<Arc<CachedStatement>> {
         let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return None };
-        if params.heap_bytes() > limits.bytes
-            || effects.defined()
-            || !self.has_settled_schema()
-            || !text.may_run_inline()
+        if params.heap_bytes() > limits.bytes || effects.defined || !self.has_settled_schema() || !text.may_run_inline()
         {
             return None;
         }

@@ -1,7 +1,7 @@
 //! What the statements of one transaction did that must be put right when it is over.
 //!
 //! Owns: noting it statement by statement, and putting it right. Belongs to the transaction, autocommit included, and not to
-//! the connection. Runs on the thread that holds the slot. Leaves out: the schema as it is seen at the next use (`seen`).
+//! the connection. Runs on the thread that holds the slot. Leaves out: the schema as it is seen at the next use (`sql::seen`).
 
 use super::seat::Seat;
 use crate::sql::catalogue::Catalogue;
@@ -12,7 +12,7 @@ pub(super) struct Effects {
     /// TEMP objects were made.
     made_temp: bool,
     /// The schema was changed.
-    defined: bool,
+    pub(super) defined: bool,
     /// A text was met that must not be a member of a group. What was known of it before it was prepared again may have been
     /// out of date.
     pub(super) met_alone: bool,
@@ -35,11 +35,6 @@ impl Effects {
     pub(super) fn note_closure(&mut self, seat: &mut Seat) {
         self.made_temp = true;
         seat.forget_schema();
-    }
-
-    /// Whether the schema was changed.
-    pub(super) fn defined(&self) -> bool {
-        self.defined
     }
 
     /// The transaction is over, whichever way. Its TEMP objects end with it. If it changed the schema, what was learnt

@@ -4,7 +4,7 @@
 //! Waits for nobody: neither for the token nor for a lock of the file. Invariants: the write is never interrupted,
 //! and ends early only at a page that it would read too late, before its commit; it never pays for a checkpoint, nor,
 //! unless the last copy ends in just that moment, for the sync of a WAL that starts over; a failure is a worker's to
-//! tell, unless it came from the commit itself. Leaves out: which way is the cheaper one (`ways`).
+//! tell, unless it came from the commit itself. Leaves out: which way is the cheaper one (`inline::router`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -105,7 +105,7 @@ impl Performer<'_> {
     ) -> Result<T> {
         let ready = self.ready(text)?;
         let result = f(self.seat, &ready);
-        if let Ok((connection, _)) = self.seat.parts() {
+        if let Ok(connection) = self.seat.connection() {
             connection.done_with(&ready);
         }
         result
