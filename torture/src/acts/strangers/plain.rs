@@ -1,7 +1,9 @@
 //! The oracle: plain SQLite, on a copy of its own, opened and asked as Flatwater is.
 //!
 //! One connection writes and another one reads, as in Flatwater, and the file is switched to WAL mode where Flatwater
-//! switches it. What takes longer than the limit is given up: then nothing is compared.
+//! switches it. In a rollback journal mode there is one connection for both, as in Flatwater: what a damaged file answers
+//! depends on what its connection read and wrote before. What takes longer than the limit is given up: then nothing is
+//! compared.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -21,15 +23,18 @@ pub(super) struct Plain {
     way: Way,
     /// What writes, if anything does.
     writer: Option<Connection>,
+    /// Opened by the first read, unless the writer's is the only connection.
     reader: Option<Connection>,
+    writer_reads: bool,
 }
 
 impl Plain {
     /// Opens it, and reads the schema.
     pub(super) fn open(path: &Path, way: Way) -> Result<Self, Answer> {
         let connection = connect(path, way, !way.only_reads())?;
+        let writer_reads = !way.only_reads() && journal_mode(&connection)? != "wal";
         let (writer, reader) = if way.only_reads() { (None, Some(connection)) } else { (Some(connection), None) };
-        Ok(Self { path: path.to_owned(), way, writer, reader })
+        Ok(Self { path: path.to_owned(), way, writer, reader, writer_reads })
     }
 
     /// Whether SQLite's own check tells of a cell that lies behind the end of its page, be it only in part.
@@ -67,10 +72,11 @@ impl Plain {
     }
 
     fn reader(&mut self) -> Result<&Connection> {
-        if self.reader.is_none() {
+        if self.reader.is_none() && !self.writer_reads {
             self.reader = Some(connect(&self.path, self.way, false)?);
         }
-        let reader = self.reader.as_mut().expect("it was just opened");
+        let connection = if self.writer_reads { &mut self.writer } else { &mut self.reader };
+        let reader = connection.as_mut().expect("it was opened");
         limit(reader)?;
         Ok(reader)
     }
@@ -103,7 +109,7 @@ fn connect(path: &Path, way: Way, writes: bool) -> Result<Connection> {
     };
     limit(&mut plain)?;
     plain.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    let mode: String = plain.query_row("PRAGMA main.journal_mode", [], |row| row.get(0))?;
+    let mode = journal_mode(&plain)?;
     if writes && way.switches_to_wal() && mode != "wal" {
         // To its end, where it is committed.
         rows(&plain, "PRAGMA main.journal_mode = wal")?;
@@ -115,13 +121,16 @@ fn connect(path: &Path, way: Way, writes: bool) -> Result<Connection> {
     ))?;
     if writes {
         plain.execute_batch("PRAGMA cache_spill = OFF")?;
-        let mode: String = plain.query_row("PRAGMA main.journal_mode", [], |row| row.get(0))?;
-        if mode == "wal" {
+        if journal_mode(&plain)? == "wal" {
             // Flatwater tries, too, whether it can write.
             plain.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
         }
     }
     Ok(plain)
+}
+
+fn journal_mode(plain: &Connection) -> Result<String> {
+    plain.query_row("PRAGMA main.journal_mode", [], |row| row.get(0))
 }
 
 /// The path as a URI, each byte that means something else there written as its number.
