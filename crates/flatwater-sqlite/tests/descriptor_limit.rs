@@ -7,7 +7,7 @@ use std::fs::File;
 
 use flatwater::rusqlite::Transaction;
 use flatwater::rusqlite::config::DbConfig;
-use flatwater::{Blocking, Checkpoint, CheckpointLimits, Error, Kind, Options};
+use flatwater::{Checkpoint, CheckpointLimits, Database, Error, Kind, Options};
 
 /// Until there are so many left.
 fn leave_descriptors(left: usize) -> Vec<File> {
@@ -36,8 +36,8 @@ fn is_told(error: &Error, left: usize) {
     assert!(error.to_string().contains("open files"), "{left}: {error}");
 }
 
-fn insert(db: &Blocking) -> Result<(), Error> {
-    db.execute("INSERT INTO t VALUES (zeroblob(6000))", ()).map(drop)
+fn insert(db: &Database) -> Result<(), Error> {
+    db.execute("INSERT INTO t VALUES (zeroblob(6000))", ()).wait().map(drop)
 }
 
 #[test]
@@ -49,21 +49,21 @@ fn a_process_that_ran_out_of_descriptors_writes_and_reads_when_it_has_some_again
     let (mut rows, mut failures) = (0, 0);
     for left in 0..12 {
         let full = leave_descriptors(left);
-        let opened = options.clone().open_blocking();
+        let opened = options.clone().open().wait();
         drop(full);
         let handle = opened.unwrap_or_else(|error| {
             failures += 1;
             is_told(&error, left);
-            options.clone().open_blocking().unwrap()
+            options.clone().open().wait().unwrap()
         });
-        let db = handle.blocking();
-        db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).unwrap();
+        let db = handle.clone();
+        db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).wait().unwrap();
         insert(&db).unwrap();
         rows += 1;
-        db.write_with(spoil).unwrap();
+        db.write_with(spoil).wait().unwrap();
         let full = leave_descriptors(left);
         // The writer, a reader and the checkpointer, as far as there are descriptors.
-        let read = db.query_value::<i64>("SELECT count(*) FROM t", ());
+        let read = db.query_value::<i64>("SELECT count(*) FROM t", ()).wait();
         for _ in 0..100 {
             match insert(&db) {
                 Ok(()) => rows += 1,
@@ -80,8 +80,8 @@ fn a_process_that_ran_out_of_descriptors_writes_and_reads_when_it_has_some_again
             insert(&db).unwrap();
             rows += 1;
         }
-        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).unwrap(), Some(rows));
-        db.close().unwrap();
+        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), Some(rows));
+        db.close().wait().unwrap();
     }
     assert!(failures > 0, "nothing failed");
 }

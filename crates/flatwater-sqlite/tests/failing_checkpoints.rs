@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use flatwater::{Blocking, Checkpoint, CheckpointLimits, CheckpointMode, Database, Kind, Options, rusqlite};
+use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Kind, Options, rusqlite};
 use futures::finish;
 
 /// How many of the next calls on files with this end fail, and with which error number.
@@ -87,13 +87,13 @@ fn options(path: &Path) -> Options {
 struct Bench {
     path: PathBuf,
     handle: Database,
-    db: Blocking,
+    db: Database,
     rows: i64,
 }
 
 impl Bench {
     fn write(&mut self) {
-        self.db.execute(INSERT, ()).unwrap();
+        self.db.execute(INSERT, ()).wait().unwrap();
         self.rows += 1;
     }
 
@@ -104,7 +104,7 @@ impl Bench {
     }
 
     fn count(&self) -> i64 {
-        self.db.query_value("SELECT count(*) FROM t", ()).unwrap().unwrap()
+        self.db.query_value("SELECT count(*) FROM t", ()).wait().unwrap().unwrap()
     }
 }
 
@@ -116,13 +116,13 @@ fn with_database(test: impl FnOnce(&mut Bench)) {
         .for_each(|failing| failing.set(0, 0));
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("test.db");
-    let handle = options(&path).open_blocking().unwrap();
-    let db = handle.blocking();
-    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, b)", ()).unwrap();
+    let handle = options(&path).open().wait().unwrap();
+    let db = handle.clone();
+    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, b)", ()).wait().unwrap();
     let mut bench = Bench { path, handle, db, rows: 0 };
     bench.write_until(|wal| wal.resets >= 1);
     test(&mut bench);
-    bench.db.close().unwrap();
+    bench.db.close().wait().unwrap();
     let plain = rusqlite::Connection::open(&bench.path).unwrap();
     let checked: String = plain.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     let rows: i64 = plain.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap();
@@ -186,7 +186,7 @@ fn nothing_is_written_after(sync: &'static Failing, errno: c_int) {
         let rows = bench.rows;
         let refused = loop {
             assert!(bench.rows < rows + 5000, "it goes on writing");
-            match bench.db.execute(INSERT, ()) {
+            match bench.db.execute(INSERT, ()).wait() {
                 Ok(_) => {
                     bench.rows += 1;
                     // Lets the checkpointer reach the end of the WAL.
@@ -195,7 +195,7 @@ fn nothing_is_written_after(sync: &'static Failing, errno: c_int) {
                 // The write whose own sync it was is told what failed, and the next one that nothing is written any more.
                 Err(error) if error.sqlite_name() == Some("SQLITE_IOERR_FSYNC") && !is_refusal(&error) => {
                     assert_eq!(error.kind(), Kind::Io, "{error}");
-                    break bench.db.execute(INSERT, ()).unwrap_err();
+                    break bench.db.execute(INSERT, ()).wait().unwrap_err();
                 }
                 Err(error) => break error,
             }
@@ -204,11 +204,11 @@ fn nothing_is_written_after(sync: &'static Failing, errno: c_int) {
         assert!(refused.message().contains("sync"), "{refused}");
         assert!(is_refusal(&refused), "{refused}");
         assert_eq!(bench.count(), bench.rows, "reads go on");
-        assert_eq!(bench.db.execute(INSERT, ()).unwrap_err().kind(), Kind::Io);
-        bench.db.close().unwrap();
+        assert_eq!(bench.db.execute(INSERT, ()).wait().unwrap_err().kind(), Kind::Io);
+        bench.db.close().wait().unwrap();
         assert!(wal_bytes(&bench.path) > 0, "nothing is copied any more");
-        bench.handle = options(&bench.path).open_blocking().unwrap();
-        bench.db = bench.handle.blocking();
+        bench.handle = options(&bench.path).open().wait().unwrap();
+        bench.db = bench.handle.clone();
         bench.write();
         assert_eq!(bench.count(), bench.rows);
         bench.write_until(|wal| wal.resets >= 2);
@@ -251,7 +251,7 @@ fn a_failed_sync_of_an_asked_for_checkpoint_ends_writing_too() {
             }
         };
         assert_eq!(error.kind(), Kind::Io, "{error}");
-        assert_eq!(bench.db.execute(INSERT, ()).unwrap_err().kind(), Kind::Io);
+        assert_eq!(bench.db.execute(INSERT, ()).wait().unwrap_err().kind(), Kind::Io);
         assert_eq!(bench.count(), bench.rows);
     });
 }

@@ -13,7 +13,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use flatwater::{Blocking, Checkpoint, Durability, Kind, Options};
+use flatwater::{Checkpoint, Database, Durability, Kind, Options};
 
 /// Writes to a WAL, and syncs of one, that are to fail.
 static FAILING_WRITES: AtomicI32 = AtomicI32::new(0);
@@ -59,7 +59,7 @@ fn sync(number: libc::c_long, fd: c_int) -> c_int {
 }
 
 /// Nobody but the writer touches the WAL.
-fn with_database(test: impl FnOnce(&Blocking)) {
+fn with_database(test: impl FnOnce(&Database)) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     FAILING_WRITES.store(0, Ordering::SeqCst);
@@ -67,24 +67,24 @@ fn with_database(test: impl FnOnce(&Blocking)) {
     let directory = tempfile::tempdir().unwrap();
     let options = Options::new(directory.path().join("test.db"));
     let options = options.durability(Durability::Normal).checkpoint(Checkpoint::External);
-    let db = options.open_blocking().unwrap().blocking();
-    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)", ()).unwrap();
+    let db = options.open().wait().unwrap();
+    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)", ()).wait().unwrap();
     test(&db);
-    db.close().unwrap();
+    db.close().wait().unwrap();
 }
 
 #[test]
 fn the_fence_is_on_the_disk_before_the_failure_is_told() {
     with_database(|db| {
         for n in 0..10 {
-            db.execute("INSERT INTO t VALUES (?)", (n,)).unwrap();
+            db.execute("INSERT INTO t VALUES (?)", (n,)).wait().unwrap();
             assert!(IS_UNSYNCED.load(Ordering::SeqCst), "a commit alone syncs nothing");
             FAILING_WRITES.store(1, Ordering::SeqCst);
-            let error = db.execute("INSERT INTO t VALUES (?)", (100 + n,)).unwrap_err();
+            let error = db.execute("INSERT INTO t VALUES (?)", (100 + n,)).wait().unwrap_err();
             assert_eq!(error.kind(), Kind::Io, "{error}");
             assert!(!IS_UNSYNCED.load(Ordering::SeqCst), "the fence is in the system's cache only");
         }
-        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).unwrap(), Some(10));
+        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), Some(10));
     });
 }
 
@@ -93,11 +93,11 @@ fn a_fence_that_cannot_be_synced_leaves_the_outcome_unknown() {
     with_database(|db| {
         FAILING_WRITES.store(1, Ordering::SeqCst);
         FAILING_SYNCS.store(1, Ordering::SeqCst);
-        let error = db.execute("INSERT INTO t VALUES (1)", ()).unwrap_err();
+        let error = db.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap_err();
         assert_eq!(error.kind(), Kind::CommitUnknown, "{error}");
-        let refused = db.execute("INSERT INTO t VALUES (2)", ()).unwrap_err();
+        let refused = db.execute("INSERT INTO t VALUES (2)", ()).wait().unwrap_err();
         assert_eq!(refused.kind(), Kind::Io, "{refused}");
         assert!(refused.message().contains("sync"), "{refused}");
-        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).unwrap(), Some(0), "reads go on");
+        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), Some(0), "reads go on");
     });
 }

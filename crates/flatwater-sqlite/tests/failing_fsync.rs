@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use flatwater::{Blocking, Checkpoint, CheckpointLimits, Durability, GroupLimits, Kind, Options, rusqlite};
+use flatwater::{Checkpoint, CheckpointLimits, Database, Durability, GroupLimits, Kind, Options, rusqlite};
 use futures::finish;
 
 /// How many syncs pass before, and how many then fail.
@@ -39,22 +39,22 @@ fn sync(number: libc::c_long, fd: c_int) -> c_int {
     unsafe { libc::syscall(number, fd) as c_int }
 }
 
-fn with_database(test: impl FnOnce(&Path, &Blocking)) {
+fn with_database(test: impl FnOnce(&Path, &Database)) {
     with_options(|path| Options::new(path).durability(Durability::Full), test);
 }
 
-fn with_options(options: impl FnOnce(&Path) -> Options, test: impl FnOnce(&Path, &Blocking)) {
+fn with_options(options: impl FnOnce(&Path) -> Options, test: impl FnOnce(&Path, &Database)) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     PASSING.store(0, Ordering::SeqCst);
     FAILING.store(0, Ordering::SeqCst);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("test.db");
-    let db = options(&path).open_blocking().unwrap().blocking();
-    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)", ()).unwrap();
-    db.execute("INSERT INTO t VALUES (0)", ()).unwrap();
+    let db = options(&path).open().wait().unwrap();
+    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)", ()).wait().unwrap();
+    db.execute("INSERT INTO t VALUES (0)", ()).wait().unwrap();
     test(&path, &db);
-    db.close().unwrap();
+    db.close().wait().unwrap();
     let checked: String = plain(&path).query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(checked, "ok");
 }
@@ -82,7 +82,7 @@ fn after_a_crash(path: &Path) -> Vec<i64> {
 #[test]
 fn sqlite_by_itself_leaves_a_ghost_of_a_failed_commit() {
     with_database(|path, db| {
-        db.close().unwrap();
+        db.close().wait().unwrap();
         let connection = plain(path);
         connection.execute_batch("PRAGMA synchronous = FULL; INSERT INTO t VALUES (1)").unwrap();
         FAILING.store(1, Ordering::SeqCst);
@@ -97,18 +97,18 @@ fn sqlite_by_itself_leaves_a_ghost_of_a_failed_commit() {
 fn after_a_failed_sync_nothing_is_written_any_more_and_reads_go_on() {
     with_database(|path, db| {
         FAILING.store(1, Ordering::SeqCst);
-        let error = db.execute("INSERT INTO t VALUES (1)", ()).unwrap_err();
+        let error = db.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap_err();
         assert_eq!((error.kind(), error.sqlite_name()), (Kind::Io, Some("SQLITE_IOERR_FSYNC")), "{error}");
         assert_eq!(after_a_crash(path), [0], "it leaves no ghost");
-        let refused = db.execute("INSERT INTO t VALUES (2)", ()).unwrap_err();
+        let refused = db.execute("INSERT INTO t VALUES (2)", ()).wait().unwrap_err();
         assert_eq!(refused.kind(), Kind::Io, "{refused}");
         assert!(refused.to_string().contains("open it again"), "{refused}");
-        assert_eq!(db.query_value("SELECT count(*) FROM t", ()).unwrap(), Some(1));
-        db.close().unwrap();
-        let again = Options::new(path).open_blocking().unwrap().blocking();
-        again.execute("INSERT INTO t VALUES (100)", ()).unwrap();
+        assert_eq!(db.query_value("SELECT count(*) FROM t", ()).wait().unwrap(), Some(1));
+        db.close().wait().unwrap();
+        let again = Options::new(path).open().wait().unwrap();
+        again.execute("INSERT INTO t VALUES (100)", ()).wait().unwrap();
         assert_eq!(after_a_crash(path), [0, 100]);
-        again.close().unwrap();
+        again.close().wait().unwrap();
     });
 }
 
@@ -126,7 +126,7 @@ fn whichever_sync_of_a_checkpoint_fails_nothing_is_written_any_more() {
             let mut at_failure = None;
             let error = loop {
                 let n = i64::try_from(known.len()).unwrap();
-                match db.execute("INSERT INTO t VALUES (?)", (n,)) {
+                match db.execute("INSERT INTO t VALUES (?)", (n,)).wait() {
                     Ok(_) => known.push(n),
                     Err(error) => break error,
                 }
@@ -138,8 +138,8 @@ fn whichever_sync_of_a_checkpoint_fails_nothing_is_written_any_more() {
             };
             assert_eq!(error.kind(), Kind::Io, "{error}");
             // The one is new, the other is known to be short and would run here at once.
-            assert!(db.execute("INSERT INTO t VALUES (-1)", ()).is_err());
-            assert!(db.execute("INSERT INTO t VALUES (?)", (-2,)).is_err());
+            assert!(db.execute("INSERT INTO t VALUES (-1)", ()).wait().is_err());
+            assert!(db.execute("INSERT INTO t VALUES (?)", (-2,)).wait().is_err());
             assert_eq!(after_a_crash(path), known);
         });
     }
@@ -150,13 +150,15 @@ fn a_failed_batch_and_a_failed_closure_leave_no_ghost() {
     with_database(|path, db| {
         FAILING.store(1, Ordering::SeqCst);
         let rows = (1..50).map(|n| (n,));
-        assert_eq!(db.execute_many("INSERT INTO t VALUES (?)", rows).unwrap_err().kind(), Kind::Io);
+        assert_eq!(db.execute_many("INSERT INTO t VALUES (?)", rows).wait().unwrap_err().kind(), Kind::Io);
         assert_eq!(after_a_crash(path), [0]);
     });
     with_database(|path, db| {
         FAILING.store(1, Ordering::SeqCst);
-        let error =
-            db.write_with(|tx| tx.execute("INSERT INTO t VALUES (1)", []).map_err(flatwater::Error::from)).unwrap_err();
+        let error = db
+            .write_with(|tx| tx.execute("INSERT INTO t VALUES (1)", []).map_err(flatwater::Error::from))
+            .wait()
+            .unwrap_err();
         assert_eq!(error.kind(), Kind::Io);
         assert_eq!(after_a_crash(path), [0]);
     });
@@ -166,10 +168,10 @@ fn a_failed_batch_and_a_failed_closure_leave_no_ghost() {
 fn a_write_whose_fence_fails_too_is_unknown() {
     with_database(|path, db| {
         FAILING.store(2, Ordering::SeqCst);
-        let error = db.execute("INSERT INTO t VALUES (1)", ()).unwrap_err();
+        let error = db.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap_err();
         assert_eq!(error.kind(), Kind::CommitUnknown, "{error}");
         FAILING.store(0, Ordering::SeqCst);
-        let found: Vec<(i64,)> = db.query_as("SELECT n FROM t ORDER BY n", ()).unwrap();
+        let found: Vec<(i64,)> = db.query_as("SELECT n FROM t ORDER BY n", ()).wait().unwrap();
         assert!(found.contains(&(0,)), "{found:?}");
         let found: Vec<i64> = found.into_iter().map(|(n,)| n).collect();
         assert_eq!(after_a_crash(path), found, "what is seen is what a crash leaves");
@@ -184,7 +186,7 @@ fn a_group_whose_fsync_fails_is_applied_once() {
     for _ in 0..30 {
         let grouped = |path: &Path| Options::new(path).durability(Durability::Full).group(hour);
         with_options(grouped, |path, db| {
-            let handle = grouped(path).open_blocking().unwrap();
+            let handle = grouped(path).open().wait().unwrap();
             let mut known = vec![0];
             // The first group finds that the schema is not the one its text was learnt under.
             for (first, failures) in [(10, 0), (20, 0), (30, 1)] {
@@ -193,7 +195,7 @@ fn a_group_whose_fsync_fails_is_applied_once() {
                 let threads: Vec<_> = (first..first + 8)
                     .map(|n| {
                         let db = db.clone();
-                        std::thread::spawn(move || (n, db.execute("INSERT INTO t VALUES (?)", (n,))))
+                        std::thread::spawn(move || (n, db.execute("INSERT INTO t VALUES (?)", (n,)).wait()))
                     })
                     .collect();
                 while db.stats().writes_waiting < 8 {

@@ -72,13 +72,13 @@ fn a_reset_copies_and_syncs_what_it_can_before_the_writer_waits() {
     let insert = "INSERT INTO t (b) VALUES (zeroblob(6000))";
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("test.db");
-    let handle = Options::new(&path).open_blocking().unwrap();
-    let db = handle.blocking();
-    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, b)", ()).unwrap();
+    let handle = Options::new(&path).open().wait().unwrap();
+    let db = handle.clone();
+    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, b)", ()).wait().unwrap();
     // A reader keeps everything from being copied.
     let reader = rusqlite::Connection::open(&path).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
-    db.execute_many(insert, (0..ROWS).map(|_| ())).unwrap();
+    db.execute_many(insert, (0..ROWS).map(|_| ())).wait().unwrap();
     wait_until(|| handle.stats().wal.starved > 0);
     [&DIRTY_IN_PAUSE, &WRITTEN_IN_PAUSE].iter().for_each(|count| count.store(0, Ordering::SeqCst));
     STOPS.store(true, Ordering::SeqCst);
@@ -86,7 +86,7 @@ fn a_reset_copies_and_syncs_what_it_can_before_the_writer_waits() {
     // Rows that come in while it copies, so that no copy is complete.
     while handle.stats().wal.resets == 0 {
         if STOPPED.load(Ordering::SeqCst) {
-            (0..3).for_each(|_| drop(db.execute(insert, ())));
+            (0..3).for_each(|_| drop(db.execute(insert, ()).wait()));
             STOPPED.store(false, Ordering::SeqCst);
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -94,5 +94,5 @@ fn a_reset_copies_and_syncs_what_it_can_before_the_writer_waits() {
     STOPS.store(false, Ordering::SeqCst);
     let (dirty, written) = (DIRTY_IN_PAUSE.load(Ordering::SeqCst), WRITTEN_IN_PAUSE.load(Ordering::SeqCst));
     assert!(dirty <= 40 && written <= 40, "{dirty} pages synced and {written} written while the writer waited");
-    db.close().unwrap();
+    db.close().wait().unwrap();
 }

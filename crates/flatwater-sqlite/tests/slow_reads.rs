@@ -20,7 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use flatwater::{Blocking, Call, Checkpoint, CheckpointMode, Database, Inline, InlineLimits, Kind, Options, rusqlite};
+use flatwater::{Call, Checkpoint, CheckpointMode, Database, Inline, InlineLimits, Kind, Options, rusqlite};
 use futures::finish;
 
 /// Longer than a stay may take.
@@ -78,7 +78,7 @@ impl Drop for Slow {
 
 /// A database whose file has been opened, and its path.
 struct Bench {
-    db: Blocking,
+    db: Database,
     handle: Database,
     path: PathBuf,
     _directory: tempfile::TempDir,
@@ -93,10 +93,10 @@ impl Bench {
         let limits = InlineLimits { time: READ / 4, ..InlineLimits::default() };
         // Nothing else happens to the WAL.
         let options = Options::new(&path).checkpoint(Checkpoint::External).readers(1).inline(Inline::Auto(limits));
-        let handle = options.open_blocking().unwrap();
-        let db = handle.blocking();
-        db.execute_script(schema).unwrap();
-        db.execute("CREATE TABLE other (x)", ()).unwrap();
+        let handle = options.open().wait().unwrap();
+        let db = handle.clone();
+        db.execute_script(schema).wait().unwrap();
+        db.execute("CREATE TABLE other (x)", ()).wait().unwrap();
         Self { db, handle, path, _directory: directory, _alone: alone }
     }
 
@@ -133,7 +133,7 @@ impl Bench {
     }
 
     fn close(self) {
-        self.db.close().unwrap();
+        self.db.close().wait().unwrap();
         let plain = rusqlite::Connection::open(&self.path).unwrap();
         let checked: String = plain.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
         assert_eq!(checked, "ok");
@@ -153,10 +153,10 @@ fn known() -> Bench {
             INSERT INTO t SELECT i, randomblob(900) FROM n;",
     );
     for id in 1..=20 {
-        bench.db.query(FIND, (id,)).unwrap();
-        bench.db.execute(INSERT, ("x",)).unwrap();
-        bench.db.execute(UPDATE, ("y", id)).unwrap();
-        bench.db.execute(DELETE, (id,)).unwrap();
+        bench.db.query(FIND, (id,)).wait().unwrap();
+        bench.db.execute(INSERT, ("x",)).wait().unwrap();
+        bench.db.execute(UPDATE, ("y", id)).wait().unwrap();
+        bench.db.execute(DELETE, (id,)).wait().unwrap();
     }
     // The pages are read from the database's file.
     bench.handle.checkpoint(CheckpointMode::Truncate).wait().unwrap();
@@ -166,7 +166,7 @@ fn known() -> Bench {
 #[test]
 fn a_cold_cache_holds_the_caller_for_one_read_at_most() {
     let bench = known();
-    let rows = || bench.db.query_value::<i64>("SELECT count(*) FROM t", ()).unwrap().unwrap();
+    let rows = || bench.db.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap().unwrap();
     let before = rows();
     let (mut inserted, mut deleted) = (0, 0);
     let db = &bench.handle;
@@ -196,7 +196,7 @@ fn a_read_that_is_given_up_in_a_transaction_leaves_the_transaction_as_it_is() {
         given_up
     });
     assert!(given_up, "none was tried on this thread");
-    assert_eq!(bench.db.query_value::<String>(FIND, (99,)).unwrap().unwrap(), "kept");
+    assert_eq!(bench.db.query_value::<String>(FIND, (99,)).wait().unwrap().unwrap(), "kept");
     bench.close();
 }
 
@@ -207,13 +207,13 @@ fn a_row_of_200_mb_holds_the_caller_for_one_read_at_most() {
     let bench = Bench::new("CREATE TABLE t (id INTEGER PRIMARY KEY, a, b)");
     let db = &bench.handle;
     for id in 1..=20 {
-        bench.db.execute("INSERT INTO t VALUES (?, 'a', 'b')", (id,)).unwrap();
-        bench.db.query(FIND, (id,)).unwrap();
-        bench.db.execute(DELETE, (id,)).unwrap();
+        bench.db.execute("INSERT INTO t VALUES (?, 'a', 'b')", (id,)).wait().unwrap();
+        bench.db.query(FIND, (id,)).wait().unwrap();
+        bench.db.execute(DELETE, (id,)).wait().unwrap();
     }
-    bench.db.execute("INSERT INTO t VALUES (?, zeroblob(200000000), 'behind it')", (ROW,)).unwrap();
+    bench.db.execute("INSERT INTO t VALUES (?, zeroblob(200000000), 'behind it')", (ROW,)).wait().unwrap();
     bench.gives_up_after_a_read(|_| db.query(FIND, (ROW,)));
-    assert_eq!(bench.db.query_value::<String>(FIND, (ROW,)).unwrap().unwrap(), "behind it");
+    assert_eq!(bench.db.query_value::<String>(FIND, (ROW,)).wait().unwrap().unwrap(), "behind it");
     bench.gives_up_after_a_read(|_| db.execute(DELETE, (ROW,)));
     bench.close();
 }
@@ -225,7 +225,7 @@ fn a_write_that_fails_late_leaves_nothing_in_the_cache() {
     let bench = Bench::new("CREATE TABLE t (id INTEGER PRIMARY KEY, x)");
     let insert = "INSERT INTO t VALUES (?, ?)";
     for id in 1..=20 {
-        bench.db.execute(insert, (id, "short")).unwrap();
+        bench.db.execute(insert, (id, "short")).wait().unwrap();
     }
     // So long a row takes pages of its own, of which the first page keeps count.
     let row = vec![7_u8; 20_000];
@@ -242,14 +242,14 @@ fn a_write_that_fails_late_leaves_nothing_in_the_cache() {
             assert_eq!(call.wait().unwrap_err().kind(), Kind::Full);
         }
         FULL.store(false, Ordering::SeqCst);
-        bench.db.execute(insert, (id, row.clone())).unwrap();
+        bench.db.execute(insert, (id, row.clone())).wait().unwrap();
         failed += u32::from(stayed);
         if failed == 3 {
             break;
         }
         // It was slow: until it is known to be short again.
         for other in 0..40 {
-            bench.db.execute(insert, (id * 1_000 + other, "short")).unwrap();
+            bench.db.execute(insert, (id * 1_000 + other, "short")).wait().unwrap();
         }
     }
     assert_eq!(failed, 3, "too few were tried on this thread");

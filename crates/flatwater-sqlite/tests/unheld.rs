@@ -161,16 +161,19 @@ impl Bench {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("test.db");
-        let db = configure(Options::new(&path).readers(1)).open_blocking().unwrap();
-        let blocking = db.blocking();
-        blocking.execute_script("CREATE TABLE t (id INTEGER PRIMARY KEY, x UNIQUE); CREATE TABLE other (x)").unwrap();
+        let db = configure(Options::new(&path).readers(1)).open().wait().unwrap();
+        let blocking = db.clone();
+        blocking
+            .execute_script("CREATE TABLE t (id INTEGER PRIMARY KEY, x UNIQUE); CREATE TABLE other (x)")
+            .wait()
+            .unwrap();
         let old = rusqlite::Connection::open(&path).unwrap();
         old.execute_batch("BEGIN; SELECT * FROM t").unwrap();
         for x in 0..600 {
-            blocking.execute(INSERT, (x,)).unwrap();
+            blocking.execute(INSERT, (x,)).wait().unwrap();
         }
         for id in 1..=20 {
-            blocking.query(FIND, (id,)).unwrap();
+            blocking.query(FIND, (id,)).wait().unwrap();
         }
         let bench = Self { db, path, old, _directory: directory, _alone: alone };
         bench.until_inline(|stats| stats.reads, || drop(finish(bench.db.query(FIND, (7,))).unwrap()));
@@ -200,13 +203,13 @@ impl Bench {
     /// The answer to everything but a lost commit.
     fn holds(&self, rows: i64) {
         assert_eq!(integer(&self.plain(), COUNT), rows);
-        assert_eq!(self.db.blocking().query_value::<i64>(COUNT, ()).unwrap(), Some(rows));
+        assert_eq!(self.db.query_value::<i64>(COUNT, ()).wait().unwrap(), Some(rows));
         assert_eq!(integer(&self.old, COUNT), 0, "an old snapshot stays what it is");
     }
 
     fn close(self) {
         self.old.execute_batch("COMMIT").unwrap();
-        self.db.blocking().close().unwrap();
+        self.db.close().wait().unwrap();
         let plain = rusqlite::Connection::open(&self.path).unwrap();
         let checked: String = plain.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
         assert_eq!(checked, "ok");
@@ -254,7 +257,7 @@ fn a_recovery_that_is_due_is_a_workers_and_loses_nothing() {
                 let (polled, reads, _) = poll(&mut call);
                 assert!(reads <= FEW_READS, "a recovery reads the whole WAL: {reads}");
                 assert_eq!(rest(polled, call).unwrap().changes, 1);
-                bench.db.blocking().execute(INSERT, (2_000 + round,)).unwrap();
+                bench.db.execute(INSERT, (2_000 + round,)).wait().unwrap();
                 bench.holds(600 + 2 * round + 2);
             }
             bench.close();
@@ -296,7 +299,7 @@ fn a_process_that_stands_still_holds_up_nobody_beyond_his_deadline() {
             foreigner.mend();
         }
         foreigner.unlock(locks);
-        assert_eq!(bench.db.blocking().query_value::<i64>(COUNT, ()).unwrap(), Some(600));
+        assert_eq!(bench.db.query_value::<i64>(COUNT, ()).wait().unwrap(), Some(600));
         finish(bench.db.execute(INSERT, (5_000,))).unwrap();
         bench.old.execute_batch("BEGIN").unwrap();
         bench.close();
@@ -338,11 +341,11 @@ fn an_open_waits_for_a_process_that_stands_still_as_long_as_it_may() {
     foreigner.lock(READ_MARKS);
     NAPS.store(0, Ordering::SeqCst);
     let options = Options::new(&path).busy_timeout(Duration::from_millis(100));
-    let error = options.clone().open_blocking().unwrap_err();
+    let error = options.clone().open().wait().unwrap_err();
     assert_eq!(error.kind(), Kind::Busy, "{error}");
     assert_eq!(NAPS.load(Ordering::SeqCst), 0, "SQLite slept, which no option ends");
     foreigner.unlock(READ_MARKS);
-    options.open_blocking().unwrap().blocking().close().unwrap();
+    options.open().wait().unwrap().close().wait().unwrap();
 }
 
 #[test]

@@ -89,9 +89,9 @@ fn a_wal_that_starts_over_between_a_checkpoints_two_looks_loses_no_page() {
     let path = directory.path().join("test.db");
     let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
     let options = Options::new(&path).checkpoint(Checkpoint::Managed(managed));
-    let handle = options.open_blocking().unwrap();
-    let db = handle.blocking();
-    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, b)", ()).unwrap();
+    let handle = options.open().wait().unwrap();
+    let db = handle.clone();
+    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, b)", ()).wait().unwrap();
     let connection = Connection::open(&path).unwrap();
     connection.execute_batch("PRAGMA busy_timeout = 60000; PRAGMA wal_autocheckpoint = 0").unwrap();
     let wal = directory.path().join("test.db-wal");
@@ -103,7 +103,7 @@ fn a_wal_that_starts_over_between_a_checkpoints_two_looks_loses_no_page() {
     let mut rows = 0;
     while WRAPPED.load(Ordering::SeqCst) < 30 {
         rows += 1;
-        db.execute(INSERT, (rows,)).unwrap();
+        db.execute(INSERT, (rows,)).wait().unwrap();
         // Lets the checkpointer reach the end of the WAL.
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -115,7 +115,7 @@ fn a_wal_that_starts_over_between_a_checkpoints_two_looks_loses_no_page() {
     let resets = handle.stats().wal.resets;
     while handle.stats().wal.resets < resets + 3 {
         rows += 1;
-        db.execute(INSERT, (rows,)).unwrap();
+        db.execute(INSERT, (rows,)).wait().unwrap();
     }
     let other = OTHER.lock().unwrap().take().unwrap();
     let expected: Vec<i64> = (-other.rows..0).chain(1..=rows).collect();
@@ -123,6 +123,6 @@ fn a_wal_that_starts_over_between_a_checkpoints_two_looks_loses_no_page() {
     assert_eq!(wal.failures, 0, "{wal:?}");
     assert_eq!(numbers(&path), expected);
     drop(other);
-    db.close().unwrap();
+    db.close().wait().unwrap();
     assert_eq!(numbers(&path), expected);
 }

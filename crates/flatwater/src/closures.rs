@@ -3,11 +3,10 @@
 //! Owns: carrying a closure to a connection's thread and its result back to the caller. Leaves out: restoring the
 //! connection after the closure.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
+use crate::call::Call;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::workers::request::{Answer, Work};
+use crate::workers::request::{Returned, Work};
 
 impl Database {
     /// Runs a closure on one of the readers, inside a read transaction: everything it reads is from one point in time.
@@ -17,22 +16,14 @@ impl Database {
     ///
     /// # Errors
     /// The closure's own error; `Misuse` if it panics; `Closed`, `Io`.
-    pub async fn read_with<F, R, E>(&self, closure: F) -> Result<R, E>
+    pub fn read_with<F, R, E>(&self, closure: F) -> Call<R, E>
     where
         F: FnOnce(&rusqlite::Connection) -> Result<R, E> + Send + 'static,
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let result = Arc::new(Mutex::new(None));
-        let kept = result.clone();
-        let work = Work::ReadWith(Box::new(move |connection| {
-            let answer = closure(connection);
-            let succeeds = answer.is_ok();
-            keep(&kept, answer);
-            succeeds
-        }));
-        self.operations.call("read_with", Ok(work), Answer::done).await?;
-        taken(&result)
+        let work = Work::ReadWith(Box::new(move |connection| returned(closure(connection))));
+        self.operations.call("read_with", Ok(work), |answer, _| answer.returned())
     }
 
     /// Runs a closure on the writer, inside a transaction of its own. Commits if the closure returns `Ok`; rolls back
@@ -43,32 +34,17 @@ impl Database {
     ///
     /// # Errors
     /// The closure's own error; `Misuse` if it panics; `Busy`, `Closed`, `Io`, and any error of COMMIT.
-    pub async fn write_with<F, R, E>(&self, closure: F) -> Result<R, E>
+    pub fn write_with<F, R, E>(&self, closure: F) -> Call<R, E>
     where
         F: FnOnce(&rusqlite::Transaction<'_>) -> Result<R, E> + Send + 'static,
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let result = Arc::new(Mutex::new(None));
-        let kept = result.clone();
-        let work = Work::WriteWith(Box::new(move |transaction| {
-            let answer = closure(transaction);
-            let commits = answer.is_ok();
-            keep(&kept, answer);
-            commits
-        }));
-        self.operations.call("write_with", Ok(work), Answer::done).await?;
-        taken(&result)
+        let work = Work::WriteWith(Box::new(move |transaction| returned(closure(transaction))));
+        self.operations.call("write_with", Ok(work), |answer, _| answer.returned())
     }
 }
 
-type Kept<R, E> = Mutex<Option<Result<R, E>>>;
-
-fn keep<R, E>(kept: &Kept<R, E>, result: Result<R, E>) {
-    *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-}
-
-fn taken<R, E: From<Error>>(kept: &Kept<R, E>) -> Result<R, E> {
-    let taken = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
-    taken.unwrap_or_else(|| Err(Error::misuse("the closure did not run to its end").into()))
+fn returned<R: Send + 'static, E: Send + 'static>(result: Result<R, E>) -> Returned {
+    Returned { is_ok: result.is_ok(), result: Box::new(result) }
 }

@@ -10,12 +10,13 @@ use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::types::FromSql;
 
 use crate::call::Call;
+use crate::engine::dispatch::{Caller, Submitted};
 use crate::engine::handle::{Handle, called_from_within, refuse_forked};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::operations::Operations;
 use crate::options::Options;
 use crate::prepared::Prepared;
-use crate::queue::reply::{Reply, reply};
+use crate::queue::reply::{reply, wake};
 use crate::queue::ticket::CallOptions;
 use crate::stats::Stats;
 use crate::thread::park::in_closure;
@@ -54,19 +55,19 @@ impl Database {
     ///
     /// # Errors
     /// `Open` if the path, the file or its directory cannot be used; `Busy` if another process keeps it locked.
-    pub async fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
-        Options::new(path).open().await
+    pub fn open(path: impl AsRef<std::path::Path>) -> Call<Self> {
+        Options::new(path).open()
     }
 
     fn from_handle(handle: Handle) -> Self {
         let options = handle.call_options();
-        Self { operations: Operations { handle: Arc::new(handle), options, inside: None } }
+        Self { operations: Operations(Caller { handle: Arc::new(handle), options, inside: None }) }
     }
 
     /// Returns a handle whose writes are never members of a group: each runs in a transaction of its own.
     #[must_use]
     pub fn alone(&self) -> Self {
-        self.with_options(CallOptions { alone: true, ..self.operations.options })
+        self.with_options(CallOptions { alone: true, ..self.operations.0.options })
     }
 
     /// Returns a handle whose calls fail with `Timeout` if they do not finish in time. The time covers waiting in the
@@ -75,11 +76,11 @@ impl Database {
     /// which takes about a millisecond, and a short write that runs on the thread that polls it.
     #[must_use]
     pub fn timeout(&self, timeout: Duration) -> Self {
-        self.with_options(CallOptions { timeout: Some(timeout), ..self.operations.options })
+        self.with_options(CallOptions { timeout: Some(timeout), ..self.operations.0.options })
     }
 
     fn with_options(&self, options: CallOptions) -> Self {
-        Self { operations: Operations { options, ..self.operations.clone() } }
+        Self { operations: Operations(Caller { options, ..self.operations.0.clone() }) }
     }
 
     /// Looks up `sql` once, for a loop that runs it many times. Nothing is compiled yet: the first call reports any
@@ -182,9 +183,11 @@ impl Database {
     ///
     /// # Errors
     /// `Busy` if another process keeps holding the write lock; `Timeout`, `Closed`, `Io`.
-    pub async fn begin(&self) -> Result<Transaction<'static>> {
-        let claim = self.operations.call("begin", Ok(Work::Begin), Answer::transaction).await?;
-        Ok(Transaction::new(&self.operations, claim))
+    pub fn begin(&self) -> Call<Transaction<'static>> {
+        self.operations.call("begin", Ok(Work::Begin), |answer, caller| {
+            let guard = answer.transaction()?;
+            caller.map(|caller| Transaction::new(caller, guard)).ok_or_else(Error::closed)
+        })
     }
 
     /// Runs `body` in a transaction. Commits if `body` returns `Ok`; rolls back if it returns an error, panics, or is
@@ -226,7 +229,7 @@ impl Database {
     /// a read-only handle; `Io`, `Full`, `Closed`. After a failed sync, writes are refused until the database is opened
     /// again.
     pub fn checkpoint(&self, mode: CheckpointMode) -> Call<Checkpointed> {
-        self.operations.call("checkpoint", Ok(Work::Checkpoint(mode)), Answer::checkpointed)
+        self.operations.call("checkpoint", Ok(Work::Checkpoint(mode)), |answer, _| answer.checkpointed())
     }
 
     /// Returns what the database has done since it was opened, through all its handles. Does not block. In a process
@@ -236,7 +239,7 @@ impl Database {
         if refuse_forked().is_err() {
             return Stats::default();
         }
-        self.operations.handle.engine().stats()
+        self.operations.0.handle.engine().stats()
     }
 
     /// Closes the database: executes the writes submitted before, waits for an open transaction (5 s by default) and
@@ -250,17 +253,18 @@ impl Database {
     /// `Misuse` if called from inside a closure on one of the database's connections, which would wait for itself;
     /// nothing is closed then. If SQLite fails to close the file, the file is left as after a crash, and the next open
     /// recovers it.
-    pub async fn close(&self) -> Result<()> {
-        refuse_forked().map_err(|error| error.in_operation("close"))?;
-        if in_closure() {
-            return Err(called_from_within().in_operation("close"));
-        }
-        let (promise, ended): (_, Reply<Result<Answer>>) = reply();
-        self.operations.handle.close(Some(promise));
-        match ended.await {
-            Some(answer) => answer.map(drop),
-            None => refuse_forked().map_err(|error| error.in_operation("close")),
-        }
+    pub fn close(&self) -> Call<()> {
+        let handle = self.operations.0.handle.clone();
+        let start = move |_| {
+            refuse_forked()?;
+            if in_closure() {
+                return Err(called_from_within());
+            }
+            let (promise, ended) = reply();
+            handle.close(Some(promise));
+            Ok(Submitted::Queued(None, ended))
+        };
+        Call::starting(Some(&self.operations.0), "close", Box::new(start), |answer, _| answer.done())
     }
 }
 
@@ -280,32 +284,24 @@ impl Options {
     /// the file is already open with, and for a second SQLite library in this process that has the file open; `Open` if
     /// the path, the file or its directory cannot be used; `Busy` if another process keeps it locked; `Io` if the file
     /// was replaced while it was open.
-    pub async fn open(self) -> Result<Database> {
-        refuse_forked().map_err(|error| error.in_operation("open"))?;
-        let (promise, opened) = reply();
-        std::thread::Builder::new()
-            .name("fw-open".into())
-            .spawn(move || {
-                let database = Handle::open(self).map(Database::from_handle);
+    pub fn open(self) -> Call<Database> {
+        let start = move |may_block| {
+            refuse_forked()?;
+            let open = || Answer::Returned(Box::new(Handle::open(self).map(Database::from_handle)));
+            if may_block {
+                return Ok(Submitted::Now(Ok(open())));
+            }
+            let (promise, opened) = reply();
+            let open = move || {
                 // If the caller is gone the database is dropped here, and closed.
-                if let Ok(Some(waker)) = promise.fill(database) {
-                    waker.wake();
+                if let Ok(waker) = promise.fill(Ok(open())) {
+                    wake(waker);
                 }
-            })
-            .map_err(|error| {
-                Error::new(crate::Kind::Io, format!("a thread cannot be started: {error}")).in_operation("open")
-            })?;
-        opened.await.unwrap_or_else(|| {
-            let lost = refuse_forked().err().unwrap_or_else(|| Error::misuse("opening the database panicked"));
-            Err(lost.in_operation("open"))
-        })
-    }
-
-    /// Opens the database and blocks this thread until it is open. This must not be a thread that runs an event loop.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_blocking(self) -> Result<Database> {
-        Handle::open(self).map(Database::from_handle)
+            };
+            let thread = std::thread::Builder::new().name("fw-open".into()).spawn(open);
+            thread.map_err(|error| Error::new(Kind::Io, format!("a thread cannot be started: {error}")))?;
+            Ok(Submitted::Queued(None, opened))
+        };
+        Call::starting(None, "open", Box::new(start), |answer, _| answer.returned())
     }
 }

@@ -18,11 +18,10 @@
 //! - [`Transaction`]: interactive transactions and savepoints
 //! - [`Options`]: every setting and its default
 //! - [`Error`], [`Kind`]: one error type, with a hint on what to do
-//! - [`Blocking`]: the same operations for plain threads
+//! - [`Call`]: the future that every operation returns; [`wait`](Call::wait) for plain threads
 
 #![forbid(unsafe_code)]
 
-mod blocking;
 mod call;
 mod closures;
 mod connection;
@@ -41,7 +40,6 @@ mod prepared;
 mod program;
 mod queue;
 mod sql;
-mod stage;
 mod stats;
 mod thread;
 mod time;
@@ -49,9 +47,9 @@ mod transaction;
 mod values;
 mod workers;
 
-pub use blocking::Blocking;
 pub use call::Call;
 pub use database::Database;
+pub use engine::dispatch::Cancelled;
 pub use error::{Applied, Error, Kind, Result};
 pub use flatwater_sqlite::{CheckpointMode, Checkpointed};
 pub use options::inline::{Inline, InlineLimits};

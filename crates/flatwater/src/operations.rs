@@ -8,26 +8,21 @@ use std::sync::Arc;
 
 use rusqlite::types::FromSql;
 
-use crate::call::Call;
+use crate::call::{Call, Read};
+use crate::engine::dispatch::Caller;
 use crate::engine::handle::{Handle, refuse_forked};
-use crate::error::Result;
-use crate::queue::ticket::CallOptions;
+use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
-use crate::workers::request::{Answer, Work};
-use crate::workers::session::Inside;
+use crate::workers::request::Work;
 
-/// Where operations go: a database, or one open transaction on it.
+/// The operations of one caller: on a database, or in one open transaction on it.
 #[derive(Clone)]
-pub(crate) struct Operations {
-    pub(crate) handle: Arc<Handle>,
-    pub(crate) options: CallOptions,
-    pub(crate) inside: Option<Arc<Inside>>,
-}
+pub(crate) struct Operations(pub(crate) Caller);
 
 /// A way to name a statement: its SQL text, or the catalogue entry that was looked up for it.
 pub(crate) trait Sql {
@@ -49,22 +44,22 @@ impl Sql for Arc<StatementInfo> {
 }
 
 impl Operations {
-    pub(crate) fn call<T>(
+    pub(crate) fn call<T, E: From<Error>>(
         &self,
         operation: &'static str,
         work: Result<Work>,
-        read: fn(Answer) -> Result<T>,
-    ) -> Call<T> {
-        Call::new(&self.handle, self.inside.as_ref(), self.options, operation, work, read)
+        read: Read<T, E>,
+    ) -> Call<T, E> {
+        Call::new(&self.0, operation, work, read)
     }
 
     pub(crate) fn text(&self, sql: &(impl Sql + ?Sized)) -> Result<Arc<StatementInfo>> {
-        sql.text(&self.handle)
+        sql.text(&self.0.handle)
     }
 
     pub(crate) fn execute(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Executed> {
         let work = || Ok(Work::Execute { text: self.text(sql)?, params: params.into_params()? });
-        self.call("execute", work(), Answer::executed)
+        self.call("execute", work(), |answer, _| answer.executed())
     }
 
     pub(crate) fn execute_many<I>(&self, sql: &(impl Sql + ?Sized), rows: I) -> Call<u64>
@@ -75,7 +70,7 @@ impl Operations {
         let mut params = ParamRows::new();
         let added = rows.into_iter().try_for_each(|row| row.add_to(&mut params));
         let work = added.and_then(|()| Ok(Work::Many { text: self.text(sql)?, rows: params }));
-        self.call("execute_many", work, Answer::changes)
+        self.call("execute_many", work, |answer, _| answer.changes())
     }
 
     pub(crate) fn batch<'a, I>(&self, statements: I) -> Call<Vec<BatchResult>>
@@ -83,19 +78,19 @@ impl Operations {
         I: IntoIterator<Item = (&'a str, Result<Params>)>,
     {
         let statements = statements.into_iter().map(|(sql, params)| Ok((self.text(sql)?, params?)));
-        self.call("batch", statements.collect::<Result<_>>().map(Work::Batch), Answer::batch)
+        self.call("batch", statements.collect::<Result<_>>().map(Work::Batch), |answer, _| answer.batch())
     }
 
     pub(crate) fn execute_script(&self, sql: &str) -> Call<()> {
-        self.call("execute_script", self.text(sql).map(Work::Script), Answer::done)
+        self.call("execute_script", self.text(sql).map(Work::Script), |answer, _| answer.done())
     }
 
     pub(crate) fn query(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Rows> {
-        self.call("query", self.read(sql, params, usize::MAX), Answer::rows)
+        self.call("query", self.read(sql, params, usize::MAX), |answer, _| answer.rows())
     }
 
     pub(crate) fn query_one(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Option<Row<'static>>> {
-        self.call("query_one", self.read(sql, params, 1), Answer::first_row)
+        self.call("query_one", self.read(sql, params, 1), |answer, _| answer.first_row())
     }
 
     pub(crate) fn query_value<T: FromSql>(
@@ -103,11 +98,11 @@ impl Operations {
         sql: &(impl Sql + ?Sized),
         params: impl IntoParams,
     ) -> Call<Option<T>> {
-        self.call("query_value", self.read(sql, params, 1), Answer::first_value)
+        self.call("query_value", self.read(sql, params, 1), |answer, _| answer.first_value())
     }
 
     pub(crate) fn query_as<T: FromRow>(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Vec<T>> {
-        self.call("query_as", self.read(sql, params, usize::MAX), Answer::read_rows)
+        self.call("query_as", self.read(sql, params, usize::MAX), |answer, _| answer.read_rows())
     }
 
     fn read(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams, limit: usize) -> Result<Work> {

@@ -7,10 +7,10 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use flatwater_sqlite::is_stranded;
 use rusqlite::types::FromSql;
 
 use crate::call::Call;
+use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::operations::Operations;
 use crate::thread::scope;
@@ -18,8 +18,8 @@ use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
 use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
-use crate::workers::request::{Answer, Work};
-use crate::workers::session::{Inside, TransactionGuard};
+use crate::workers::request::Work;
+use crate::workers::session::{Inside, Level, TransactionGuard};
 
 /// An open transaction, or a savepoint inside one. It holds the writer: other writes wait until it ends.
 ///
@@ -34,21 +34,27 @@ use crate::workers::session::{Inside, TransactionGuard};
 #[must_use = "dropping a transaction rolls it back"]
 pub struct Transaction<'a> {
     operations: Operations,
-    level: Option<Level>,
+    /// What is rolled back when the transaction goes out of scope.
+    level: Level,
     parent: PhantomData<&'a mut ()>,
 }
 
-/// What is rolled back when the transaction goes out of scope; `None` once it is finished.
-enum Level {
-    Outermost(#[allow(dead_code, reason = "its drop ends the transaction")] TransactionGuard),
-    Savepoint,
-}
-
 impl<'a> Transaction<'a> {
-    pub(crate) fn new(database: &Operations, claim: TransactionGuard) -> Self {
-        let inside = Inside { session: claim.0.clone(), savepoints: Vec::new() };
-        let operations = Operations { inside: Some(Arc::new(inside)), ..database.clone() };
-        Self { operations, level: Some(Level::Outermost(claim)), parent: PhantomData }
+    pub(crate) fn new(caller: &Caller, guard: TransactionGuard) -> Self {
+        let inside = Inside { session: guard.0.clone(), savepoints: Vec::new() };
+        let operations = Operations(Caller { inside: Some(Arc::new(inside)), ..caller.clone() });
+        Self { operations, level: Level::Outermost(guard), parent: PhantomData }
+    }
+
+    /// A nested one: the savepoint of this number, in the place of `caller`.
+    fn nested(caller: &Caller, number: u64) -> Self {
+        let mut caller = caller.clone();
+        let mut level = Level::Ended;
+        if let Some(inside) = &mut caller.inside {
+            Arc::make_mut(inside).savepoints.push(number);
+            level = Level::Savepoint(inside.clone());
+        }
+        Self { operations: Operations(caller), level, parent: PhantomData }
     }
 
     /// Runs one statement that returns no rows. A statement that fails changes nothing, unless it says `OR FAIL`.
@@ -126,14 +132,12 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// `Misuse`, with the reason, if the transaction is over.
-    pub async fn begin(&mut self) -> Result<Transaction<'_>> {
-        let mut operations = self.operations.clone();
-        let number = operations.inside.as_ref().map_or(0, |inside| inside.session.next_savepoint());
-        operations.call("begin", Ok(Work::Savepoint(number)), Answer::done).await?;
-        if let Some(inside) = &mut operations.inside {
-            Arc::make_mut(inside).savepoints.push(number);
-        }
-        Ok(Transaction { operations, level: Some(Level::Savepoint), parent: PhantomData })
+    pub fn begin(&mut self) -> Call<Transaction<'_>> {
+        let number = self.operations.0.inside.as_ref().map_or(0, |inside| inside.session.next_savepoint());
+        self.operations.call("begin", Ok(Work::Savepoint(number)), |answer, caller| {
+            let number = answer.savepoint()?;
+            caller.map(|caller| Transaction::nested(caller, number)).ok_or_else(|| Error::misuse("no transaction"))
+        })
     }
 
     /// Runs `body` in a nested transaction. Its changes are kept if `body` returns `Ok`, and undone if it returns an
@@ -156,7 +160,7 @@ impl<'a> Transaction<'a> {
         F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
         E: From<Error>,
     {
-        let database = self.operations.handle.id();
+        let database = self.operations.0.handle.id();
         match scope::inside(database, body(&mut self)).await {
             Ok(result) => {
                 self.commit().await?;
@@ -176,12 +180,8 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// `Constraint` for a deferred foreign key; `Io`, `Full`; `CommitUnknown` if the outcome cannot be known. After any
     /// error the transaction is rolled back.
-    pub async fn commit(mut self) -> Result<()> {
-        let level = self.level.take();
-        let work = if matches!(level, Some(Level::Savepoint)) { Work::Release } else { Work::Commit };
-        let ended = self.operations.call("commit", Ok(work), Answer::done).await;
-        drop(level);
-        ended
+    pub fn commit(self) -> Call<()> {
+        self.end("commit", Work::Commit, Work::Release)
     }
 
     /// Rolls back the transaction, or undoes what was done since the savepoint began. Dropping the transaction does the
@@ -189,32 +189,23 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// `Misuse`, with the reason, if the transaction is over.
-    pub async fn rollback(mut self) -> Result<()> {
-        let level = self.level.take();
-        let work = if matches!(level, Some(Level::Savepoint)) { Work::Undo } else { Work::Rollback };
-        let ended = self.operations.call("rollback", Ok(work), Answer::done).await;
-        drop(level);
-        ended
+    pub fn rollback(self) -> Call<()> {
+        self.end("rollback", Work::Rollback, Work::Undo)
     }
-}
 
-impl Drop for Transaction<'_> {
-    fn drop(&mut self) {
-        if is_stranded() {
-            return;
-        }
-        if let (Some(Level::Savepoint), Some(inside)) = (&self.level, &self.operations.inside) {
-            inside.session.undo(&inside.savepoints);
-        }
+    fn end(self, operation: &'static str, outermost: Work, savepoint: Work) -> Call<()> {
+        let Self { operations, level, .. } = self;
+        let work = if matches!(level, Level::Savepoint(_)) { savepoint } else { outermost };
+        operations.call(operation, Ok(work), |answer, _| answer.done()).ending(level)
     }
 }
 
 impl std::fmt::Debug for Transaction<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let level = match self.level {
-            Some(Level::Outermost(_)) => "transaction",
-            Some(Level::Savepoint) => "savepoint",
-            None => "finished",
+            Level::Outermost(_) => "transaction",
+            Level::Savepoint(_) => "savepoint",
+            Level::Ended => "finished",
         };
         f.debug_tuple("Transaction").field(&level).finish()
     }

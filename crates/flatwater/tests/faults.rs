@@ -181,10 +181,10 @@ fn short_writes_that_fail_are_answered_truly_and_leave_no_lock() {
         let file = TestFile::new();
         let unhurried = InlineLimits { time: Duration::from_secs(60), ..InlineLimits::default() };
         let options = file.options().leases(leases).inline(Inline::Auto(unhurried));
-        let db = options.open_blocking().unwrap();
-        let blocking = db.blocking();
-        blocking.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)", ()).unwrap();
-        let insert = |n: i64| blocking.execute("INSERT INTO t VALUES (?)", (n,));
+        let db = options.open().wait().unwrap();
+        let blocking = db.clone();
+        blocking.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)", ()).wait().unwrap();
+        let insert = |n: i64| blocking.execute("INSERT INTO t VALUES (?)", (n,)).wait();
         let plain = file.plain();
         plain.busy_timeout(Duration::ZERO).unwrap();
         let last = Cell::new(0);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use flatwater::{Blocking, Call, Database, Error, Executed, Kind, Options, Transaction, params};
+use flatwater::{Call, Database, Error, Executed, Kind, Options, Transaction, params};
 
 use crate::support::{COUNT, INSERT, Stop, TestFile, count, is_alone_in_process, rows, wait_until, while_writing};
 
@@ -18,7 +18,7 @@ const FORKS: usize = 10;
 /// What is open in the parent at the fork, and what the child's copy of it is.
 struct Handles {
     db: Database,
-    blocking: Blocking,
+    blocking: Database,
     transaction: Transaction<'static>,
     /// Waits for the transaction's end.
     waiting: Pin<Box<Call<Executed>>>,
@@ -104,24 +104,24 @@ fn everything_is_refused(handles: &mut Handles, file: &TestFile) {
     refused(at_once(db.alone().timeout(Duration::from_secs(1)).execute(INSERT, ())));
     refused(at_once(db.close()));
     assert_eq!(db.stats().writes_waiting, 0);
-    refused(blocking.execute(INSERT, ()));
-    refused(blocking.execute_many(INSERT, [()]));
-    refused(blocking.batch(one()));
-    refused(blocking.execute_script(INSERT));
-    refused(blocking.query(COUNT, ()));
-    refused(blocking.query_one(COUNT, ()));
-    refused(blocking.query_value::<i64>(COUNT, ()));
-    refused(blocking.query_as::<(i64,)>(COUNT, ()));
-    refused(blocking.read_with(|_| Ok::<_, Error>(())));
-    refused(blocking.write_with(|_| Ok::<_, Error>(())));
-    refused(blocking.close());
+    refused(blocking.execute(INSERT, ()).wait());
+    refused(blocking.execute_many(INSERT, [()]).wait());
+    refused(blocking.batch(one()).wait());
+    refused(blocking.execute_script(INSERT).wait());
+    refused(blocking.query(COUNT, ()).wait());
+    refused(blocking.query_one(COUNT, ()).wait());
+    refused(blocking.query_value::<i64>(COUNT, ()).wait());
+    refused(blocking.query_as::<(i64,)>(COUNT, ()).wait());
+    refused(blocking.read_with(|_| Ok::<_, Error>(())).wait());
+    refused(blocking.write_with(|_| Ok::<_, Error>(())).wait());
+    refused(blocking.close().wait());
     refused(at_once(transaction.execute(INSERT, ())));
     refused(at_once(transaction.query(COUNT, ())));
     refused(at_once(transaction.begin()));
     let other = file.path().with_file_name("other.db");
     for options in [file.options(), Options::new(&other), Options::new(":memory:")] {
         refused(at_once(options.clone().open()));
-        refused(options.open_blocking());
+        refused(options.open().wait());
     }
     assert!(!other.exists());
 }
@@ -183,14 +183,14 @@ fn a_child_of_an_open_database_can_do_nothing_with_it_and_nothing_to_it() {
     let acknowledged = while_writing(&db, |another_round| {
         for ending in [Ending::Return, Ending::Exit, Ending::Kill, Ending::Panic, Ending::Commit] {
             for _ in 0..FORKS {
-                let held = other.options().open_blocking().unwrap();
+                let held = other.options().open().wait().unwrap();
                 let transaction = finish(held.begin()).unwrap();
                 finish(transaction.execute(INSERT, ())).unwrap();
                 let mut waiting = Box::pin(held.timeout(Duration::from_secs(3600)).execute(INSERT, ()));
                 let pending = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                 assert!(pending.is_pending(), "it waits for the transaction");
                 let new = held.execute(INSERT, ());
-                let handles = Handles { blocking: held.blocking(), db: held, transaction, waiting, new };
+                let handles = Handles { blocking: held.clone(), db: held, transaction, waiting, new };
                 let (handles, child) = fork(handles, |mut handles| {
                     everything_is_refused(&mut handles, &other);
                     end(handles, ending);
@@ -205,7 +205,7 @@ fn a_child_of_an_open_database_can_do_nothing_with_it_and_nothing_to_it() {
         }
     });
     assert_eq!((file.visit(), count(&db)), (acknowledged, acknowledged));
-    db.close().unwrap();
+    db.close().wait().unwrap();
     assert!(!file.has_wal());
     assert_eq!(rows(&file.plain()), acknowledged);
 }
@@ -219,7 +219,7 @@ fn parent_goes_on(handles: Handles, file: &TestFile, expected: i64) {
     assert_eq!(file.visit(), expected);
     assert!(file.has_wal(), "the parent still has its locks");
     drop(db);
-    blocking.close().unwrap();
+    blocking.close().wait().unwrap();
     assert!(!file.has_wal());
 }
 
@@ -232,10 +232,10 @@ fn a_child_of_a_process_without_an_open_database_uses_its_own() {
     for round in 0..30 {
         let use_it = || {
             let db = file.open();
-            db.execute(INSERT, ()).unwrap();
-            db.write_with(|tx| tx.execute(INSERT, []).map_err(Error::from)).unwrap();
+            db.execute(INSERT, ()).wait().unwrap();
+            db.write_with(|tx| tx.execute(INSERT, []).map_err(Error::from)).wait().unwrap();
             assert!(count(&db) > round * 6);
-            db.close().unwrap();
+            db.close().wait().unwrap();
         };
         use_it();
         // The standard library cannot start threads in a child if one was just starting or ending at the fork.
@@ -263,15 +263,15 @@ fn a_child_of_a_process_that_opens_and_closes_is_refused_or_served() {
         scope.spawn(|| {
             while !stops.load(Ordering::SeqCst) {
                 let db = file.open();
-                db.execute(INSERT, ()).unwrap();
-                db.close().unwrap();
+                db.execute(INSERT, ()).wait().unwrap();
+                db.close().wait().unwrap();
                 opened.fetch_add(1, Ordering::SeqCst);
             }
         });
         while served < 10 || refusals < 100 {
             let ((), child) = fork((), |()| {
-                let code = match own.options().open_blocking() {
-                    Ok(db) => db.blocking().execute(INSERT, ()).map(|_| 0).unwrap(),
+                let code = match own.options().open().wait() {
+                    Ok(db) => db.execute(INSERT, ()).wait().map(|_| 0).unwrap(),
                     Err(error) => {
                         refused(Err::<(), _>(error));
                         REFUSED
@@ -301,17 +301,17 @@ fn a_child_that_outlives_a_close_keeps_nobody_from_the_file() {
     let file = TestFile::new();
     let (mut wait, release) = std::io::pipe().unwrap();
     let db = file.open();
-    db.execute(INSERT, ()).unwrap();
+    db.execute(INSERT, ()).wait().unwrap();
     let ((db, release), child) = fork((db, release), move |(_db, release)| {
         drop(release);
         // Ends when the parent's side does.
         std::io::copy(&mut wait, &mut std::io::sink()).unwrap();
     });
-    db.close().unwrap();
+    db.close().wait().unwrap();
     assert_eq!(file.visit(), 1, "another process gets in");
     let again = file.open();
-    again.execute(INSERT, ()).unwrap();
-    again.close().unwrap();
+    again.execute(INSERT, ()).wait().unwrap();
+    again.close().wait().unwrap();
     assert_eq!(file.visit(), 2);
     drop(release);
     join(child);

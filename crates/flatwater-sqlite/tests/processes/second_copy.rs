@@ -57,7 +57,7 @@ fn nothing_acknowledged_is_lost_when_the_second_library_closes_the_file() {
     for durability in [Durability::Normal, Durability::Full] {
         let file = TestFile::new();
         let options = file.options().durability(durability).second_copy(SecondCopy::Off);
-        let db = options.open_blocking().unwrap().blocking();
+        let db = options.open().wait().unwrap();
         let acknowledged = while_writing(&db, |another_round| {
             for _ in 0..5 {
                 another_round();
@@ -72,7 +72,7 @@ fn nothing_acknowledged_is_lost_when_the_second_library_closes_the_file() {
         });
         assert_eq!(file.visit(), acknowledged, "{durability:?}");
         assert_eq!(count(&db), acknowledged, "{durability:?}");
-        db.close().unwrap();
+        db.close().wait().unwrap();
         assert!(!file.has_wal());
         assert_eq!(rows(&file.plain()), acknowledged, "{durability:?}");
     }
@@ -86,17 +86,17 @@ fn a_second_library_that_was_there_before_is_refused_counted_or_ignored() {
     let file = TestFile::new();
     let second = Second::open(&file.path());
     second.execute(INSERT);
-    let error = file.options().open_blocking().unwrap_err();
+    let error = file.options().open().wait().unwrap_err();
     assert_eq!((error.kind(), error.operation()), (Kind::Misuse, Some("open")), "{error}");
     assert!(error.message().contains("another SQLite library in this process"), "{error}");
     assert!(error.message().contains(second_sqlite::LIBRARY), "{error}");
     second.execute(INSERT);
     assert_eq!(file.visit(), 2, "the refused open took nothing away from the other library");
     for (what, counts) in [(SecondCopy::Warn, true), (SecondCopy::Off, false)] {
-        let db = file.options().second_copy(what).open_blocking().unwrap();
+        let db = file.options().second_copy(what).open().wait().unwrap();
         assert_eq!(db.stats().second_copies > 0, counts, "{what:?}");
-        db.blocking().execute(INSERT, ()).unwrap();
-        db.blocking().close().unwrap();
+        db.execute(INSERT, ()).wait().unwrap();
+        db.close().wait().unwrap();
     }
     assert_eq!(second.integer(COUNT), Some(4));
 }
@@ -110,12 +110,12 @@ fn a_second_library_that_comes_later_ends_writing_until_the_file_is_opened_again
     }
     let file = TestFile::new();
     let db = file.open();
-    db.execute(INSERT, ()).unwrap();
+    db.execute(INSERT, ()).wait().unwrap();
     let second = Second::open(&file.path());
     let mut written = 1;
     let mut refusal = None;
     wait_until(|| {
-        match db.execute(INSERT, ()) {
+        match db.execute(INSERT, ()).wait() {
             Ok(_) => written += 1,
             Err(error) => refusal = Some(error),
         }
@@ -127,12 +127,12 @@ fn a_second_library_that_comes_later_ends_writing_until_the_file_is_opened_again
     assert_eq!(count(&db), written, "reads go on");
     assert_eq!(second.integer(COUNT), Some(written));
     drop(second);
-    assert_eq!(db.execute(INSERT, ()).unwrap_err().kind(), Kind::Misuse, "until it is opened again");
-    db.close().unwrap();
+    assert_eq!(db.execute(INSERT, ()).wait().unwrap_err().kind(), Kind::Misuse, "until it is opened again");
+    db.close().wait().unwrap();
     let db = file.open();
-    db.execute(INSERT, ()).unwrap();
+    db.execute(INSERT, ()).wait().unwrap();
     assert_eq!(count(&db), written + 1);
-    db.close().unwrap();
+    db.close().wait().unwrap();
     assert_eq!(file.visit(), written + 1);
 }
 
@@ -143,12 +143,12 @@ fn closing_takes_nothing_away_from_a_second_library() {
     }
     for what in [SecondCopy::Refuse, SecondCopy::Warn, SecondCopy::Off] {
         let file = TestFile::new();
-        let db = file.options().second_copy(what).open_blocking().unwrap().blocking();
+        let db = file.options().second_copy(what).open().wait().unwrap();
         for _ in 0..50 {
-            db.execute(INSERT, ()).unwrap();
+            db.execute(INSERT, ()).wait().unwrap();
         }
         let second = Second::open(&file.path());
-        db.close().unwrap();
+        db.close().wait().unwrap();
         assert!(file.has_wal(), "{what:?}");
         let mut expected = 50;
         for round in 0..3 {
@@ -160,7 +160,7 @@ fn closing_takes_nothing_away_from_a_second_library() {
         }
         drop(second);
         assert_eq!(file.visit(), expected, "{what:?}");
-        file.open().close().unwrap();
+        file.open().close().wait().unwrap();
         assert!(!file.has_wal(), "{what:?}: nobody holds it any more");
     }
 }
@@ -176,8 +176,8 @@ fn closing_takes_nothing_away_from_a_plain_connection() {
     let mut expected = rows(&plain);
     for _ in 0..3 {
         let db = file.open();
-        db.execute(INSERT, ()).unwrap();
-        db.close().unwrap();
+        db.execute(INSERT, ()).wait().unwrap();
+        db.close().wait().unwrap();
         assert_eq!(file.visit(), expected + 1);
         assert!(file.has_wal());
         for _ in 0..100 {

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use flatwater::{Blocking, Options, rusqlite};
+use flatwater::{Database, Options, rusqlite};
 
 /// A test that takes longer hangs. Says that it does; decides nothing else.
 const HANGS: Duration = Duration::from_secs(600);
@@ -38,8 +38,8 @@ impl TestFile {
         Options::new(self.path())
     }
 
-    pub(crate) fn open(&self) -> Blocking {
-        self.options().open_blocking().unwrap().blocking()
+    pub(crate) fn open(&self) -> Database {
+        self.options().open().wait().unwrap()
     }
 
     /// A connection of the library that the engine uses too.
@@ -80,13 +80,13 @@ pub(crate) fn rows(connection: &rusqlite::Connection) -> i64 {
 }
 
 /// The rows of `t`, as the engine sees them.
-pub(crate) fn count(db: &Blocking) -> i64 {
-    db.query_value(COUNT, ()).unwrap().unwrap()
+pub(crate) fn count(db: &Database) -> i64 {
+    db.query_value(COUNT, ()).wait().unwrap().unwrap()
 }
 
 /// Runs `body` while threads write rows one by one; `body` gets what waits until every one of them got another
 /// acknowledgement. Answers how many rows were acknowledged.
-pub(crate) fn while_writing(db: &Blocking, body: impl FnOnce(&dyn Fn())) -> i64 {
+pub(crate) fn while_writing(db: &Database, body: impl FnOnce(&dyn Fn())) -> i64 {
     let acknowledged: [AtomicI64; WRITERS] = std::array::from_fn(|_| AtomicI64::new(0));
     let ends = AtomicBool::new(false);
     let seen = || acknowledged.each_ref().map(|count| count.load(Ordering::SeqCst));
@@ -96,7 +96,7 @@ pub(crate) fn while_writing(db: &Blocking, body: impl FnOnce(&dyn Fn())) -> i64 
             let ends = ends.0;
             scope.spawn(move || {
                 while !ends.load(Ordering::SeqCst) {
-                    db.execute(INSERT, ()).unwrap();
+                    db.execute(INSERT, ()).wait().unwrap();
                     count.fetch_add(1, Ordering::SeqCst);
                 }
             });

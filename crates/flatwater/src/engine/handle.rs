@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flatwater_sqlite::is_stranded;
 
-use super::inline::Stayed;
+use super::dispatch::Route;
 use super::registry;
-use crate::engine::{Closed, Engine, Server};
-use crate::error::{Error, Kind, Result};
+use crate::engine::{Closed, Engine};
+use crate::error::{Error, Result};
 use crate::file::mount::refuse_network;
 use crate::options::{MEMORY, Options};
-use crate::queue::bounded::Place;
 use crate::queue::ticket::CallOptions;
-use crate::sql::class::Route;
-use crate::workers::request::{Request, Work};
+use crate::sql;
+use crate::workers::refusals::opened_to_read;
+use crate::workers::request::Work;
 use crate::workers::session::Inside;
 
 pub(crate) struct Handle {
@@ -70,51 +70,24 @@ impl Handle {
         self.left.load(Ordering::Acquire) || self.engine.is_closed()
     }
 
-    /// Who serves `work`, as far as is known. Where the guess is wrong the writer reads, or a reader hands it back.
-    pub(crate) fn server(&self, work: &Work) -> Server {
-        let reads = match work {
-            Work::Query { text, .. } if self.read_only => text.route() != Some(Route::Write),
+    /// Who serves `work`, as far as is known. Where the guess is wrong the writer reads, or a reader hands it over.
+    pub(crate) fn route<'a>(&'a self, inside: Option<&'a Inside>, work: &Work) -> Result<Route<'a>> {
+        if let Some(inside) = inside {
+            return Ok(Route::Transaction(inside));
+        }
+        let only_reads = match work {
+            Work::Query { text, .. } if self.read_only => text.route() != Some(sql::class::Route::Write),
             work => work.only_reads(),
         };
-        if reads { self.engine.reads() } else { Server::Writer }
-    }
-
-    /// Pushes the request to its server.
-    pub(crate) fn push(&self, server: Server, request: Request) -> Result<Place> {
-        if self.is_refused(server, &request.work) {
-            return Err(if self.is_closed() { Error::closed() } else { self.read_only() });
+        // The writer of others' handles may read for this one where it has the only connection.
+        let may_use =
+            |is_only: bool| !self.read_only || is_only && matches!(work, Work::Query { .. } | Work::ReadWith(_));
+        match (&self.engine.readers, &self.engine.writer) {
+            (Some(readers), _) if only_reads => Ok(Route::Readers(readers)),
+            (readers, Some(writer)) if may_use(readers.is_none()) => Ok(Route::Writer(writer)),
+            _ if self.is_closed() => Err(Error::closed()),
+            _ => Err(opened_to_read(self.engine.path())),
         }
-        self.engine.push(server, request)
-    }
-
-    /// Runs the work on this thread, at once and without waiting for anything, if it is known to be short.
-    pub(crate) fn stay(&self, inside: Option<&Inside>, work: &Work, options: CallOptions) -> Option<Stayed> {
-        let server = if inside.is_some() { Server::Writer } else { self.server(work) };
-        if self.is_refused(server, work) { None } else { self.engine.stay(server, inside, work, options) }
-    }
-
-    /// Runs the request on this thread, which may block, if a connection is free for it. Otherwise it comes back.
-    pub(crate) fn run_here(&self, server: Server, request: Request) -> Option<Request> {
-        if self.is_refused(server, &request.work) { Some(request) } else { self.engine.run_here(server, request) }
-    }
-
-    /// Whether the handle may only read.
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.read_only
-    }
-
-    /// The writer of somebody else's engine. It may read for this handle, where it has the only connection.
-    fn is_refused(&self, server: Server, work: &Work) -> bool {
-        let may_read = self.engine.reads() == Server::Writer && matches!(work, Work::Query { .. } | Work::ReadWith(_));
-        self.read_only && server == Server::Writer && !may_read
-    }
-
-    fn read_only(&self) -> Error {
-        let code = flatwater_sqlite::SqliteError::from_code(rusqlite::ffi::SQLITE_READONLY);
-        Error::from(code)
-            .with_kind(Kind::Misuse)
-            .with_message(format!("{} was opened to be read only", self.engine.path().display()))
-            .with_hint("open it without `Options::read_only` to write")
     }
 
     /// Leaves, unless that was done before. `promise` is filled when the engine is closed, or at once if others have the

@@ -6,8 +6,9 @@
 //! API's types, and everything a worker decides by itself.
 
 mod checkpointing;
+pub(crate) mod dispatch;
 pub(crate) mod handle;
-pub(crate) mod inline;
+mod inline;
 mod registry;
 
 use std::path::Path;
@@ -25,7 +26,6 @@ use crate::file::copies::mappings;
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
 use crate::options::Options;
-use crate::queue::bounded::Place;
 use crate::queue::reply::{Promise, wake};
 use crate::sql::catalogue::{Catalogue, StatementInfo};
 use crate::stats::reader_counters::ReaderCounters;
@@ -34,15 +34,8 @@ use crate::time::later;
 use crate::time::timer;
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::readers::Readers;
-use crate::workers::request::{Answer, Request};
+use crate::workers::request::{Answer, TakesOver};
 use crate::workers::writer::Writer;
-
-/// Who serves a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Server {
-    Writer,
-    Readers,
-}
 
 pub(crate) struct Engine {
     pub(crate) options: Arc<Options>,
@@ -91,15 +84,17 @@ impl Engine {
         let catalogue = Arc::new(Catalogue::new());
         let recorder = Arc::new(Recorder::new(&options.path));
         let watch = (!options.is_memory()).then(|| Arc::new(Watch::new(&options.path, options.second_copy)));
-        let readers = || Readers::new(options.clone(), catalogue.clone(), recorder.clone(), watch.clone());
+        let readers = |writer: Option<Arc<dyn TakesOver>>| {
+            Readers::new(options.clone(), catalogue.clone(), recorder.clone(), watch.clone(), writer)
+        };
         let (writer, readers, journal) = if options.read_only {
-            let readers = readers();
+            let readers = readers(None);
             let journal = readers.open_one()?;
             (None, Some(readers), journal)
         } else {
             let writer = Writer::open(options.clone(), catalogue.clone(), recorder.clone(), watch.clone())?;
             let journal = writer.journal().to_owned();
-            let readers = (journal == "wal").then(readers);
+            let readers = (journal == "wal").then(|| readers(Some(Arc::new(writer.clone()))));
             if let Some(readers) =
                 readers.as_ref().filter(|_| !(options.attach.is_empty() && options.on_open.is_empty()))
             {
@@ -172,43 +167,9 @@ impl Engine {
         self.catalogue.text(sql)
     }
 
-    /// Who reads.
-    pub(crate) fn reads(&self) -> Server {
-        if self.readers.is_some() { Server::Readers } else { Server::Writer }
-    }
-
-    /// Pushes the request to its server.
-    pub(crate) fn push(&self, server: Server, request: Request) -> Result<Place> {
-        match (server, &self.writer, &self.readers) {
-            (Server::Readers, _, Some(readers)) => readers.push(request),
-            (_, Some(writer), _) => writer.push(request),
-            // A handle that may write has an engine with a writer.
-            _ => Err(Error::closed()),
-        }
-    }
-
-    /// The caller behind `place` is gone.
-    pub(crate) fn leave(&self, server: Server, place: Place) {
-        match (server, &self.writer, &self.readers) {
-            (Server::Readers, _, Some(readers)) => readers.leave(place),
-            (_, Some(writer), _) => writer.leave(place),
-            _ => {}
-        }
-    }
-
-    /// Runs the request on this thread, which may block, if a connection is free for it. Otherwise it comes back.
-    pub(crate) fn run_here(&self, server: Server, request: Request) -> Option<Request> {
-        match (server, &self.writer, &self.readers) {
-            (Server::Readers, _, Some(readers)) => readers.run_here(request),
-            (_, Some(writer), _) => writer.run_here(request),
-            _ => Some(request),
-        }
-    }
-
-    /// Whether a write is queued or running. While one is, a reader's failure to prepare a text does not count: the
-    /// table it misses may be on its way.
+    /// Whether a write is queued or running.
     pub(crate) fn has_active_writes(&self) -> bool {
-        self.writer.as_ref().is_some_and(Writer::is_active)
+        self.writer.as_ref().is_some_and(TakesOver::is_active)
     }
 
     /// Whether it is closed or about to: what begins now is refused.

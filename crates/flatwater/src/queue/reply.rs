@@ -77,6 +77,13 @@ impl<T> Drop for Promise<T> {
     }
 }
 
+impl<T> Reply<T> {
+    /// Whether nothing is to be waited for any more.
+    pub(crate) fn is_answered(&self) -> bool {
+        !matches!(*lock(&self.0), Slot::Empty(_))
+    }
+}
+
 impl<T: Send + 'static> Reply<T> {
     /// Wakes whoever waits for the answer, without one.
     pub(crate) fn nudge(&self) -> impl FnOnce() + Send + use<T> {

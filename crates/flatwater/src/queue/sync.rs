@@ -1,6 +1,11 @@
 //! The locks of this floor: the standard library's, or loom's when the queue and the reply are model-checked.
 
 #[cfg(flatwater_loom)]
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8};
+#[cfg(not(flatwater_loom))]
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8};
+
+#[cfg(flatwater_loom)]
 pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 #[cfg(not(flatwater_loom))]
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};

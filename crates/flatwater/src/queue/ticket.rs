@@ -5,11 +5,12 @@
 //! decided by one compare-and-swap, so that work is never begun for a caller that was already answered; from `RUNNING` it
 //! goes back only when its group was rolled back.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Interrupt;
 
+use super::sync::{AtomicBool, AtomicU8};
 use crate::error::{Applied, Error, Kind};
 use crate::time::later;
 
@@ -20,6 +21,8 @@ pub(crate) struct CallOptions {
     pub(crate) alone: bool,
     /// The handle may only read.
     pub(crate) read_only: bool,
+    /// The caller is inside the body of a transaction: what waits for its end must not be waited for.
+    pub(crate) inside_body: bool,
     /// The deadline, counted from the moment the call begins.
     pub(crate) timeout: Option<Duration>,
 }
@@ -64,7 +67,13 @@ impl Ticket {
 
     /// The request goes back into the queue, to be started again.
     pub(crate) fn put_back(&self) {
-        self.state.store(WAITING, Ordering::Release);
+        self.state.store(WAITING, Ordering::SeqCst);
+    }
+
+    /// The request goes into another queue. False if its caller left meanwhile, or its deadline passed: it must not.
+    pub(crate) fn hand_over(&self) -> bool {
+        self.put_back();
+        !(self.cancelled.load(Ordering::SeqCst) || self.is_past_deadline()) || !self.give_up()
     }
 
     /// The caller left or ran out of time. True if the request had not been started and now never will be.
@@ -73,7 +82,24 @@ impl Ticket {
     }
 
     fn leave_waiting(&self, to: u8) -> bool {
-        self.state.compare_exchange(WAITING, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.state.compare_exchange(WAITING, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// The caller left: a running read may end early. True if the request never ran, or will not run again.
+    ///
+    /// ```text
+    /// caller                                  reader
+    /// withdraw: it runs
+    ///                                         hand_over: it waits again, nobody has left
+    /// notes that the caller left
+    ///                                         pushes it to the writer
+    /// gives it up once more: it never runs
+    /// ```
+    pub(crate) fn withdraw(&self) -> bool {
+        self.give_up() || {
+            self.cancelled.store(true, Ordering::SeqCst);
+            self.give_up()
+        }
     }
 
     /// It was given up and never ran.
@@ -152,7 +178,7 @@ impl Interrupt for DeadlineOnly {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(flatwater_loom)))]
 mod tests {
     use super::*;
 
@@ -172,5 +198,41 @@ mod tests {
         let options = CallOptions { timeout: Some(Duration::ZERO), ..CallOptions::default() };
         assert!(Ticket::new(options, now).should_stop());
         assert!(!Ticket::new(CallOptions::default(), now).should_stop());
+    }
+}
+
+/// Run by `make loom`.
+#[cfg(all(test, flatwater_loom))]
+mod model {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    /// A reader has begun a request and hands it over, while its caller leaves. Either the caller learns that it may run, or
+    /// it does not run.
+    #[test]
+    fn a_request_that_was_withdrawn_is_not_run_by_the_writer() {
+        loom::model(|| {
+            let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
+            assert!(ticket.start());
+            let handed = ticket.clone();
+            let workers = thread::spawn(move || handed.hand_over() && handed.start());
+            let is_withdrawn = ticket.withdraw();
+            let ran = workers.join().unwrap();
+            assert!(!(is_withdrawn && ran), "a withdrawn request ran");
+        });
+    }
+
+    /// The caller leaves while a worker takes the request: exactly one of them has it.
+    #[test]
+    fn a_request_is_begun_or_withdrawn() {
+        loom::model(|| {
+            let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
+            let begun = ticket.clone();
+            let worker = thread::spawn(move || begun.start());
+            let is_withdrawn = ticket.withdraw();
+            assert!(worker.join().unwrap() != is_withdrawn);
+        });
     }
 }

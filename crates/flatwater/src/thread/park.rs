@@ -1,6 +1,6 @@
 //! Waiting for a future on a plain thread, and knowing the threads on which nobody may wait.
 //!
-//! Owns: `block_on` for the blocking twin, and the mark of threads that run a closure of the user on one of our
+//! Owns: `block_on` for calls that are waited for, and the mark of threads that run a closure of the user on one of our
 //! connections. Leaves out: any executor; one future, one thread.
 
 use std::cell::Cell;

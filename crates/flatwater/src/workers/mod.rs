@@ -4,6 +4,7 @@
 pub(crate) mod checkpoint;
 pub(crate) mod listener;
 pub(crate) mod readers;
+pub(crate) mod refusals;
 pub(crate) mod request;
 pub(crate) mod session;
 pub(crate) mod writer;

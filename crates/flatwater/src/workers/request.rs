@@ -3,7 +3,9 @@
 //! Owns: the closed lists of what can be asked and answered. A request is owned by one place at a time: the caller's
 //! future, a queue, or the worker that runs it.
 
+use std::any::Any;
 use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -24,10 +26,26 @@ use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
 use crate::workers::session::TransactionGuard;
 
-/// A closure of the user for a reader. It keeps its own result; false means that it is an error.
-pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) -> bool + Send>;
-/// A closure of the user for the writer. It keeps its own result; true means commit.
-pub(crate) type WriteClosure = Box<dyn FnOnce(&rusqlite::Transaction<'_>) -> bool + Send>;
+/// What a closure of the user returned, for its caller, who knows the type; and whether it was `Ok`.
+pub(crate) struct Returned {
+    pub(crate) is_ok: bool,
+    pub(crate) result: Box<dyn Any + Send>,
+}
+
+impl Returned {
+    /// For its caller, unless it failed because the deadline passed.
+    pub(crate) fn answer(self, ticket: &Ticket) -> Result<Answer> {
+        if !self.is_ok {
+            ticket.closure_failed()?;
+        }
+        Ok(Answer::Returned(self.result))
+    }
+}
+
+/// A closure of the user for a reader.
+pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) -> Returned + Send>;
+/// A closure of the user for the writer, whose changes are committed if it returns `Ok`.
+pub(crate) type WriteClosure = Box<dyn FnOnce(&rusqlite::Transaction<'_>) -> Returned + Send>;
 
 /// What runs between two turns of the writer. It is given the smallest commit there is, which it may make.
 pub(crate) type AtBoundary = Box<dyn FnOnce(&mut dyn FnMut() -> Result<()>) + Send>;
@@ -145,10 +163,11 @@ pub(crate) enum Answer {
     Batch(Vec<BatchResult>),
     Done,
     Transaction(TransactionGuard),
+    /// A savepoint was opened, with this number.
+    Savepoint(u64),
     Checkpointed(Checkpointed),
-    /// From a reader: this is the writer's work. With the reader's error, if it could not even prepare the text, which
-    /// counts unless a write is on its way.
-    ForWriter(Work, Option<Error>),
+    /// What a closure returned, or the database that was opened.
+    Returned(Box<dyn Any + Send>),
 }
 
 /// How each operation reads its answer.
@@ -194,6 +213,19 @@ impl Answer {
         if let Self::Checkpointed(done) = self { Ok(done) } else { Self::unexpected() }
     }
 
+    pub(crate) fn savepoint(self) -> Result<u64> {
+        if let Self::Savepoint(number) = self { Ok(number) } else { Self::unexpected() }
+    }
+
+    /// What was returned, in the type that it was returned in.
+    pub(crate) fn returned<R: 'static, E: From<Error> + 'static>(self) -> Result<R, E> {
+        let Self::Returned(result) = self else { return Self::unexpected().map_err(E::from) };
+        match result.downcast::<Result<R, E>>() {
+            Ok(result) => *result,
+            Err(_) => Self::unexpected().map_err(E::from),
+        }
+    }
+
     pub(crate) fn transaction(self) -> Result<TransactionGuard> {
         if let Self::Transaction(claim) = self { Ok(claim) } else { Self::unexpected() }
     }
@@ -223,14 +255,34 @@ pub(crate) struct Request {
     pub(crate) lock_since: Option<Instant>,
     /// Its group was lost: it must not be a member again.
     pub(crate) must_be_alone: bool,
+    /// A write was on its way when the call began.
+    pub(crate) had_active_writes: bool,
     /// Set by the writer when the request comes to it.
     pub(crate) on_its_way: Option<OnItsWay>,
 }
 
 impl Request {
     pub(crate) fn new(ticket: Arc<Ticket>, work: Work, promise: Promise<Result<Answer>>) -> Self {
-        Self { ticket, work, promise, lock_since: None, must_be_alone: false, on_its_way: None }
+        Self {
+            ticket,
+            work,
+            promise,
+            lock_since: None,
+            must_be_alone: false,
+            had_active_writes: false,
+            on_its_way: None,
+        }
     }
+}
+
+/// The writer, to a reader that finds out that a request is not a reader's.
+pub(crate) trait TakesOver: Send + Sync {
+    /// Whether a write is queued or running.
+    fn is_active(&self) -> bool;
+
+    /// Takes over the request, which began on the reader's thread. If no other thread is to be had for it, that thread serves
+    /// the writer until nothing is left to do.
+    fn take_over(&self, request: Request);
 }
 
 /// Answers that are ready, until they can be delivered: when no lock and no token is held any more.
@@ -258,9 +310,10 @@ impl<'a> Outbox<'a> {
     /// Delivers the answers and wakes their callers, whose wakers may do anything.
     pub(crate) fn deliver(&mut self) {
         for (promise, answer) in self.answers.drain(..) {
-            // An answer nobody waits for comes back and is dropped here, which rolls back a transaction in it.
-            if let Ok(waker) = promise.fill(answer) {
-                wake(waker);
+            match promise.fill(answer) {
+                Ok(waker) => wake(waker),
+                // Dropped here, which rolls back a transaction in it, and may run code of the user.
+                Err(unwanted) => drop(catch_unwind(AssertUnwindSafe(|| drop(unwanted)))),
             }
         }
     }

@@ -277,6 +277,32 @@ impl TransactionGuard {
     }
 }
 
+/// The right of a caller to a level of an open transaction. Dropping it rolls back what the level did, unless it ended.
+pub(crate) enum Level {
+    Outermost(#[allow(dead_code, reason = "its drop ends the transaction")] TransactionGuard),
+    Savepoint(Arc<Inside>),
+    Ended,
+}
+
+impl Level {
+    /// It was kept or undone: nothing is left to do for a savepoint. The transaction itself knows.
+    pub(crate) fn ended(&mut self) {
+        if matches!(self, Self::Savepoint(_)) {
+            *self = Self::Ended;
+        }
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        if let Self::Savepoint(inside) = self
+            && !is_stranded()
+        {
+            inside.session.undo(&inside.savepoints);
+        }
+    }
+}
+
 impl Drop for TransactionGuard {
     fn drop(&mut self) {
         if is_stranded() {

@@ -62,7 +62,7 @@ async fn execute_errors(db: &Database, sql: &str, params: impl IntoParams) -> Ve
         db.execute(sql, p()).await.unwrap_err(),
         db.execute_many(sql, [p()]).await.unwrap_err(),
         db.batch(batch()).await.unwrap_err(),
-        db.blocking().execute(sql, p()).unwrap_err(),
+        db.execute(sql, p()).wait().unwrap_err(),
         db.alone().execute(sql, p()).await.unwrap_err(),
     ];
     let tx = db.begin().await.unwrap();
@@ -87,7 +87,7 @@ async fn query_errors(db: &Database, sql: &str, params: impl IntoParams) -> Vec<
         db.query_value::<i64>(sql, p()).await.unwrap_err(),
         db.query_as::<(i64,)>(sql, p()).await.unwrap_err(),
         db.batch([("INSERT INTO users (name) VALUES ('Eve')", params![]), (sql, p())]).await.unwrap_err(),
-        db.blocking().query(sql, p()).unwrap_err(),
+        db.query(sql, p()).wait().unwrap_err(),
     ];
     let tx = db.begin().await.unwrap();
     errors.push(tx.query(sql, p()).await.unwrap_err());

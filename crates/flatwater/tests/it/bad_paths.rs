@@ -13,7 +13,7 @@ use crate::support::{TestFile, files, run};
 async fn refused(file: &TestFile, options: Options) -> Error {
     let before = files(file.directory());
     let error = options.clone().open().await.unwrap_err();
-    assert_eq!(options.open_blocking().unwrap_err(), error);
+    assert_eq!(options.open().wait().unwrap_err(), error);
     assert!(files(file.directory()) == before, "a file was touched");
     assert_eq!(error.operation(), Some("open"), "{error:?}");
     error
@@ -147,7 +147,7 @@ fn a_pipe_is_refused_and_not_waited_for() {
     assert!(std::process::Command::new("mkfifo").arg(file.path()).status().unwrap().success());
     for path in [file.path(), socket] {
         for read_only in [false, true] {
-            let error = Options::new(&path).read_only(read_only).open_blocking().unwrap_err();
+            let error = Options::new(&path).read_only(read_only).open().wait().unwrap_err();
             assert_eq!((error.kind(), error.operation()), (Kind::Open, Some("open")), "{error}");
             assert!(error.message().contains("is a pipe or a socket") && error.hint().is_some(), "{error}");
         }
@@ -192,7 +192,7 @@ async fn write_errors(db: &Database) -> Vec<Error> {
         db.begin().await.unwrap_err(),
         db.transaction(async |tx| tx.execute("DELETE FROM t", ()).await).await.unwrap_err(),
         db.write_with(|tx| tx.execute("DELETE FROM t", []).map_err(Error::from)).await.unwrap_err(),
-        db.blocking().execute(insert, ()).unwrap_err(),
+        db.execute(insert, ()).wait().unwrap_err(),
     ]
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flatwater::{Database, Error, Kind, Options, Rows, params};
+use flatwater::{Cancelled, Database, Error, Kind, Options, Rows, params};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -22,6 +22,7 @@ in_both_places!(
     a_running_write_is_finished_without_its_caller,
     a_transaction_goes_on_after_a_call_in_it_was_given_up,
     a_call_answers_once,
+    who_cancels_is_told_what_became_of_the_call,
 );
 
 /// Polls each once. None is ready.
@@ -208,6 +209,85 @@ async fn a_transaction_goes_on_after_a_call_in_it_was_given_up(place: &Place) {
     }
     tx.commit().await.unwrap();
     assert_eq!(count(&db).await, 3);
+}
+
+async fn who_cancels_is_told_what_became_of_the_call(place: &Place) {
+    let db = empty_table(place.options().readers(1)).await;
+    assert_eq!(db.execute("INSERT INTO t VALUES (0)", ()).cancel(), Cancelled::Withdrawn, "it was never polled");
+    let tx = db.begin().await.unwrap();
+    let mut waits = [db.execute("INSERT INTO t VALUES (0)", ())];
+    begin(&mut waits).await;
+    assert_eq!(waits.map(|call| call.cancel()), [Cancelled::Withdrawn]);
+    tx.rollback().await.unwrap();
+
+    let mut read = [db.query(ENDLESS, ())];
+    begin(&mut read).await;
+    until(|| waiting(&db) == 0).await;
+    // It may be out of the queue and not begun yet.
+    let [read] = read;
+    let cancelled = read.cancel();
+    assert!(matches!(cancelled, Cancelled::ReadInterrupted | Cancelled::Withdrawn), "{cancelled:?}");
+
+    let (started, goes_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (running, may_end) = (started.clone(), goes_on.clone());
+    let mut write = [db.write_with(move |tx| {
+        running.store(true, Ordering::SeqCst);
+        while !may_end.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        tx.execute("INSERT INTO t VALUES (1)", []).map_err(Error::from)
+    })];
+    begin(&mut write).await;
+    until(|| started.load(Ordering::SeqCst)).await;
+    assert_eq!(write.map(|call| call.cancel()), [Cancelled::WriteRunning]);
+    goes_on.store(true, Ordering::SeqCst);
+    assert_eq!(count(&db).await, 1);
+
+    let mut answered = [db.execute_script("INSERT INTO t VALUES (2)")];
+    begin(&mut answered).await;
+    // What came after it was answered, and so it was.
+    db.execute_script("INSERT INTO t VALUES (3)").await.unwrap();
+    assert_eq!(answered.map(|call| call.cancel()), [Cancelled::Answered]);
+    let mut done = db.execute("INSERT INTO t VALUES (4)", ());
+    (&mut done).await.unwrap();
+    assert_eq!(done.cancel(), Cancelled::Answered);
+    assert_eq!(count(&db).await, 4);
+}
+
+/// A text that looks like a read goes to a reader first, which hands it over.
+#[test]
+fn what_a_reader_hands_over_keeps_its_caller_and_its_rights() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options().readers(1)).await;
+        let text = |n: i64| format!("WITH x(n) AS (SELECT {n}) /* a read, by its looks */ SELECT n, load(n) FROM x");
+        let missing = db.query(&text(1), ()).await.unwrap_err();
+        assert!(missing.message().contains("load"), "{missing}");
+        // A PRAGMA is taken for a read until it was prepared. The writer refuses this one, for it has no rows.
+        let no_rows = db.query("PRAGMA user_version = 7", ()).await.unwrap_err();
+        assert!(no_rows.message().contains("returns no rows"), "{no_rows}");
+        let only_reads = file.options().readers(1).read_only(true).open().await.unwrap();
+        let refused = only_reads.query("PRAGMA user_version = 8", ()).await.unwrap_err();
+        assert!(refused.message().contains("read only"), "{refused}");
+        // In the body of a transaction it would wait for itself.
+        let inside = db
+            .transaction(async |_| Ok::<_, Error>(db.query("PRAGMA user_version = 9", ()).await.unwrap_err()))
+            .await
+            .unwrap();
+        assert!(inside.message().contains("the body of a transaction"), "{inside}");
+        // One whose caller's deadline passes while the writer is not free is never run.
+        let tx = db.begin().await.unwrap();
+        let late = db.timeout(Duration::from_millis(50)).query("PRAGMA user_version = 10", ()).await.unwrap_err();
+        assert_eq!(late.kind(), Kind::Timeout, "{late}");
+        let mut dropped = [db.query("PRAGMA user_version = 11", ())];
+        begin(&mut dropped).await;
+        // Behind the one before, which is skipped in its turn.
+        until(|| db.stats().writes_waiting == 2).await;
+        drop(dropped);
+        tx.rollback().await.unwrap();
+        db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+        assert_eq!(db.query_value::<i64>("PRAGMA user_version", ()).await.unwrap(), Some(0));
+    });
 }
 
 #[test]

@@ -122,13 +122,13 @@ fn check(file: &TestFile, acknowledged: i64, call: i64) -> i64 {
 
 /// It opens with us and takes rows; they, too, are there.
 fn write_on(file: &TestFile, at_least: i64, call: i64) {
-    let db = options(&file.path()).open_blocking().unwrap().blocking();
-    let newest: i64 = db.query_value("SELECT ifnull(max(a), 0) FROM t WHERE a > 0", ()).unwrap().unwrap();
+    let db = options(&file.path()).open().wait().unwrap();
+    let newest: i64 = db.query_value("SELECT ifnull(max(a), 0) FROM t WHERE a > 0", ()).wait().unwrap().unwrap();
     assert!(at_least <= newest, "call {call}: {at_least} were there, found {newest}");
     for row in 1..=20 {
-        db.execute(INSERT, (newest + row,)).unwrap();
+        db.execute(INSERT, (newest + row,)).wait().unwrap();
     }
-    db.close().unwrap();
+    db.close().wait().unwrap();
     assert!(!file.beside("-wal").exists(), "call {call}: the WAL is left behind");
     assert_eq!(check(file, newest + 20, call), newest + 20);
 }

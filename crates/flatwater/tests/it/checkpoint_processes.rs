@@ -40,10 +40,10 @@ fn child() {
         let (what, rows) = line.split_once(' ').unwrap_or((&line, "0"));
         let rows: usize = rows.parse().unwrap();
         if what == "flatwater" {
-            let db = flatwater.get_or_insert_with(|| small(path).open_blocking().unwrap());
-            let blocking = db.blocking();
+            let db = flatwater.get_or_insert_with(|| small(path).open().wait().unwrap());
+            let blocking = db.clone();
             for _ in 0..rows {
-                blocking.execute(INSERT, ()).unwrap();
+                blocking.execute(INSERT, ()).wait().unwrap();
             }
             let wal = db.stats().wal;
             assert_eq!(wal.failures, 0, "{wal:?}");
@@ -65,7 +65,7 @@ fn child() {
         println!("did 0");
     }
     if let Some(db) = flatwater {
-        db.blocking().close().unwrap();
+        db.close().wait().unwrap();
     }
 }
 
@@ -113,9 +113,9 @@ async fn write_while<T: Send>(db: &Database, other: impl FnOnce() -> T + Send) -
             answer
         });
         let mut rows = 0;
-        let blocking = db.blocking();
+        let blocking = db.clone();
         while !done.load(Ordering::SeqCst) {
-            blocking.execute(INSERT, ()).unwrap();
+            blocking.execute(INSERT, ()).wait().unwrap();
             rows += 1;
         }
         (rows, other.join().unwrap().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))

@@ -33,8 +33,8 @@ async fn is_closed(db: &Database) {
         db.begin().await.unwrap_err(),
         db.read_with(|_| Ok::<_, Error>(())).await.unwrap_err(),
         db.write_with(|_| Ok::<_, Error>(())).await.unwrap_err(),
-        db.blocking().execute(insert, ()).unwrap_err(),
-        db.blocking().query("SELECT 1", ()).unwrap_err(),
+        db.execute(insert, ()).wait().unwrap_err(),
+        db.query("SELECT 1", ()).wait().unwrap_err(),
     ] {
         assert_eq!(error.kind(), Kind::Closed, "{error}");
         assert!(!error.is_retryable() && error.operation().is_some(), "{error:?}");
@@ -71,7 +71,7 @@ async fn writes_submitted_before_succeed_and_calls_after_are_refused(place: &Pla
     close.await.unwrap();
     again.await.unwrap().unwrap();
     db.close().await.unwrap();
-    db.blocking().close().unwrap();
+    db.close().wait().unwrap();
     is_closed(&db).await;
     if let Some(file) = place.file() {
         is_left_clean(file);
@@ -251,8 +251,8 @@ fn dropping_the_last_handle_closes_in_the_background() {
         until(|| !wal.exists()).await;
     });
     assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 1);
-    let db = file.options().open_blocking().unwrap().blocking();
-    db.execute("INSERT INTO t VALUES (2)", ()).unwrap();
+    let db = file.options().open().wait().unwrap();
+    db.execute("INSERT INTO t VALUES (2)", ()).wait().unwrap();
     assert!(wal.exists());
     drop(db);
     wait_until(|| !wal.exists());
@@ -296,12 +296,12 @@ fn descriptors_that_others_kept_open_are_closed_when_these_are_done() {
         let all = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| entry.ok()?.path().read_link().ok());
         all.filter(|path| path.starts_with(file.directory())).count()
     };
-    let db = file.options().open_blocking().unwrap();
-    db.blocking().execute_script("CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
+    let db = file.options().open().wait().unwrap();
+    db.execute_script("CREATE TABLE t (a); INSERT INTO t VALUES (1)").wait().unwrap();
     let plain = file.plain();
     assert_eq!(integer(&plain, "SELECT count(*) FROM t"), 1);
     let before = of_file();
-    db.blocking().close().unwrap();
+    db.close().wait().unwrap();
     drop(db);
     assert!((1..before).contains(&of_file()), "the plain connection still has some");
     drop(plain);

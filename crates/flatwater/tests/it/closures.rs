@@ -125,13 +125,13 @@ async fn rusqlites_own_tools_can_be_used(place: &Place) {
 
 /// What calls from inside a closure answer: all of them at once, with an error.
 fn calls_from_inside(db: &Database) -> Vec<Error> {
-    let blocking = db.blocking();
+    let blocking = db.clone();
     vec![
-        blocking.execute("INSERT INTO t VALUES (7)", ()).unwrap_err(),
-        blocking.query("SELECT a FROM t", ()).unwrap_err(),
-        blocking.batch([]).unwrap_err(),
-        blocking.write_with(|_| Ok::<_, Error>(())).unwrap_err(),
-        blocking.read_with(|_| Ok::<_, Error>(())).unwrap_err(),
+        blocking.execute("INSERT INTO t VALUES (7)", ()).wait().unwrap_err(),
+        blocking.query("SELECT a FROM t", ()).wait().unwrap_err(),
+        blocking.batch([]).wait().unwrap_err(),
+        blocking.write_with(|_| Ok::<_, Error>(())).wait().unwrap_err(),
+        blocking.read_with(|_| Ok::<_, Error>(())).wait().unwrap_err(),
         smol::block_on(db.execute_script("DELETE FROM t")).unwrap_err(),
         smol::block_on(db.query_value::<i64>("SELECT a FROM t", ())).unwrap_err(),
         smol::block_on(db.begin()).unwrap_err(),
@@ -171,16 +171,16 @@ async fn a_closure_that_closes_its_database_does_not_wait_for_itself(place: &Pla
         let place = place.another();
         let options = place.options();
         ends(move || {
-            let db = options.open_blocking().unwrap().blocking();
+            let db = options.open().wait().unwrap();
             let inner = db.clone();
             let closed = if write {
-                db.write_with(move |_| Ok::<_, Error>(inner.close()))
+                db.write_with(move |_| Ok::<_, Error>(inner.close().wait()))
             } else {
-                db.read_with(move |_| Ok::<_, Error>(inner.close()))
+                db.read_with(move |_| Ok::<_, Error>(inner.close().wait()))
             };
-            assert_eq!(closed.unwrap().unwrap_err().kind(), Kind::Misuse);
-            db.execute("CREATE TABLE t (a)", ()).unwrap();
-            db.close().unwrap();
+            assert_eq!(closed.wait().unwrap().unwrap_err().kind(), Kind::Misuse);
+            db.execute("CREATE TABLE t (a)", ()).wait().unwrap();
+            db.close().wait().unwrap();
         });
     }
 }
@@ -190,8 +190,8 @@ fn a_closure_may_drop_the_last_handle() {
     for write in [true, false] {
         let file = TestFile::new();
         let wal = file.beside("-wal");
-        let db = file.options().open_blocking().unwrap();
-        db.blocking().execute("CREATE TABLE t (a)", ()).unwrap();
+        let db = file.options().open().wait().unwrap();
+        db.execute("CREATE TABLE t (a)", ()).wait().unwrap();
         let inner = db.clone();
         if write {
             smol::block_on(db.write_with(move |_| {

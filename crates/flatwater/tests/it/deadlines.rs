@@ -40,7 +40,7 @@ async fn what_waits_behind_a_transaction_times_out_and_never_happens(place: &Pla
     is_timeout(&hasty.query("INSERT INTO t VALUES (1) RETURNING a", ()).await.unwrap_err(), "query");
     is_timeout(&hasty.execute_script(insert).await.unwrap_err(), "execute_script");
     is_timeout(&hasty.begin().await.unwrap_err(), "begin");
-    is_timeout(&hasty.blocking().execute(insert, ()).unwrap_err(), "execute");
+    is_timeout(&hasty.execute(insert, ()).wait().unwrap_err(), "execute");
     let closure = hasty.write_with(|tx| tx.execute(insert, []).map_err(Error::from));
     is_timeout(&closure.await.unwrap_err(), "write_with");
     if !place.has_readers() {
@@ -77,7 +77,7 @@ async fn a_running_read_times_out_and_so_does_one_that_waits_for_its_reader(plac
         let error = error.unwrap_err();
         is_timeout(&error, "query");
     }
-    is_timeout(&hasty.blocking().query(ENDLESS, ()).unwrap_err(), "query");
+    is_timeout(&hasty.query(ENDLESS, ()).wait().unwrap_err(), "query");
     assert_eq!(count(&db).await, 0);
     db.close().await.unwrap();
 }
@@ -143,7 +143,7 @@ async fn a_timeout_says_the_truth_however_short_it_is(place: &Place) {
     assert_eq!(db.query_as::<(i64,)>("SELECT a FROM t ORDER BY a", ()).await.unwrap(), applied);
     for n in 0..300 {
         let hasty = db.timeout(Duration::from_micros(n));
-        let wrote = hasty.blocking().execute("UPDATE t SET a = a + 1 WHERE rowid = 1", ());
+        let wrote = hasty.execute("UPDATE t SET a = a + 1 WHERE rowid = 1", ()).wait();
         let read = hasty.query_value::<i64>("SELECT 1", ()).await;
         assert!(wrote.as_ref().map_or_else(|error| error.applied() == Some(Applied::No), |_| true), "{wrote:?}");
         assert!(read.as_ref().map_or_else(|error| error.kind() == Kind::Timeout, |one| *one == Some(1)), "{read:?}");
@@ -167,7 +167,7 @@ fn a_lock_of_another_connection_is_busy_after_the_lock_wait_and_then_nothing_was
         is_busy(&db.begin().await.unwrap_err(), "begin");
         is_busy(&db.execute_script("DELETE FROM t").await.unwrap_err(), "execute_script");
         is_busy(&db.write_with(|_| Ok::<_, Error>(())).await.unwrap_err(), "write_with");
-        is_busy(&db.blocking().execute("DELETE FROM t", ()).unwrap_err(), "execute");
+        is_busy(&db.execute("DELETE FROM t", ()).wait().unwrap_err(), "execute");
         assert_eq!(count(&db).await, 1, "readers do not mind");
         plain.execute_batch("INSERT INTO t VALUES (7); COMMIT").unwrap();
         db.execute("INSERT INTO t VALUES (8)", ()).await.unwrap();

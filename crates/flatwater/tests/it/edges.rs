@@ -46,8 +46,8 @@ async fn the_longest_duration_means_never_in_every_option(place: &Place) {
     assert!(waiting.await.unwrap().iter().all(Result::is_ok));
     let read = patient.read_with(|c| c.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).map_err(Error::from));
     assert_eq!(read.await, Ok(51_i64));
-    let blocking = patient.blocking();
-    tokio::task::spawn_blocking(move || blocking.execute(INSERT, (1,))).await.unwrap().unwrap();
+    let blocking = patient;
+    tokio::task::spawn_blocking(move || blocking.execute(INSERT, (1,))).await.unwrap().wait().unwrap();
     let tx = db.begin().await.unwrap();
     let mut close = Box::pin(db.close());
     assert!(futures_util::poll!(close.as_mut()).is_pending());

@@ -10,12 +10,11 @@ const FLOORS: &[&[&str]] = &[
     &["connection", "encode", "file", "lease", "queue", "stats"],
     &["workers"],
     &["engine"],
-    &["stage"],
     &["call"],
     &["operations"],
     &["prepared", "transaction"],
     &["database"],
-    &["blocking", "closures"],
+    &["closures"],
     &["lib"],
 ];
 
@@ -121,7 +120,7 @@ fn a_file_imports_from_lower_floors_only() {
             }
             checked += 1;
             let same_room = module[0] == path[0];
-            let shared = ["listener", "request", "session"];
+            let shared = ["listener", "refusals", "request", "session"];
             let worker_to_worker = module[0] == "workers"
                 && same_room
                 && path.get(1).is_some_and(|to| module.get(1) != Some(to) && !shared.contains(&&**to));

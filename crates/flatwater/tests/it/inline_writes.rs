@@ -229,7 +229,7 @@ fn a_handle_that_only_reads_writes_nothing_however_short_it_is_for_others() {
         let rows = integer(&file.plain(), "SELECT count(*) FROM counted");
         for refused in [
             reads.execute(COUNT, (1000, 1)).await.map(drop),
-            reads.blocking().execute(COUNT, (1001, 1)).map(drop),
+            reads.execute(COUNT, (1001, 1)).wait().map(drop),
             reads.prepare(COUNT).unwrap().execute((1002, 1)).await.map(drop),
         ] {
             assert_eq!(refused.unwrap_err().kind(), Kind::Misuse);
@@ -287,7 +287,7 @@ fn blocking_writes_run_at_once_again_after_a_try_of_the_queue() {
         let before = db.stats().inline.writes;
         let is_inline = (0..100_000).any(|_| {
             number += 1;
-            db.blocking().execute(COUNT, (number, "")).unwrap();
+            db.execute(COUNT, (number, "")).wait().unwrap();
             db.stats().inline.writes > before
         });
         assert!(is_inline, "they go through the queue for ever");

@@ -32,23 +32,24 @@ fn acknowledge(row: i64) {
 fn child() {
     let path = std::env::var_os(PATH).expect("the parent says where");
     let _fault = kill_at_call(std::env::var(CALL).unwrap().parse().unwrap());
-    let db = Options::new(path).open_blocking().unwrap().blocking();
+    let db = Options::new(path).open().wait().unwrap();
     acknowledge(0);
-    db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).unwrap();
-    db.execute(INSERT, (1,)).unwrap();
+    db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).wait().unwrap();
+    db.execute(INSERT, (1,)).wait().unwrap();
     acknowledge(1);
-    db.batch([(INSERT, params![2]), (INSERT, params![3])]).unwrap();
+    db.batch([(INSERT, params![2]), (INSERT, params![3])]).wait().unwrap();
     acknowledge(3);
-    db.query("SELECT * FROM t", ()).unwrap();
+    db.query("SELECT * FROM t", ()).wait().unwrap();
     db.write_with(|tx| {
         tx.execute(INSERT, [4])?;
         tx.execute(INSERT, [5]).map_err(Error::from)
     })
+    .wait()
     .unwrap();
     acknowledge(5);
-    db.execute(INSERT, (WRITTEN,)).unwrap();
+    db.execute(INSERT, (WRITTEN,)).wait().unwrap();
     acknowledge(WRITTEN);
-    db.close().unwrap();
+    db.close().wait().unwrap();
 }
 
 /// Runs the child on a copy of `start`, killed instead of its `call`-th call. False if it survived.
@@ -91,11 +92,11 @@ fn check_plain(file: &TestFile, before: i64, acknowledged: Option<i64>, call: i6
 }
 
 fn check_with_us(file: &TestFile, before: i64, acknowledged: Option<i64>, call: i64) {
-    let db = file.options().open_blocking().unwrap().blocking();
-    db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).unwrap();
-    let rows: Option<i64> = db.query_value("SELECT count(*) FROM t", ()).unwrap();
+    let db = file.options().open().wait().unwrap();
+    db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).wait().unwrap();
+    let rows: Option<i64> = db.query_value("SELECT count(*) FROM t", ()).wait().unwrap();
     assert!(rows >= acknowledged.map(|row| before + row), "call {call}: {rows:?}");
-    db.close().unwrap();
+    db.close().wait().unwrap();
     for suffix in ["-wal", "-shm", "-journal"] {
         assert!(!file.beside(suffix).exists(), "call {call}: {suffix} is left behind");
     }

@@ -26,9 +26,9 @@ fn two_hundred_databases_leave_no_thread_and_no_descriptor() {
     }
     let file = TestFile::new();
     let use_it = |how: usize| {
-        let db = file.options().open_blocking().unwrap();
-        let patient = db.timeout(Duration::from_secs(3600)).blocking();
-        patient.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).unwrap();
+        let db = file.options().open().wait().unwrap();
+        let patient = db.timeout(Duration::from_secs(3600));
+        patient.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).wait().unwrap();
         smol::block_on(async {
             let tx = db.begin().await.unwrap();
             tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();

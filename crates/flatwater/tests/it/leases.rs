@@ -26,10 +26,10 @@ fn small(file: &TestFile) -> Options {
 }
 
 fn counters(options: Options) -> Database {
-    let db = options.open_blocking().unwrap();
-    let blocking = db.blocking();
-    blocking.execute("CREATE TABLE t (w INTEGER PRIMARY KEY, n, pad)", ()).unwrap();
-    blocking.execute_many("INSERT INTO t VALUES (?, 0, NULL)", (0..WRITERS as i64).map(|w| (w,))).unwrap();
+    let db = options.open().wait().unwrap();
+    let blocking = db.clone();
+    blocking.execute("CREATE TABLE t (w INTEGER PRIMARY KEY, n, pad)", ()).wait().unwrap();
+    blocking.execute_many("INSERT INTO t VALUES (?, 0, NULL)", (0..WRITERS as i64).map(|w| (w,))).wait().unwrap();
     db
 }
 
@@ -38,7 +38,7 @@ fn leases(db: &Database) -> LeaseStats {
 }
 
 fn read(db: &Database, writer: usize) -> i64 {
-    db.blocking().query_value(ONE, (writer as i64,)).unwrap().unwrap()
+    db.query_value(ONE, (writer as i64,)).wait().unwrap().unwrap()
 }
 
 fn read_often(db: &Database, times: usize) {
@@ -157,7 +157,7 @@ impl Progress {
     fn check(&self, db: &Database, number: usize) {
         let least: Vec<i64> = self.answered.iter().map(|n| n.load(Ordering::SeqCst)).collect();
         if number.is_multiple_of(20) {
-            let rows = db.blocking().query("SELECT n FROM t ORDER BY w", ()).unwrap();
+            let rows = db.query("SELECT n FROM t ORDER BY w", ()).wait().unwrap();
             for (writer, row) in rows.iter().enumerate() {
                 let seen: i64 = row.get(0).unwrap();
                 assert!(seen >= least[writer], "read {number}: {seen} of writer {writer}, who was answered {least:?}");
@@ -178,9 +178,9 @@ fn nothing_older_is_ever_read(reads: usize) {
     let db = counters(small(&file));
     let progress = Progress::default();
     std::thread::scope(|scope| {
-        let blocking = db.blocking();
+        let blocking = db.clone();
         let (progress, file) = (&progress, &file);
-        scope.spawn(move || progress.count(0, || assert_eq!(blocking.execute(COUNT, (0,)).unwrap().changes, 1)));
+        scope.spawn(move || progress.count(0, || assert_eq!(blocking.execute(COUNT, (0,)).wait().unwrap().changes, 1)));
         scope.spawn(move || {
             let plain = file.plain();
             plain.busy_timeout(Duration::from_secs(60)).unwrap();
@@ -243,7 +243,7 @@ fn every_commit_is_seen_by_the_reader_that_holds_a_lease() {
     let mut foreign = Foreign::spawn(&file);
     for n in 1..=300 {
         hold(&db);
-        db.blocking().execute(COUNT, (0,)).unwrap();
+        db.execute(COUNT, (0,)).wait().unwrap();
         assert_eq!(read(&db, 0), n);
         hold(&db);
         plain.execute(COUNT, [1]).unwrap();
@@ -299,7 +299,7 @@ fn a_foreign_truncate_is_done_in_spite_of_reads_that_never_pause() {
         let _ends = Ends(&progress);
         keep_reading(scope, &db, &progress);
         for _ in 0..20 {
-            db.blocking().execute(COUNT, (0,)).unwrap();
+            db.execute(COUNT, (0,)).wait().unwrap();
             let reused = leases(&db).reused;
             wait_until(|| leases(&db).reused > reused + 100);
             // While our own checkpointer copies it is refused at once.
@@ -317,12 +317,12 @@ fn the_checkpointer_has_leases_ended_before_it_starts_the_wal_over() {
     std::thread::scope(|scope| {
         let _ends = Ends(&progress);
         keep_reading(scope, &db, &progress);
-        let blocking = db.blocking();
+        let blocking = db.clone();
         for _ in 0..20_000 {
             if leases(&db).ended_by_checkpoint > 0 && db.stats().wal.resets > 0 {
                 break;
             }
-            blocking.execute(COUNT, (0,)).unwrap();
+            blocking.execute(COUNT, (0,)).wait().unwrap();
             let reused = leases(&db).reused;
             wait_until(|| leases(&db).reused > reused);
         }
@@ -349,11 +349,11 @@ fn a_closure_sees_the_newest_state_and_leaves_the_reader_to_leases() {
     let db = counters(file.options().readers(1));
     for n in 1..=50_i64 {
         hold(&db);
-        db.blocking().execute(COUNT, (0,)).unwrap();
-        let seen = db.blocking().read_with(|c| {
+        db.execute(COUNT, (0,)).wait().unwrap();
+        let seen = db.read_with(|c| {
             c.query_row("SELECT n FROM t WHERE w = 0", [], |row| row.get::<_, i64>(0)).map_err(Error::from)
         });
-        assert_eq!(seen.unwrap(), n);
+        assert_eq!(seen.wait().unwrap(), n);
     }
     assert_eq!(db.stats().replaced_connections, 0);
 }
@@ -362,7 +362,7 @@ fn a_closure_sees_the_newest_state_and_leaves_the_reader_to_leases() {
 fn a_failed_or_interrupted_read_costs_its_lease_and_nothing_else() {
     let file = TestFile::new();
     let db = counters(file.options().readers(1));
-    let blocking = db.blocking();
+    let blocking = db.clone();
     let costs_the_lease = |fails: &dyn Fn() -> Error| {
         let before = leases(&db).ended_otherwise;
         wait_until(|| {
@@ -371,16 +371,16 @@ fn a_failed_or_interrupted_read_costs_its_lease_and_nothing_else() {
             leases(&db).ended_otherwise > before
         });
     };
-    let hasty = db.timeout(Duration::from_millis(1)).blocking();
+    let hasty = db.timeout(Duration::from_millis(1));
     costs_the_lease(&|| {
-        let late = hasty.query(ENDLESS, ()).unwrap_err();
+        let late = hasty.query(ENDLESS, ()).wait().unwrap_err();
         assert_eq!(late.kind(), Kind::Timeout);
         late
     });
-    costs_the_lease(&|| blocking.query("SELECT abs(-9223372036854775807 - n - 1) FROM t", ()).unwrap_err());
+    costs_the_lease(&|| blocking.query("SELECT abs(-9223372036854775807 - n - 1) FROM t", ()).wait().unwrap_err());
     hold(&db);
-    blocking.query("SELECT * FROM missing", ()).unwrap_err();
-    blocking.execute(COUNT, (0,)).unwrap();
+    blocking.query("SELECT * FROM missing", ()).wait().unwrap_err();
+    blocking.execute(COUNT, (0,)).wait().unwrap();
     assert_eq!(read(&db, 0), 1);
     assert_eq!(db.stats().replaced_connections, 0);
 }
@@ -389,21 +389,21 @@ fn a_failed_or_interrupted_read_costs_its_lease_and_nothing_else() {
 fn a_change_of_the_schema_is_seen_in_answers_of_pragmas_and_in_columns() {
     let file = TestFile::new();
     let db = counters(file.options().readers(1));
-    let (blocking, plain) = (db.blocking(), file.plain());
+    let (blocking, plain) = (db.clone(), file.plain());
     for n in 0..20 {
         hold(&db);
         let before: (i64, i64) = (
-            blocking.query_value("PRAGMA schema_version", ()).unwrap().unwrap(),
-            blocking.query_value("PRAGMA data_version", ()).unwrap().unwrap(),
+            blocking.query_value("PRAGMA schema_version", ()).wait().unwrap().unwrap(),
+            blocking.query_value("PRAGMA data_version", ()).wait().unwrap().unwrap(),
         );
         hold(&db);
         plain.execute_batch(&format!("ALTER TABLE t ADD COLUMN c{n}")).unwrap();
-        let columns = blocking.query("SELECT * FROM t", ()).unwrap().columns().len();
+        let columns = blocking.query("SELECT * FROM t", ()).wait().unwrap().columns().len();
         assert_eq!(columns, 4 + n);
-        assert_eq!(blocking.query("PRAGMA table_info(t)", ()).unwrap().len(), columns);
+        assert_eq!(blocking.query("PRAGMA table_info(t)", ()).wait().unwrap().len(), columns);
         let after: (i64, i64) = (
-            blocking.query_value("PRAGMA schema_version", ()).unwrap().unwrap(),
-            blocking.query_value("PRAGMA data_version", ()).unwrap().unwrap(),
+            blocking.query_value("PRAGMA schema_version", ()).wait().unwrap().unwrap(),
+            blocking.query_value("PRAGMA data_version", ()).wait().unwrap().unwrap(),
         );
         assert!(after.0 > before.0 && after.1 != before.1, "{before:?} {after:?}");
     }
@@ -411,12 +411,12 @@ fn a_change_of_the_schema_is_seen_in_answers_of_pragmas_and_in_columns() {
 
 #[test]
 fn there_are_no_leases_where_they_would_harm() {
-    let reads = |db: &Database| (0..500).for_each(|_| drop(db.blocking().query("SELECT * FROM t", ()).unwrap()));
+    let reads = |db: &Database| (0..500).for_each(|_| drop(db.query("SELECT * FROM t", ()).wait().unwrap()));
     let file = TestFile::new();
     let other = TestFile::new();
     other.plain().execute_batch("PRAGMA journal_mode = wal; CREATE TABLE o (a)").unwrap();
     file.plain().execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a)").unwrap();
-    let some = file.options().open_blocking().unwrap();
+    let some = file.options().open().wait().unwrap();
     wait_until(|| {
         reads(&some);
         leases(&some).reused > 0
@@ -428,14 +428,14 @@ fn there_are_no_leases_where_they_would_harm() {
         file.options().attach("other", other.path()),
         file.options().immutable(true),
     ] {
-        let db = options.clone().open_blocking().unwrap();
+        let db = options.clone().open().wait().unwrap();
         reads(&db);
         assert_eq!(leases(&db), LeaseStats::default(), "{options:?}");
         run(db.close()).unwrap();
     }
     file.plain().execute_batch("CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq)").unwrap();
     for options in [file.options(), file.options().read_only(true)] {
-        let db = options.open_blocking().unwrap();
+        let db = options.open().wait().unwrap();
         reads(&db);
         assert_eq!(leases(&db), LeaseStats::default(), "Litestream");
         run(db.close()).unwrap();
@@ -448,7 +448,7 @@ fn a_commit_to_an_attached_file_is_seen() {
     other.plain().execute_batch("PRAGMA journal_mode = wal; CREATE TABLE o (a); INSERT INTO o VALUES (0)").unwrap();
     let db = counters(file.options().readers(1).attach("other", other.path()));
     let plain = other.plain();
-    let seen = || db.blocking().query_value::<i64>("SELECT a FROM o", ()).unwrap().unwrap();
+    let seen = || db.query_value::<i64>("SELECT a FROM o", ()).wait().unwrap().unwrap();
     for n in 1..=50 {
         assert!((0..5).all(|_| seen() == n - 1));
         plain.execute("UPDATE o SET a = ?1", [n]).unwrap();
@@ -462,7 +462,7 @@ fn a_database_that_is_only_read_has_leases_too() {
     let plain = file.plain();
     plain.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (w INTEGER PRIMARY KEY, n, pad)").unwrap();
     plain.execute_batch("INSERT INTO t VALUES (0, 0, NULL)").unwrap();
-    let db = file.options().read_only(true).readers(1).open_blocking().unwrap();
+    let db = file.options().read_only(true).readers(1).open().wait().unwrap();
     for n in 1..=50 {
         hold(&db);
         plain.execute(COUNT, [0]).unwrap();

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use flatwater::{Blocking, Database, Options};
+use flatwater::{Database, Options};
 
 use crate::support::{TestFile, integer, is_alone_in_process, wait_until};
 
@@ -34,10 +34,10 @@ fn locks() -> usize {
     texts.map(|text| text.lines().filter(ours).count()).sum()
 }
 
-fn open(path: &Path) -> Blocking {
-    let db = Options::new(path).open_blocking().unwrap().blocking();
-    db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).unwrap();
-    db.execute("INSERT INTO t VALUES (1)", ()).unwrap();
+fn open(path: &Path) -> Database {
+    let db = Options::new(path).open().wait().unwrap();
+    db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).wait().unwrap();
+    db.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap();
     db
 }
 
@@ -57,7 +57,7 @@ fn a_file_opened_and_closed_a_thousand_times_leaves_nothing() {
         let db = open(&file.path());
         assert!(locks() > 0, "they can be seen");
         if n.is_multiple_of(2) {
-            db.close().unwrap();
+            db.close().wait().unwrap();
         }
     });
     let rows = integer(&file.plain(), "SELECT count(*) FROM t");
@@ -81,19 +81,19 @@ fn a_thousand_files_that_are_deleted_leave_nothing() {
         match n % 4 {
             0 => {
                 delete();
-                db.close().unwrap();
+                db.close().wait().unwrap();
             }
             1 => {
                 delete();
                 drop(db);
             }
             2 => {
-                db.close().unwrap();
+                db.close().wait().unwrap();
                 delete();
             }
             _ => {
                 std::fs::remove_file(&path).unwrap();
-                db.close().unwrap();
+                db.close().wait().unwrap();
             }
         }
     });
@@ -116,7 +116,7 @@ fn a_thousand_open_databases_have_threads_only_while_they_are_used() {
     assert!(many >= 100, "the limit of open files allows {many} databases only");
     let databases: Vec<Database> = (0..many)
         .map(|n| {
-            let db = Options::new(directory.path().join(format!("{n}.db"))).open_blocking().unwrap();
+            let db = Options::new(directory.path().join(format!("{n}.db"))).open().wait().unwrap();
             assert_eq!(workers(), 0, "{n} of {many} are open: {:?}", threads());
             db
         })
@@ -132,7 +132,7 @@ fn a_thousand_open_databases_have_threads_only_while_they_are_used() {
     assert!(workers() > 0, "{:?}", threads());
     wait_until(|| workers() == 0);
     for db in used {
-        assert_eq!(db.blocking().query_value("SELECT count(*) FROM t", ()), Ok(Some(0)), "it still works");
+        assert_eq!(db.query_value("SELECT count(*) FROM t", ()).wait(), Ok(Some(0)), "it still works");
     }
     let before = descriptors();
     drop(databases);

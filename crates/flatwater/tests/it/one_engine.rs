@@ -44,9 +44,9 @@ fn many_who_open_a_new_file_at_once_get_one_engine() {
                 let start = &start;
                 scope.spawn(move || {
                     start.wait();
-                    let db = options.open_blocking().unwrap();
-                    db.blocking().execute("CREATE TABLE IF NOT EXISTS t (a)", ()).unwrap();
-                    db.blocking().execute("INSERT INTO t VALUES (1)", ()).unwrap();
+                    let db = options.open().wait().unwrap();
+                    db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).wait().unwrap();
+                    db.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap();
                     db
                 })
             });

@@ -25,13 +25,13 @@ fn child() {
         drop(stays.take());
         println!("ready");
         gate.lock_shared().unwrap();
-        let db = Options::new(&path).open_blocking().unwrap().blocking();
-        db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).unwrap();
-        db.execute("INSERT INTO t VALUES (?)", (i64::from(std::process::id()),)).unwrap();
+        let db = Options::new(&path).open().wait().unwrap();
+        db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).wait().unwrap();
+        db.execute("INSERT INTO t VALUES (?)", (i64::from(std::process::id()),)).wait().unwrap();
         if path.ends_with("stay.db") {
             stays = Some(db);
         } else {
-            db.close().unwrap();
+            db.close().wait().unwrap();
         }
         gate.unlock().unwrap();
         println!("wrote");

@@ -5,17 +5,17 @@
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use flatwater::{Blocking, Kind, Options};
+use flatwater::{Database, Kind, Options};
 
 use crate::support::{TestFile, as_child, files, is_alone_in_process, nobody};
 
 const PATH: &str = "FLATWATER_READER_PATH";
 
 fn sum(options: Options) -> Option<i64> {
-    let db: Blocking = options.open_blocking().unwrap().blocking();
-    let sum = db.query_value("SELECT sum(a) FROM t", ()).unwrap();
-    assert_eq!(db.execute("INSERT INTO t VALUES (3)", ()).unwrap_err().kind(), Kind::Misuse);
-    db.close().unwrap();
+    let db: Database = options.open().wait().unwrap();
+    let sum = db.query_value("SELECT sum(a) FROM t", ()).wait().unwrap();
+    assert_eq!(db.execute("INSERT INTO t VALUES (3)", ()).wait().unwrap_err().kind(), Kind::Misuse);
+    db.close().wait().unwrap();
     sum
 }
 
@@ -71,7 +71,7 @@ fn a_wal_without_its_index_is_never_passed_over() {
     let (original, _writer) = written("wal");
     let file = copy(&original, &["", "-wal"]);
     while_frozen(&file, || {
-        let error = file.options().read_only(true).open_blocking().unwrap_err();
+        let error = file.options().read_only(true).open().wait().unwrap_err();
         assert_eq!(error.kind(), Kind::Open, "{error}");
         assert!(!error.hint().unwrap().contains("immutable"), "the rows in the WAL would be lost: {error}");
     });
@@ -113,7 +113,7 @@ fn a_wal_file_alone_names_what_opens_it() {
     let (file, writer) = written("wal");
     writer.close().unwrap();
     while_frozen(&file, || {
-        let error = file.options().read_only(true).open_blocking().unwrap_err();
+        let error = file.options().read_only(true).open().wait().unwrap_err();
         assert_eq!(error.kind(), Kind::Open, "{error}");
         assert!(error.hint().unwrap().contains("`Options::immutable`"), "{error}");
         assert_eq!(sum(file.options().immutable(true)), Some(3));
@@ -131,7 +131,7 @@ fn a_file_with_a_rollback_journal_is_read() {
     while_frozen(&file, || {
         assert_eq!(sum(file.options().read_only(true)), Some(3));
         assert_eq!(sum(file.options().immutable(true)), Some(3));
-        let error = file.options().open_blocking().unwrap_err();
+        let error = file.options().open().wait().unwrap_err();
         assert_eq!(error.kind(), Kind::Open, "{error}");
         assert!(error.hint().unwrap().contains("`Options::read_only`"), "{error}");
     });

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use flatwater::{Applied, Blocking, Call, Database, Error, Executed, Kind, Options, Rows, Transaction, params};
+use flatwater::{Applied, Call, Database, Error, Executed, Kind, Options, Rows, Transaction, params};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
@@ -169,19 +169,19 @@ async fn a_waker_that_panics_harms_nobody_else(place: &Place) {
 }
 
 /// A waker that uses the database on the thread that wakes, which is one of the database's own.
-struct Meddles(Blocking, std::sync::mpsc::Sender<Option<Kind>>);
+struct Meddles(Database, std::sync::mpsc::Sender<Option<Kind>>);
 
 impl Wake for Meddles {
     fn wake(self: Arc<Self>) {
         let wrote = self.0.execute("INSERT INTO t VALUES (2)", ());
-        let _ = self.1.send(wrote.err().map(|error| error.kind()));
+        let _ = self.1.send(wrote.wait().err().map(|error| error.kind()));
     }
 }
 
 async fn a_call_from_one_of_the_databases_own_threads_is_refused(place: &Place) {
     let db = empty_table(place.options()).await;
     let (send, receive) = std::sync::mpsc::channel();
-    let meddles = Arc::new(Meddles(db.blocking(), send)).into();
+    let meddles = Arc::new(Meddles(db.clone(), send)).into();
     let tx = db.begin().await.unwrap();
     let mut write = db.execute("INSERT INTO t VALUES (1)", ());
     assert!(Pin::new(&mut write).poll(&mut Context::from_waker(&meddles)).is_pending());
@@ -192,78 +192,77 @@ async fn a_call_from_one_of_the_databases_own_threads_is_refused(place: &Place) 
 }
 
 async fn blocking_calls_of_many_threads_do_not_disturb_each_other(place: &Place) {
-    let db = place.open().await.blocking();
-    db.execute_script("CREATE TABLE t (thread, n); CREATE TABLE sums (thread PRIMARY KEY, n)").unwrap();
+    let db = place.open().await;
+    db.execute_script("CREATE TABLE t (thread, n); CREATE TABLE sums (thread PRIMARY KEY, n)").wait().unwrap();
     thread::scope(|scope| {
         for number in 0..16_i64 {
             let db = db.clone();
             scope.spawn(move || works(&db, number));
         }
     });
-    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).unwrap(), Some(16 * 101));
-    assert_eq!(db.query_value::<i64>("SELECT sum(n) FROM sums", ()).unwrap(), Some(16 * 100));
-    db.close().unwrap();
+    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap(), Some(16 * 101));
+    assert_eq!(db.query_value::<i64>("SELECT sum(n) FROM sums", ()).wait().unwrap(), Some(16 * 100));
+    db.close().wait().unwrap();
     if let Some(file) = place.file() {
         wait_until(|| !file.beside("-wal").exists());
     }
 }
 
 /// What each of the threads does. It sees its own writes.
-fn works(db: &Blocking, number: i64) {
-    db.execute("INSERT INTO sums VALUES (?, 0)", (number,)).unwrap();
+fn works(db: &Database, number: i64) {
+    db.execute("INSERT INTO sums VALUES (?, 0)", (number,)).wait().unwrap();
     for n in 1..=100_i64 {
-        let inserted = db.execute("INSERT INTO t VALUES (?, ?)", (number, n)).unwrap();
+        let inserted = db.execute("INSERT INTO t VALUES (?, ?)", (number, n)).wait().unwrap();
         let mine = "SELECT n FROM t WHERE rowid = ? AND thread = ?";
         let rowid = inserted.last_insert_rowid.unwrap();
-        assert_eq!(db.query_value::<i64>(mine, (rowid, number)).unwrap(), Some(n));
+        assert_eq!(db.query_value::<i64>(mine, (rowid, number)).wait().unwrap(), Some(n));
         let added = db.write_with(move |tx| {
             tx.execute("UPDATE sums SET n = n + 1 WHERE thread = ?", [number]).map_err(Error::from)
         });
-        assert_eq!(added.unwrap(), 1);
+        assert_eq!(added.wait().unwrap(), 1);
         let sum = db.read_with(move |c| {
             let sql = "SELECT n FROM sums WHERE thread = ?";
             c.query_row(sql, [number], |row| row.get::<_, i64>(0)).map_err(Error::from)
         });
-        assert_eq!(sum.unwrap(), n);
+        assert_eq!(sum.wait().unwrap(), n);
     }
     let batch = [("INSERT INTO t VALUES (?, -1)", params![number]), ("SELECT count(*) FROM t", params![])];
-    assert_eq!(db.batch(batch).unwrap().len(), 2);
-    assert!(db.execute("INSERT INTO nowhere VALUES (1)", ()).is_err());
+    assert_eq!(db.batch(batch).wait().unwrap().len(), 2);
+    assert!(db.execute("INSERT INTO nowhere VALUES (1)", ()).wait().is_err());
 }
 
 fn is_send_and_static<T: Send + 'static>(_: &T) {}
-fn is_send<T: Send>(_: &T) {}
+fn is_shared_and_static<T: Send + Sync + 'static>(_: &T) {}
 fn is_shared<T: Send + Sync + Clone + 'static>() {}
 
 #[test]
 fn handles_are_shared_and_futures_are_sent() {
     is_shared::<Database>();
-    is_shared::<Blocking>();
     is_shared::<Error>();
     is_shared::<Options>();
     is_shared::<Rows>();
     let file = TestFile::new();
     run(async {
         let open = file.options().open();
-        is_send_and_static(&open);
-        is_send_and_static(&Database::open(file.path()));
+        is_shared_and_static(&open);
+        is_shared_and_static(&Database::open(file.path()));
         let db = open.await.unwrap();
-        is_send_and_static::<Call<Executed>>(&db.execute("CREATE TABLE t (a)", ()));
-        is_send_and_static(&db.execute_many("", [()]));
-        is_send_and_static(&db.batch([]));
-        is_send_and_static(&db.execute_script(""));
-        is_send_and_static(&db.query("", ()));
-        is_send_and_static(&db.query_one("", ()));
-        is_send_and_static(&db.query_value::<String>("", ()));
-        is_send_and_static(&db.query_as::<(i64,)>("", ()));
-        is_send(&db.read_with(|_| Ok::<_, Error>(())));
-        is_send(&db.write_with(|_| Ok::<_, Error>(())));
-        is_send(&db.close());
-        is_send(&db.begin());
+        is_shared_and_static::<Call<Executed>>(&db.execute("CREATE TABLE t (a)", ()));
+        is_shared_and_static(&db.execute_many("", [()]));
+        is_shared_and_static(&db.batch([]));
+        is_shared_and_static(&db.execute_script(""));
+        is_shared_and_static(&db.query("", ()));
+        is_shared_and_static(&db.query_one("", ()));
+        is_shared_and_static(&db.query_value::<String>("", ()));
+        is_shared_and_static(&db.query_as::<(i64,)>("", ()));
+        is_shared_and_static(&db.read_with(|_| Ok::<_, Error>(())));
+        is_shared_and_static(&db.write_with(|_| Ok::<_, Error>(())));
+        is_shared_and_static(&db.close());
+        is_shared_and_static(&db.begin());
         let tx: Transaction<'static> = db.begin().await.unwrap();
         is_send_and_static(&tx);
-        is_send_and_static(&tx.execute("", ()));
-        is_send_and_static(&tx.query("", ()));
-        is_send_and_static(&tx.commit());
+        is_shared_and_static(&tx.execute("", ()));
+        is_shared_and_static(&tx.query("", ()));
+        is_shared_and_static(&tx.commit());
     });
 }

@@ -28,7 +28,7 @@ async fn refused_everywhere(db: &Database, sql: &str) -> Vec<Error> {
         db.execute_many(sql, [()]).await.unwrap_err(),
         db.batch([("DELETE FROM t", params![]), (sql, params![])]).await.unwrap_err(),
         db.execute_script(&format!("DELETE FROM t; {sql}")).await.unwrap_err(),
-        db.blocking().execute(sql, ()).unwrap_err(),
+        db.execute(sql, ()).wait().unwrap_err(),
     ];
     let tx = db.begin().await.unwrap();
     errors.extend([
@@ -202,7 +202,7 @@ async fn temp_objects_are_refused_outside_of_a_transaction_also_after_one_made_t
         for round in ["first", "again"] {
             for error in [
                 db.execute(sql, ()).await.unwrap_err(),
-                db.blocking().execute(sql, ()).unwrap_err(),
+                db.execute(sql, ()).wait().unwrap_err(),
                 db.batch([(*sql, params![])]).await.unwrap_err(),
                 db.execute_script(sql).await.unwrap_err(),
             ] {

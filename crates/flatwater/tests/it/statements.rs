@@ -34,7 +34,7 @@ async fn a_call_refuses_statements_that_are_not_its_own(place: &Place) {
     ] {
         check(db.execute(sql, ()).await.unwrap_err(), "query");
         check(db.execute_many(sql, [(), ()]).await.unwrap_err(), "query");
-        check(db.blocking().execute(sql, ()).unwrap_err(), "query");
+        check(db.execute(sql, ()).wait().unwrap_err(), "query");
         check(db.begin().await.unwrap().execute(sql, ()).await.unwrap_err(), "query");
     }
     for sql in [
@@ -46,7 +46,7 @@ async fn a_call_refuses_statements_that_are_not_its_own(place: &Place) {
     ] {
         check(db.query(sql, ()).await.unwrap_err(), "execute");
         check(db.query_one(sql, ()).await.unwrap_err(), "execute");
-        check(db.blocking().query(sql, ()).unwrap_err(), "execute");
+        check(db.query(sql, ()).wait().unwrap_err(), "execute");
         check(db.begin().await.unwrap().query(sql, ()).await.unwrap_err(), "execute");
     }
     assert_eq!(db.query_as::<(i64,)>("SELECT a FROM t", ()).await.unwrap(), [(1,)]);

@@ -124,12 +124,12 @@ async fn a_body_that_uses_the_database_instead_is_refused_at_once_and_can_go_on(
             db.begin().await.unwrap_err(),
             db.transaction(async |_| Ok::<_, Error>(())).await.unwrap_err(),
             db.write_with(|_| Ok::<_, Error>(())).await.unwrap_err(),
-            db.blocking().execute("DELETE FROM t", ()).unwrap_err(),
+            db.execute("DELETE FROM t", ()).wait().unwrap_err(),
         ];
         errors.push(tx.transaction(async |_| db.execute("DELETE FROM t", ()).await).await.unwrap_err());
         // Readers see what was there before; without them a read would wait for the body too.
         let read = db.query_value::<i64>("SELECT count(*) FROM t", ()).await;
-        let blocking = db.blocking().query_value::<i64>("SELECT count(*) FROM t", ());
+        let blocking = db.query_value::<i64>("SELECT count(*) FROM t", ()).wait();
         let closure = db.read_with(|_| Ok::<_, Error>(())).await;
         if place.has_readers() {
             assert_eq!((read, blocking, closure), (Ok(Some(0)), Ok(Some(0)), Ok(())));

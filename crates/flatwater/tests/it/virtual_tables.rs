@@ -169,9 +169,9 @@ async fn an_insert_tells_its_rowid_wherever_it_runs(place: &Place) {
         assert_eq!((updated.changes, updated.last_insert_rowid), (1, None));
         let deleted = db.execute("DELETE FROM v WHERE rowid = 2", ()).await.unwrap();
         assert_eq!((deleted.changes, deleted.last_insert_rowid), (1, None), "{}", table.module);
-        let blocking = db.blocking();
+        let blocking = db.clone();
         let sql = table.insert;
-        let inserted = tokio::task::spawn_blocking(move || blocking.execute(sql, (4,))).await.unwrap().unwrap();
+        let inserted = tokio::task::spawn_blocking(move || blocking.execute(sql, (4,))).await.unwrap().wait().unwrap();
         assert_eq!(inserted.last_insert_rowid, Some(4), "{}", table.module);
         db.close().await.unwrap();
     }

@@ -15,18 +15,18 @@ const COUNT: &str = "UPDATE counter SET n = n + 1 WHERE id = 1";
 const N: &str = "SELECT n FROM counter";
 
 fn counter(options: Options) -> Database {
-    let db = unhurried(options).open_blocking().unwrap();
+    let db = unhurried(options).open().wait().unwrap();
     let table = "CREATE TABLE counter (id INTEGER PRIMARY KEY, n); INSERT INTO counter VALUES (1, 0)";
-    db.blocking().execute_script(table).unwrap();
+    db.execute_script(table).wait().unwrap();
     db
 }
 
 fn count(db: &Database) {
-    assert_eq!(db.blocking().execute(COUNT, ()).unwrap().changes, 1);
+    assert_eq!(db.execute(COUNT, ()).wait().unwrap().changes, 1);
 }
 
 fn counted(db: &Database) -> i64 {
-    db.blocking().query_value(N, ()).unwrap().unwrap()
+    db.query_value(N, ()).wait().unwrap().unwrap()
 }
 
 fn written(db: &Database) -> u64 {
@@ -160,7 +160,7 @@ fn a_schema_that_somebody_else_changes_is_written_under_at_once() {
     let db = counter(file.options());
     let plain = file.plain();
     plain.execute_batch("CREATE TABLE other (a, b)").unwrap();
-    let other = || assert_eq!(db.blocking().execute(OTHER, ()).unwrap().changes, 1);
+    let other = || assert_eq!(db.execute(OTHER, ()).wait().unwrap().changes, 1);
     let (mut number, mut others) = (0, 0);
     let mut columns = 0..500;
     // A write is tried under the new schema if nobody else has the token just then.
@@ -183,8 +183,8 @@ fn a_write_that_fails_leaves_no_lock_and_costs_the_next_one_nothing() {
     let db = counter(file.options());
     let plain = file.plain();
     plain.busy_timeout(Duration::ZERO).unwrap();
-    let blocking = db.blocking();
-    blocking.execute("CREATE TABLE one (a UNIQUE)", ()).unwrap();
+    let blocking = db.clone();
+    blocking.execute("CREATE TABLE one (a UNIQUE)", ()).wait().unwrap();
     let next = Cell::new(0);
     for kept in ["one (a) VALUES (?)", "one VALUES (?)", "main.one VALUES (?)", "main.one (a) VALUES (?)"] {
         let insert = format!("INSERT INTO {kept}");
@@ -193,9 +193,9 @@ fn a_write_that_fails_leaves_no_lock_and_costs_the_next_one_nothing() {
         wait_until(|| {
             hold_by(&db, || {
                 next.set(next.get() + 1);
-                assert_eq!(blocking.execute(&insert, (next.get(),)).unwrap().changes, 1);
+                assert_eq!(blocking.execute(&insert, (next.get(),)).wait().unwrap().changes, 1);
             });
-            let error = blocking.execute(&insert, (next.get(),)).unwrap_err();
+            let error = blocking.execute(&insert, (next.get(),)).wait().unwrap_err();
             assert_eq!(error.sqlite_name(), Some("SQLITE_CONSTRAINT_UNIQUE"), "{error}");
             nobody_writes(&plain);
             db.stats().inline.moved > moved
@@ -211,23 +211,23 @@ fn whatever_comes_next_finds_the_connection_free() {
     let file = TestFile::new();
     let copy = file.beside("-copy");
     let db = counter(file.options());
-    let blocking = db.blocking();
+    let blocking = db.clone();
     let mut number = 0;
     let mut next = |what: &dyn Fn()| {
         number += hold(&db);
         what();
         assert_eq!(counted(&db), number);
     };
-    next(&|| assert_eq!(blocking.execute("VACUUM", ()).unwrap().changes, 0));
-    next(&|| assert_eq!(blocking.execute("VACUUM INTO ?", (path(&copy),)).unwrap().changes, 0));
-    next(&|| blocking.execute_script("CREATE TABLE other (a); DROP TABLE other").unwrap());
+    next(&|| assert_eq!(blocking.execute("VACUUM", ()).wait().unwrap().changes, 0));
+    next(&|| assert_eq!(blocking.execute("VACUUM INTO ?", (path(&copy),)).wait().unwrap().changes, 0));
+    next(&|| blocking.execute_script("CREATE TABLE other (a); DROP TABLE other").wait().unwrap());
     next(&|| assert!(run(db.checkpoint(CheckpointMode::Truncate)).is_ok()));
     next(&|| {
         let deleted = blocking.write_with(|transaction| {
             let deleted = transaction.execute("DELETE FROM counter WHERE n < 0", [])?;
             Ok::<_, Error>(deleted)
         });
-        assert_eq!(deleted.unwrap(), 0);
+        assert_eq!(deleted.wait().unwrap(), 0);
     });
     next(&|| {
         run(async {
@@ -236,7 +236,7 @@ fn whatever_comes_next_finds_the_connection_free() {
             transaction.rollback().await.unwrap();
         });
     });
-    next(&|| assert_eq!(blocking.execute_many("DELETE FROM counter WHERE n = ?", [(-1,), (-2,)]).unwrap(), 0));
+    next(&|| assert_eq!(blocking.execute_many("DELETE FROM counter WHERE n = ?", [(-1,), (-2,)]).wait().unwrap(), 0));
     hold(&db);
     run(db.close()).unwrap();
     assert!(!file.beside("-wal").exists(), "the last user tidied up");
@@ -251,7 +251,7 @@ fn path(path: &Path) -> &str {
 fn an_interrupt_by_a_handle_that_a_closure_leaked_costs_no_write() {
     let file = TestFile::new();
     let db = counter(file.options());
-    let handle = db.blocking().write_with(|transaction| Ok::<_, Error>(transaction.get_interrupt_handle())).unwrap();
+    let handle = db.write_with(|transaction| Ok::<_, Error>(transaction.get_interrupt_handle())).wait().unwrap();
     let mut number = 0;
     for _ in 0..5 {
         number += hold(&db);
@@ -270,7 +270,7 @@ fn there_is_none_where_it_would_harm() {
     hold(&db);
     run(db.close()).unwrap();
     let without = |options: Options| {
-        let db = unhurried(options.clone()).open_blocking().unwrap();
+        let db = unhurried(options.clone()).open().wait().unwrap();
         wait_until(|| {
             (0..200).for_each(|_| count(&db));
             db.stats().inline.writes > 100

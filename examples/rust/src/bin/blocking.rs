@@ -1,4 +1,4 @@
-//! Plain threads, no runtime at all: the blocking twin.
+//! Plain threads, no runtime at all: each call is waited for.
 
 use std::thread;
 
@@ -6,8 +6,8 @@ use flatwater::Options;
 
 fn main() -> flatwater::Result<()> {
     let directory = tempfile::tempdir().expect("a temporary directory can be made");
-    let db = Options::new(directory.path().join("blocking.db")).open_blocking()?.blocking();
-    db.execute("CREATE TABLE visits (page TEXT PRIMARY KEY, count INTEGER NOT NULL)", ())?;
+    let db = Options::new(directory.path().join("blocking.db")).open().wait()?;
+    db.execute("CREATE TABLE visits (page TEXT PRIMARY KEY, count INTEGER NOT NULL)", ()).wait()?;
 
     let threads: Vec<_> = (0..4)
         .map(|_| {
@@ -18,16 +18,16 @@ fn main() -> flatwater::Result<()> {
     for thread in threads {
         thread.join().expect("no thread panics")?;
     }
-    let visits: Vec<(String, i64)> = db.query_as("SELECT page, count FROM visits", ())?;
+    let visits: Vec<(String, i64)> = db.query_as("SELECT page, count FROM visits", ()).wait()?;
     for (page, count) in visits {
         println!("{page}: {count} visits");
     }
-    db.close()
+    db.close().wait()
 }
 
-fn visit(db: &flatwater::Blocking, page: &str, times: usize) -> flatwater::Result<()> {
+fn visit(db: &flatwater::Database, page: &str, times: usize) -> flatwater::Result<()> {
     for _ in 0..times {
-        db.execute("INSERT INTO visits VALUES (?, 1) ON CONFLICT DO UPDATE SET count = count + 1", (page,))?;
+        db.execute("INSERT INTO visits VALUES (?, 1) ON CONFLICT DO UPDATE SET count = count + 1", (page,)).wait()?;
     }
     Ok(())
 }

@@ -188,8 +188,8 @@ impl Work {
 
     async fn blocking(&self, db: &Database, rng: &mut StdRng) -> Result<(), Finding> {
         let change = self.change(Load::Blocking, 1, rng);
-        let blocking = db.blocking();
-        let answer = tokio::task::spawn_blocking(move || blocking.execute(INSERT, change.params(0))).await?;
+        let blocking = db.clone();
+        let answer = tokio::task::spawn_blocking(move || blocking.execute(INSERT, change.params(0)).wait()).await?;
         self.keep(change, false, answer.as_ref().map(|_| ()))
     }
 

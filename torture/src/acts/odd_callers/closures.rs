@@ -191,7 +191,7 @@ fn given_up(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
 
 /// A write closure that waits for another thread's read: readers do not wait for the writer.
 fn waits_for_a_reader(scene: &Arc<Scene>, _: &mut StdRng) -> Result<(), Finding> {
-    let (number, db) = (scene.ledger.begin(false), scene.db.blocking());
+    let (number, db) = (scene.ledger.begin(false), scene.db.clone());
     let wrote = scene.db.write_with(move |tx| {
         tx.execute(INSERT, [number])?;
         let seen = "SELECT count(*) FROM t WHERE n = ?";
@@ -200,7 +200,7 @@ fn waits_for_a_reader(scene: &Arc<Scene>, _: &mut StdRng) -> Result<(), Finding>
     });
     let wrote = finish("a closure that waits for a reader", wrote)?;
     scene.note(number, &wrote)?;
-    match wrote?.map_err(Finding::new)?? {
+    match wrote?.map_err(Finding::new)?.wait()? {
         Some(0) => Ok(()),
         seen => Err(Finding::new(format!("a reader saw an open transaction's row: {seen:?}"))),
     }

@@ -87,7 +87,7 @@ fn one_end(path: &Path, state: &str, ending: &str, seed: u64) -> Result<(), Find
     }
     let ledger = heard(&said);
     // The next opener works, and finds what was acknowledged.
-    let again = options(path, &mut StdRng::seed_from_u64(seed)).open_blocking()?;
+    let again = options(path, &mut StdRng::seed_from_u64(seed)).open().wait()?;
     let number = ledger.begin(false);
     let wrote = finish("a write after a process ended", again.execute(INSERT, (number,)))?;
     ledger.answered(number, &wrote);
@@ -145,7 +145,7 @@ pub(crate) fn part(args: &[String]) -> ExitCode {
 type InFlight = Vec<Box<dyn std::any::Any>>;
 
 fn ends_so(path: &Path, state: &str, ending: &str, rng: &mut StdRng) -> Result<(), Finding> {
-    let db = options(path, rng).close_wait(Duration::from_millis(200)).open_blocking()?;
+    let db = options(path, rng).close_wait(Duration::from_millis(200)).open().wait()?;
     let before = rng.random_range(1..200);
     for number in 1..=before {
         finish("a write", db.execute(INSERT, (number,)))??;
@@ -165,10 +165,10 @@ fn ends_so(path: &Path, state: &str, ending: &str, rng: &mut StdRng) -> Result<(
 
 /// A thread that writes, and says so, until the process ends.
 fn writer(db: &Database, first: i64) -> thread::JoinHandle<()> {
-    let db = db.blocking();
+    let db = db.clone();
     thread::spawn(move || {
         for number in first..first + 250 {
-            if db.execute(INSERT, (number,)).is_err() {
+            if db.execute(INSERT, (number,)).wait().is_err() {
                 return;
             }
             say(ACKNOWLEDGED, number);

@@ -72,7 +72,7 @@ fn child(scene: &Arc<Scene>, rng: &mut StdRng, ending: Ending, drops: bool) -> R
 
 /// In the child: everything is refused at once, with the reason.
 fn uses(scene: &Scene, handles: &mut Handles) -> u8 {
-    let blocking = scene.db.blocking();
+    let blocking = &scene.db;
     let mut codes = vec![
         at_once(scene.db.execute(INSERT, (0,))),
         at_once(scene.db.query("SELECT 1", ())),
@@ -81,10 +81,10 @@ fn uses(scene: &Scene, handles: &mut Handles) -> u8 {
         at_once(scene.db.read_with(|_| Ok::<_, Error>(()))),
         at_once(&mut handles.new.1),
         at_once(Options::new(&scene.path).open()),
-        code(&blocking.execute(INSERT, (0,))),
-        code(&blocking.query("SELECT 1", ())),
-        code(&blocking.close()),
-        code(&Options::new(":memory:").open_blocking()),
+        code(&blocking.execute(INSERT, (0,)).wait()),
+        code(&blocking.query("SELECT 1", ()).wait()),
+        code(&blocking.close().wait()),
+        code(&Options::new(":memory:").open().wait()),
     ];
     if let Some((_, waiting)) = &mut handles.waiting {
         codes.push(at_once(waiting));
@@ -128,8 +128,8 @@ fn join(child: i32) -> Result<(), Finding> {
 fn outlives(scene: &Arc<Scene>, _: &mut StdRng) -> Result<(), Finding> {
     let path = scene.new_path();
     super::scene::with_table(&path)?;
-    let db = Options::new(&path).open_blocking()?;
-    db.blocking().execute(INSERT, (1,))?;
+    let db = Options::new(&path).open().wait()?;
+    db.execute(INSERT, (1,)).wait()?;
     // It does nothing until it is killed.
     let child = fork(Ending::AtOnce, WATCHDOG_SECONDS, || {
         loop {
@@ -140,7 +140,7 @@ fn outlives(scene: &Arc<Scene>, _: &mut StdRng) -> Result<(), Finding> {
     let closed = finish("close", db.close())?;
     let gets_in = flatwater::rusqlite::Connection::open(&path)
         .and_then(|plain| plain.execute_batch("PRAGMA locking_mode = EXCLUSIVE; INSERT INTO t (n) VALUES (2)"));
-    let again = Options::new(&path).open_blocking().and_then(|db| db.blocking().execute(INSERT, (3,)));
+    let again = Options::new(&path).open().wait().and_then(|db| db.execute(INSERT, (3,)).wait());
     kill(Pid::from_raw(child), Signal::SIGKILL)?;
     waitpid(Pid::from_raw(child), None)?;
     closed?;

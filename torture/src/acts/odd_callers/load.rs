@@ -75,10 +75,10 @@ fn tasks(scene: &Arc<Scene>, stops: &Arc<AtomicBool>, seed: u64) -> Result<(), F
 
 /// One who waits for each answer on his own thread.
 fn blocks(scene: &Scene, stops: &AtomicBool) -> Result<(), Finding> {
-    let db = scene.db.blocking();
+    let db = &scene.db;
     while !stops.load(Ordering::SeqCst) {
         let number = scene.ledger.begin(false);
-        scene.note(number, &db.execute(INSERT, (number,)))?;
+        scene.note(number, &db.execute(INSERT, (number,)).wait())?;
         thread::sleep(std::time::Duration::from_millis(1));
     }
     Ok(())

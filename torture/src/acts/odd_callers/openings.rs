@@ -45,16 +45,16 @@ impl Other {
 
     fn open(&self, scene: &Scene) -> Result<Database, Finding> {
         scene.count("opens", 1);
-        Ok(self.options.clone().open_blocking()?)
+        Ok(self.options.clone().open().wait()?)
     }
 
     /// Writes and reads one row.
     fn visit(&self, db: &Database) -> Result<(), Finding> {
-        let (number, db) = (self.ledger.begin(false), db.blocking());
-        let wrote = db.execute(INSERT, (number,));
+        let (number, db) = (self.ledger.begin(false), db);
+        let wrote = db.execute(INSERT, (number,)).wait();
         self.ledger.answered(number, &wrote);
         wrote?;
-        let seen = db.query_value::<i64>("SELECT count(*) FROM t WHERE n = ?", (number,))?;
+        let seen = db.query_value::<i64>("SELECT count(*) FROM t WHERE n = ?", (number,)).wait()?;
         if seen == Some(1) {
             Ok(())
         } else {
@@ -123,7 +123,7 @@ fn by_many_names(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     // The first name is the one by which the file's WAL is found.
     let first = names[0].clone();
     for name in &names {
-        open.push(Options::new(name).open_blocking()?);
+        open.push(Options::new(name).open().wait()?);
         scene.count("opens", 1);
     }
     for _ in 0..names.len() {
@@ -257,10 +257,10 @@ fn close_twice(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
         let _ = std::pin::Pin::new(&mut read).poll(&mut Context::from_waker(&waker));
     }
     thread::scope(|scope| {
-        let closes: Vec<_> = (0..rng.random_range(1..5)).map(|_| scope.spawn(|| db.blocking().close())).collect();
-        closes
-            .into_iter()
-            .try_for_each(|close| close.join().map_err(|_| Finding::new("a close panicked"))?.map_err(Finding::from))
+        let closes: Vec<_> = (0..rng.random_range(1..5)).map(|_| scope.spawn(|| db.close())).collect();
+        closes.into_iter().try_for_each(|close| {
+            close.join().map_err(|_| Finding::new("a close panicked"))?.wait().map_err(Finding::from)
+        })
     })?;
     for _ in 0..2 {
         finish("a close after the close", db.close())??;

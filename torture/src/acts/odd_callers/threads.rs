@@ -43,18 +43,18 @@ fn many(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
 }
 
 fn wait_four_times(scene: &Scene, rng: &mut StdRng) -> Result<(), Finding> {
-    let db = scene.handle(rng).blocking();
+    let db = scene.handle(rng);
     for way in 0..4 {
         let number = scene.ledger.begin(way > 1);
         let both = "INSERT INTO t (n) VALUES (?1), (-?1)";
         let answer = match way {
-            0 => db.execute(INSERT, (number,)).map(drop),
-            1 => db.query("INSERT INTO t (n) VALUES (?) RETURNING n", (number,)).map(drop),
-            2 => db.execute_many(INSERT, [(number,), (-number,)]).map(drop),
-            _ => db.write_with(move |tx| tx.execute(both, [number]).map_err(Error::from)).map(drop),
+            0 => db.execute(INSERT, (number,)).wait().map(drop),
+            1 => db.query("INSERT INTO t (n) VALUES (?) RETURNING n", (number,)).wait().map(drop),
+            2 => db.execute_many(INSERT, [(number,), (-number,)]).wait().map(drop),
+            _ => db.write_with(move |tx| tx.execute(both, [number]).map_err(Error::from)).wait().map(drop),
         };
         scene.note(number, &answer)?;
-        let count = scene.db.blocking().query_value::<i64>("SELECT count(*) FROM t WHERE n = ?", (number,))?;
+        let count = scene.db.query_value::<i64>("SELECT count(*) FROM t WHERE n = ?", (number,)).wait()?;
         if count != Some(i64::from(answer.is_ok())) {
             return Err(Finding::new(format!("{number} was answered {answer:?} and is there {count:?} times")));
         }
@@ -99,14 +99,13 @@ fn in_closures(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     let (inner, is_async) = (scene.db.clone(), rng.random_bool(0.5));
     let number = scene.ledger.begin(false);
     let tries = move |_: &Connection| {
-        let blocking = inner.blocking();
         let wrote = if is_async {
             finish("a call inside a closure", inner.execute(INSERT, (number,)))
         } else {
-            Ok(blocking.execute(INSERT, (number,)))
+            Ok(inner.execute(INSERT, (number,)).wait())
         };
-        let read = blocking.query("SELECT 1", ());
-        let closed = blocking.close();
+        let read = inner.query("SELECT 1", ()).wait();
+        let closed = inner.close().wait();
         Ok::<_, Error>((wrote, read, closed))
     };
     let (wrote, read, closed) = if rng.random_bool(0.5) {
@@ -129,7 +128,7 @@ struct WaitsInDrop {
 impl Drop for WaitsInDrop {
     fn drop(&mut self) {
         let number = self.scene.ledger.begin(false);
-        self.scene.note_from_within(number, &self.scene.db.blocking().execute(INSERT, (number,)));
+        self.scene.note_from_within(number, &self.scene.db.execute(INSERT, (number,)).wait());
     }
 }
 

@@ -36,14 +36,14 @@ impl Content {
 
     /// With Flatwater, which closes the files again.
     pub(crate) fn with_ours(options: Options) -> Result<Self, Finding> {
-        let db = options.open_blocking()?.blocking();
+        let db = options.open().wait()?;
         let read = |schema: &str| -> Result<Tables, flatwater::Error> {
             let names = NAMES.replace("sqlite_schema", &format!("{schema}.sqlite_schema"));
-            let names: Vec<(String,)> = db.query_as(&names, ())?;
+            let names: Vec<(String,)> = db.query_as(&names, ()).wait()?;
             names
                 .into_iter()
                 .map(|(name,)| {
-                    let rows = db.query(&all_of(schema, &name), ())?;
+                    let rows = db.query(&all_of(schema, &name), ()).wait()?;
                     let values = |row: flatwater::Row<'_>| {
                         (0..row.len())
                             .map(|column| Ok(Value::column_result(row.value(column)?).expect("any value will do")))
@@ -53,10 +53,11 @@ impl Content {
                 })
                 .collect()
         };
-        let has_side = db.query_value::<i64>("SELECT count(*) FROM pragma_database_list WHERE name = 'side'", ())?;
+        let has_side =
+            db.query_value::<i64>("SELECT count(*) FROM pragma_database_list WHERE name = 'side'", ()).wait()?;
         let main = read("main")?;
         let side = if has_side == Some(1) { read("side")? } else { Tables::new() };
-        db.close()?;
+        db.close().wait()?;
         Ok(Self { main, side })
     }
 }

@@ -170,9 +170,9 @@ impl Images<'_> {
 
     /// What is written after the loss is there, and the file is sound.
     fn goes_on(&self, places: &Places) -> Result<(), Finding> {
-        let db = self.plan.options(&places.ours).open_blocking()?.blocking();
-        db.execute_script("CREATE TABLE afterwards (x); INSERT INTO afterwards VALUES (7)")?;
-        db.close()?;
+        let db = self.plan.options(&places.ours).open().wait()?;
+        db.execute_script("CREATE TABLE afterwards (x); INSERT INTO afterwards VALUES (7)").wait()?;
+        db.close().wait()?;
         let main = places.ours.join(MAIN);
         checks::is_sound(&main)?;
         let x: i64 =

@@ -130,10 +130,10 @@ fn survivor(args: &[String]) -> ExitCode {
 /// Flatwater opens the file, writes and reads.
 fn lives(path: &Path) -> Result<(), Finding> {
     let began = Instant::now();
-    let db = Options::new(path).open_blocking()?;
+    let db = Options::new(path).open().wait()?;
     let before: Option<i64> = db.timeout(LIVES).query_value(books::VALUE, ()).wait()?;
     let after: Option<i64> = db.timeout(LIVES).query_value(books::COUNT, ()).wait()?;
-    db.blocking().close()?;
+    db.close().wait()?;
     if after != before.map(|before| before + 1) {
         return Err(Finding::new(format!("the counter was {before:?} and is raised to {after:?}")));
     }

@@ -32,7 +32,7 @@ pub(super) fn part(witness: &Arc<Witness>) -> Result<(), Finding> {
         let gauge = Gauge::new();
         works(&db, witness, &gauge, &mut rng)?;
         witness.does(0, Some("close"));
-        db.blocking().close()?;
+        db.close().wait()?;
         witness.does(0, None);
         drop(db);
         gauge.read(&mut hold)?;
@@ -61,7 +61,7 @@ fn open(witness: &Witness, rng: &mut StdRng) -> Result<Option<Database>, Finding
     let options = options(witness, rng);
     while witness.goes_on() {
         witness.does(0, Some("open"));
-        let opened = options.clone().open_blocking();
+        let opened = options.clone().open().wait();
         witness.does(0, None);
         match opened {
             Ok(db) => return Ok(Some(db)),

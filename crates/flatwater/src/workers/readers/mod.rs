@@ -6,15 +6,15 @@
 //! options say; a request that waits while a connection is free has exactly one thread woken or started for it; each
 //! read begins its own read transaction, or goes on in one since whose beginning nothing was committed, so that it sees
 //! every commit that was acknowledged before it began (<https://sqlite.org/isolation.html>). Leaves out: writes. A text
-//! that turns out to be the writer's goes back to its caller.
+//! that turns out to be one is handed over to the writer (`serve`).
 
 mod close;
 mod inline;
 mod leases;
 mod reader;
 mod running;
+mod serve;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -24,7 +24,6 @@ use leases::Wishes;
 use reader::Reader;
 use running::Running;
 
-use crate::connection::writable::{is_read_only, of_read};
 use crate::error::{Error, Kind, Result};
 use crate::file::watch::Watch;
 use crate::inline::breaker::InlineBreaker;
@@ -34,8 +33,8 @@ use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::stats::reader_counters::ReaderCounters;
-use crate::thread::park::{mark_closure, mark_own_thread};
-use crate::workers::request::{Outbox, Request};
+use crate::thread::park::mark_own_thread;
+use crate::workers::request::{Outbox, Request, TakesOver};
 
 /// A thread ends after this long without a request, and a connection with it.
 const IDLE: Duration = Duration::from_secs(10);
@@ -50,6 +49,8 @@ struct Shared {
     recorder: Arc<Recorder>,
     breaker: InlineBreaker,
     watch: Option<Arc<Watch>>,
+    /// Who gets what turns out to be a write. `None` where nobody writes.
+    writer: Option<Arc<dyn TakesOver>>,
     wishes: Arc<Wishes>,
     state: Mutex<State>,
     /// Signalled when a connection came back or is no more, for a close that waits for them.
@@ -79,6 +80,7 @@ impl Readers {
         catalogue: Arc<Catalogue>,
         recorder: Arc<Recorder>,
         watch: Option<Arc<Watch>>,
+        writer: Option<Arc<dyn TakesOver>>,
     ) -> Self {
         Self(Arc::new_cyclic(|pool| {
             let state = State {
@@ -94,7 +96,7 @@ impl Readers {
             };
             let (state, closed, wishes) = (Mutex::new(state), Condvar::new(), Arc::default());
             let breaker = InlineBreaker::new(Instant::now());
-            Shared { options, catalogue, recorder, breaker, watch, wishes, state, closed }
+            Shared { options, catalogue, recorder, breaker, watch, writer, wishes, state, closed }
         }))
     }
 
@@ -286,62 +288,5 @@ impl Shared {
             }
             return None;
         }
-    }
-
-    /// Another connection, to the same file as the ones before. Locks are waited for until the deadline at most.
-    fn open(&self, deadline: Option<Instant>) -> Result<Box<Reader>> {
-        if let Some(watch) = &self.watch {
-            watch.check_file()?;
-        }
-        let recall = self.watch.as_ref().map_or(0, |watch| watch.recalls.enter());
-        let reader = Reader::open(&self.options, &self.wishes, &self.recorder, recall, deadline)?;
-        // With a writer it is the writer's connection that is watched.
-        if let Some(watch) = self.watch.as_ref().filter(|_| self.options.read_only) {
-            watch.opened(reader.index());
-        }
-        Ok(Box::new(reader))
-    }
-
-    /// Whether the connection is to be closed and not used again.
-    fn is_recalled(&self, reader: &Reader) -> bool {
-        self.watch.as_ref().is_some_and(|watch| watch.recalls.number() != reader.recall)
-    }
-
-    /// A read that was interrupted because the database closes is told so.
-    fn ended(&self, error: Error) -> Error {
-        if error.kind() == Kind::Cancelled && self.lock().closed { Error::closed() } else { error }
-    }
-
-    /// Runs one request, and answers the connection if it may be used again. A panic, which only a fault of ours can
-    /// be, costs the connection and breaks the promise to the caller.
-    fn serve(&self, reader: Option<Box<Reader>>, request: Request, outbox: &mut Outbox<'_>) -> Option<Box<Reader>> {
-        if !request.ticket.start() {
-            self.recorder.abandoned();
-            // A closure of the user may panic where it is dropped.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(request)));
-            // The right to open a connection goes back unused.
-            return reader;
-        }
-        catch_unwind(AssertUnwindSafe(|| {
-            let mut reader = match reader.map_or_else(|| self.open(request.ticket.deadline), Ok) {
-                Ok(reader) => reader,
-                Err(error) => {
-                    outbox.answer(request.work.kind(), &request.ticket, request.promise, Err(error));
-                    return None;
-                }
-            };
-            let (kind, ticket) = (request.work.kind(), request.ticket);
-            let (answer, usable) =
-                mark_closure(|| reader.perform(&self.options, &self.catalogue, request.work, &ticket));
-            let is_half_open = answer.as_ref().is_err_and(is_read_only);
-            let answer = if is_half_open { answer.map_err(of_read) } else { answer };
-            let usable = usable && !is_half_open;
-            outbox.answer(kind, &ticket, request.promise, answer.map_err(|error| self.ended(error.timed(&ticket))));
-            if !usable {
-                self.recorder.replaced_connection();
-            }
-            (usable && !self.is_recalled(&reader)).then_some(reader)
-        }))
-        .unwrap_or(None)
     }
 }

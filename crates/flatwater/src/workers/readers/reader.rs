@@ -26,6 +26,19 @@ use crate::stats::Recorder;
 use crate::time::later;
 use crate::workers::request::{Answer, ReadClosure, Work};
 
+/// What became of a request on a reader.
+pub(super) enum Performed {
+    Answered(Result<Answer>),
+    /// This is the writer's work. With the error, if the text could not even be prepared.
+    Write(Work, Option<Error>),
+}
+
+impl Performed {
+    fn is_ok(&self) -> bool {
+        !matches!(self, Self::Answered(Err(_)))
+    }
+}
+
 pub(super) struct Reader {
     pub(super) connection: Connection,
     pub(super) busy_timeout: BusyWait,
@@ -71,32 +84,29 @@ impl Reader {
         catalogue: &Catalogue,
         work: Work,
         ticket: &Arc<Ticket>,
-    ) -> (Result<Answer>, bool) {
+    ) -> (Performed, bool) {
         self.connection.unlimit();
         let now = Instant::now();
         let wait_end = later(now, options.busy_timeout);
         self.busy_timeout.until(ticket.deadline.map_or(wait_end, |deadline| deadline.min(wait_end)));
         match work {
-            Work::ReadWith(closure) => self.closure(closure, ticket),
+            Work::ReadWith(closure) => {
+                let (answer, usable) = self.closure(closure, ticket);
+                (Performed::Answered(answer), usable)
+            }
             work => self.read(catalogue, work, ticket, now),
         }
     }
 
     /// Runs a query, in the transaction of a lease or in one of its own. Answers as `perform`.
-    fn read(
-        &mut self,
-        catalogue: &Catalogue,
-        work: Work,
-        ticket: &Arc<Ticket>,
-        now: Instant,
-    ) -> (Result<Answer>, bool) {
-        let Some(continues) = self.enter(now) else { return (Err(not_ended()), false) };
+    fn read(&mut self, catalogue: &Catalogue, work: Work, ticket: &Arc<Ticket>, now: Instant) -> (Performed, bool) {
+        let Some(continues) = self.enter(now) else { return (Performed::Answered(Err(not_ended())), false) };
         if !continues {
             self.see_schema(catalogue);
         }
-        let answer = self.query(work, ticket);
-        let usable = self.leave(answer.is_ok(), Instant::now());
-        (answer, usable)
+        let performed = self.query(work, ticket);
+        let usable = self.leave(performed.is_ok(), Instant::now());
+        (performed, usable)
     }
 
     /// Continues the lease, renews it, begins one, or sees to it that there is none. Answers whether it continues; `None`
@@ -152,14 +162,12 @@ impl Reader {
         self.last_used
     }
 
-    fn query(&mut self, work: Work, ticket: &Arc<Ticket>) -> Result<Answer> {
-        let Work::Query { text, params, limit } = &work else {
-            return Err(Error::misuse("a reader cannot do this"));
-        };
+    fn query(&mut self, work: Work, ticket: &Arc<Ticket>) -> Performed {
+        let Work::Query { text, params, limit } = &work else { return Performed::Write(work, None) };
         let ready = match self.connection.ready(text, policy::statement, &SchemaFacts::default()) {
             Ok(ready) => ready,
-            Err(error) if error.sqlite_code().is_some() => return Ok(Answer::ForWriter(work, Some(error))),
-            Err(error) => return Err(error),
+            Err(error) if error.sqlite_code().is_some() => return Performed::Write(work, Some(error)),
+            Err(error) => return Performed::Answered(Err(error)),
         };
         text.learn_route(ready.class.route);
         let result = if ready.class.route == Route::Write {
@@ -181,7 +189,7 @@ impl Reader {
             }))
         };
         self.connection.done_with(&ready);
-        result.unwrap_or(Ok(Answer::ForWriter(work, None)))
+        result.map_or(Performed::Write(work, None), Performed::Answered)
     }
 
     /// Begins the transaction of a closure with its snapshot, which waits for locks no longer than the request may. What
@@ -213,8 +221,7 @@ impl Reader {
         let rolled_back = self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
         let usable = trusted && rolled_back && self.connection.is_idle();
         let answer = match ran {
-            Ok(true) => Ok(Answer::Done),
-            Ok(false) => ticket.closure_failed().map(|()| Answer::Done),
+            Ok(returned) => returned.answer(ticket),
             Err(panic) => Err(Error::panicked(&*panic)),
         };
         (answer, usable)

@@ -20,7 +20,7 @@ use crate::connection::open::Connection;
 use crate::error::{Error, Kind, Result};
 use crate::queue::ticket::{DeadlineOnly, Ticket};
 use crate::sql::policy;
-use crate::workers::request::{Answer, ReadClosure, Work, WriteClosure};
+use crate::workers::request::{Answer, ReadClosure, Returned, Work, WriteClosure};
 
 /// Runs the work and answers what it answers.
 pub(super) fn run_alone(
@@ -32,8 +32,8 @@ pub(super) fn run_alone(
 ) -> Result<Answer> {
     seat.wait_for_locks(since, ticket.deadline);
     let result = match work {
-        Work::WriteWith(closure) => write_with(seat, shared, closure, ticket).map(|()| Answer::Done),
-        Work::ReadWith(closure) => read_with(seat, shared, closure, ticket).map(|()| Answer::Done),
+        Work::WriteWith(closure) => write_with(seat, shared, closure, ticket),
+        Work::ReadWith(closure) => read_with(seat, shared, closure, ticket),
         Work::Checkpoint(mode) => shared.twice(seat, |seat| checkpoint(seat, shared, mode)).map(Answer::Checkpointed),
         work @ (Work::Execute { .. } | Work::Query { .. }) => {
             shared.twice(seat, |seat| autocommit(seat, shared, &work, ticket))
@@ -112,7 +112,7 @@ fn in_transaction<T>(
 
 /// A closure of the user on the writer. It may replace handlers, forget statements, panic: whatever can be seen of that
 /// is put right, or the connection is replaced, before anybody else's work runs.
-fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure, ticket: &Arc<Ticket>) -> Result<()> {
+fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure, ticket: &Arc<Ticket>) -> Result<Answer> {
     let mut closure = Some(closure);
     let ran = shared.twice(seat, |seat| begin_closure(seat.connection()?, &mut closure, ticket))?;
     let busy = seat.busy();
@@ -122,16 +122,13 @@ fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure, ticket: &
     let mut effects = Effects::default();
     effects.note_closure(seat);
     let result = match ran {
-        Ok(true) if still_open => commit(seat, &shared.recorder).map_err(|error| match error.kind() {
-            Kind::Busy => {
-                Error::misuse("the closure left a statement in the middle of its writing, so nothing was committed")
-                    .with_hint("run statements to their end, or drop them")
-            }
-            _ => error,
-        }),
-        Ok(true) => Err(Error::misuse("the closure ended the transaction it was given")
+        Ok(Some(returned)) if !returned.is_ok => returned.answer(ticket),
+        Ok(Some(returned)) if still_open => match commit(seat, &shared.recorder) {
+            Ok(()) => returned.answer(ticket),
+            Err(error) => Err(of_closure(error)),
+        },
+        Ok(_) => Err(Error::misuse("the closure ended the transaction it was given")
             .with_hint("return Ok to commit, or an error to roll back")),
-        Ok(false) => ticket.closure_failed(),
         Err(panic) => Err(Error::panicked(&*panic)),
     };
     seat.rollback();
@@ -144,24 +141,33 @@ fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure, ticket: &
     result
 }
 
+/// An error of the commit after a closure.
+fn of_closure(error: Error) -> Error {
+    if error.kind() != Kind::Busy {
+        return error;
+    }
+    Error::misuse("the closure left a statement in the middle of its writing, so nothing was committed")
+        .with_hint("run statements to their end, or drop them")
+}
+
 /// Begins a transaction and runs the closure in it, which stays open. An error is one of BEGIN, and the closure is left
 /// where it is.
 fn begin_closure(
     connection: &Connection,
     closure: &mut Option<WriteClosure>,
     ticket: &Arc<Ticket>,
-) -> Result<std::thread::Result<bool>> {
+) -> Result<std::thread::Result<Option<Returned>>> {
     let mut transaction = connection.sqlite.begin_immediate()?;
     transaction.set_drop_behavior(DropBehavior::Ignore);
     connection.sqlite.set_policy(policy::write_closure);
     if let Some(deadline) = ticket.deadline {
         connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
     }
-    Ok(catch_unwind(AssertUnwindSafe(|| closure.take().is_some_and(|closure| closure(&transaction)))))
+    Ok(catch_unwind(AssertUnwindSafe(|| closure.take().map(|closure| closure(&transaction)))))
 }
 
 /// A read closure of a database whose only connection is the writer's.
-fn read_with(seat: &mut Seat, shared: &Shared, closure: ReadClosure, ticket: &Arc<Ticket>) -> Result<()> {
+fn read_with(seat: &mut Seat, shared: &Shared, closure: ReadClosure, ticket: &Arc<Ticket>) -> Result<Answer> {
     let busy = seat.busy();
     let connection = seat.connection()?;
     connection.sqlite.execute_batch("BEGIN; PRAGMA query_only = ON")?;
@@ -177,8 +183,7 @@ fn read_with(seat: &mut Seat, shared: &Shared, closure: ReadClosure, ticket: &Ar
         shared.recorder.replaced_connection();
     }
     match ran {
-        Ok(true) => Ok(()),
-        Ok(false) => ticket.closure_failed(),
+        Ok(returned) => returned.answer(ticket),
         Err(panic) => Err(Error::panicked(&*panic)),
     }
 }

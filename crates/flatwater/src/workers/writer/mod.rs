@@ -40,7 +40,7 @@ use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::thread::park::mark_own_thread;
 use crate::workers::listener::CommitListener;
-use crate::workers::request::{AtBoundary, OnItsWay, Request, Work};
+use crate::workers::request::{AtBoundary, OnItsWay, Request, TakesOver, Work};
 use crate::workers::session::{End, Session};
 
 /// The handle. Cheap to clone.
@@ -185,11 +185,6 @@ impl Writer {
         }
     }
 
-    /// Whether a write is queued or running.
-    pub(crate) fn is_active(&self) -> bool {
-        self.0.on_their_way.load(Ordering::SeqCst) != 0
-    }
-
     /// Requests that wait now.
     pub(crate) fn waiting(&self) -> usize {
         self.0.queue.len()
@@ -217,5 +212,21 @@ impl Writer {
             return Ok(());
         }
         Err(Error::new(Kind::Io, format!("the writer's thread cannot be started: {error}")))
+    }
+}
+
+impl TakesOver for Writer {
+    fn is_active(&self) -> bool {
+        self.0.on_their_way.load(Ordering::SeqCst) != 0
+    }
+
+    fn take_over(&self, mut request: Request) {
+        request.on_its_way = Some(OnItsWay::new(self.0.on_their_way.clone()));
+        // A closed queue drops it, which tells its caller.
+        if let Ok((_, start)) = self.0.queue.push(request)
+            && self.start(start).is_err()
+        {
+            self.run();
+        }
     }
 }

@@ -145,7 +145,7 @@ fn step(
             let connection = seat.connection()?;
             connection.control.savepoint(&mut connection.sqlite)?;
             open.push(*number);
-            Ok(Answer::Done)
+            Ok(Answer::Savepoint(*number))
         }
         Work::Release => {
             let connection = seat.connection()?;

@@ -123,7 +123,7 @@ impl Shared {
             transaction::serve(seat, self, request, outbox);
             return false;
         }
-        let Request { ticket, work, promise, lock_since, must_be_alone: _, on_its_way } = request;
+        let Request { ticket, work, promise, lock_since, on_its_way, .. } = request;
         if let Work::Close(before, after) = work {
             before();
             seat.close();

@@ -1,0 +1,204 @@
+//! The way of one call to what serves it: on the caller's thread, or through a queue to one of ours.
+//!
+//! Owns: the route, decided once; the try on this thread; the request with its deadline; and giving it up. Runs on the thread
+//! that begins the call, and never blocks there unless the caller says that it may. Knows no futures: a call that is
+//! awaited is one way to wait for the answer. Invariants: nothing is allocated for a call that is answered at once; a
+//! request that was given up before it began never runs. Leaves out: what a request does, and the hand-over from a reader
+//! to the writer (`workers::readers`), in which the caller has no part.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::handle::{Handle, called_from_within, refuse_forked};
+use super::inline::RanInline;
+use crate::error::{Error, Kind, Result};
+use crate::queue::bounded::Place;
+use crate::queue::reply::{Reply, reply};
+use crate::queue::ticket::{CallOptions, Ticket};
+use crate::thread::park::in_closure;
+use crate::thread::scope::is_inside;
+use crate::time::timer::{self, Alarm};
+use crate::workers::readers::Readers;
+use crate::workers::refusals::waits_for_itself;
+use crate::workers::request::{Answer, Request, Work};
+use crate::workers::session::Inside;
+use crate::workers::writer::Writer;
+
+/// A call with less time than this is not tried on its caller's thread: it is to fail with a timeout.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// Who calls: a handle, the transaction the call belongs to if any, and its options.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) handle: Arc<Handle>,
+    pub(crate) inside: Option<Arc<Inside>>,
+    pub(crate) options: CallOptions,
+}
+
+/// Who serves a call.
+#[derive(Clone, Copy)]
+pub(crate) enum Route<'a> {
+    Transaction(&'a Inside),
+    Writer(&'a Writer),
+    Readers(&'a Readers),
+}
+
+/// What became of a call that was begun.
+pub(crate) enum Submitted {
+    /// It was answered on this thread.
+    Now(Result<Answer>),
+    /// The answer comes later. `None`: it cannot be given up any more.
+    Queued(Option<Box<Queued>>, Reply<Result<Answer>>),
+}
+
+/// A request that is queued, or runs, to its caller.
+pub(crate) struct Queued {
+    handle: Arc<Handle>,
+    ticket: Arc<Ticket>,
+    line: Line,
+    /// Whether it was known to only read.
+    only_reads: bool,
+    /// Goes off at the deadline.
+    _alarm: Option<Alarm>,
+}
+
+/// Where a request stands in line, if it found no place in its queue.
+#[derive(Clone, Copy)]
+enum Line {
+    Writer(Place),
+    Readers(Place),
+    Nowhere,
+}
+
+/// What [`Call::cancel`](crate::Call::cancel) did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cancelled {
+    /// The request was not begun, and never will be: nothing was changed.
+    Withdrawn,
+    /// The request runs and only reads; it is told to end early.
+    ReadInterrupted,
+    /// The request runs and may write. It is finished, and nobody is told its result.
+    WriteRunning,
+    /// The result was there already, and is lost.
+    Answered,
+}
+
+impl Caller {
+    /// Begins the work: runs it on this thread if it is known to be short, or if `may_block` and a connection is free;
+    /// sends a request otherwise. The deadline counts from here.
+    pub(crate) fn submit(&self, work: Work, may_block: bool) -> Result<Submitted> {
+        self.may_begin()?;
+        let engine = self.handle.engine();
+        let route = self.handle.route(self.inside.as_deref(), &work)?;
+        if self.options.timeout.is_none_or(|timeout| timeout >= SHORTEST) {
+            match engine.run_inline(route, &work, self.options) {
+                Some(RanInline::Answered(answer)) => return Ok(Submitted::Now(answer)),
+                Some(RanInline::Unsettled(reply)) => return Ok(Submitted::Queued(None, reply)),
+                None => {}
+            }
+        }
+        self.send(route, work, may_block)
+    }
+
+    fn send(&self, route: Route<'_>, work: Work, may_block: bool) -> Result<Submitted> {
+        let inside_body = self.options.inside_body || is_inside(self.handle.id());
+        if inside_body && matches!(route, Route::Writer(_)) {
+            return Err(waits_for_itself());
+        }
+        let (promise, reply) = reply();
+        let ticket = Arc::new(Ticket::new(CallOptions { inside_body, ..self.options }, Instant::now()));
+        let alarm = alarm(&ticket, &reply)?;
+        let only_reads = work.only_reads();
+        let mut request = Request::new(ticket.clone(), work, promise);
+        request.had_active_writes = self.handle.engine().has_active_writes();
+        let line = route.serve(request, may_block).inspect_err(|_| {
+            // It may be in the queue, without a thread to serve it: it must never run.
+            ticket.give_up();
+        })?;
+        let queued = Queued { handle: self.handle.clone(), ticket, line, only_reads, _alarm: alarm };
+        Ok(Submitted::Queued(Some(Box::new(queued)), reply))
+    }
+
+    fn may_begin(&self) -> Result<()> {
+        refuse_forked()?;
+        if in_closure() {
+            return Err(called_from_within());
+        }
+        if self.inside.is_none() && self.handle.is_closed() {
+            return Err(Error::closed());
+        }
+        Ok(())
+    }
+
+    /// The error of a request that ended without an answer.
+    #[cold]
+    pub(crate) fn lost(&self) -> Error {
+        if let Err(error) = refuse_forked() {
+            error
+        } else if self.handle.is_closed() {
+            Error::closed()
+        } else {
+            Error::misuse("the request was lost to a panic inside Flatwater, and the connection was replaced")
+                .with_hint("please report it; whether a write was applied can be read from the database")
+        }
+    }
+}
+
+impl Route<'_> {
+    /// Sends the request, or runs it here if it `may_block` and a connection is free. One that finds no place in the
+    /// queue waits for it in line.
+    fn serve(self, request: Request, may_block: bool) -> Result<Line> {
+        let left = match self {
+            Self::Transaction(Inside { session, savepoints }) => {
+                return session.send(request, savepoints).map(|()| Line::Nowhere);
+            }
+            _ if !may_block => Some(request),
+            Self::Writer(writer) => writer.run_here(request),
+            Self::Readers(readers) => readers.run_here(request),
+        };
+        match (self, left) {
+            (Self::Writer(writer), Some(request)) => writer.push(request).map(Line::Writer),
+            (Self::Readers(readers), Some(request)) => readers.push(request).map(Line::Readers),
+            _ => Ok(Line::Nowhere),
+        }
+    }
+}
+
+/// At the deadline a request that still waits is given up, and its caller is woken.
+fn alarm(ticket: &Arc<Ticket>, reply: &Reply<Result<Answer>>) -> Result<Option<Alarm>> {
+    let Some(deadline) = ticket.deadline else { return Ok(None) };
+    let (waiting, nudge) = (ticket.clone(), reply.nudge());
+    let alarm = timer::at(deadline, move || {
+        if waiting.give_up() {
+            nudge();
+        }
+    });
+    alarm.map(Some).map_err(|error| Error::new(Kind::Io, format!("the timer's thread cannot be started: {error}")))
+}
+
+impl Queued {
+    /// Whether the deadline passed before the request was begun.
+    pub(crate) fn is_too_late(&self) -> bool {
+        self.ticket.is_given_up()
+    }
+
+    /// The caller wants no answer any more.
+    pub(crate) fn give_up(&self) -> Cancelled {
+        if self.ticket.withdraw() {
+            self.leave_line();
+            return Cancelled::Withdrawn;
+        }
+        if self.only_reads { Cancelled::ReadInterrupted } else { Cancelled::WriteRunning }
+    }
+
+    /// Frees what a request keeps that was given up in the line of a full queue.
+    pub(crate) fn leave_line(&self) {
+        let engine = self.handle.engine();
+        match self.line {
+            Line::Writer(place) => engine.writer.iter().for_each(|writer| writer.leave(place)),
+            Line::Readers(place) => engine.readers.iter().for_each(|readers| readers.leave(place)),
+            Line::Nowhere => {}
+        }
+    }
+}
