@@ -241,6 +241,8 @@ async fn who_cancels_is_told_what_became_of_the_call(place: &Place) {
     until(|| started.load(Ordering::SeqCst)).await;
     assert_eq!(write.map(|call| call.cancel()), [Cancelled::WriteRunning]);
     goes_on.store(true, Ordering::SeqCst);
+    // Behind it.
+    db.execute("DELETE FROM t WHERE a = 0", ()).await.unwrap();
     assert_eq!(count(&db).await, 1);
 
     let mut answered = [db.execute_script("INSERT INTO t VALUES (2)")];

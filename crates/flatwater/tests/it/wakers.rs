@@ -59,6 +59,7 @@ impl Bench {
         let began = Instant::now();
         while !writes.writes_at_once() {
             assert!(began.elapsed() < HANGS, "no write runs at once");
+            short_again(&db);
         }
         Self { _file: file, db, waker: writes.into(), told, found_free: 0 }
     }
@@ -79,9 +80,15 @@ impl Bench {
         let (before, began) = (self.found_free, Instant::now());
         while self.found_free == before {
             assert!(began.elapsed() < HANGS, "the writer is never free when a caller is woken");
+            short_again(&self.db);
             call(self);
         }
     }
+}
+
+/// On a busy machine the text may have taken too long to run at once. What a waker only polls once teaches nothing new.
+fn short_again(db: &Database) {
+    db.execute(INSERT, (0,)).wait().unwrap();
 }
 
 /// Each kind of call that the writer's thread answers. One that was answered before it could suspend is made again, and one
