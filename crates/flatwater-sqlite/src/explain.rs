@@ -70,7 +70,7 @@ impl Connection {
     #[must_use]
     pub fn fits(&mut self, id: StatementId, bindings: Bindings<'_>) -> bool {
         let Ok(Statement { raw, parameters, .. }) = self.statement(id) else { return false };
-        Running { raw, borrows: false }.bind(parameters, bindings).is_ok()
+        Running::borrowing(raw).bind(parameters, bindings).is_ok()
     }
 }
 

@@ -6,15 +6,17 @@
 //! - `connection`: open, hooks, state, restoring after a closure of the user
 //! - `slots`: the table of its statements
 //! - `statement`: prepare, bind, the loop into a [`Sink`]
+//! - `cursor`: a statement that is run in parts
 //! - `explain`: the program of a text, as EXPLAIN lists it
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
 //! - `inserts`: whether a row came into a table
 //! - `armed`: what ends the statements that run
+//! - `patience`: waiting for a snapshot that does not begin at once
 //! - `opening`: asking SQLite for a connection, and the system's reason if there is none
 //! - `failures`: the system's reasons, and reads that fail
 //! - `methods`: our methods before SQLite's for the files of a connection
-//! - `gate`: pages and snapshots that a thread is refused
+//! - `read_guard`: pages and snapshots that a thread is refused
 //! - `snapshot`: what beginning a snapshot may do to the locks of the wal-index
 //! - `stay`: what bounds a run on a thread that must not be held up
 //! - `wal`: the wal-index header
@@ -29,6 +31,7 @@ mod armed;
 mod checkpoint;
 mod connection;
 mod control;
+mod cursor;
 mod error;
 mod explain;
 mod failures;

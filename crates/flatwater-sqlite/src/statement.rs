@@ -2,7 +2,8 @@
 //!
 //! Owns: one run of a statement, from bind to reset. Runs on the thread that has the connection. Invariants: a bound text
 //! or blob is never copied (SQLITE_STATIC) and is unbound before `run` returns or unwinds; a statement is reset when
-//! `run` is left, on every path. Leaves out: caching by text, and what the rows become.
+//! `run` is left, on every path. Leaves out: runs in several parts (`cursor`), caching by
+//! text, and what the rows become.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -169,53 +170,82 @@ impl Connection {
         result
     }
 
-    /// Ends the run of a statement.
-    pub(crate) fn reset(&mut self, id: StatementId) {
-        if let Ok(Statement { raw, .. }) = self.statement(id) {
-            // SAFETY: the statement is alive and only ours.
-            unsafe { ffi::sqlite3_reset(raw) };
-        }
-    }
-
     fn run_raw<S: Sink>(&mut self, statement: Statement, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
         let Statement { raw, parameters, .. } = statement;
-        let mut running = Running { raw, borrows: false };
+        let mut running = Running::borrowing(raw);
         running.bind(parameters, bindings)?;
+        self.rows(&mut running, sink).map(drop)
+    }
+
+    /// Hands rows to the sink until it says stop, or the statement ends.
+    pub(crate) fn rows<S: Sink>(&mut self, running: &mut Running, sink: &mut S) -> Result<Flow> {
         loop {
             // SAFETY: the statement is alive and only ours.
-            match unsafe { ffi::sqlite3_step(raw) } {
+            match unsafe { ffi::sqlite3_step(running.raw) } {
                 ffi::SQLITE_ROW => {
                     running.read_row(sink)?;
                     if sink.row_done() == Flow::Stop {
-                        return Ok(());
+                        return Ok(Flow::Stop);
                     }
                 }
-                ffi::SQLITE_DONE => return Ok(()),
+                ffi::SQLITE_DONE => return Ok(Flow::Continue),
                 code => return Err(self.error(code)),
             }
         }
     }
 }
 
-/// A statement between bind and reset. Dropping it resets and unbinds, so that no borrowed value is left behind.
+/// A statement between bind and reset. Dropping it resets it, and unbinds what is borrowed, so that no borrowed value is left
+/// behind.
 pub(crate) struct Running {
-    pub(crate) raw: *mut ffi::sqlite3_stmt,
-    pub(crate) borrows: bool,
+    raw: *mut ffi::sqlite3_stmt,
+    /// Texts and blobs are copied as they are bound, and may stay bound.
+    copies: bool,
+    /// Something is to be unbound in the end.
+    unbinds: bool,
+    /// It goes on later.
+    is_kept: bool,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // SAFETY: the statement is alive: the connection, which owns it, is borrowed for as long as `Running` lives.
-        unsafe {
-            ffi::sqlite3_reset(self.raw);
-            if self.borrows {
-                ffi::sqlite3_clear_bindings(self.raw);
-            }
+        if self.is_kept {
+            return;
+        }
+        self.reset();
+        if self.unbinds {
+            // SAFETY: the statement is alive: the connection, which owns it, is borrowed for as long as `Running` lives.
+            unsafe { ffi::sqlite3_clear_bindings(self.raw) };
         }
     }
 }
 
 impl Running {
+    /// Of a run that is over before its caller goes on.
+    pub(crate) fn borrowing(raw: *mut ffi::sqlite3_stmt) -> Self {
+        Self { raw, copies: false, unbinds: false, is_kept: false }
+    }
+
+    /// Of a run in parts.
+    pub(crate) fn copying(raw: *mut ffi::sqlite3_stmt) -> Self {
+        Self { raw, copies: true, unbinds: false, is_kept: false }
+    }
+
+    /// It is not reset: it goes on later.
+    pub(crate) fn keep(mut self) {
+        self.is_kept = true;
+    }
+
+    /// It is reset, and what is bound is unbound if there is anything.
+    pub(crate) fn end(mut self, is_bound: bool) {
+        self.unbinds = is_bound;
+    }
+
+    pub(crate) fn reset(&mut self) {
+        // SAFETY: the statement is alive: the connection, which owns it, is borrowed for as long as `Running` lives.
+        unsafe { ffi::sqlite3_reset(self.raw) };
+    }
+
     pub(crate) fn bind(&mut self, expected: usize, bindings: Bindings<'_>) -> Result<()> {
         match bindings {
             Bindings::Positional(values) => {
@@ -272,24 +302,25 @@ impl Running {
     }
 
     fn bind_one(&mut self, index: c_int, value: ValueRef<'_>) -> Result<()> {
-        // SAFETY: the statement is alive and not stepped. Texts and blobs are not copied: they are borrowed from the
-        // caller of `run` until it returns, and `Drop` unbinds them before that.
+        let lifetime = if self.copies { ffi::SQLITE_TRANSIENT() } else { ffi::SQLITE_STATIC() };
+        // SAFETY: the statement is alive and not stepped. Texts and blobs are copied, or borrowed from the caller of `run`
+        // until it returns, and `Drop` unbinds them before that.
         let rc = unsafe {
             match value {
                 ValueRef::Null => ffi::sqlite3_bind_null(self.raw, index),
                 ValueRef::Integer(value) => ffi::sqlite3_bind_int64(self.raw, index, value),
                 ValueRef::Real(value) => ffi::sqlite3_bind_double(self.raw, index, value),
                 ValueRef::Text(text) => {
-                    self.borrows = true;
+                    self.unbinds |= !self.copies;
                     let utf8 = u8::try_from(ffi::SQLITE_UTF8).unwrap_or(1);
                     let (at, bytes) = (text.as_ptr().cast(), text.len() as u64);
-                    ffi::sqlite3_bind_text64(self.raw, index, at, bytes, ffi::SQLITE_STATIC(), utf8)
+                    ffi::sqlite3_bind_text64(self.raw, index, at, bytes, lifetime, utf8)
                 }
                 ValueRef::Blob([]) => ffi::sqlite3_bind_zeroblob(self.raw, index, 0),
                 ValueRef::Blob(blob) => {
-                    self.borrows = true;
+                    self.unbinds |= !self.copies;
                     let (at, bytes) = (blob.as_ptr().cast(), blob.len() as u64);
-                    ffi::sqlite3_bind_blob64(self.raw, index, at, bytes, ffi::SQLITE_STATIC())
+                    ffi::sqlite3_bind_blob64(self.raw, index, at, bytes, lifetime)
                 }
             }
         };
