@@ -9,9 +9,10 @@ use rusqlite::ffi;
 
 use crate::connection::Connection;
 use crate::error::Result;
+use crate::running::Running;
 use crate::sink::{Flow, Sink};
 use crate::slots::{Statement, StatementId};
-use crate::statement::{Bindings, Running};
+use crate::statement::Bindings;
 
 impl Connection {
     /// Binds copies of the values. Nothing runs, and no snapshot begins. A statement that was started before begins anew.
@@ -42,9 +43,9 @@ impl Connection {
     }
 
     fn next_once<S: Sink>(&mut self, id: StatementId, sink: &mut S) -> Result<Flow> {
-        self.stepping(id, |connection, Statement { raw, .. }| {
+        self.stepping(id, |_, Statement { raw, .. }| {
             let mut running = Running::copying(raw);
-            let flow = connection.rows(&mut running, sink)?;
+            let flow = running.rows(sink)?;
             if flow == Flow::Stop {
                 running.keep();
             }

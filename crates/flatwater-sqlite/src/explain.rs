@@ -12,8 +12,9 @@ use rusqlite::ffi;
 use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::hooks::AuthEvent;
+use crate::running::Running;
 use crate::slots::{Statement, StatementId};
-use crate::statement::{Bindings, Running};
+use crate::statement::Bindings;
 
 /// One instruction of a program (<https://sqlite.org/opcode.html>).
 #[derive(Debug, Clone, PartialEq, Eq)]

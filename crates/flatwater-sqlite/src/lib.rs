@@ -5,7 +5,8 @@
 //!
 //! - `connection`: open, hooks, state, restoring after a closure of the user
 //! - `slots`: the table of its statements
-//! - `statement`: prepare, bind, the loop into a [`Sink`]
+//! - `statement`: prepare, and run in one go
+//! - `running`: bind, the loop into a [`Sink`]
 //! - `cursor`: a statement that is run in parts
 //! - `explain`: the program of a text, as EXPLAIN lists it
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
@@ -47,6 +48,7 @@ mod opening;
 mod patience;
 mod process;
 mod read_guard;
+mod running;
 mod sink;
 mod slots;
 mod snapshot;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::asks::Asking;
 use super::open::Connection;
-use super::run::is_kept;
+use super::prepare::is_kept;
 use super::statements::CachedStatement;
 use crate::error::Result;
 use crate::error::kind::is_passing;
@@ -159,9 +159,8 @@ impl Connection {
 mod tests {
     use std::sync::Arc;
 
-    use flatwater_sqlite::Discard;
-
     use super::*;
+    use crate::connection::execute::{Bounds, Output, Run};
     use crate::connection::open::Role;
     use crate::connection::schema::SchemaFacts;
     use crate::options::Options;
@@ -180,7 +179,8 @@ mod tests {
     fn used(connection: &mut Connection, text: &Arc<StatementInfo>) -> Arc<CachedStatement> {
         let ready = connection.ready(text, policy::statement, &SchemaFacts::default()).unwrap();
         connection.learn_before(&ready, &Params::default());
-        connection.run(&ready, &Params::default(), &mut Discard).unwrap();
+        let (params, output, bounds) = (&Params::default(), Output::Nothing, Bounds::Armed);
+        connection.execute(Run { statement: &ready, params, output, bounds }).unwrap();
         connection.learn(&ready);
         connection.done_with(&ready);
         ready

@@ -2,9 +2,10 @@
 
 mod asks;
 mod cannot_open;
+pub(crate) mod execute;
 pub(crate) mod learnt;
 pub(crate) mod open;
-pub(crate) mod run;
+mod prepare;
 pub(crate) mod schema;
 mod settings;
 pub(crate) mod statements;

@@ -70,7 +70,7 @@ impl Connection {
     /// For a stay: whether the schema is the one that this connection has seen. Compares the cookie where that is not known,
     /// and never reads the schema. After [`Known::Held`] the snapshot is to be let go.
     pub(crate) fn knows_schema(&mut self, left: &Left) -> Result<Known, Fallback> {
-        let state = self.sqlite.wal_state().ok_or(Fallback::Other)?;
+        let state = self.sqlite.wal_state().ok_or(Fallback::Failed)?;
         if self.seen.holds(&state, left) {
             return Ok(Known::Before);
         }
@@ -87,7 +87,7 @@ impl Connection {
         }
         self.control.let_go(&mut self.sqlite);
         self.seen.forget();
-        Err(Fallback::Other)
+        Err(Fallback::SchemaChanged)
     }
 
     /// For a worker: reads the schema if it may be another than this connection has seen, so that a stay need not. Blocks on

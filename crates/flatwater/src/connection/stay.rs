@@ -1,17 +1,14 @@
 //! One stay: a short statement that runs on its caller's thread, under limits that no worker's run has.
 //!
 //! Owns: putting the limits on and taking them off. Invariants: within a stay no snapshot begins that would have to wait, and
-//! no page is read late; while its statement runs nothing is prepared, so that what is known
-//! of a statement is true of what runs: one that SQLite wants to prepare again, because the schema changed, fails
-//! instead; the limit on lengths holds from one stay to the next, until a worker takes it off before its own work.
-//! Leaves out: which statements may stay, and what to do with one that did not end.
+//! no page is read late; the limit on lengths holds from one stay to the next, until a worker takes it off before its own work.
+//! Leaves out: the run itself (`execute`), which statements may stay, and what to do with one that did not end.
 
 use std::time::Instant;
 
 use flatwater_sqlite::{Connection as Sqlite, PageRefusal, Unheld};
 
 use super::open::Connection;
-use crate::sql::policy;
 
 /// SQLite writes its messages under the same limit, and one that is cut is lost.
 const MESSAGE_BYTES: usize = 1024;
@@ -51,15 +48,6 @@ pub(crate) struct Begun(Unheld);
 /// after `last_read` is refused. `None` if this connection cannot have a stay.
 pub(crate) fn begin(sqlite: &Sqlite, last_read: Option<LastRead>) -> Option<Begun> {
     sqlite.unheld(last_read.map(|LastRead(end, refusal)| (end, refusal))).map(Begun)
-}
-
-/// Runs `f`, in which nothing is prepared.
-pub(crate) fn only_known<T>(sqlite: &mut Sqlite, f: impl FnOnce(&mut Sqlite) -> T) -> T {
-    let before = sqlite.set_policy(policy::nothing);
-    let result = f(sqlite);
-    sqlite.disarm();
-    sqlite.set_policy(before);
-    result
 }
 
 /// What became of the reads of a stay.

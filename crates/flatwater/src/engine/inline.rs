@@ -51,7 +51,7 @@ impl Engine {
                 Tried::Stay(run) => run,
                 Tried::Unsettled(reply, took) => {
                     unsettled = Some(reply);
-                    InlineRun::FellBack(Fallback::Other, took)
+                    InlineRun::FellBack(Fallback::Failed, took)
                 }
             },
         });

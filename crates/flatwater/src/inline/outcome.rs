@@ -41,30 +41,42 @@ impl<T> InlineRun<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fallback {
     /// Its steps took too long: the statement is to blame.
-    TooLong,
+    Interrupted,
     /// A value or the result was too large: the statement is to blame.
     TooLarge,
     /// It would have read a page too late: the cache is, or the disk.
     LateRead,
-    /// A lock was held, the schema had changed, or it failed.
-    Other,
+    /// A lock was held, or no snapshot began at once.
+    Locked,
+    /// The schema is not the one that the statement was prepared for.
+    SchemaChanged,
+    /// It failed in another way, which a worker is to find out and tell.
+    Failed,
 }
 
 impl Fallback {
     /// By the extended code of the error.
     pub(crate) fn after(code: Option<i32>) -> Self {
-        let Some(code) = code else { return Self::Other };
+        let Some(code) = code else { return Self::Failed };
         match (refused(code), code & 0xff) {
             (Some(Refused::Page), _) => Self::LateRead,
-            (None, ffi::SQLITE_INTERRUPT) => Self::TooLong,
+            (Some(Refused::Snapshot), _) | (None, ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED) => Self::Locked,
+            (None, ffi::SQLITE_INTERRUPT) => Self::Interrupted,
             (None, ffi::SQLITE_TOOBIG) => Self::TooLarge,
-            _ => Self::Other,
+            // In an inline run nothing is prepared: the policy denies what SQLite wants to prepare again.
+            (None, ffi::SQLITE_SCHEMA | ffi::SQLITE_AUTH) => Self::SchemaChanged,
+            _ => Self::Failed,
         }
     }
 
     /// Whether it shows that the statement is not short. What others did, or what the cache had not, says nothing of the next
     /// time.
     pub(crate) fn blames_the_text(self) -> bool {
-        matches!(self, Self::TooLong | Self::TooLarge)
+        matches!(self, Self::Interrupted | Self::TooLarge)
+    }
+
+    /// Whether it tells how long the statement takes, the disk included.
+    pub(crate) fn tells_its_time(self) -> bool {
+        self.blames_the_text() || self == Self::LateRead
     }
 }

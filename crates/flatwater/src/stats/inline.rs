@@ -37,7 +37,7 @@ impl InlineRecorder {
 
     pub(super) fn moved(&self, why: Fallback, took: Duration) {
         self.moved.fetch_add(1, Ordering::Relaxed);
-        if matches!(why, Fallback::TooLong | Fallback::LateRead) {
+        if matches!(why, Fallback::Interrupted | Fallback::LateRead) {
             self.interrupted.fetch_add(1, Ordering::Relaxed);
         }
         self.held(took);

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 pub(crate) type Names = Arc<[Box<str>]>;
 
 /// The rows of one query, in order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Rows {
     pub(crate) names: Names,
     pub(crate) block: Block,

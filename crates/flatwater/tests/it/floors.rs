@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[&[&str]] = &[
     &["error", "inline", "lock", "program", "thread"],
     &["events", "options", "sql", "time", "values"],
-    &["connection", "encode", "file", "lease", "queue", "stats"],
+    &["encode"],
+    &["connection", "file", "lease", "queue", "stats"],
     &["workers"],
     &["engine"],
     &["call"],

@@ -4,21 +4,23 @@
 //! for nothing but the pool's lock: not for a connection, nor for a lock of the file. Invariant: an answer is the one a
 //! worker would give, or there is none and a worker gives it. Leaves out: reads of workers.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{PageRefusal, StatementId};
+use flatwater_sqlite::PageRefusal;
 
 use super::reader::Reader;
 use super::{Readers, Shared, State};
+use crate::connection::execute::{Bounds, Output, Run};
 use crate::connection::schema::Known;
+use crate::connection::statements::CachedStatement;
 use crate::connection::stay::{self, LastRead};
-use crate::encode::rows::RowSink;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::inline::InlineLimits;
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::values::params::Params;
-use crate::values::row::{Names, Rows};
+use crate::values::row::Rows;
 
 /// A stay that took so many times its limit is looked into.
 const SLOW: u32 = 4;
@@ -50,7 +52,7 @@ impl Readers {
         let Some(short) = reader.short(shared, text, tried.limits) else { return InlineRun::Ineligible };
         lent.is_sound = false;
         let Some(continues) = reader.enter(tried.began) else { return InlineRun::Ineligible };
-        let (stay, now, is_sound) = reader.stay(shared, short, continues, tried);
+        let (stay, now, is_sound) = reader.stay(shared, &short, continues, tried);
         lent.is_sound = reader.leave(matches!(stay, InlineRun::Done(..)), now) && is_sound;
         if !matches!(stay, InlineRun::Ineligible) {
             lent.stayed = Some((matches!(stay, InlineRun::Done(..)), stay.took()));
@@ -95,23 +97,14 @@ impl State {
     }
 }
 
-/// A statement that may stay.
-struct Short {
-    id: StatementId,
-    names: Names,
-    /// It does not end by itself.
-    is_bounded: bool,
-}
-
 impl Reader {
     /// The statement of `text`, if it is prepared here and known to be short.
-    fn short(&mut self, shared: &Shared, text: &StatementInfo, limits: &InlineLimits) -> Option<Short> {
+    fn short(&mut self, shared: &Shared, text: &StatementInfo, limits: &InlineLimits) -> Option<Arc<CachedStatement>> {
         if self.epoch != shared.catalogue.epoch() {
             return None;
         }
-        let ready = self.connection.statements.find(&mut self.connection.sqlite, text)?;
-        let short = || Short { id: ready.id, names: ready.names.clone(), is_bounded: ready.is_bounded() };
-        ready.reads_shortly(limits).then(short)
+        let statement = self.connection.statements.find(&mut self.connection.sqlite, text)?;
+        statement.reads_shortly(limits).then(|| statement.clone())
     }
 
     /// Runs the query, in the snapshot of a lease if one `continues`. Answers when it ended and whether the connection can
@@ -119,52 +112,42 @@ impl Reader {
     fn stay(
         &mut self,
         shared: &Shared,
-        short: Short,
+        short: &CachedStatement,
         continues: bool,
         tried: Tried<'_>,
     ) -> (InlineRun<Rows>, Instant, bool) {
-        let Tried { text, limits, began, .. } = tried;
+        let Tried { limits, began, .. } = tried;
         self.busy_timeout.never();
         self.connection.limit(limits.bytes);
-        let rows = tried.rows.min(limits.rows.saturating_add(1));
-        let mut sink = RowSink::new(text.expected_size(), rows);
         let end = later(began, limits.time);
         let Some(begun) = stay::begin(&self.connection.sqlite, Some(LastRead(end, PageRefusal::Interrupt))) else {
             return (InlineRun::Ineligible, began, true);
         };
         let known = if continues { Ok(Known::Before) } else { self.connection.knows_schema(&shared.catalogue.left) };
         let ran = known.and_then(|known| {
-            let ran = stay::only_known(&mut self.connection.sqlite, |sqlite| {
-                if short.is_bounded {
-                    sqlite.arm_until(short.id, end);
-                }
-                sqlite.run_once(short.id, tried.params.bindings(), &mut sink)
-            });
+            let (output, bounds) = (Output::Rows(tried.rows), Bounds::Inline { end, rows: limits.rows });
+            let run = Run { statement: short, params: tried.params, output, bounds };
+            let outcome = self.connection.execute(run);
             if known == Known::Held {
                 self.connection.control.let_go(&mut self.connection.sqlite);
             }
-            ran.map_err(|error| Fallback::after(error.code()))
+            outcome.map_err(|error| Fallback::after(error.sqlite_code()))
         });
         let reads = begun.end();
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
-        let by_its_steps = short.is_bounded && STEP * self.connection.sqlite.steps_seen() > took / 2;
+        let by_its_steps = short.is_bounded() && STEP * self.connection.sqlite.steps_seen() > took / 2;
         if took > limits.time.saturating_mul(SLOW) && (reads.some || by_its_steps) {
             // Only for a reason of its own: pages it had to read, or its steps. Otherwise the machine was busy.
             let all = shared.lock().tally.stays();
             shared.breaker.was_slow(all, now);
         }
         // A refused read that SQLite made nothing of may have been one of the schema's.
-        let is_sound = !reads.refused || ran == Err(Fallback::LateRead);
+        let is_sound = !reads.refused || matches!(ran, Err(Fallback::LateRead));
         let stay = match ran {
-            Ok(()) if sink.rows_left() == 0 && rows > limits.rows => InlineRun::FellBack(Fallback::TooLarge, took),
-            Ok(()) => {
-                let (cells, bytes) = sink.size();
-                text.had_size(cells, bytes);
-                InlineRun::Done(sink.finish(short.names), took)
-            }
+            Ok(outcome) => InlineRun::Done(outcome.rows.unwrap_or_default(), took),
             // What it read took the time.
-            Err(Fallback::TooLong) if reads.some && !by_its_steps => InlineRun::FellBack(Fallback::LateRead, took),
+            Err(Fallback::Interrupted) if reads.some && !by_its_steps => InlineRun::FellBack(Fallback::LateRead, took),
             Err(why) => InlineRun::FellBack(why, took),
         };
         (stay, now, is_sound)

@@ -12,9 +12,9 @@ use std::time::Instant;
 use flatwater_sqlite::Busy;
 
 use super::leases::{self, Holder, Wishes};
+use crate::connection::execute::{Bounds, Output, Run};
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
-use crate::encode::rows::RowSink;
 use crate::error::{Error, Kind, Result};
 use crate::lock::BusyWait;
 use crate::options::Options;
@@ -176,17 +176,13 @@ impl Reader {
             Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
         } else {
             self.connection.sqlite.arm(ticket.clone());
-            let mut sink = RowSink::new(text.expected_size(), *limit);
-            let run = self.connection.run(&ready, params, &mut sink);
+            let (output, bounds) = (Output::Rows(*limit), Bounds::Armed);
+            let outcome = self.connection.execute(Run { statement: &ready, params, output, bounds });
             self.connection.sqlite.disarm();
-            if run.is_ok() {
+            if outcome.is_ok() {
                 self.connection.learn(&ready);
             }
-            Some(run.and_then(|_| {
-                let (cells, bytes) = sink.size();
-                text.had_size(cells, bytes);
-                Ok(Answer::Rows(sink.finish(self.connection.names_after_run(&ready)?)))
-            }))
+            Some(outcome.map(|outcome| Answer::Rows(outcome.rows.unwrap_or_default())))
         };
         self.connection.done_with(&ready);
         result.map_or(Performed::Write(work, None), Performed::Answered)

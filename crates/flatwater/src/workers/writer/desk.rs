@@ -12,17 +12,17 @@ use std::time::Instant;
 use flatwater_sqlite::PageRefusal;
 
 use super::effects::Effects;
-use super::perform::{perform_known, run_query};
+use super::perform::run_one;
 use super::seat::Seat;
 use super::slot::Held;
 use super::transaction::undo;
+use crate::connection::execute::Bounds;
 use crate::connection::statements::CachedStatement;
 use crate::connection::stay::LastRead;
 use crate::error::{Error, Result};
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::inline::InlineLimits;
 use crate::time::later;
-use crate::values::params::Params;
 use crate::workers::request::{Answer, Work};
 use crate::workers::session::{self, Savepoints};
 
@@ -138,15 +138,8 @@ fn statement(
     }
     // After an interrupt SQLite rolls the whole transaction back, unless the statement only reads.
     let last_read = work.only_reads().then_some(LastRead(end, PageRefusal::Interrupt));
-    let ran = seat.stay(limits.bytes, last_read, |seat| {
-        seat.only_known(|seat| match work {
-            Work::Query { params, limit, .. } if work.only_reads() => {
-                seat.end_at(ready, end)?;
-                short_query(seat, ready, params, *limit, limits)
-            }
-            work => perform_known(seat, ready, work),
-        })
-    });
+    let bounds = Bounds::Inline { end, rows: if work.only_reads() { limits.rows } else { usize::MAX } };
+    let ran = seat.stay(limits.bytes, last_read, |seat| run_one(seat, ready, work, bounds));
     let result = ran.map(|(result, reads)| {
         let is_late = |error: &Error| Fallback::after(error.sqlite_code()) == Fallback::LateRead;
         if reads.refused && !result.as_ref().is_err_and(is_late) && seat.is_autocommit() {
@@ -167,21 +160,6 @@ fn statement(
         return Some(Err(error));
     }
     result
-}
-
-/// The rows of a query, unless there are more than a stay may answer.
-fn short_query(
-    seat: &mut Seat,
-    ready: &CachedStatement,
-    params: &Params,
-    limit: usize,
-    limits: &InlineLimits,
-) -> Result<Answer> {
-    let rows = run_query(seat, ready, params, limit.min(limits.rows.saturating_add(1)))?;
-    if rows.len() > limits.rows {
-        return Err(Error::misuse("a stay does not answer so many rows"));
-    }
-    Ok(Answer::Rows(rows))
 }
 
 impl Seat {

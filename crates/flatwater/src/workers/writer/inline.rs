@@ -14,10 +14,11 @@ use flatwater_sqlite::{PageRefusal, WalState, refused};
 use rusqlite::ffi;
 
 use super::lease::Entered;
-use super::perform::perform_known;
+use super::perform::run_one;
 use super::seat::Seat;
 use super::slot::Slot;
 use super::{Shared, Writer};
+use crate::connection::execute::Bounds;
 use crate::connection::statements::CachedStatement;
 use crate::connection::stay::LastRead;
 use crate::error::{Error, Result};
@@ -111,7 +112,7 @@ impl Shared {
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
         // What others did, and what was in the table, says nothing of how long the text takes.
-        if !matches!(ended, Ended::Fallback(Fallback::Other)) {
+        if !matches!(ended, Ended::Fallback(why) if !why.tells_its_time()) {
             text.took(took.min(limits.time.saturating_mul(OUTLIER)));
         }
         let left = seat.wal_now();
@@ -128,7 +129,7 @@ impl Shared {
         let last_read = LastRead(later(began, limits.time), PageRefusal::Failure);
         let (ran, reads) = seat.stay(limits.bytes, Some(last_read), |seat| {
             let entered = seat.enter_lease(state, &self.catalogue.left, began)?;
-            let ran = seat.only_known(|seat| perform_known(seat, ready, work));
+            let ran = run_one(seat, ready, work, Bounds::Inline { end: last_read.0, rows: usize::MAX });
             match (entered, &ran) {
                 (Entered::ForThisWrite, _) => seat.let_go(),
                 (Entered::Continued, Ok(_)) => self.recorder.leases.reused_by_writes.count(),

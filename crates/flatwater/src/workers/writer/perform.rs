@@ -10,16 +10,15 @@ use flatwater_sqlite::Policy;
 
 use super::effects::Effects;
 use super::seat::Seat;
+use crate::connection::execute::{Bounds, Outcome, Output, Run};
 use crate::connection::statements::CachedStatement;
-use crate::encode::rows::RowSink;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::{Catalogue, StatementInfo};
 use crate::sql::class::Route;
 use crate::sql::policy;
-use crate::values::executed::{BatchResult, Executed};
+use crate::values::executed::BatchResult;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
-use crate::values::row::Rows;
 use crate::workers::request::{Answer, Work};
 
 /// Under which rules a text is prepared, and whether what is learnt from it is shared.
@@ -46,8 +45,7 @@ impl Rules<'_> {
 pub(super) fn perform(seat: &mut Seat, effects: &mut Effects, rules: Rules<'_>, work: &Work) -> Result<Answer> {
     let mut performer = Performer { seat, effects, rules };
     match work {
-        Work::Execute { text, params } => performer.execute(text, params).map(Answer::Executed),
-        Work::Query { text, params, limit } => performer.query(text, params, *limit).map(Answer::Rows),
+        Work::Execute { text, .. } | Work::Query { text, .. } => performer.single(text, work),
         Work::Many { text, rows } => performer.many(text, rows).map(Answer::Changes),
         Work::Batch(statements) => statements
             .iter()
@@ -59,17 +57,19 @@ pub(super) fn perform(seat: &mut Seat, effects: &mut Effects, rules: Rules<'_>, 
     }
 }
 
-/// What the work answers, whose statement is prepared here and known: there is nothing to refuse and nothing to learn.
-pub(super) fn perform_known(seat: &mut Seat, ready: &CachedStatement, work: &Work) -> Result<Answer> {
+/// Runs the one statement of the work.
+pub(super) fn run_one(seat: &mut Seat, statement: &CachedStatement, work: &Work, bounds: Bounds) -> Result<Answer> {
+    let (params, output) = wanted(statement, work)?;
+    let Outcome { executed, rows } = seat.connection()?.execute(Run { statement, params, output, bounds })?;
+    Ok(rows.map_or(Answer::Executed(executed), Answer::Rows))
+}
+
+/// The parameters of the work's one statement, and what is wanted of its rows. A call that wants no rows, or wants some, is
+/// refused a statement of the other sort.
+fn wanted<'a>(statement: &CachedStatement, work: &'a Work) -> Result<(&'a Params, Output)> {
     match work {
-        Work::Execute { params, .. } => {
-            refuse_rows(ready)?;
-            run(seat, ready, params).map(Answer::Executed)
-        }
-        Work::Query { params, limit, .. } => {
-            need_rows(ready)?;
-            run_query(seat, ready, params, *limit).map(Answer::Rows)
-        }
+        Work::Execute { params, .. } => refuse_rows(statement).map(|()| (params, Output::Nothing)),
+        Work::Query { params, limit, .. } => need_rows(statement).map(|()| (params, Output::Rows(*limit))),
         _ => Err(Error::misuse("this is not one statement")),
     }
 }
@@ -111,17 +111,7 @@ impl Performer<'_> {
         result
     }
 
-    fn execute(&mut self, text: &Arc<StatementInfo>, params: &Params) -> Result<Executed> {
-        self.with_ready(text, |seat, ready| {
-            refuse_rows(ready)?;
-            seat.connection()?.learn_before(ready, params);
-            let executed = run(seat, ready, params)?;
-            learn(seat, ready);
-            Ok(executed)
-        })
-    }
-
-    fn query(&mut self, text: &Arc<StatementInfo>, params: &Params, limit: usize) -> Result<Rows> {
+    fn single(&mut self, text: &Arc<StatementInfo>, work: &Work) -> Result<Answer> {
         let only_reads = matches!(self.rules, Rules::Reading(_));
         self.with_ready(text, |seat, ready| {
             if only_reads && ready.class.route == Route::Write {
@@ -129,11 +119,11 @@ impl Performer<'_> {
                     .with_hint("open it without `Options::read_only` to write")
                     .with_sql(&text.sql));
             }
-            need_rows(ready)?;
+            let (params, _) = wanted(ready, work)?;
             seat.connection()?.learn_before(ready, params);
-            let rows = run_query(seat, ready, params, limit)?;
-            learn(seat, ready);
-            Ok(rows)
+            let answer = run_one(seat, ready, work, Bounds::Armed)?;
+            seat.connection()?.learn(ready);
+            Ok(answer)
         })
     }
 
@@ -141,7 +131,7 @@ impl Performer<'_> {
         self.with_ready(text, |seat, ready| {
             refuse_rows(ready)?;
             let began = Instant::now();
-            let changes = seat.connection()?.run_many(ready, rows)?;
+            let changes = seat.connection()?.execute_many(ready, rows)?;
             if let Some(rows) = u32::try_from(rows.len()).ok().filter(|rows| *rows > 0) {
                 ready.text.took(began.elapsed() / rows);
             }
@@ -152,14 +142,11 @@ impl Performer<'_> {
     fn batch_statement(&mut self, text: &Arc<StatementInfo>, params: &Params) -> Result<BatchResult> {
         self.with_ready(text, |seat, ready| {
             let began = Instant::now();
-            let result = if ready.class.columns == 0 {
-                BatchResult { executed: run(seat, ready, params)?, rows: None }
-            } else {
-                let (executed, rows) = rows(seat, ready, params, usize::MAX)?;
-                BatchResult { executed, rows: Some(rows) }
-            };
+            let output = if ready.class.columns == 0 { Output::Nothing } else { Output::Rows(usize::MAX) };
+            let run = Run { statement: ready, params, output, bounds: Bounds::Armed };
+            let Outcome { executed, rows } = seat.connection()?.execute(run)?;
             ready.text.took(began.elapsed());
-            Ok(result)
+            Ok(BatchResult { executed, rows })
         })
     }
 
@@ -174,7 +161,12 @@ impl Performer<'_> {
                 connection.sqlite.finalize(ready.id);
                 return Err(policy::temp_refusal().with_sql(&text.sql));
             }
-            let result = connection.run(&ready, &Params::default(), &mut flatwater_sqlite::Discard);
+            let result = connection.execute(Run {
+                statement: &ready,
+                params: &Params::default(),
+                output: Output::Nothing,
+                bounds: Bounds::Armed,
+            });
             connection.sqlite.finalize(ready.id);
             self.effects.note(&ready.class, self.seat);
             result.map_err(|error| match error.sqlite_code() {
@@ -184,32 +176,6 @@ impl Performer<'_> {
             rest = &rest[length..];
         }
     }
-}
-
-fn run(seat: &mut Seat, ready: &CachedStatement, params: &Params) -> Result<Executed> {
-    seat.connection()?.run(ready, params, &mut flatwater_sqlite::Discard)
-}
-
-/// Learns from a read that ran.
-fn learn(seat: &mut Seat, ready: &CachedStatement) {
-    if let Ok(connection) = seat.connection() {
-        connection.learn(ready);
-    }
-}
-
-pub(super) fn run_query(seat: &mut Seat, ready: &CachedStatement, params: &Params, limit: usize) -> Result<Rows> {
-    // A write is run to its end whatever the caller wants to see of its rows.
-    let limit = if ready.class.route == Route::Write { usize::MAX } else { limit };
-    Ok(rows(seat, ready, params, limit)?.1)
-}
-
-fn rows(seat: &mut Seat, ready: &CachedStatement, params: &Params, limit: usize) -> Result<(Executed, Rows)> {
-    let mut sink = RowSink::new(ready.text.expected_size(), limit);
-    let connection = seat.connection()?;
-    let executed = connection.run(ready, params, &mut sink)?;
-    let (cells, bytes) = sink.size();
-    ready.text.had_size(cells, bytes);
-    Ok((executed, sink.finish(connection.names_after_run(ready)?)))
 }
 
 fn need_rows(ready: &CachedStatement) -> Result<()> {

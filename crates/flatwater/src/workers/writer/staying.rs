@@ -5,17 +5,12 @@
 //! a connection that cannot be trusted. Used by whoever holds the token. Invariant: nothing here waits or opens a file, but
 //! for `renew` and `see_schema`, which are a worker's. Leaves out: which writes may stay (`inline`).
 
-use std::time::Instant;
-
 use flatwater_sqlite::WalState;
 
 use super::seat::Seat;
 use crate::connection::open::Connection;
-use crate::connection::statements::CachedStatement;
 use crate::connection::stay::{self, Begun, LastRead, Reads};
-use crate::error::Result;
 use crate::inline::outcome::Fallback;
-use crate::sql::policy;
 use crate::sql::seen::Left;
 
 /// What was committed up to a moment.
@@ -54,17 +49,6 @@ impl Seat {
         Some((result, begun.map_or_else(Reads::default, Begun::end)))
     }
 
-    /// Runs `f`, in which nothing is prepared.
-    pub(super) fn only_known<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let before = self.connection()?.sqlite.set_policy(policy::nothing);
-        let result = f(self);
-        if let Some(connection) = &self.connection {
-            connection.sqlite.disarm();
-            connection.sqlite.set_policy(before);
-        }
-        result
-    }
-
     /// A page was refused that SQLite read to roll back: its cache may hold what was never committed. Nothing runs on the
     /// connection any more, and a worker opens another.
     pub(super) fn suspect(&mut self) {
@@ -90,7 +74,7 @@ impl Seat {
     /// Begins a read transaction beside autocommit, without waiting for a lock, if the schema is the one that is known.
     pub(super) fn hold(&mut self, state: &WalState, left: &Left) -> Result<(), Fallback> {
         self.busy_timeout.never();
-        let Some(connection) = &mut self.connection else { return Err(Fallback::Other) };
+        let Some(connection) = &mut self.connection else { return Err(Fallback::Failed) };
         connection.hold_known_schema(state, left)
     }
 
@@ -130,14 +114,6 @@ impl Seat {
         if let Some(connection) = &mut self.connection {
             connection.unlimit();
         }
-    }
-
-    /// The statement ends at `end`, if it does not end by itself.
-    pub(super) fn end_at(&mut self, ready: &CachedStatement, end: Instant) -> Result<()> {
-        if ready.is_bounded() {
-            self.connection()?.sqlite.arm_until(ready.id, end);
-        }
-        Ok(())
     }
 
     /// Whether the schema was seen when the transaction that is open began.

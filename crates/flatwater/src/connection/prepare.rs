@@ -1,13 +1,12 @@
-//! Preparing a text on a connection and running it: what it changed, what it answered, how its failure reads.
+//! Preparing a text on a connection.
 //!
-//! Owns: the step from a text to a result on one connection, and the words of its errors. Runs on the thread that has
-//! the connection. Invariant: a text is judged before it has any effect. Leaves out: transactions, groups, and where
-//! rows go.
+//! Owns: the step from a text to a prepared statement, and the words of its errors. Runs on the thread that has the
+//! connection. Invariant: the policy is asked about a text before the text has any effect. Leaves out: running it
+//! (`execute`).
 
 use std::sync::Arc;
 
-use flatwater_sqlite::{Discard, Policy, Sink};
-use rusqlite::ffi;
+use flatwater_sqlite::Policy;
 
 use super::learnt::Learnt;
 use super::open::Connection;
@@ -16,10 +15,6 @@ use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::{Class, Schema, classify, names_other_tables};
 use crate::sql::policy;
-use crate::sql::tokens::has_in_with_one_parameter;
-use crate::values::executed::Executed;
-use crate::values::param_rows::ParamRows;
-use crate::values::params::Params;
 use crate::values::row::Names;
 
 impl Connection {
@@ -93,23 +88,6 @@ impl Connection {
         )))
     }
 
-    /// Runs a statement to its end.
-    pub(crate) fn run<S: Sink>(&mut self, ready: &CachedStatement, params: &Params, sink: &mut S) -> Result<Executed> {
-        let rowid_before = self.sqlite.last_insert_rowid();
-        if let Some(table) = &ready.class.inserts_into {
-            self.sqlite.watch_inserts(table);
-        }
-        self.sqlite.run(ready.id, params.bindings(), sink).map_err(|e| explain_run(e, ready, params))?;
-        if !ready.class.changes_rows {
-            return Ok(Executed::default());
-        }
-        let rowid = self.sqlite.last_insert_rowid();
-        // A virtual table whose rows are not seen tells a rowid for a row, and 0 for a command.
-        let is_new = || rowid != rowid_before && rowid != 0;
-        let inserted = ready.class.inserts_into.is_some() && (self.sqlite.saw_insert() || is_new());
-        Ok(Executed { changes: self.sqlite.changes(), last_insert_rowid: inserted.then_some(rowid) })
-    }
-
     /// The column names of what was just run. SQLite may have prepared the statement again at its first step, because the
     /// schema had changed, and `SELECT *` then has other columns than it was prepared with.
     pub(crate) fn names_after_run(&self, ready: &CachedStatement) -> Result<Names> {
@@ -117,20 +95,6 @@ impl Connection {
             return Ok(ready.names.clone());
         }
         Ok(self.sqlite.column_names(ready.id)?.into())
-    }
-
-    /// Runs a statement once per row, and adds up what it changed.
-    pub(crate) fn run_many(&mut self, ready: &CachedStatement, rows: &ParamRows) -> Result<u64> {
-        let mut changes = 0;
-        let mut values = Vec::new();
-        for row in 0..rows.len() {
-            let ran = self.sqlite.run(ready.id, rows.bindings(row, &mut values), &mut Discard);
-            ran.map_err(|e| explain_run(e, ready, &rows.params(row)))?;
-            if ready.class.changes_rows {
-                changes += self.sqlite.changes();
-            }
-        }
-        Ok(changes)
     }
 
     #[cold]
@@ -168,67 +132,4 @@ impl Connection {
 /// creates TEMP objects was judged for a transaction and must be judged again.
 pub(super) fn is_kept(ready: &CachedStatement) -> bool {
     ready.text.is_kept() && !ready.class.makes_temp && !ready.text.tells_of_its_prepare
-}
-
-#[cold]
-fn explain_run(error: flatwater_sqlite::Error, ready: &CachedStatement, params: &Params) -> Error {
-    let is_count = matches!(error, flatwater_sqlite::Error::ParameterCount { .. });
-    let mut error = Error::from(error).with_sql(&ready.text.sql);
-    if is_count && has_in_with_one_parameter(&ready.text.sql) {
-        error = error.with_hint(
-            "IN (?) takes one value; use one ? for each, or IN (SELECT value FROM json_each(?)) with a JSON list",
-        );
-    }
-    // Functions, virtual tables, RAISE and VACUUM INTO may quote what they were given.
-    let may_quote = matches!(
-        error.sqlite_code(),
-        Some(ffi::SQLITE_ERROR | ffi::SQLITE_CONSTRAINT_TRIGGER | ffi::SQLITE_CONSTRAINT_VTAB | ffi::SQLITE_CANTOPEN)
-    );
-    if may_quote && let Some(hidden) = hide_values(error.message(), &ready.text.sql, params) {
-        error = error.with_message(hidden);
-    }
-    error
-}
-
-/// A fragment this short is taken for a coincidence, unless it stands in quotes.
-const TELLING_BYTES: usize = 4;
-
-/// The message without fragments of bound texts, or `None` if it has none. What is part of the SQL itself may be shown.
-fn hide_values(message: &str, sql: &str, params: &Params) -> Option<String> {
-    let secret = |fragment: &str| !fragment.is_empty() && params.reveals(fragment) && !sql.contains(fragment);
-    let mut hidden = String::new();
-    let mut rest = message;
-    let mut quoted = false;
-    while let Some(first) = rest.chars().next() {
-        let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8());
-        let longest = ends.take_while(|end| secret(&rest[..*end]) || *end < TELLING_BYTES).last().unwrap_or(0);
-        let alone = quoted && rest[longest..].starts_with(['"', '\'']);
-        if longest > 0 && secret(&rest[..longest]) && (longest >= TELLING_BYTES || alone) {
-            hidden.push_str("(a bound value)");
-            rest = &rest[longest..];
-            quoted = false;
-        } else {
-            hidden.push(first);
-            rest = &rest[first.len_utf8()..];
-            quoted = matches!(first, '"' | '\'');
-        }
-    }
-    (hidden != message).then_some(hidden)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_lose_what_was_bound_and_keep_what_stands_in_the_sql() {
-        let params = crate::params!["secret AND", "name"].unwrap();
-        let hide = |message, sql| hide_values(message, sql, &params);
-        assert_eq!(
-            hide("fts5: syntax error near \"AND\"", "SELECT * FROM f(?)").unwrap(),
-            "fts5: syntax error near \"(a bound value)\""
-        );
-        assert_eq!(hide("no such column: secret", "SELECT 1").unwrap(), "no such column: (a bound value)");
-        assert_eq!(hide("UNIQUE constraint failed: t.name", "INSERT INTO t (name) VALUES (?)"), None);
-    }
 }

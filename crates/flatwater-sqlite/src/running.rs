@@ -1,0 +1,214 @@
+//! A statement between bind and reset.
+//!
+//! Owns: binding values, and the one loop that hands the cells of rows to a sink. Runs on the thread that has the connection.
+//! Invariants: a text or blob that is bound by reference (SQLITE_STATIC) is unbound before its caller can free it, also when a
+//! panic unwinds; one that may stay bound is copied. Leaves out: whose statement it is (`slots`), and when it runs.
+
+use std::ffi::{CStr, c_int};
+
+use rusqlite::ffi;
+use rusqlite::types::{Value, ValueRef};
+
+use crate::error::{Error, Result, SqliteError};
+use crate::sink::{Flow, Sink};
+use crate::statement::Bindings;
+
+/// A statement between bind and reset. Dropping it resets it, and unbinds what is borrowed, so that no borrowed value is left
+/// behind.
+pub(crate) struct Running {
+    raw: *mut ffi::sqlite3_stmt,
+    /// Texts and blobs are copied as they are bound, and may stay bound.
+    copies: bool,
+    /// Something is to be unbound in the end.
+    unbinds: bool,
+    /// It goes on later.
+    is_kept: bool,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.is_kept {
+            return;
+        }
+        self.reset();
+        if self.unbinds {
+            // SAFETY: the statement is alive: the connection, which owns it, is borrowed for as long as `Running` lives.
+            unsafe { ffi::sqlite3_clear_bindings(self.raw) };
+        }
+    }
+}
+
+impl Running {
+    /// Of a run that is over before its caller goes on.
+    pub(crate) fn borrowing(raw: *mut ffi::sqlite3_stmt) -> Self {
+        Self { raw, copies: false, unbinds: false, is_kept: false }
+    }
+
+    /// Of a run in parts.
+    pub(crate) fn copying(raw: *mut ffi::sqlite3_stmt) -> Self {
+        Self { raw, copies: true, unbinds: false, is_kept: false }
+    }
+
+    /// It is not reset: it goes on later.
+    pub(crate) fn keep(mut self) {
+        self.is_kept = true;
+    }
+
+    /// It is reset, and what is bound is unbound if there is anything.
+    pub(crate) fn end(mut self, is_bound: bool) {
+        self.unbinds = is_bound;
+    }
+
+    pub(crate) fn reset(&mut self) {
+        // SAFETY: the statement is alive: the connection, which owns it, is borrowed for as long as `Running` lives.
+        unsafe { ffi::sqlite3_reset(self.raw) };
+    }
+
+    pub(crate) fn bind(&mut self, expected: usize, bindings: Bindings<'_>) -> Result<()> {
+        match bindings {
+            Bindings::Positional(values) => {
+                if values.len() != expected {
+                    return Err(Error::ParameterCount { expected, given: values.len() });
+                }
+                for (index, value) in (1..).zip(values) {
+                    self.bind_one(index, value.into())?;
+                }
+            }
+            Bindings::Borrowed(values) => {
+                if values.len() != expected {
+                    return Err(Error::ParameterCount { expected, given: values.len() });
+                }
+                for (index, value) in (1..).zip(values) {
+                    self.bind_one(index, *value)?;
+                }
+            }
+            Bindings::Named(pairs) => self.bind_named(expected, pairs)?,
+        }
+        Ok(())
+    }
+
+    fn bind_named(&mut self, expected: usize, pairs: &[(Box<str>, Value)]) -> Result<()> {
+        let names: Vec<String> = (1..=expected).map(|index| self.parameter_name(index)).collect();
+        let mut bound = vec![false; expected];
+        for (given, value) in pairs {
+            let position = names
+                .iter()
+                .position(|name| !name.starts_with('?') && (**name == **given || name.get(1..) == Some(&**given)));
+            let Some(position) = position else {
+                let known = names.into_iter().filter(|name| !name.starts_with('?')).collect();
+                return Err(Error::UnknownParameter { name: given.to_string(), known });
+            };
+            if std::mem::replace(&mut bound[position], true) {
+                return Err(Error::RepeatedParameter { name: names[position].clone() });
+            }
+            self.bind_one(c_int::try_from(position + 1).unwrap_or(c_int::MAX), value.into())?;
+        }
+        match bound.iter().position(|bound| !bound) {
+            Some(missing) => Err(Error::MissingParameter { name: names[missing].clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The name with its prefix, or `?N`.
+    fn parameter_name(&self, index: usize) -> String {
+        let number = c_int::try_from(index).unwrap_or(c_int::MAX);
+        // SAFETY: the statement is alive; the name is null or NUL-terminated and lives as long as it.
+        unsafe {
+            let name = ffi::sqlite3_bind_parameter_name(self.raw, number);
+            if name.is_null() { format!("?{index}") } else { CStr::from_ptr(name).to_string_lossy().into_owned() }
+        }
+    }
+
+    fn bind_one(&mut self, index: c_int, value: ValueRef<'_>) -> Result<()> {
+        let lifetime = if self.copies { ffi::SQLITE_TRANSIENT() } else { ffi::SQLITE_STATIC() };
+        // SAFETY: the statement is alive and not stepped. Texts and blobs are copied, or borrowed from the caller of `run`
+        // until it returns, and `Drop` unbinds them before that.
+        let rc = unsafe {
+            match value {
+                ValueRef::Null => ffi::sqlite3_bind_null(self.raw, index),
+                ValueRef::Integer(value) => ffi::sqlite3_bind_int64(self.raw, index, value),
+                ValueRef::Real(value) => ffi::sqlite3_bind_double(self.raw, index, value),
+                ValueRef::Text(text) => {
+                    self.unbinds |= !self.copies;
+                    let utf8 = u8::try_from(ffi::SQLITE_UTF8).unwrap_or(1);
+                    let (at, bytes) = (text.as_ptr().cast(), text.len() as u64);
+                    ffi::sqlite3_bind_text64(self.raw, index, at, bytes, lifetime, utf8)
+                }
+                ValueRef::Blob([]) => ffi::sqlite3_bind_zeroblob(self.raw, index, 0),
+                ValueRef::Blob(blob) => {
+                    self.unbinds |= !self.copies;
+                    let (at, bytes) = (blob.as_ptr().cast(), blob.len() as u64);
+                    ffi::sqlite3_bind_blob64(self.raw, index, at, bytes, lifetime)
+                }
+            }
+        };
+        if rc == ffi::SQLITE_OK { Ok(()) } else { Err(self.error(rc)) }
+    }
+
+    /// Hands rows to the sink until it says stop, or the statement ends.
+    pub(crate) fn rows<S: Sink>(&mut self, sink: &mut S) -> Result<Flow> {
+        loop {
+            // SAFETY: the statement is alive and only ours.
+            match unsafe { ffi::sqlite3_step(self.raw) } {
+                ffi::SQLITE_ROW => {
+                    self.read_row(sink)?;
+                    if sink.row_done() == Flow::Stop {
+                        return Ok(Flow::Stop);
+                    }
+                }
+                ffi::SQLITE_DONE => return Ok(Flow::Continue),
+                code => return Err(self.error(code)),
+            }
+        }
+    }
+
+    /// The cells as values: each is looked up once, where the functions for columns look it up for its type, its content
+    /// and its length. A value of a column may be read like this because the connection has no mutex
+    /// (<https://sqlite.org/c3ref/value.html>).
+    #[inline]
+    fn read_row<S: Sink>(&self, sink: &mut S) -> Result<()> {
+        // SAFETY: the statement stands on a row, so its columns can be read; a value and its bytes live until the next
+        // step, and the sink gets them for one call only. The text comes first, then its length.
+        unsafe {
+            let columns = ffi::sqlite3_data_count(self.raw);
+            for column in 0..columns {
+                let value = ffi::sqlite3_column_value(self.raw, column);
+                match ffi::sqlite3_value_type(value) {
+                    ffi::SQLITE_INTEGER => sink.integer(ffi::sqlite3_value_int64(value)),
+                    ffi::SQLITE_FLOAT => sink.real(ffi::sqlite3_value_double(value)),
+                    ffi::SQLITE_TEXT => {
+                        let at = ffi::sqlite3_value_text(value);
+                        sink.text(self.bytes(at, value)?);
+                    }
+                    ffi::SQLITE_BLOB => {
+                        let at = ffi::sqlite3_value_blob(value);
+                        sink.blob(self.bytes(at.cast(), value)?);
+                    }
+                    _ => sink.null(),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// `value` is a column of the current row, and `at` what SQLite just answered for it.
+    unsafe fn bytes(&self, at: *const u8, value: *mut ffi::sqlite3_value) -> Result<&[u8]> {
+        // SAFETY: the statement stands on a row; `at` points to as many bytes as SQLite says.
+        unsafe {
+            let length = ffi::sqlite3_value_bytes(value).unsigned_abs() as usize;
+            if !at.is_null() {
+                return Ok(std::slice::from_raw_parts(at, length));
+            }
+            if ffi::sqlite3_errcode(ffi::sqlite3_db_handle(self.raw)) == ffi::SQLITE_NOMEM {
+                return Err(self.error(ffi::SQLITE_NOMEM));
+            }
+            Ok(&[])
+        }
+    }
+
+    fn error(&self, code: c_int) -> Error {
+        // SAFETY: the statement is alive, so its connection is open, and it is ours.
+        unsafe { SqliteError::of(ffi::sqlite3_db_handle(self.raw), code) }.into()
+    }
+}

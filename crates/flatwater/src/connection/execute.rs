@@ -1,0 +1,204 @@
+//! Running a prepared statement: the one way for readers, the writer, transactions, and runs on a caller's thread.
+//!
+//! Owns: one run, from its parameters to its outcome, and the words of a failure. Runs on the thread that has the connection.
+//! Invariants: in an inline run nothing is prepared, so that what is known of the statement is true of what runs: a
+//! statement that SQLite wants to prepare again fails instead; a result with more rows than an inline run may have is a
+//! failure, never a part of a result. Leaves out: which statement runs (`prepare`), what bounds the pages an inline run may
+//! read (`stay`), transactions.
+
+use std::time::Instant;
+
+use flatwater_sqlite::{Discard, Sink, SqliteError};
+use rusqlite::ffi;
+
+use super::open::Connection;
+use super::statements::CachedStatement;
+use crate::encode::rows::RowSink;
+use crate::error::{Error, Result};
+use crate::sql::class::Route;
+use crate::sql::policy;
+use crate::sql::tokens::has_in_with_one_parameter;
+use crate::values::executed::Executed;
+use crate::values::param_rows::ParamRows;
+use crate::values::params::Params;
+use crate::values::row::Rows;
+
+/// One run of a statement.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'a> {
+    pub(crate) statement: &'a CachedStatement,
+    pub(crate) params: &'a Params,
+    pub(crate) output: Output,
+    pub(crate) bounds: Bounds,
+}
+
+/// What is wanted of the rows of a run.
+#[derive(Clone, Copy)]
+pub(crate) enum Output {
+    Nothing,
+    /// So many at most, as a block. A statement that writes runs to its end whatever is wanted, and all its rows are
+    /// returned.
+    Rows(usize),
+}
+
+/// What may end a run early.
+#[derive(Clone, Copy)]
+pub(crate) enum Bounds {
+    /// What the connection is armed with.
+    Armed,
+    /// On the caller's thread: a read that does not end by itself ends at `end`; more rows than `rows` are too many.
+    Inline { end: Instant, rows: usize },
+}
+
+/// What a run did.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) executed: Executed,
+    /// `None` if none were wanted.
+    pub(crate) rows: Option<Rows>,
+}
+
+impl Connection {
+    /// Runs the statement, to its end or until it has given as many rows as are wanted.
+    pub(crate) fn execute(&mut self, run: Run<'_>) -> Result<Outcome> {
+        let Bounds::Inline { end, .. } = run.bounds else { return self.execute_unbounded(run) };
+        let Run { statement, .. } = run;
+        let before = self.sqlite.set_policy(policy::nothing);
+        // A write is never interrupted.
+        if statement.is_bounded() {
+            self.sqlite.arm_until(statement.id, end);
+        }
+        let outcome = self.execute_unbounded(run);
+        self.sqlite.disarm();
+        self.sqlite.set_policy(before);
+        outcome
+    }
+
+    fn execute_unbounded(&mut self, run: Run<'_>) -> Result<Outcome> {
+        let Run { statement, output, bounds, .. } = run;
+        let Output::Rows(wanted) = output else {
+            return Ok(Outcome { executed: self.run(run, &mut Discard)?, rows: None });
+        };
+        let most = match bounds {
+            _ if statement.class.route == Route::Write => usize::MAX,
+            Bounds::Inline { rows, .. } => wanted.min(rows.saturating_add(1)),
+            Bounds::Armed => wanted,
+        };
+        let mut sink = RowSink::new(statement.text.expected_size(), most);
+        let executed = self.run(run, &mut sink)?;
+        if let Bounds::Inline { rows, .. } = bounds
+            && sink.rows_left() == 0
+            && most > rows
+        {
+            return Err(SqliteError::from_code(ffi::SQLITE_TOOBIG).into());
+        }
+        let (cells, bytes) = sink.size();
+        statement.text.had_size(cells, bytes);
+        Ok(Outcome { executed, rows: Some(sink.finish(self.names_after_run(statement)?)) })
+    }
+
+    fn run<S: Sink>(&mut self, run: Run<'_>, sink: &mut S) -> Result<Executed> {
+        let Run { statement, .. } = run;
+        if !statement.class.changes_rows {
+            self.step(run, sink)?;
+            return Ok(Executed::default());
+        }
+        let rowid_before = self.sqlite.last_insert_rowid();
+        if let Some(table) = &statement.class.inserts_into {
+            self.sqlite.watch_inserts(table);
+        }
+        self.step(run, sink)?;
+        let rowid = self.sqlite.last_insert_rowid();
+        // A virtual table whose rows are not seen tells a rowid for a row, and 0 for a command.
+        let is_new = || rowid != rowid_before && rowid != 0;
+        let inserted = statement.class.inserts_into.is_some() && (self.sqlite.saw_insert() || is_new());
+        Ok(Executed { changes: self.sqlite.changes(), last_insert_rowid: inserted.then_some(rowid) })
+    }
+
+    #[inline]
+    fn step<S: Sink>(&mut self, run: Run<'_>, sink: &mut S) -> Result<()> {
+        let Run { statement, params, bounds, .. } = run;
+        let stepped = match bounds {
+            Bounds::Armed => self.sqlite.run(statement.id, params.bindings(), sink),
+            Bounds::Inline { .. } => self.sqlite.run_once(statement.id, params.bindings(), sink),
+        };
+        stepped.map_err(|error| explain(error, statement, params))
+    }
+
+    /// Runs a statement once per row, and adds up what it changed.
+    pub(crate) fn execute_many(&mut self, statement: &CachedStatement, rows: &ParamRows) -> Result<u64> {
+        let mut changes = 0;
+        let mut values = Vec::new();
+        for row in 0..rows.len() {
+            let ran = self.sqlite.run(statement.id, rows.bindings(row, &mut values), &mut Discard);
+            ran.map_err(|error| explain(error, statement, &rows.params(row)))?;
+            if statement.class.changes_rows {
+                changes += self.sqlite.changes();
+            }
+        }
+        Ok(changes)
+    }
+}
+
+#[cold]
+fn explain(error: flatwater_sqlite::Error, statement: &CachedStatement, params: &Params) -> Error {
+    let is_count = matches!(error, flatwater_sqlite::Error::ParameterCount { .. });
+    let mut error = Error::from(error).with_sql(&statement.text.sql);
+    if is_count && has_in_with_one_parameter(&statement.text.sql) {
+        error = error.with_hint(
+            "IN (?) takes one value; use one ? for each, or IN (SELECT value FROM json_each(?)) with a JSON list",
+        );
+    }
+    // Functions, virtual tables, RAISE and VACUUM INTO may quote what they were given.
+    let may_quote = matches!(
+        error.sqlite_code(),
+        Some(ffi::SQLITE_ERROR | ffi::SQLITE_CONSTRAINT_TRIGGER | ffi::SQLITE_CONSTRAINT_VTAB | ffi::SQLITE_CANTOPEN)
+    );
+    if may_quote && let Some(hidden) = hide_values(error.message(), &statement.text.sql, params) {
+        error = error.with_message(hidden);
+    }
+    error
+}
+
+/// A fragment this short is taken for a coincidence, unless it stands in quotes.
+const TELLING_BYTES: usize = 4;
+
+/// The message without fragments of bound texts, or `None` if it has none. What is part of the SQL itself may be shown.
+fn hide_values(message: &str, sql: &str, params: &Params) -> Option<String> {
+    let secret = |fragment: &str| !fragment.is_empty() && params.reveals(fragment) && !sql.contains(fragment);
+    let mut hidden = String::new();
+    let mut rest = message;
+    let mut quoted = false;
+    while let Some(first) = rest.chars().next() {
+        let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8());
+        let longest = ends.take_while(|end| secret(&rest[..*end]) || *end < TELLING_BYTES).last().unwrap_or(0);
+        let alone = quoted && rest[longest..].starts_with(['"', '\'']);
+        if longest > 0 && secret(&rest[..longest]) && (longest >= TELLING_BYTES || alone) {
+            hidden.push_str("(a bound value)");
+            rest = &rest[longest..];
+            quoted = false;
+        } else {
+            hidden.push(first);
+            rest = &rest[first.len_utf8()..];
+            quoted = matches!(first, '"' | '\'');
+        }
+    }
+    (hidden != message).then_some(hidden)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_lose_what_was_bound_and_keep_what_stands_in_the_sql() {
+        let params = crate::params!["secret AND", "name"].unwrap();
+        let hide = |message, sql| hide_values(message, sql, &params);
+        assert_eq!(
+            hide("fts5: syntax error near \"AND\"", "SELECT * FROM f(?)").unwrap(),
+            "fts5: syntax error near \"(a bound value)\""
+        );
+        assert_eq!(hide("no such column: secret", "SELECT 1").unwrap(), "no such column: (a bound value)");
+        assert_eq!(hide("UNIQUE constraint failed: t.name", "INSERT INTO t (name) VALUES (?)"), None);
+    }
+}
