@@ -1,10 +1,10 @@
 //! The engine of one file: its writer, its readers and its checkpointer, connected to each other.
 //!
 //! Owns: opening, and closing in the right order. Runs on the thread that opens or closes; a close continues on the
-//! writer's thread. Invariants: the guards are held from before the first request until just before the last connection
-//! closes; the writer's connection is the last one closed, so that SQLite's own last-close checkpoint runs there;
-//! requests submitted before the close are completed. Leaves out: the table of open files, the API's types, and
-//! everything that a worker decides by itself.
+//! writer's thread, or on the thread `fw-close` if there is no writer. Invariants: the guards are held from before the
+//! first request until just before the last connection closes; the writer's connection is the last one closed, so that
+//! SQLite's own last-close checkpoint runs there; requests submitted before the close are completed. Leaves out: the
+//! table of open files, the API's types, and everything that a worker decides by itself.
 
 mod checkpointing;
 pub(crate) mod dispatch;

@@ -95,7 +95,7 @@ impl Ticket {
     /// ```text
     /// caller                                  reader
     /// withdraw: it runs
-    ///                                         hand_over: it waits again, nobody has left
+    ///                                         hand_over: it waits again, its caller has not left
     /// notes that the caller left
     ///                                         pushes it to the writer
     /// gives it up once more: it never runs

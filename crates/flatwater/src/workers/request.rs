@@ -26,7 +26,7 @@ use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
 use crate::workers::session::TransactionGuard;
 
-/// The result of a user's closure, for its caller, who knows the type; and whether the result was `Ok`.
+/// The result of a user's closure, for its caller, which knows the type; and whether the result was `Ok`.
 pub(crate) struct Returned {
     pub(crate) is_ok: bool,
     pub(crate) result: Box<dyn Any + Send>,
