@@ -70,8 +70,7 @@ pub(crate) struct Hooks {
     commit: Cell<Commit>,
     /// The number of commits that wrote to the WAL of the main database.
     published: Cell<u32>,
-    /// The number of frames in the WAL of an attached file from which on the commit that finds them copies them; 0:
-    /// never.
+    /// A commit that finds at least so many frames in the WAL of an attached file copies them; 0: no commit does.
     attached_frames: Cell<c_int>,
     panicked: Cell<bool>,
 }

@@ -1,4 +1,4 @@
-//! The checkpointer: keeps the WAL short without making a user's commit slower. Thread `fw-checkpoint`.
+//! The checkpointer: keeps the WAL short, so that no user's commit has to checkpoint. Thread `fw-checkpoint`.
 //!
 //! Owns: a connection of its own, the thread, and running the steps that the policy returns. The thread starts when the
 //! WAL has grown and ends when the WAL is short again and nothing was written for a while. Invariants: copies and syncs

@@ -288,8 +288,8 @@ fn is_lock(error: &Error) -> bool {
     error.kind() == Kind::Busy || code == ffi::SQLITE_LOCKED
 }
 
-/// Ignores a failure of the first commit, unless it is a failed sync: then a user's write has to sync the header. A
-/// failed sync always counts.
+/// Ignores a failure of the first commit, because the next write of a user then syncs the header. A failed sync is an
+/// error in any case.
 fn unless_a_sync_failed(error: Error) -> Result<()> {
     if error.is_failed_sync() { Err(error) } else { Ok(()) }
 }
