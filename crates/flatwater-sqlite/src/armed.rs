@@ -1,16 +1,17 @@
-//! What ends the statements that run on a connection.
+//! The conditions that end the statements which run on a connection.
 //!
-//! Owns: somebody to ask, or a moment, and how often SQLite's progress handler looked. Used by the thread that has the
-//! connection, and by the progress handler on the same thread. Leaves out: registering the handler, and what a look costs.
+//! Owns: the interrupt to ask, or the time at which statements end, and how often SQLite's progress handler checked.
+//! Used by the thread that uses the connection, and by the progress handler on the same thread. Invariant: nothing ends
+//! a statement after `disarm`. Leaves out: registering the handler, and the cost of a check.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Asked from the progress handler while a statement runs.
+/// Checked by the progress handler while a statement runs.
 pub trait Interrupt: Send + Sync {
-    /// True if the statement is to end with SQLITE_INTERRUPT. Called about every 1,000 virtual machine steps.
+    /// Returns true if the statement must end with SQLITE_INTERRUPT. Called about every 1,000 virtual machine steps.
     fn should_stop(&self) -> bool;
 }
 
@@ -19,9 +20,9 @@ const PROGRESS_STEPS: c_int = 1000;
 pub(crate) struct Armed {
     by: RefCell<Option<Arc<dyn Interrupt>>>,
     end: Cell<Option<Instant>>,
-    /// Steps of the virtual machine between two looks.
+    /// Steps of the virtual machine between two checks.
     steps: Cell<c_int>,
-    /// Looks since it was last armed.
+    /// The number of checks since the last `arm` or `arm_until`.
     looks: Cell<u32>,
 }
 
@@ -30,31 +31,31 @@ impl Armed {
         Self { by: RefCell::new(None), end: Cell::new(None), steps: Cell::new(PROGRESS_STEPS), looks: Cell::new(0) }
     }
 
-    /// From now on `interrupt` ends statements.
+    /// Lets `interrupt` end statements from now on.
     pub(crate) fn arm(&self, interrupt: Arc<dyn Interrupt>) {
         self.looks.set(0);
         *self.by.borrow_mut() = Some(interrupt);
     }
 
-    /// From now on statements end at `end`.
+    /// Makes statements end at `end`.
     pub(crate) fn arm_until(&self, end: Instant) {
         self.looks.set(0);
         self.end.set(Some(end));
     }
 
-    /// From now on nothing ends statements.
+    /// Removes the interrupt and the end time.
     pub(crate) fn disarm(&self) {
         self.end.set(None);
         drop(self.by.borrow_mut().take());
     }
 
-    /// A look.
+    /// Counts a check. Returns true if statements must end now.
     pub(crate) fn ends_now(&self) -> bool {
         self.looks.set(self.looks.get().saturating_add(1));
         self.is_over()
     }
 
-    /// Whether statements are to end now.
+    /// Returns true if statements must end now.
     pub(crate) fn is_over(&self) -> bool {
         self.end.get().is_some_and(|end| Instant::now() >= end)
             || self.by.borrow().as_ref().is_some_and(|interrupt| interrupt.should_stop())
@@ -68,7 +69,7 @@ impl Armed {
         self.steps.set(steps.max(1));
     }
 
-    /// Steps between the looks since it was last armed.
+    /// Steps between the checks since the last `arm` or `arm_until`.
     pub(crate) fn steps_seen(&self) -> u32 {
         self.looks.get().saturating_mul(self.steps.get().unsigned_abs())
     }

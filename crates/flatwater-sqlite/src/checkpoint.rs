@@ -1,7 +1,8 @@
-//! Checkpoints of the main database, and syncing its files outside of any lock.
+//! Checkpoints of the main database, and syncing its files without holding a lock.
 //!
-//! Owns: one checkpoint of one mode, the syncs, and the length of the WAL. Everything blocks on the file system. Leaves
-//! out: when to checkpoint.
+//! Owns: one checkpoint of one mode, the syncs, and the length of the WAL. Runs on the thread that uses the connection,
+//! and blocks on the file system. Invariant: the syncs take no lock that another connection waits for. Leaves out: when
+//! to checkpoint.
 
 use std::ffi::{CString, c_int};
 
@@ -14,36 +15,36 @@ use crate::files::File;
 /// How far a checkpoint goes (<https://sqlite.org/c3ref/wal_checkpoint_v2.html>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckpointMode {
-    /// Copies what it can without waiting for anybody.
+    /// Copies what it can without waiting for other connections.
     Passive,
     /// Waits for writers, then copies everything.
     Full,
-    /// As `Full`, then waits for readers so that the next writer starts the WAL over.
+    /// Like `Full`, then waits for readers so that the next writer starts the WAL over.
     Restart,
-    /// As `Restart`, and makes the WAL file empty.
+    /// Like `Restart`, and truncates the WAL file to zero bytes.
     Truncate,
 }
 
-/// What a checkpoint did.
+/// The result of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checkpointed {
     /// Frames in the WAL.
     pub frames: u32,
-    /// Frames of it that are copied into the database.
+    /// Frames of the WAL that are copied into the database.
     pub copied: u32,
 }
 
 impl Connection {
-    /// Runs a checkpoint of the main database. Blocks for as long as the mode and the busy handler allow; another
-    /// checkpoint is waited for as any lock is, except by `Passive`.
+    /// Runs a checkpoint of the main database. Blocks for as long as the mode and the busy handler allow. Every mode
+    /// but `Passive` waits for another checkpoint as for any lock.
     ///
     /// # Errors
-    /// SQLITE_BUSY if the mode's locks were not to be had, and whatever the file system answers.
+    /// SQLITE_BUSY if the locks of the mode could not be taken, or the error of the file system.
     pub fn checkpoint(&mut self, mode: CheckpointMode) -> Result<Checkpointed> {
         let mut tries = 0;
         loop {
             match self.checkpoint_once(mode) {
-                // SQLite asks the busy handler for the other locks only.
+                // SQLite calls the busy handler for the other locks only.
                 Err(Error::Sqlite(error))
                     if error.code & 0xff == ffi::SQLITE_BUSY
                         && mode != CheckpointMode::Passive
@@ -64,12 +65,12 @@ impl Connection {
             CheckpointMode::Truncate => ffi::SQLITE_CHECKPOINT_TRUNCATE,
         };
         let (mut frames, mut copied): (c_int, c_int) = (0, 0);
-        // SAFETY: the connection is open and borrowed by us alone; both out-pointers live for the call.
+        // SAFETY: the connection is open and borrowed here alone; both out-pointers live for the call.
         let rc = unsafe {
             ffi::sqlite3_wal_checkpoint_v2(self.raw(), c"main".as_ptr(), mode, &raw mut frames, &raw mut copied)
         };
         if rc == ffi::SQLITE_OK {
-            // SQLite answers -1 for a database that is not in WAL mode.
+            // SQLite returns -1 for a database that is not in WAL mode.
             let count = |frames: c_int| u32::try_from(frames).unwrap_or(0);
             Ok(Checkpointed { frames: count(frames), copied: count(copied) })
         } else {
@@ -79,16 +80,17 @@ impl Connection {
     }
 
     /// Syncs the database file and the WAL, so that the next checkpoint finds little left to sync. Takes no lock that
-    /// anybody waits for. Call it after the connection has read the database.
+    /// another connection waits for. Call it after the connection has read the database.
     ///
     /// # Errors
-    /// SQLITE_IOERR_FSYNC. After that the system may have forgotten what it could not write.
+    /// SQLITE_IOERR_FSYNC. After it the system may have dropped the pages that it could not write.
     pub fn sync_files(&mut self) -> Result<()> {
         self.sync(self.file(File::Database))?;
         self.sync(self.file(File::Wal))
     }
 
-    /// Syncs the database file, so that a later sync of it finds little left. Otherwise as [`sync_files`](Self::sync_files).
+    /// Syncs the database file, so that a later sync of it finds little left. Otherwise like
+    /// [`sync_files`](Self::sync_files).
     ///
     /// # Errors
     /// As [`sync_files`](Self::sync_files).
@@ -96,8 +98,8 @@ impl Connection {
         self.sync(self.file(File::Database))
     }
 
-    /// Syncs the WAL of a database, whatever `synchronous` says. Takes no lock. Call it after the connection has read the
-    /// database. Of one that has no WAL its journal, if that is open.
+    /// Syncs the WAL of a database, whatever the value of `synchronous`. Takes no lock. Call it after the connection
+    /// has read the database. For a database without a WAL it syncs the journal, if that is open.
     ///
     /// # Errors
     /// As [`sync_files`](Self::sync_files).
@@ -108,13 +110,13 @@ impl Connection {
 
     fn sync(&mut self, file: Option<*mut ffi::sqlite3_file>) -> Result<()> {
         let Some(file) = file else { return Ok(()) };
-        // SAFETY: the file is open and its methods are its own; see `file`.
+        // SAFETY: the file is open and its methods belong to it; see `file`.
         let rc =
             unsafe { (*(*file).pMethods).xSync.map_or(ffi::SQLITE_OK, |sync| sync(file, ffi::SQLITE_SYNC_NORMAL)) };
         if rc == ffi::SQLITE_OK { Ok(()) } else { Err(SqliteError::from_code(rc).into()) }
     }
 
-    /// The length of the WAL file, which stays when the WAL starts over. `None` if there is none.
+    /// The length of the WAL file. A reset of the WAL does not shorten it. `None` if there is no WAL file.
     #[must_use]
     pub fn wal_file_bytes(&self) -> Option<u64> {
         let file = self.file(File::Wal)?;

@@ -1,9 +1,9 @@
 //! One SQLite connection that moves between threads together with its statements.
 //!
-//! Owns: the rusqlite connection, the statements prepared on it and the hook state. Used by one thread at a time, any
-//! thread (<https://sqlite.org/threadsafe.html>, multi-thread mode). Invariants: statements live in a table inside the
-//! connection and are finalised before it closes; the hook state keeps its address for as long as the connection is
-//! open. Leaves out: which pragmas, which waits, which texts may run.
+//! Owns: the rusqlite connection, the statements prepared on it and the hook state. Used by one thread at a time, which
+//! may be any thread (<https://sqlite.org/threadsafe.html>, multi-thread mode). Invariants: statements live in a table
+//! inside the connection and are finalised before it closes; the hook state keeps its address for as long as the
+//! connection is open. Leaves out: pragmas, the length of waits, and which texts may run.
 
 use std::ffi::{CString, c_int};
 use std::path::Path;
@@ -25,7 +25,7 @@ const OLDEST_LIBRARY: i32 = 3_051_003;
 /// A connection, its statements and its hooks. `Send`, not `Sync`.
 pub struct Connection {
     pub(crate) slots: Slots,
-    /// Behind a raw pointer, because C holds its address: made by `Box::into_raw`, freed by `Drop`.
+    /// A raw pointer, because C holds its address: made by `Box::into_raw`, freed by `Drop`.
     hooks: *mut Hooks,
     db: *mut ffi::sqlite3,
     wal: bool,
@@ -34,27 +34,27 @@ pub struct Connection {
     inner: Option<rusqlite::Connection>,
 }
 
-// SAFETY: SQLite allows a connection and its statements to be used by different threads one after the other when it
-// was opened without a mutex; `&mut self` and the missing `Sync` keep them from using it at once. The hook state holds
-// only `Send` values.
+// SAFETY: SQLite allows different threads to use a connection and its statements one after the other when the
+// connection was opened without a mutex; `&mut self` and the missing `Sync` prevent use at the same time. The hook
+// state holds only `Send` values.
 unsafe impl Send for Connection {}
 
 impl Connection {
-    /// Opens `path` with `flags`, to which NOMUTEX and extended result codes are added, and the VFS of that name. Blocks
-    /// on the file system.
+    /// Opens `path` with `flags`, to which NOMUTEX and extended result codes are added, and the VFS of that name.
+    /// Blocks on the file system.
     ///
     /// # Errors
-    /// [`Error::LibraryTooOld`], or what SQLite answers.
+    /// [`Error::LibraryTooOld`], or SQLite's error.
     pub fn open(path: &Path, flags: OpenFlags, vfs: Option<&str>) -> Result<Self> {
         check_library(rusqlite::version_number())?;
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let inner = opening::open(path, flags, vfs)?;
-        // SAFETY: the handle is used only while `inner`, which we own, is open.
+        // SAFETY: the handle is used only while `inner`, which this connection owns, is open.
         let db = unsafe { inner.handle() };
         let hooks = Box::into_raw(Box::new(Hooks::new()));
         let connection =
             Self { slots: Slots::default(), hooks, db, wal: false, mapping: Mapping::new(), inner: Some(inner) };
-        // SAFETY: `db` is open and ours, and the hooks live until `drop` has closed it.
+        // SAFETY: `db` is open and only used here, and the hooks live until `drop` has closed it.
         unsafe {
             connection.hooks().install_authorizer(db);
             connection.hooks().install_handlers(db);
@@ -62,10 +62,10 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The rusqlite connection, for closures of the user and for set-up.
+    /// The rusqlite connection, for the user's closures and for set-up.
     ///
     /// # Panics
-    /// Never: it is there until it is dropped.
+    /// Never: the connection exists until `self` is dropped.
     #[must_use]
     pub fn rusqlite(&self) -> &rusqlite::Connection {
         self.mapping.lend();
@@ -81,37 +81,37 @@ impl Connection {
         unsafe { &*self.hooks }
     }
 
-    /// Sets who decides what a text may do, and answers who did before.
+    /// Sets the policy that decides what a text may do. Returns the previous policy.
     pub fn set_policy(&self, policy: Policy) -> Policy {
         self.hooks().set_policy(policy)
     }
 
-    /// The first event that was denied since the last `prepare` began.
+    /// Returns the first event that was denied since the last `prepare` began.
     #[must_use]
     pub fn take_denied(&self) -> Option<AuthEvent> {
         self.hooks().take_denied()
     }
 
-    /// From now on it is noted when a commit reaches its point of no return.
+    /// Starts to record when a commit reaches its point of no return.
     pub fn watch_commit(&self) {
         self.hooks().watch_commit();
     }
 
-    /// When the last commit since [`watch_commit`](Self::watch_commit) reached its point of no return, if one did: what
-    /// came before was execution, what comes after is writing and syncing. Ends the watch.
+    /// Returns when the last commit since [`watch_commit`](Self::watch_commit) reached its point of no return, if one
+    /// did. The time before it was execution, the time after it is writing and syncing. Ends the recording.
     #[must_use]
     pub fn commit_began(&self) -> Option<Instant> {
         self.hooks().commit_began()
     }
 
-    /// True once after a callback of the engine (policy, busy, interrupt) panicked.
+    /// Returns true once after a callback of the engine (policy, busy, interrupt) panicked.
     #[must_use]
     pub fn take_callback_panic(&self) -> bool {
         self.hooks().take_panicked()
     }
 
-    /// Sets what to do when a lock is held by somebody else, and answers what was done before. Without it the answer is
-    /// SQLITE_BUSY at once.
+    /// Sets the busy handler, which runs when another connection holds a lock. Returns the previous one. Without a busy
+    /// handler a held lock is SQLITE_BUSY at once.
     pub fn set_busy(&self, busy: Option<Busy>) -> Option<Busy> {
         self.hooks().set_busy(busy)
     }
@@ -122,25 +122,25 @@ impl Connection {
         self.hooks().armed.arm(interrupt);
     }
 
-    /// Takes back what [`arm`](Self::arm) or [`arm_until`](Self::arm_until) allowed.
+    /// Undoes [`arm`](Self::arm) and [`arm_until`](Self::arm_until).
     pub fn disarm(&self) {
         self.hooks().armed.disarm();
     }
 
-    /// How many virtual machine steps lie between two looks at the interrupt. For tests.
+    /// Sets the number of virtual machine steps between two checks of the interrupt. For tests.
     pub fn set_progress_steps(&self, steps: i32) {
-        // SAFETY: the connection is open and ours, the hooks live as long.
+        // SAFETY: the connection is open and used here alone, and the hooks live as long.
         unsafe { self.hooks().set_progress_steps(self.db, steps) };
     }
 
-    /// True while no transaction is open (<https://sqlite.org/c3ref/get_autocommit.html>).
+    /// Returns true while no transaction is open (<https://sqlite.org/c3ref/get_autocommit.html>).
     #[must_use]
     pub fn is_autocommit(&self) -> bool {
         // SAFETY: the connection is open.
         unsafe { ffi::sqlite3_get_autocommit(self.db) != 0 }
     }
 
-    /// True if a deferred foreign key is violated right now, so that a COMMIT would fail
+    /// Returns true if a deferred foreign key is violated right now, so that a COMMIT would fail
     /// (<https://sqlite.org/c3ref/c_dbstatus_options.html#sqlitedbstatusdeferredfks>).
     #[must_use]
     pub fn has_deferred_violations(&self) -> bool {
@@ -152,7 +152,7 @@ impl Connection {
         rc == ffi::SQLITE_OK && current != 0
     }
 
-    /// Rows the last INSERT, UPDATE or DELETE changed (<https://sqlite.org/c3ref/changes.html>).
+    /// The number of rows that the last INSERT, UPDATE or DELETE changed (<https://sqlite.org/c3ref/changes.html>).
     #[must_use]
     pub fn changes(&self) -> u64 {
         // SAFETY: the connection is open.
@@ -167,19 +167,19 @@ impl Connection {
         unsafe { ffi::sqlite3_last_insert_rowid(self.db) }
     }
 
-    /// Starts to look for an insert into `table`, which may be a virtual one; [`saw_insert`](Self::saw_insert) tells
-    /// whether there was one.
+    /// Starts to watch for an insert into `table`, which may be a virtual table; [`saw_insert`](Self::saw_insert)
+    /// returns whether there was one.
     pub fn watch_inserts(&self, table: &str) {
         self.hooks().inserts.watch(table);
     }
 
-    /// Whether the table given to [`watch_inserts`](Self::watch_inserts) got a row since.
+    /// Returns true if the table passed to [`watch_inserts`](Self::watch_inserts) got a row since then.
     #[must_use]
     pub fn saw_insert(&self) -> bool {
         self.hooks().inserts.saw(self.last_insert_rowid())
     }
 
-    /// True if the main database cannot be written through this connection.
+    /// Returns true if the main database cannot be written through this connection.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         // SAFETY: the connection is open; "main" always exists.
@@ -190,10 +190,10 @@ impl Connection {
         self.wal
     }
 
-    /// Reads the journal mode, and remembers whether it is WAL. Reads the database.
+    /// Reads the journal mode, and records whether it is WAL. Reads the database.
     ///
     /// # Errors
-    /// What SQLite answers, SQLITE_NOTADB for a file that is no database among it.
+    /// SQLite's error, such as SQLITE_NOTADB for a file that is not a database.
     pub fn read_journal_mode(&mut self) -> Result<String> {
         let mode: String = self.patiently(|connection| {
             connection.rusqlite().query_row("PRAGMA main.journal_mode", [], |row| row.get(0)).map_err(from_rusqlite)
@@ -202,33 +202,33 @@ impl Connection {
         Ok(mode)
     }
 
-    /// Runs trusted SQL of our own, any number of statements, without parameters or rows.
+    /// Runs the crate's own trusted SQL: any number of statements, without parameters or rows.
     ///
     /// # Errors
-    /// What SQLite answers.
+    /// SQLite's error.
     pub fn execute_batch(&self, sql: &str) -> Result<()> {
         self.rusqlite().execute_batch(sql).map_err(from_rusqlite)
     }
 
-    /// Puts every handler of ours back that a closure of the user may have replaced, and tells whether all that can be
-    /// asked were still ours. To be called before anything else of ours runs, a COMMIT above all.
+    /// Restores every handler that a user's closure may have replaced. Returns true if all handlers that can be read
+    /// back were still this crate's. Call it before running anything else of the crate, above all a COMMIT.
     ///
     /// The busy handler and the progress handler cannot be read back and are simply set again.
     #[must_use]
     pub fn restore_handlers(&mut self) -> bool {
-        // SAFETY: the connection is open and ours, the hooks live as long.
+        // SAFETY: the connection is open and used here alone, and the hooks live as long.
         let ours = unsafe { self.hooks().install_handlers(self.db) };
         self.disarm();
         ours && self.authorizer_is_ours()
     }
 
-    /// Makes a connection that cannot be replaced, because its database is in memory, usable again: handlers and
-    /// authorizer are set anew and what is half done is rolled back.
+    /// Makes a connection usable again that cannot be replaced, because its database is in memory: sets handlers and
+    /// authorizer again and rolls back what is half done.
     ///
     /// # Errors
-    /// What ROLLBACK answers.
+    /// The error of ROLLBACK.
     pub fn repair(&mut self) -> Result<()> {
-        // SAFETY: the connection is open and ours, the hooks live as long.
+        // SAFETY: the connection is open and used here alone, and the hooks live as long.
         unsafe {
             self.hooks().install_authorizer(self.db);
             self.hooks().install_handlers(self.db);
@@ -238,13 +238,13 @@ impl Connection {
         if self.is_autocommit() { Ok(()) } else { self.execute_batch("ROLLBACK") }
     }
 
-    /// Whether a statement of anybody is stepped and not reset.
+    /// Returns true if any statement, of this crate or of the user, is stepped and not reset.
     #[must_use]
     pub fn has_busy_statement(&self) -> bool {
         self.busy_statements().next().is_some()
     }
 
-    /// The statements of anybody that are stepped and not reset.
+    /// All statements, of this crate or of the user, that are stepped and not reset.
     fn busy_statements(&self) -> impl Iterator<Item = *mut ffi::sqlite3_stmt> {
         let mut statement = std::ptr::null_mut();
         std::iter::from_fn(move || {
@@ -264,13 +264,13 @@ impl Connection {
 
     fn reset_busy_statements(&self) {
         for statement in self.busy_statements() {
-            // SAFETY: a statement of this connection, which nobody else uses; its owner, if it has one, is told by
-            // SQLite at its next step that it starts over.
+            // SAFETY: a statement of this connection, which no other code uses now; its owner, if it has one, learns
+            // from SQLite at its next step that the statement starts over.
             unsafe { ffi::sqlite3_reset(statement) };
         }
     }
 
-    /// Prepares a small SELECT and looks whether our authorizer is asked.
+    /// Prepares a small SELECT and checks whether SQLite calls this crate's authorizer.
     fn authorizer_is_ours(&self) -> bool {
         self.hooks().start_recording();
         let prepared = self.rusqlite().prepare("SELECT 1").is_ok();
@@ -278,7 +278,7 @@ impl Connection {
     }
 
     pub(crate) fn error(&self, code: c_int) -> Error {
-        // SAFETY: the connection is open and borrowed by us.
+        // SAFETY: the connection is open and borrowed here.
         unsafe { SqliteError::of(self.db, code) }.into()
     }
 }
@@ -288,18 +288,18 @@ fn check_library(number: i32) -> Result<()> {
 }
 
 impl Drop for Connection {
-    /// A statement that a closure forgot can be told neither from the ones that virtual tables keep, nor finalised by
-    /// us. It is reset, so that it ends its read, and its connection is never closed: SQLite refuses to
-    /// (<https://sqlite.org/c3ref/close.html>), and keeps memory and descriptors until the process ends.
+    /// A statement that a closure leaked cannot be distinguished from those that virtual tables keep, and so must not
+    /// be finalised here. It is reset, so that it ends its read, and its connection is never closed: SQLite refuses to
+    /// close it (<https://sqlite.org/c3ref/close.html>), and keeps memory and descriptors until the process ends.
     fn drop(&mut self) {
         self.slots.finalize_all();
         self.reset_busy_statements();
         match self.inner.take().map(rusqlite::Connection::close) {
             Some(Err((connection, _))) => {
-                // The hooks live on too, as the connection knows their address.
+                // The hooks stay allocated too, because the connection holds their address.
                 std::mem::forget(connection);
             }
-            // SAFETY: made by `Box::into_raw` in `open`; the connection that knew its address is closed.
+            // SAFETY: made by `Box::into_raw` in `open`; the connection that held its address is closed.
             _ => drop(unsafe { Box::from_raw(self.hooks) }),
         }
     }
@@ -311,7 +311,7 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// The error of floor 0 for an error of rusqlite.
+/// Converts an error of rusqlite to the error of floor 0.
 #[must_use]
 pub fn from_rusqlite(error: rusqlite::Error) -> Error {
     match error {
@@ -329,7 +329,7 @@ pub fn from_rusqlite(error: rusqlite::Error) -> Error {
     }
 }
 
-/// True if `path` has a byte SQLite cannot take.
+/// Returns true if `path` contains a NUL byte, which SQLite does not accept.
 #[must_use]
 pub fn has_nul(path: &Path) -> bool {
     CString::new(path.as_os_str().as_encoded_bytes()).is_err()

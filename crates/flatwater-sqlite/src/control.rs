@@ -1,7 +1,8 @@
 //! Transaction control as statements that are prepared once.
 //!
-//! Owns: BEGIN, BEGIN IMMEDIATE, COMMIT, ROLLBACK and the savepoint of one connection. Transaction control never runs armed:
-//! an interrupted COMMIT could be committed. Leaves out: when to begin and what to do with a failure.
+//! Owns: BEGIN, BEGIN IMMEDIATE, COMMIT, ROLLBACK and the savepoint of one connection. Runs on the thread that uses the
+//! connection. Invariant: transaction control never runs armed, because an interrupted COMMIT could be committed.
+//! Leaves out: when to begin, and the reaction to a failure.
 
 use rusqlite::ffi;
 
@@ -25,10 +26,10 @@ pub struct Control {
 }
 
 impl Control {
-    /// Prepares all of it. The policy must allow transaction control meanwhile.
+    /// Prepares all statements. The policy must allow transaction control meanwhile.
     ///
     /// # Errors
-    /// What SQLite answers.
+    /// SQLite's error.
     pub fn prepare(connection: &mut Connection) -> Result<Self> {
         let mut prepare = |sql| {
             let prepared = connection.prepare(sql)?;
@@ -46,52 +47,52 @@ impl Control {
         })
     }
 
-    /// BEGIN IMMEDIATE: takes the write lock, waiting as the busy handler says.
+    /// BEGIN IMMEDIATE: takes the write lock. The busy handler decides how long to wait for it.
     ///
     /// # Errors
-    /// SQLITE_BUSY when the busy handler gave up, or what the file system answers.
+    /// SQLITE_BUSY when the busy handler gave up, or the error of the file system.
     pub fn begin(&self, connection: &mut Connection) -> Result<()> {
         run(connection, self.begin)
     }
 
-    /// BEGIN: the first statement that reads takes the snapshot. Takes no lock.
+    /// BEGIN: takes no lock. The first statement that reads takes the snapshot.
     ///
     /// # Errors
-    /// What SQLite answers.
+    /// SQLite's error.
     pub fn begin_read(&self, connection: &mut Connection) -> Result<()> {
         run(connection, self.begin_read)
     }
 
-    /// Begins a read transaction beside autocommit: a statement is left half run. A write commits when it ends, as ever
-    /// (`sqlite3VdbeHalt`: when the last statement that writes ends), and the transaction then stands at what it wrote. If
-    /// somebody else committed meanwhile the next write is SQLITE_BUSY_SNAPSHOT
-    /// (<https://sqlite.org/rescode.html#busy_snapshot>). An interrupt of the connection holds until [`let_go`](Self::let_go)
-    /// (<https://sqlite.org/c3ref/interrupt.html>). Answers the schema cookie of the snapshot
+    /// Begins a read transaction beside autocommit, by leaving a statement half run. A write commits when it ends, as
+    /// usual (`sqlite3VdbeHalt`: when the last statement that writes ends), and the transaction then sees what that
+    /// write wrote. If another connection committed meanwhile, the next write is SQLITE_BUSY_SNAPSHOT
+    /// (<https://sqlite.org/rescode.html#busy_snapshot>). An interrupt of the connection stays in effect until
+    /// [`let_go`](Self::let_go) (<https://sqlite.org/c3ref/interrupt.html>). Returns the schema cookie of the snapshot
     /// (<https://sqlite.org/pragma.html#pragma_schema_version>).
     ///
     /// # Errors
-    /// SQLITE_BUSY when the busy handler gave up, or what the file system answers.
+    /// SQLITE_BUSY when the busy handler gave up, or the error of the file system.
     pub fn hold(&self, connection: &mut Connection) -> Result<i64> {
         connection.run_to_integer(self.hold)
     }
 
-    /// Ends what `hold` began.
+    /// Ends the transaction that `hold` began.
     pub fn let_go(&self, connection: &mut Connection) {
         connection.reset(self.hold);
     }
 
-    /// COMMIT.
+    /// Runs COMMIT.
     ///
     /// # Errors
-    /// Whatever it is, ask `is_autocommit` and the wal-index header what has become of the transaction.
+    /// After any error, `is_autocommit` and the wal-index header show the outcome of the transaction.
     pub fn commit(&self, connection: &mut Connection) -> Result<()> {
         run(connection, self.commit)
     }
 
-    /// ROLLBACK, if a transaction is open.
+    /// Runs ROLLBACK, if a transaction is open.
     ///
     /// # Errors
-    /// What the file system answers; the transaction is gone all the same.
+    /// The error of the file system; the transaction is over even then.
     pub fn rollback(&self, connection: &mut Connection) -> Result<()> {
         if connection.is_autocommit() { Ok(()) } else { run(connection, self.rollback) }
     }
@@ -99,23 +100,23 @@ impl Control {
     /// Opens a savepoint. They nest.
     ///
     /// # Errors
-    /// What SQLite answers.
+    /// SQLite's error.
     pub fn savepoint(&self, connection: &mut Connection) -> Result<()> {
         run(connection, self.savepoint)
     }
 
-    /// Closes the innermost savepoint and keeps what was done in it.
+    /// Closes the innermost savepoint and keeps its changes.
     ///
     /// # Errors
-    /// What SQLite answers.
+    /// SQLite's error.
     pub fn release(&self, connection: &mut Connection) -> Result<()> {
         run(connection, self.release)
     }
 
-    /// Undoes what was done in the innermost savepoint and closes it.
+    /// Undoes the changes since the innermost savepoint and closes it.
     ///
     /// # Errors
-    /// What SQLite answers.
+    /// SQLite's error.
     pub fn undo(&self, connection: &mut Connection) -> Result<()> {
         run(connection, self.rollback_to)?;
         run(connection, self.release)
@@ -123,14 +124,14 @@ impl Control {
 }
 
 impl Connection {
-    /// Runs a statement without parameters to its first row, leaves it there until [`reset`](Self::reset), and answers the
-    /// integer in its first column.
+    /// Runs a statement without parameters to its first row, leaves it there until [`reset`](Self::reset), and returns
+    /// the integer in its first column.
     fn run_to_integer(&mut self, id: StatementId) -> Result<i64> {
         let result = self.patiently(|connection| {
             connection.stepping(id, |connection, statement| {
-                // SAFETY: the statement is alive and only ours.
+                // SAFETY: the statement is alive and used here alone.
                 match unsafe { ffi::sqlite3_step(statement.raw) } {
-                    // SAFETY: it stands on a row.
+                    // SAFETY: the statement is on a row.
                     ffi::SQLITE_ROW => Ok(unsafe { ffi::sqlite3_column_int64(statement.raw, 0) }),
                     code => Err(connection.error(code)),
                 }

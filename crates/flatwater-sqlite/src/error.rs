@@ -1,7 +1,7 @@
-//! What can go wrong on this floor: SQLite's own errors with their extended code, and bindings that do not fit.
+//! The errors of this floor: SQLite's own errors with their extended code, and bindings that do not fit.
 //!
-//! Owns: the error type of floor 0. Leaves out: kinds, hints and SQL text, which the engine adds; bound values are
-//! never part of an error.
+//! Owns: the error type of floor 0. Invariant: bound values are never part of an error. Leaves out: kinds, hints and
+//! SQL text, which the engine adds.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -17,20 +17,20 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// SQLite answered with an error.
+    /// SQLite returned an error.
     Sqlite(SqliteError),
-    /// The statement has another number of parameters than values were given.
+    /// The number of values differs from the statement's number of parameters.
     ParameterCount {
-        /// How many parameters the statement has.
+        /// The number of parameters of the statement.
         expected: usize,
-        /// How many values were given.
+        /// The number of values given.
         given: usize,
     },
-    /// A value was given for a name the statement does not have.
+    /// A value was given for a name that the statement does not have.
     UnknownParameter {
         /// The name as it was given.
         name: String,
-        /// The names the statement has.
+        /// The parameter names of the statement.
         known: Vec<String>,
     },
     /// Two values were given for one parameter.
@@ -43,9 +43,9 @@ pub enum Error {
         /// The parameter's name, or `?N` for one without a name.
         name: String,
     },
-    /// A [`StatementId`](crate::StatementId) of another connection, or of a finalised statement.
+    /// The [`StatementId`](crate::StatementId) belongs to another connection, or to a finalised statement.
     StaleStatement,
-    /// The linked SQLite is older than what Flatwater needs.
+    /// The linked SQLite is older than Flatwater requires.
     LibraryTooOld {
         /// The version that is linked.
         found: &'static str,
@@ -54,40 +54,41 @@ pub enum Error {
     TextTooLong,
 }
 
-/// What SQLite said about a failed call.
+/// SQLite's report of a failed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqliteError {
     /// The extended result code (<https://sqlite.org/rescode.html>).
     pub code: i32,
     /// SQLite's message.
     pub message: String,
-    /// Byte offset into the SQL of the offending token, where SQLite knows it.
+    /// Byte offset of the offending token in the SQL, if SQLite provides it.
     pub offset: Option<usize>,
-    /// Why the system refused, where it did and SQLite noted it.
+    /// The operating system's error, if one is the cause and SQLite recorded it.
     pub system: Option<SystemFailure>,
 }
 
 impl SqliteError {
-    /// The primary result code: the low 8 bits of the extended one.
+    /// The primary result code: the low 8 bits of the extended code.
     #[must_use]
     pub fn primary(&self) -> i32 {
         self.code & 0xff
     }
 
-    /// An error for a bare result code, with SQLite's general text for it.
+    /// Creates an error from a bare result code, with SQLite's general text for it.
     #[must_use]
     pub fn from_code(code: i32) -> Self {
-        // SAFETY: sqlite3_errstr answers a static, NUL-terminated English text for every code.
+        // SAFETY: sqlite3_errstr returns a static, NUL-terminated English text for every code.
         let message = unsafe { CStr::from_ptr(ffi::sqlite3_errstr(code)) };
         Self { code, message: message.to_string_lossy().into_owned(), offset: None, system: None }
     }
 
-    /// The error of the most recent call on `db`, which answered `code`.
+    /// The error of the most recent call on `db`, which returned `code`.
     ///
     /// # Safety
     /// `db` is an open connection that no other thread uses meanwhile.
     pub(crate) unsafe fn of(db: *mut ffi::sqlite3, code: i32) -> Self {
-        // SAFETY: the caller says that `db` is open and ours; the message lives until the next call on it.
+        // SAFETY: the caller promises that `db` is open and used here alone; the message lives until the next call on
+        // it.
         unsafe {
             let extended = failures::of_read(ffi::sqlite3_extended_errcode(db));
             let same = extended & 0xff == code & 0xff;

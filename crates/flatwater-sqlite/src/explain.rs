@@ -1,9 +1,9 @@
 //! The program of a text, as EXPLAIN lists it.
 //!
-//! Owns: the listing, the look whether a run would begin at all, and the border between the main program and the
-//! subprograms of triggers and foreign-key actions. Runs on the thread that has the connection. Invariants: parameters
-//! stay unbound and nothing of the text runs; a listing is run as soon as it is prepared, and ended before `explain`
-//! returns. Leaves out: what a program means.
+//! Owns: the listing, the check whether a run would begin at all, and the boundary between the main program and the
+//! subprograms of triggers and foreign-key actions. Runs on the thread that uses the connection. Invariants: parameters
+//! stay unbound and no part of the text runs; a listing is run as soon as it is prepared, and ended before `explain`
+//! returns. Leaves out: the meaning of a program.
 
 use std::ffi::{CStr, c_int};
 
@@ -19,7 +19,7 @@ use crate::statement::Bindings;
 /// One instruction of a program (<https://sqlite.org/opcode.html>).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Op {
-    /// Its name, such as `SeekRowid`.
+    /// The name of the opcode, such as `SeekRowid`.
     pub opcode: Box<str>,
     /// The operands; their meaning depends on the opcode.
     pub p1: i32,
@@ -27,47 +27,51 @@ pub struct Op {
     pub p2: i32,
     /// See `p1`.
     pub p3: i32,
-    /// What it points to, in words: a function and its number of arguments, a key with its collations, a table.
+    /// What the fourth operand points to, as text: a function and its number of arguments, a key with its collations, a
+    /// table.
     pub p4: Option<Box<str>>,
-    /// Flags.
+    /// The flags; their meaning depends on the opcode.
     pub p5: i32,
 }
 
-/// The instructions of one program. An instruction's address is its place.
+/// The instructions of one program. An instruction's address is its index.
 pub type Program = Vec<Op>;
 
 impl Connection {
     /// The programs of the one statement of `sql`: its own first, then each subprogram once. Addresses are those of the
-    /// program they stand in. Blocks for as long as a prepare does.
+    /// program that contains the instruction. Blocks for as long as a prepare does.
     ///
-    /// The policy of the moment is asked as for any prepare; its answers and the events are not kept. SQLite counts the
+    /// SQLite asks the current policy as for any prepare; its verdicts and the events are not kept. SQLite counts the
     /// listing of a write as a statement that changed nothing: `changes()` is 0 afterwards. PRAGMAs may act while they
+    /// are prepared, so they must not be explained.
     /// are prepared, so they are not to be explained.
     ///
     /// # Errors
-    /// What SQLite answers; [`Error::StaleStatement`] if there is no statement.
+    /// SQLite's error; [`Error::StaleStatement`] if there is no statement.
     pub fn explain(&mut self, sql: &str) -> Result<Vec<Program>> {
         Ok(self.explain_if(sql, |_| true)?.unwrap_or_default())
     }
 
-    /// The same if `wanted` says so of what the text does, and its triggers and views do, as the authorizer was told.
-    /// Otherwise `None`, and `changes()` is what it was.
+    /// Like [`explain`](Self::explain), but only if `wanted` returns true for the authorizer's events of the text, its
+    /// triggers and its views. Otherwise returns `None` and leaves `changes()` unchanged.
     ///
     /// # Errors
     /// As [`explain`](Self::explain).
     pub fn explain_if(&mut self, sql: &str, wanted: impl FnOnce(&[AuthEvent]) -> bool) -> Result<Option<Vec<Program>>> {
         let listing = self.prepare(&format!("EXPLAIN {sql}"))?.ok_or(Error::StaleStatement)?;
         let raw = self.statement(listing.id)?.raw;
-        // Nothing may run in between: a listing points into the schema, and does not look whether that is still the same.
+        // Nothing may run in between: a listing points into the schema, and does not check whether the schema is still
+        // the same.
         let programs = wanted(&listing.events).then(|| {
-            // SAFETY: just prepared, not stepped, and only ours; the connection is borrowed, so nothing ran since.
+            // SAFETY: just prepared, not stepped, and used here alone; the connection is borrowed, so nothing ran
+            // since.
             unsafe { list(raw) }
         });
         self.finalize(listing.id);
         programs.transpose().map_err(|code| self.error(code))
     }
 
-    /// Whether a run with these values would come as far as its first step.
+    /// Returns true if a run with these values would reach its first step.
     #[must_use]
     pub fn fits(&mut self, id: StatementId, bindings: Bindings<'_>) -> bool {
         let Ok(Statement { raw, parameters, .. }) = self.statement(id) else { return false };
@@ -75,18 +79,18 @@ impl Connection {
     }
 }
 
-/// Steps a listing to its end. The addresses of a program are counted from 0, so an address 0 begins the next program.
+/// Steps a listing to its end. The addresses of a program count from 0, so an address 0 begins the next program.
 ///
 /// # Safety
-/// `raw` is a statement that EXPLAIN begins, not stepped, on a connection that only the caller uses and on which nothing
-/// ran since it was prepared.
+/// `raw` is an EXPLAIN statement, not stepped, on a connection that only the caller uses and on which nothing ran since
+/// the statement was prepared.
 unsafe fn list(raw: *mut ffi::sqlite3_stmt) -> std::result::Result<Vec<Program>, c_int> {
     let mut programs = Vec::new();
     loop {
         // SAFETY: as the caller promises.
         match unsafe { ffi::sqlite3_step(raw) } {
             ffi::SQLITE_ROW => {
-                // SAFETY: the statement stands on a row.
+                // SAFETY: the statement is on a row.
                 let (address, op) = unsafe { (ffi::sqlite3_column_int(raw, 0), op(raw)) };
                 if address == 0 {
                     programs.push(Program::new());
@@ -102,7 +106,7 @@ unsafe fn list(raw: *mut ffi::sqlite3_stmt) -> std::result::Result<Vec<Program>,
 }
 
 /// # Safety
-/// `raw` is a listing that stands on a row: address, opcode, p1 to p5, comment.
+/// `raw` is a listing that is on a row: address, opcode, p1 to p5, comment.
 unsafe fn op(raw: *mut ffi::sqlite3_stmt) -> Op {
     // SAFETY: as the caller promises.
     unsafe {
@@ -118,7 +122,7 @@ unsafe fn op(raw: *mut ffi::sqlite3_stmt) -> Op {
 }
 
 /// # Safety
-/// `raw` stands on a row that has this column.
+/// `raw` is on a row that has this column.
 unsafe fn text(raw: *mut ffi::sqlite3_stmt, column: c_int) -> Option<Box<str>> {
     // SAFETY: the text is null or NUL-terminated and lives until the next step; it is copied here.
     unsafe {

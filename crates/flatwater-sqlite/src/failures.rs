@@ -1,7 +1,9 @@
-//! Why the system refused: its error number as something that can be told, and what SQLite makes of a read that fails.
+//! The operating system's reason for a failed call: its error number as an enum, and the code that a failed read passes
+//! to SQLite.
 //!
-//! Owns: the numbers that are told apart, and when SQLite's note of one may be believed. Invariant: only codes that
-//! follow from a call of the system are asked for their number. Leaves out: what to say about each.
+//! Owns: the numbers that are distinguished, and when the number that SQLite recorded is valid. Runs on the thread that
+//! uses the connection. Invariant: the number is read only for codes that follow from a system call. Leaves out: the
+//! messages for each failure.
 
 use std::ffi::c_int;
 
@@ -10,27 +12,27 @@ use rusqlite::ffi;
 use crate::connection::Connection;
 use crate::error::SqliteError;
 
-/// Why the system refused a call.
+/// Why the operating system refused a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SystemFailure {
-    /// This process may open no more files.
+    /// This process may not open more files.
     TooManyFiles,
-    /// Nobody on this machine may open more files.
+    /// No process on this machine may open more files.
     TooManyFilesInSystem,
-    /// The permissions of the file, or of a directory before it.
+    /// The permissions of the file, or of a directory above it.
     Permission,
-    /// The file system is mounted for reading only.
+    /// The file system is mounted read-only.
     ReadOnlyFileSystem,
-    /// There is no room on the disk, or in the user's share of it.
+    /// There is no space on the disk, or in the user's quota.
     DiskFull,
-    /// The disk, or whatever is in its place, failed.
+    /// The disk, or the device that acts as one, failed.
     Device,
     /// The machine is out of memory.
     Memory,
     /// There is no such file or directory.
     NotFound,
-    /// Something else, with the system's number.
+    /// Another failure, with the system's error number.
     Other(i32),
 }
 
@@ -55,13 +57,13 @@ impl SystemFailure {
         Self::Other(errno)
     }
 
-    /// The failure behind an I/O error of Rust's library, if it was the system's.
+    /// Returns the failure behind an I/O error of Rust's library, if the operating system reported one.
     #[must_use]
     pub fn of_io(error: &std::io::Error) -> Option<Self> {
         error.raw_os_error().map(Self::from_errno)
     }
 
-    /// What SQLite noted of the failure behind `code`, its extended code of the last call on `db`
+    /// Returns the failure that SQLite recorded for `code`, its extended code of the last call on `db`
     /// (<https://sqlite.org/c3ref/system_errno.html>).
     ///
     /// # Safety
@@ -76,7 +78,7 @@ impl SystemFailure {
     }
 }
 
-/// Whether a call of the system is behind the code. SQLite notes the number that it finds, which is an old one otherwise.
+/// Returns true if a system call caused the code. Otherwise the number that SQLite recorded is from an earlier call.
 fn is_of_the_system(code: c_int) -> bool {
     code & 0xff == ffi::SQLITE_CANTOPEN
         || matches!(
@@ -95,16 +97,18 @@ fn is_of_the_system(code: c_int) -> bool {
         )
 }
 
-/// The code of a read of a file, as it is passed on to SQLite. A disk that fails a read (EIO) is SQLITE_IOERR_CORRUPTFS
-/// there, which `sqlite3VdbeExec` tells as SQLITE_CORRUPT: "the database disk image is malformed". It need not be, and
-/// who is told so restores a backup. As SQLITE_IOERR_READ it is told as what it is.
+/// Converts the code of a read of a file before it is passed on to SQLite. SQLite's code for a disk that fails a read
+/// (EIO) is SQLITE_IOERR_CORRUPTFS, which `sqlite3VdbeExec` reports as SQLITE_CORRUPT: "the database disk image is
+/// malformed". The image need not be malformed, and that message makes users restore a backup. SQLITE_IOERR_READ
+/// reports the failure as what it is.
 pub(crate) fn of_read(code: c_int) -> c_int {
     if code == ffi::SQLITE_IOERR_CORRUPTFS { ffi::SQLITE_IOERR_READ } else { code }
 }
 
-/// The code of the failure that came first, by SQLite's message. SQLite asks the progress handler once more after a
-/// statement failed (`vdbe_return` in `sqlite3VdbeExec`). If that ends the statement the code is SQLITE_INTERRUPT then, while
-/// the message is that of the failure, and so is what it did: after an I/O error the transaction is rolled back.
+/// Returns the code of the failure that came first, according to SQLite's message. SQLite calls the progress handler
+/// once more after a statement failed (`vdbe_return` in `sqlite3VdbeExec`). If the handler then ends the statement, the
+/// code is SQLITE_INTERRUPT, but the message and the effect are those of the failure: after an I/O error the
+/// transaction is rolled back.
 pub(crate) fn first(code: c_int, message: &str) -> c_int {
     let failures = [ffi::SQLITE_IOERR, ffi::SQLITE_FULL, ffi::SQLITE_NOMEM, ffi::SQLITE_CORRUPT];
     let is_first = |failure: &c_int| SqliteError::from_code(*failure).message == message;
@@ -112,10 +116,10 @@ pub(crate) fn first(code: c_int, message: &str) -> c_int {
 }
 
 impl Connection {
-    /// What the system said when a call on this connection failed with that extended code, the last one that did.
+    /// The system's reason for the last failed call on this connection, which failed with this extended code.
     #[must_use]
     pub fn system_failure(&self, code: i32) -> Option<SystemFailure> {
-        // SAFETY: the connection is open and only ours.
+        // SAFETY: the connection is open and used here alone.
         unsafe { SystemFailure::of(self.raw(), code) }
     }
 }

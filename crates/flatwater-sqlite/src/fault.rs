@@ -1,8 +1,9 @@
 //! Failures on demand, for tests (feature `fault`).
 //!
-//! Owns: process-wide switches inside SQLite: its fault simulator and its table of system calls. While a guard lives,
-//! every database of the process is affected, so tests that use one run one at a time (each guard holds a lock). Leaves
-//! out: fsync, which is not in SQLite's table and needs a test program of its own.
+//! Owns: process-wide switches inside SQLite: its fault simulator and its table of system calls. The calls fail on
+//! whatever thread makes them. Invariant: while a guard lives, every database of the process is affected, so tests that
+//! use one run one at a time (each guard holds a lock). Leaves out: fsync, which is not in SQLite's table and needs its
+//! own test program.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
@@ -15,7 +16,7 @@ const COMMIT_FAULT: c_int = 400;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 static FAILING_COMMITS: AtomicI64 = AtomicI64::new(0);
-/// Calls until the end; not positive while no end is asked for.
+/// The number of calls until the process is killed; not positive while no kill is requested.
 static UNTIL_KILLED: AtomicI64 = AtomicI64::new(0);
 static WRITES: Calls = Calls::new();
 static READS: Calls = Calls::new();
@@ -40,7 +41,7 @@ impl Calls {
         self.passing.store(passing, Ordering::SeqCst);
     }
 
-    /// Counts a call; true if it is to fail, with the error number set.
+    /// Counts a call. Returns true, with the error number set, if the call must fail.
     fn fails(&self) -> bool {
         let fails = self.passing.fetch_sub(1, Ordering::SeqCst) <= 0 && self.failing.fetch_sub(1, Ordering::SeqCst) > 0;
         if fails {
@@ -51,7 +52,7 @@ impl Calls {
     }
 }
 
-/// A failure that is switched on; dropping it switches it off.
+/// An active failure; dropping it ends the failure.
 pub struct Fault {
     off: fn(),
     _alone: MutexGuard<'static, ()>,
@@ -63,7 +64,7 @@ impl Drop for Fault {
     }
 }
 
-/// The next `count` COMMITs of the process fail with an I/O error before anything is written.
+/// Makes the next `count` COMMITs of the process fail with an I/O error before anything is written.
 pub fn fail_commits(count: i64) -> Fault {
     let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     FAILING_COMMITS.store(count, Ordering::SeqCst);
@@ -73,7 +74,7 @@ pub fn fail_commits(count: i64) -> Fault {
     }
     Fault {
         off: || {
-            // SAFETY: a null pointer takes the callback out.
+            // SAFETY: a null pointer removes the callback.
             unsafe {
                 ffi::sqlite3_test_control(ffi::SQLITE_TESTCTRL_FAULT_INSTALL, std::ptr::null_mut::<c_void>());
             }
@@ -87,7 +88,8 @@ unsafe extern "C" fn on_fault(number: c_int) -> c_int {
     c_int::from(fails)
 }
 
-/// After `passing` more writes to files, `failing` ones end with `errno` (such as 28, ENOSPC, or 5, EIO).
+/// Lets `passing` more writes to files pass, then makes `failing` writes fail with `errno` (such as 28, ENOSPC, or 5,
+/// EIO).
 pub fn fail_writes(passing: i64, failing: i64, errno: i32) -> Fault {
     let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     WRITES.set(passing, failing, errno);
@@ -95,7 +97,7 @@ pub fn fail_writes(passing: i64, failing: i64, errno: i32) -> Fault {
     Fault { off: reset_calls, _alone: alone }
 }
 
-/// After `passing` more reads of files, `failing` ones end with `errno`.
+/// Lets `passing` more reads of files pass, then makes `failing` reads fail with `errno`.
 pub fn fail_reads(passing: i64, failing: i64, errno: i32) -> Fault {
     let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     READS.set(passing, failing, errno);
@@ -106,12 +108,12 @@ pub fn fail_reads(passing: i64, failing: i64, errno: i32) -> Fault {
 /// Which opens fail.
 struct Opens {
     end: &'static str,
-    /// Only those that ask for writing, so that SQLite tries again and asks for reading.
+    /// Only opens for writing, so that SQLite retries and opens for reading.
     to_write: bool,
 }
 
-/// Of the files whose names end with `end`, such as `-wal`, `passing` more are opened; then `failing` opens end with
-/// `errno`. With `to_write` only opens for writing count and fail.
+/// For files whose names end with `end`, such as `-wal`: lets `passing` more opens pass, then makes `failing` opens
+/// fail with `errno`. With `to_write` only opens for writing count and fail.
 pub fn fail_opens(end: &'static str, to_write: bool, passing: i64, failing: i64, errno: i32) -> Fault {
     let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     *WHICH_OPENS.lock().unwrap_or_else(PoisonError::into_inner) = Opens { end, to_write };
@@ -120,13 +122,13 @@ pub fn fail_opens(end: &'static str, to_write: bool, passing: i64, failing: i64,
     Fault { off: reset_calls, _alone: alone }
 }
 
-/// Whether as many opens failed as [`fail_opens`] was asked for.
+/// Returns true if as many opens failed as were requested with [`fail_opens`].
 pub fn have_opens_failed() -> bool {
     OPENS.failing.load(Ordering::SeqCst) <= 0
 }
 
-/// SIGKILL ends this process instead of the `call`-th call (from 1 on) of SQLite that opens, closes, writes, cuts, locks,
-/// maps or removes a file.
+/// Ends this process with SIGKILL instead of running the `call`-th call (from 1 on) of SQLite that opens, closes,
+/// writes, truncates, locks, maps or removes a file.
 pub fn kill_at_call(call: i64) -> Fault {
     let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     UNTIL_KILLED.store(call, Ordering::SeqCst);
@@ -137,7 +139,7 @@ pub fn kill_at_call(call: i64) -> Fault {
 type Call = unsafe extern "C" fn();
 type Name = &'static CStr;
 
-// SAFETY: for all of these: SQLite calls what it gets for a name with the arguments of the C library's function.
+// SAFETY: for all of these: SQLite calls the function set for a name with the arguments of the C library's function.
 const PWRITE: Call = unsafe {
     std::mem::transmute::<unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize, Call>(pwrite_or_fail)
 };
@@ -150,15 +152,15 @@ const PREAD: Call = unsafe {
 const OPEN: Call =
     unsafe { std::mem::transmute::<unsafe extern "C" fn(*const c_char, c_int, c_int) -> c_int, Call>(open_or_fail) };
 
-/// Sets system calls of the default VFS. Names that this build of SQLite does not use answer SQLITE_NOTFOUND and change
-/// nothing.
+/// Sets system calls of the default VFS. For names that this build of SQLite does not use, SQLite returns
+/// SQLITE_NOTFOUND and changes nothing.
 fn set_calls(calls: &[(Name, Call)]) {
     for (name, call) in calls {
         set_call(name.as_ptr(), Some(*call));
     }
 }
 
-/// Back to the calls SQLite started with.
+/// Restores the calls that SQLite started with.
 fn reset_calls() {
     set_call(std::ptr::null(), None);
 }
@@ -201,7 +203,7 @@ unsafe extern "C" fn pread_or_fail(fd: c_int, data: *mut c_void, bytes: usize, o
 unsafe extern "C" fn open_or_fail(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
     let is_meant = {
         let which = WHICH_OPENS.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: SQLite gives a path that ends with a NUL.
+        // SAFETY: SQLite passes a path that ends with a NUL.
         let path = unsafe { CStr::from_ptr(path) }.to_bytes();
         path.ends_with(which.end.as_bytes()) && (!which.to_write || flags & libc::O_ACCMODE == libc::O_RDWR)
     };
@@ -212,7 +214,7 @@ unsafe extern "C" fn open_or_fail(path: *const c_char, flags: c_int, mode: c_int
     unsafe { libc::open(path, flags, mode) }
 }
 
-/// Counts a call down to the end of the process.
+/// Counts a call; the last one ends the process.
 fn kill_if_it_is_time() {
     if UNTIL_KILLED.fetch_sub(1, Ordering::SeqCst) == 1 {
         // SAFETY: ends this process.
@@ -223,7 +225,7 @@ fn kill_if_it_is_time() {
     }
 }
 
-/// A system call that is counted before it is made.
+/// Defines a system call that is counted before it is made.
 macro_rules! killing {
     ($($name:ident ($($arg:ident: $type:ty),*) -> $answer:ty = $real:path;)*) => {
         $(unsafe extern "C" fn $name($($arg: $type),*) -> $answer {
@@ -234,7 +236,7 @@ macro_rules! killing {
     };
 }
 
-// `fcntl` gets its third argument as any function does, on the machines Linux runs on.
+// `fcntl` gets its third argument as any function does, on the machines that Linux runs on.
 killing! {
     counted_open(path: *const c_char, flags: c_int, mode: c_int) -> c_int = libc::open;
     counted_close(fd: c_int) -> c_int = libc::close;

@@ -1,9 +1,9 @@
-//! The callbacks SQLite makes into us: authorizer, busy handler, progress handler, commit, WAL and update hook.
+//! The callbacks from SQLite: authorizer, busy handler, progress handler, commit, WAL and update hook.
 //!
 //! Owns: the state behind them, one `Hooks` per connection at a fixed address. Every callback runs on the thread that
 //! is inside a SQLite call on that connection, so the state needs no lock; `Cell`s keep it sound when a callback runs
-//! while its connection is borrowed. No panic crosses into C: each callback catches it and answers the safe way.
-//! Leaves out: deciding. What is allowed, how long to wait and when to stop is given by the engine.
+//! while its connection is borrowed. Invariant: no panic crosses into C; each callback catches it and returns the safe
+//! result. Leaves out: deciding. The engine sets what is allowed, how long to wait and when to stop.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -15,41 +15,42 @@ use rusqlite::ffi;
 use crate::armed::Armed;
 use crate::inserts::Inserts;
 
-/// One thing a statement does, as SQLite's authorizer tells it while the statement is prepared.
+/// One action of a statement, as SQLite reports it to the authorizer while the statement is prepared.
 ///
 /// The meaning of `first` and `second` depends on the action: <https://sqlite.org/c3ref/c_alter_table.html>.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AuthEvent {
     /// One of SQLite's action codes, such as `rusqlite::ffi::SQLITE_INSERT`.
     pub action: i32,
-    /// The first detail, often a table.
+    /// The first detail, often the name of a table.
     pub first: Option<Box<str>>,
-    /// The second detail, often a column.
+    /// The second detail, often the name of a column.
     pub second: Option<Box<str>>,
     /// The schema: `main`, `temp` or an attached name.
     pub database: Option<Box<str>>,
-    /// The innermost trigger or view on whose account this happens; `None` for the statement itself.
+    /// The innermost trigger or view that causes the action; `None` for the statement itself.
     pub accessor: Option<Box<str>>,
 }
 
-/// What a policy says of an [`AuthEvent`].
+/// A policy's decision on an [`AuthEvent`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Go on.
+    /// The action is allowed.
     Allow,
     /// The statement fails to prepare with SQLITE_AUTH, before it has any effect.
     Deny,
 }
 
-/// Decides what a text may do. A plain function: swapping it costs nothing, whereas installing another authorizer
+/// Decides what a text may do. A plain function: replacing it costs nothing, whereas installing another authorizer
 /// would expire every prepared statement (<https://sqlite.org/c3ref/set_authorizer.html>).
 pub type Policy = fn(&AuthEvent) -> Verdict;
 
-/// What to do when a lock is held by somebody else: called with the number of earlier calls for this lock, true means
-/// try again. It may sleep; it must not use the connection (<https://sqlite.org/c3ref/busy_handler.html>).
+/// The busy handler, called when another connection holds a lock. Its argument is the number of earlier calls for this
+/// lock; returning true means try again. It may sleep; it must not use the connection
+/// (<https://sqlite.org/c3ref/busy_handler.html>).
 pub type Busy = Box<dyn FnMut(u32) -> bool + Send>;
 
-/// What is known of the next commit.
+/// What is known about the next commit.
 #[derive(Clone, Copy)]
 enum Commit {
     Unwatched,
@@ -60,16 +61,16 @@ enum Commit {
 /// The state behind the callbacks of one connection.
 pub(crate) struct Hooks {
     policy: Cell<Policy>,
-    /// Filled only while we prepare a statement; a re-prepare inside a step is judged but not recorded.
+    /// Filled only while this crate prepares a statement; a re-prepare inside a step is judged but not recorded.
     recorded: RefCell<Option<Vec<AuthEvent>>>,
     denied: RefCell<Option<AuthEvent>>,
     busy: RefCell<Option<Busy>>,
     pub(crate) armed: Armed,
     pub(crate) inserts: Inserts,
     commit: Cell<Commit>,
-    /// Commits that wrote to the WAL of the main database.
+    /// The number of commits that wrote to the WAL of the main database.
     published: Cell<u32>,
-    /// From how many frames on the WAL of an attached file is copied by the commit that finds it so long; 0: never.
+    /// A commit that finds at least so many frames in the WAL of an attached file copies them; 0: no commit does.
     attached_frames: Cell<c_int>,
     panicked: Cell<bool>,
 }
@@ -95,7 +96,7 @@ impl Hooks {
         }
     }
 
-    /// Registers the authorizer. Once per connection: a second time would expire its statements.
+    /// Registers the authorizer. Called once per connection: a second call would expire its statements.
     ///
     /// # Safety
     /// `db` is open and used by this thread only; `self` stays at its address until the connection is closed.
@@ -104,13 +105,13 @@ impl Hooks {
         unsafe { ffi::sqlite3_set_authorizer(db, Some(on_authorize), self.as_context()) };
     }
 
-    /// Registers everything else, and says whether all that can tell were still ours.
+    /// Registers all other handlers. Returns true if those that can be read back were still this crate's.
     ///
     /// # Safety
     /// As for [`install_authorizer`](Self::install_authorizer).
     pub(crate) unsafe fn install_handlers(&self, db: *mut ffi::sqlite3) -> bool {
         let context = self.as_context();
-        // SAFETY: as the caller promises; the two hook setters answer the context registered before.
+        // SAFETY: as the caller promises; the two hook setters return the previously registered context.
         unsafe {
             ffi::sqlite3_busy_handler(db, Some(on_busy), context);
             ffi::sqlite3_progress_handler(db, self.armed.steps(), Some(on_progress), context);
@@ -137,8 +138,8 @@ impl Hooks {
         self.busy.replace(busy)
     }
 
-    /// Asks the busy handler whether to try again for a lock, after so many tries. Nobody waits for a statement that is to
-    /// end.
+    /// Calls the busy handler to decide whether to try again for a lock, after so many tries. Returns false for a
+    /// statement that must end.
     pub(crate) fn waits(&self, tries: u32) -> bool {
         self.guarded(false, || {
             !self.armed.is_over() && self.busy.borrow_mut().as_mut().is_some_and(|again| again(tries))
@@ -158,7 +159,7 @@ impl Hooks {
         self.denied.borrow_mut().take()
     }
 
-    /// From now on commits copy the WAL of an attached file that has so many frames; 0: none does.
+    /// Makes commits copy the WAL of an attached file that has so many frames; 0: no commit does.
     ///
     /// # Safety
     /// As for [`install_authorizer`](Self::install_authorizer).
@@ -168,17 +169,17 @@ impl Hooks {
         unsafe { ffi::sqlite3_wal_hook(db, Some(on_wal), self.as_context()) };
     }
 
-    /// Commits that wrote to the WAL of the main database, wrapping.
+    /// The number of commits that wrote to the WAL of the main database, wrapping.
     pub(crate) fn published(&self) -> u32 {
         self.published.get()
     }
 
-    /// From now on it is noted when a commit begins.
+    /// Starts to record when a commit begins.
     pub(crate) fn watch_commit(&self) {
         self.commit.set(Commit::Watched);
     }
 
-    /// When the last commit since `watch_commit` began, if one did.
+    /// Returns when the last commit since `watch_commit` began, if one did.
     pub(crate) fn commit_began(&self) -> Option<Instant> {
         if let Commit::Began(at) = self.commit.replace(Commit::Unwatched) { Some(at) } else { None }
     }
@@ -235,7 +236,7 @@ unsafe extern "C" fn on_authorize(
     database: *const c_char,
     accessor: *const c_char,
 ) -> c_int {
-    // SAFETY: SQLite hands back the context we registered and strings that live for this call.
+    // SAFETY: SQLite passes the context registered here and strings that live for this call.
     let hooks = unsafe { hooks(context) };
     hooks.guarded(ffi::SQLITE_DENY, || {
         // SAFETY: as above.
@@ -256,21 +257,22 @@ unsafe extern "C" fn on_authorize(
 }
 
 unsafe extern "C" fn on_busy(context: *mut c_void, calls: c_int) -> c_int {
-    // SAFETY: SQLite hands back the context we registered.
+    // SAFETY: SQLite passes the context registered here.
     let hooks = unsafe { hooks(context) };
     c_int::from(hooks.waits(calls.unsigned_abs()))
 }
 
 unsafe extern "C" fn on_progress(context: *mut c_void) -> c_int {
-    // SAFETY: SQLite hands back the context we registered.
+    // SAFETY: SQLite passes the context registered here.
     let hooks = unsafe { hooks(context) };
     hooks.guarded(1, || c_int::from(hooks.armed.ends_now()))
 }
 
-/// The last moment before the point of no return. An interrupt after it would report a failure of something that is
-/// committed, because SQLite asks the progress handler once more when a statement ends; so from here on it says no.
+/// Called at the last moment before the point of no return. SQLite calls the progress handler once more when a
+/// statement ends, and an interrupt then would report a failure of a statement that is committed. So from here on the
+/// progress handler does not interrupt.
 unsafe extern "C" fn on_commit(context: *mut c_void) -> c_int {
-    // SAFETY: SQLite hands back the context we registered.
+    // SAFETY: SQLite passes the context registered here.
     let hooks = unsafe { hooks(context) };
     hooks.guarded(0, || {
         hooks.armed.disarm();
@@ -281,14 +283,14 @@ unsafe extern "C" fn on_commit(context: *mut c_void) -> c_int {
     })
 }
 
-/// After a commit into a WAL, with no lock held.
+/// Called after a commit into a WAL, with no lock held.
 unsafe extern "C" fn on_wal(
     context: *mut c_void,
     db: *mut ffi::sqlite3,
     database: *const c_char,
     frames: c_int,
 ) -> c_int {
-    // SAFETY: SQLite hands back the context we registered and a name that lives for this call.
+    // SAFETY: SQLite passes the context registered here and a name that lives for this call.
     let (hooks, name) = unsafe { (hooks(context), CStr::from_ptr(database)) };
     hooks.guarded(ffi::SQLITE_OK, || {
         let limit = hooks.attached_frames.get();
@@ -296,8 +298,8 @@ unsafe extern "C" fn on_wal(
             hooks.published.set(hooks.published.get().wrapping_add(1));
         } else if limit > 0 && frames >= limit {
             let none = std::ptr::null_mut();
-            // SAFETY: `db` is the connection that committed, and may be used in this hook. What this could not copy the
-            // next commit does.
+            // SAFETY: `db` is the connection that committed, and may be used in this hook. The next commit copies what
+            // this one could not copy.
             unsafe { ffi::sqlite3_wal_checkpoint_v2(db, database, ffi::SQLITE_CHECKPOINT_PASSIVE, none, none) };
         }
         ffi::SQLITE_OK
@@ -314,7 +316,7 @@ unsafe extern "C" fn on_update(
     if action != ffi::SQLITE_INSERT || table.is_null() {
         return;
     }
-    // SAFETY: SQLite hands back the context we registered and a table name that lives for this call.
+    // SAFETY: SQLite passes the context registered here and a table name that lives for this call.
     let (hooks, table) = unsafe { (hooks(context), CStr::from_ptr(table)) };
     hooks.guarded((), || hooks.inserts.note(table.to_bytes(), rowid));
 }

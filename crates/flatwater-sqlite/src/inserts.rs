@@ -1,8 +1,8 @@
-//! Whether a row came into a table, as the update hook tells.
+//! Whether a row was inserted into a table, according to the update hook.
 //!
-//! Owns: the table that is watched, and what was put into it. Used by the thread that is inside a SQLite call on the
-//! connection. The rows of a virtual table are seen in the tables where FTS and R-Tree keep one row for each of theirs.
-//! Leaves out: the hook (`hooks`).
+//! Owns: the watched table, and what was inserted into it. Used by the thread that is inside a SQLite call on the
+//! connection. Invariant: inserts into a virtual table are seen in the tables where FTS and R-Tree keep one row for
+//! each of its rows. Leaves out: the hook (`hooks`).
 
 use std::cell::{Cell, RefCell};
 
@@ -14,15 +14,15 @@ pub(crate) struct Inserts {
 
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    /// A row, in a table that is not virtual.
+    /// A row was inserted, in a table that is not virtual.
     row: bool,
-    /// A row of a virtual table, and one whose rowid is 0.
+    /// A row of a virtual table was inserted, and one whose rowid is 0.
     virtual_row: bool,
     virtual_row_0: bool,
 }
 
 impl Inserts {
-    /// Starts to look for an insert into `table`, before a statement runs.
+    /// Starts to watch for an insert into `table`, before a statement runs.
     pub(crate) fn watch(&self, table: &str) {
         let mut watched = self.table.borrow_mut();
         watched.clear();
@@ -30,7 +30,7 @@ impl Inserts {
         self.seen.set(Seen::default());
     }
 
-    /// A row came into a table.
+    /// Records that a row was inserted into a table.
     pub(crate) fn note(&self, table: &[u8], rowid: i64) {
         let watched = self.table.borrow();
         let Some((start, end)) = table.split_at_checked(watched.len()) else { return };
@@ -48,8 +48,9 @@ impl Inserts {
         self.seen.set(seen);
     }
 
-    /// Whether the table got a row, if `rowid` is now that of the connection's last insert. A command that is written as an
-    /// insert (<https://sqlite.org/fts5.html#special_insert_commands>) makes that 0, and may write rows anew.
+    /// Returns true if the table got a row, given that `rowid` is now that of the connection's last insert. A command
+    /// that is written as an insert (<https://sqlite.org/fts5.html#special_insert_commands>) sets that rowid to 0, and
+    /// may rewrite rows.
     pub(crate) fn saw(&self, rowid: i64) -> bool {
         let Seen { row, virtual_row, virtual_row_0 } = self.seen.get();
         row || if rowid == 0 { virtual_row_0 } else { virtual_row }

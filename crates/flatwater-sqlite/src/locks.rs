@@ -1,18 +1,18 @@
 //! Locks on a database file and its `-shm` file that belong to a descriptor and not to the process.
 //!
-//! Owns: the one place that opens these files outside of SQLite, and the byte ranges SQLite locks there. Closing any
-//! descriptor of a file takes away all POSIX locks that the process holds on it, SQLite's among them
-//! (<https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>). So a
-//! [`LockFile`] is not closed when it is dropped, and [`LockFile::close`] closes only while it holds every byte alone:
-//! then nobody, this process included, holds a lock that could be lost. Linux only: elsewhere `open` answers
-//! `Unsupported`. Leaves out: when to lock.
+//! Owns: the one place that opens these files outside of SQLite, and the byte ranges that SQLite locks there. Closing
+//! any descriptor of a file drops all POSIX locks that the process holds on it, including SQLite's
+//! (<https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>). So
+//! dropping a [`LockFile`] does not close it, and [`LockFile::close`] closes it only while it holds every byte
+//! exclusively: then no process, including this one, holds a lock that could be lost. Runs on any thread, and never
+//! waits for a lock. Linux only: on other systems `open` returns `Unsupported`. Leaves out: when to lock.
 
 use std::io;
 use std::path::Path;
 
 use crate::process::{forks, without_forks};
 
-/// Which of the two files, and so which bytes.
+/// One of the two files, which determines the bytes to lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockedFile {
     /// The database: SQLite's lock bytes begin at 1 GiB (<https://sqlite.org/fileformat2.html#the_lock_byte_page>).
@@ -25,12 +25,12 @@ pub enum LockedFile {
 const PENDING_BYTE: i64 = 0x4000_0000;
 const SHARED_FIRST: i64 = PENDING_BYTE + 2;
 const SHARED_BYTES: i64 = 510;
-/// The eight locks of the wal-index and, after them, the byte that every user of it holds shared as a sign of life.
+/// The eight locks of the wal-index and, after them, the byte that every user of it holds shared while it has it open.
 const WAL_LOCKS: i64 = 120;
 const ALIVE: i64 = WAL_LOCKS + 8;
 
 impl LockedFile {
-    /// First byte and length of what a user of the file holds shared as long as it has it open.
+    /// First byte and length of the range that a user of the file holds shared as long as it has the file open.
     #[must_use]
     pub fn in_use(self) -> (i64, i64) {
         match self {
@@ -39,7 +39,7 @@ impl LockedFile {
         }
     }
 
-    /// First byte and length of all that SQLite may ever lock.
+    /// First byte and length of all bytes that SQLite may ever lock.
     #[must_use]
     pub fn all(self) -> (i64, i64) {
         match self {
@@ -49,20 +49,20 @@ impl LockedFile {
     }
 }
 
-/// An open descriptor that SQLite does not know of.
+/// An open descriptor that SQLite does not use.
 #[derive(Debug)]
 pub struct LockFile {
     file: std::mem::ManuallyDrop<std::fs::File>,
     which: LockedFile,
-    /// A child forked after this has the descriptor too.
+    /// The number of forks when it was opened. A child forked later has the descriptor too.
     forks: u32,
 }
 
 impl LockFile {
-    /// Opens `path`, which must exist and be writable: a descriptor that cannot lock alone could never be closed.
+    /// Opens `path`, which must exist and be writable: without an exclusive lock a descriptor could never be closed.
     ///
     /// # Errors
-    /// What the operating system answers; `Unsupported` where there are no locks that belong to a descriptor.
+    /// The operating system's error; `Unsupported` where there are no locks that belong to a descriptor.
     pub fn open(path: &Path, which: LockedFile) -> io::Result<Self> {
         if !cfg!(target_os = "linux") {
             return Err(io::ErrorKind::Unsupported.into());
@@ -72,36 +72,37 @@ impl LockFile {
         Ok(Self { file: std::mem::ManuallyDrop::new(file), which, forks })
     }
 
-    /// What the open file is, whatever became of its name.
+    /// The metadata of the open file, even if its name now leads to another file or to none.
     ///
     /// # Errors
-    /// What the operating system answers.
+    /// The operating system's error.
     pub fn metadata(&self) -> io::Result<std::fs::Metadata> {
         self.file.metadata()
     }
 
-    /// Holds the file as in use: nobody can take it alone any more. False if somebody has it alone just now.
+    /// Holds the file as in use, so that no other descriptor can lock it exclusively. Returns false if another one has
+    /// it locked exclusively at the moment.
     ///
     /// # Errors
-    /// What the operating system answers.
+    /// The operating system's error.
     pub fn hold(&self) -> io::Result<bool> {
         set(&self.file, Kind::Shared, self.which.in_use())
     }
 
-    /// Gives up what [`hold`](Self::hold) took.
+    /// Releases the lock that [`hold`](Self::hold) took.
     ///
     /// # Errors
-    /// What the operating system answers.
+    /// The operating system's error.
     pub fn release(&self) -> io::Result<()> {
         set(&self.file, Kind::None, self.which.all()).map(drop)
     }
 
-    /// Closes the descriptor if that can take no lock from anybody; otherwise it comes back.
+    /// Closes the descriptor if that can drop no lock; otherwise returns the file.
     ///
     /// ```text
     /// this thread                                      any other thread or process
-    /// takes every lock byte alone: done, so nobody
-    /// holds one, not even this process by POSIX locks
+    /// locks every byte exclusively: done, so no process
+    /// holds one, not even this one by POSIX locks
     ///                                                  asks for one: refused
     /// close(2): drops the process' POSIX locks,
     /// of which there are none; then the lock alone,
@@ -109,8 +110,8 @@ impl LockFile {
     ///                                                  asks again: granted
     /// ```
     ///
-    /// The lock goes with the descriptor only if no child has it too. So it is kept once this process was forked, and
-    /// meanwhile no thread can fork.
+    /// The lock ends with the descriptor only if no child process has the descriptor too. So the descriptor is kept
+    /// once this process was forked, and no thread can fork during the close.
     ///
     /// # Errors
     /// The file itself, still open.

@@ -1,14 +1,14 @@
-//! Our own methods before those of SQLite for the files of a connection.
+//! This crate's file methods, in front of SQLite's own, for the files of a connection.
 //!
-//! Owns: the tables of methods that files point to (<https://sqlite.org/c3ref/io_methods.html>), putting them there, and
-//! passing on to SQLite's own. Called by SQLite on whatever thread is inside a call. Invariants: a table is SQLite's own but
-//! for three methods, and lives for ever, since files point to it; only layers that SQLite brings along get one, whose own
-//! tables are static. Leaves out: what is refused (`read_guard`).
+//! Owns: the tables of methods that files point to (<https://sqlite.org/c3ref/io_methods.html>), installing them, and
+//! calling SQLite's own. SQLite calls the methods on the thread that is inside a call. Invariants: a table equals
+//! SQLite's own but for three methods, and lives for ever, because files point to it; only layers that are part of
+//! SQLite get one, because their own tables are static. Leaves out: the decision what to refuse (`read_guard`).
 //!
-//! - xRead asks the gate whether the page may be read, and tells a read that fails as what it is (`failures`).
-//! - xShmLock asks it whether the lock may be taken.
-//! - xShmBarrier is the fence that SQLite asks for and nothing else. SQLite's takes a mutex of the whole process on top,
-//!   "for redundancy", which whoever opens or closes a database holds while it does.
+//! - xRead asks `read_guard` whether the page may be read, and reports a failed read as an I/O error (`failures`).
+//! - xShmLock asks `read_guard` whether the lock may be taken.
+//! - xShmBarrier is only the memory fence that SQLite requires. SQLite's own also takes a process-wide mutex, "for
+//!   redundancy", which a thread holds while it opens or closes a database.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::panic::catch_unwind;
@@ -24,13 +24,13 @@ use crate::files::File;
 use crate::read_guard;
 use crate::snapshot::Request;
 
-/// The database and the WAL of a connection, which have our methods.
+/// The database and the WAL of a connection, which have this crate's methods.
 pub(crate) type Files = [*mut ffi::sqlite3_file; 2];
 
 type Read = unsafe extern "C" fn(*mut ffi::sqlite3_file, *mut c_void, c_int, ffi::sqlite3_int64) -> c_int;
 type ShmLock = unsafe extern "C" fn(*mut ffi::sqlite3_file, c_int, c_int, c_int) -> c_int;
 
-/// A table with our methods, and what of SQLite's own they pass on to.
+/// A table with this crate's methods, and SQLite's own methods that they call.
 #[repr(C)]
 struct Table {
     methods: ffi::sqlite3_io_methods,
@@ -40,18 +40,18 @@ struct Table {
     own: usize,
 }
 
-/// One for each table of SQLite's that was met.
+/// One table for each of SQLite's own tables met so far.
 static TABLES: Mutex<Vec<&Table>> = Mutex::new(Vec::new());
 
-/// The layout of the methods that we know.
+/// The version of the method table that this code supports.
 const VERSION: c_int = 3;
 
-/// SQLite's own layers. Others may make a table for each file.
+/// SQLite's own layers. Other layers may make a table for each file.
 const LAYERS: [&CStr; 4] = [c"unix", c"unix-excl", c"win32", c"win32-longpath"];
 
 impl Connection {
-    /// Puts our methods before those of the connection's files that are open now: databases, attached ones among them, and
-    /// their WALs or journals. Does nothing for files of a layer that is not SQLite's own.
+    /// Installs this crate's methods in front of those of the connection's files that are open now: databases,
+    /// including attached ones, and their WALs or journals. Does nothing for files of a layer that is not SQLite's own.
     pub fn guard_files(&self) {
         for index in 0.. {
             // SAFETY: the connection is open; the name lives until the database is detached, which is not before the end.
@@ -70,7 +70,8 @@ impl Connection {
         let _ = self.guarded_files();
     }
 
-    /// The database and the WAL, if they have our methods. They stay the same for as long as the connection is in WAL mode.
+    /// The database and the WAL, if they have this crate's methods. They stay the same while the connection is in WAL
+    /// mode.
     pub(crate) fn guarded_files(&self) -> Option<Files> {
         self.mapping.files().or_else(|| {
             let files = [self.file(File::Database)?, self.file(File::Wal)?];
@@ -82,14 +83,14 @@ impl Connection {
         })
     }
 
-    /// Whether the file has our methods now.
+    /// Installs the methods. Returns true if the file has this crate's methods now.
     fn put_methods(&self, database: &CStr, file: *mut ffi::sqlite3_file) -> bool {
         if !self.has_own_layer(database) {
             return false;
         }
-        // SAFETY: the file is open, and nobody else uses its connection.
+        // SAFETY: the file is open, and no other code uses its connection.
         let methods = unsafe { &mut (*file).pMethods };
-        // SAFETY: the methods of an open file of SQLite's own layers are static, and so are ours.
+        // SAFETY: the methods of an open file of SQLite's own layers are static, and so are this crate's.
         match unsafe { methods.as_ref() }.and_then(table) {
             Some(table) => {
                 *methods = &raw const table.methods;
@@ -99,7 +100,7 @@ impl Connection {
         }
     }
 
-    /// Whether the file system layer of a database is one that SQLite brings along.
+    /// Returns true if the file system layer of a database is part of SQLite.
     fn has_own_layer(&self, database: &CStr) -> bool {
         let mut layer: *mut ffi::sqlite3_vfs = ptr::null_mut();
         // SAFETY: the connection is open, and the control stores the address of a layer, which is never freed while files
@@ -112,7 +113,7 @@ impl Connection {
     }
 }
 
-/// The table for methods that are SQLite's own, or ours already; `None` if they have another layout.
+/// The table for methods that are SQLite's own, or this crate's already; `None` if they have another layout.
 fn table(methods: &ffi::sqlite3_io_methods) -> Option<&'static Table> {
     let mut all = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
     let address = ptr::from_ref(methods).addr();
@@ -137,7 +138,7 @@ fn table(methods: &ffi::sqlite3_io_methods) -> Option<&'static Table> {
 }
 
 /// # Safety
-/// `file` is one whose methods are the first field of a `Table`.
+/// The methods of `file` are the first field of a `Table`.
 unsafe fn table_of<'a>(file: *mut ffi::sqlite3_file) -> &'a Table {
     // SAFETY: as the caller promises; tables live for ever.
     unsafe { &*(*file).pMethods.cast::<Table>() }
@@ -161,7 +162,8 @@ unsafe extern "C" fn shm_lock(file: *mut ffi::sqlite3_file, first: c_int, count:
     // SAFETY: as in `read`.
     let own = || unsafe { (table_of(file).shm_lock)(file, first, count, flags) };
     let request = Request { first, count, flags };
-    // If the guard panicked, the lock may or may not be taken; SQLite treats it as not taken, and its connection ends.
+    // If the guard panicked, the lock may or may not be taken; SQLite treats it as not taken, and the connection is
+    // closed.
     catch_unwind(|| read_guard::locks(file, request, own)).unwrap_or(ffi::SQLITE_IOERR_SHMLOCK)
 }
 

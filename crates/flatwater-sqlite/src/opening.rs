@@ -1,8 +1,9 @@
-//! Asking SQLite for a connection.
+//! Opening a connection with SQLite's own call.
 //!
-//! Owns: the call itself, which rusqlite has too, but it closes a connection that could not be opened before anybody can
-//! ask it why (<https://sqlite.org/c3ref/system_errno.html>). Blocks on the file system. Leaves out: everything that is
-//! done to a connection once it is open.
+//! Owns: the call itself. rusqlite has it too, but closes a connection that could not be opened before its system error
+//! can be read (<https://sqlite.org/c3ref/system_errno.html>). Runs on the thread that opens, and blocks on the file
+//! system. Invariant: a connection that could not be opened is closed here. Leaves out: the set-up of an open
+//! connection.
 
 use std::ffi::{CString, c_int};
 use std::path::Path;
@@ -28,18 +29,18 @@ pub(crate) fn open(path: &Path, flags: OpenFlags, vfs: Option<&str>) -> Result<r
         ffi::sqlite3_open_v2(c_path.as_ptr(), &raw mut db, flags.bits(), vfs)
     };
     if rc == ffi::SQLITE_OK {
-        // SAFETY: just opened, and nobody else has it: from here on it is rusqlite's to close.
+        // SAFETY: just opened, and no other code has it: from here on rusqlite closes it.
         return unsafe { rusqlite::Connection::from_handle_owned(db) }.map_err(from_rusqlite);
     }
     Err(refused(db, rc, path).into())
 }
 
-/// What a connection says that could not be opened, which ends with it.
+/// Returns the error of a connection that could not be opened, and closes the connection.
 fn refused(db: *mut ffi::sqlite3, rc: c_int, path: &Path) -> SqliteError {
     if db.is_null() {
         return SqliteError::from_code(rc);
     }
-    // SAFETY: SQLite answers a connection that is good for asking and for closing, and only we have it.
+    // SAFETY: SQLite returns a connection that may be queried for its error and closed, and no other code has it.
     let error = unsafe {
         let error = SqliteError::of(db, rc);
         ffi::sqlite3_close(db);
@@ -51,12 +52,12 @@ fn refused(db: *mut ffi::sqlite3, rc: c_int, path: &Path) -> SqliteError {
     error
 }
 
-/// A SQLite without mutexes must not be used by several threads, not even with a connection for each
-/// (<https://sqlite.org/threadsafe.html>). If that was configured, and not compiled in, only the address of its mutexes
-/// tells: rusqlite looks at the same.
+/// Returns true if SQLite has mutexes. A SQLite without mutexes must not be used by several threads, not even with one
+/// connection for each (<https://sqlite.org/threadsafe.html>). If that was configured, and not compiled in, only the
+/// address of its mutexes shows it: rusqlite checks the same.
 fn has_mutexes() -> bool {
     const NO_MUTEX: usize = 8;
-    // SAFETY: a mutex is made and freed; SQLite answers its number for none where there are none.
+    // SAFETY: a mutex is made and freed; without mutexes SQLite returns its number for none.
     unsafe {
         if ffi::sqlite3_threadsafe() == 0 {
             return false;

@@ -1,8 +1,8 @@
-//! Waiting for a snapshot that does not begin at once, as the busy handler says.
+//! Waiting for a snapshot that does not begin at once, with the busy handler.
 //!
-//! Owns: beginning again. SQLite by itself sleeps inside the attempt, for ten seconds in all, and asks neither the busy nor
-//! the progress handler (`walTryBeginRead`). Runs on a thread that may block. Invariant: what is begun again has done nothing.
-//! Leaves out: ending the attempt (`read_guard`), how long to wait (the busy handler).
+//! Owns: repeating the attempt. SQLite by itself sleeps inside the attempt, for ten seconds in all, and calls neither
+//! the busy nor the progress handler (`walTryBeginRead`). Runs on a thread that may block. Invariant: an attempt that
+//! is repeated had no effect. Leaves out: ending the attempt (`read_guard`), and how long to wait (the busy handler).
 
 use std::borrow::Borrow;
 
@@ -13,17 +13,18 @@ use crate::error::{Error, Result, SqliteError};
 use crate::read_guard::{Refused, refused};
 
 impl Connection {
-    /// Runs `f`, in which a snapshot may begin. One that does not begin at once is refused, and `f` runs again for as long as
-    /// the busy handler says so, and nothing ends the statements of the connection. On a thread that is kept from being held
-    /// up `f` runs once.
+    /// Runs `f`, in which a snapshot may begin. A snapshot that does not begin at once is refused, and `f` runs again
+    /// while the busy handler returns true and nothing ends the connection's statements. On a thread that must not be
+    /// held up, `f` runs once.
     pub(crate) fn patiently<T>(&mut self, mut f: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
         run_patiently(self, |connection| f(connection))
     }
 
-    /// The same for statements of our own on rusqlite's connection, whatever they began or read in an attempt that failed.
+    /// Like `patiently`, for this crate's statements on rusqlite's connection. A failed attempt is repeated even if it
+    /// began or read something.
     ///
     /// # Errors
-    /// SQLITE_BUSY when the busy handler gave up, or what SQLite answers.
+    /// SQLITE_BUSY when the busy handler gave up, or SQLite's error.
     pub fn patiently_with<'c, T>(
         &'c self,
         mut f: impl FnMut(&'c rusqlite::Connection) -> rusqlite::Result<T>,
@@ -31,17 +32,18 @@ impl Connection {
         run_patiently(self, |connection| f(connection.rusqlite()).map_err(from_rusqlite))
     }
 
-    /// BEGIN IMMEDIATE for a closure of the user, which begins as other statements do. What the closure runs in it waits for
-    /// nothing but the files that are attached.
+    /// BEGIN IMMEDIATE for a user's closure; it begins as other statements do. The statements that the closure runs
+    /// wait for attached files only.
     ///
     /// # Errors
-    /// SQLITE_BUSY when the busy handler gave up, or what the file system answers.
+    /// SQLITE_BUSY when the busy handler gave up, or the error of the file system.
     pub fn begin_immediate(&self) -> Result<rusqlite::Transaction<'_>> {
         let immediate = rusqlite::TransactionBehavior::Immediate;
         self.patiently_with(|sqlite| rusqlite::Transaction::new_unchecked(sqlite, immediate))
     }
 
-    /// After a failure: waits, if it was that no snapshot began, and the busy handler says so. Otherwise answers the error.
+    /// After a failure: waits, if the cause was that no snapshot began and the busy handler returns true. Otherwise
+    /// returns the error.
     fn wait_for_snapshot(&self, error: Error, tries: u32) -> Result<()> {
         let Error::Sqlite(SqliteError { code, .. }) = &error else { return Err(error) };
         let is_refused = refused(*code) == Some(Refused::Snapshot);
@@ -56,7 +58,7 @@ impl Connection {
 fn run_patiently<C: Borrow<Connection>, T>(mut connection: C, mut f: impl FnMut(&mut C) -> Result<T>) -> Result<T> {
     let mut tries = 0;
     loop {
-        // SAFETY: the guard goes before the connection can.
+        // SAFETY: the guard is dropped before the connection is.
         let patient = unsafe { connection.borrow().patient() };
         let result = f(&mut connection);
         if patient.is_none() {

@@ -1,11 +1,11 @@
-//! Knowing that this process was made by fork.
+//! Detecting that this process was made by fork.
 //!
 //! Owns: what a forked child sees at once: a number that changes with each fork, and whether a database was open at the
-//! fork; and state that each process has for itself. SQLite must not be used after a fork
-//! (<https://sqlite.org/howtocorrupt.html#_carrying_an_open_database_connection_across_a_fork_>), and locks may have been held by threads
-//! that the child does not have. Invariant: asking takes no lock and makes no system call, since any lock may be one
-//! that is never given back. Leaves out: who asks. A child made without the C library's `fork`, such as by a bare
-//! `clone`, is not noticed.
+//! fork; and state that each process has for itself. Runs on any thread. SQLite must not be used after a fork
+//! (<https://sqlite.org/howtocorrupt.html#_carrying_an_open_database_connection_across_a_fork_>), and locks may have
+//! been held by threads that the child does not have. Invariant: the check takes no lock and makes no system call,
+//! because any lock may be one that is never released. Leaves out: the reaction to a fork. A child made without the C
+//! library's `fork`, such as by a bare `clone`, is not detected.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -15,15 +15,15 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 static STRANDED: AtomicBool = AtomicBool::new(false);
-/// Held while a fork would do harm, and during each fork.
+/// Held during each fork, and while a fork would do harm.
 static FORKING: AtomicBool = AtomicBool::new(false);
 
-/// A database is open, being opened or being closed. Dropping it says that it is not any more.
+/// A database is open, being opened or being closed. Dropping it ends that state.
 #[derive(Debug)]
 pub struct InUse(());
 
 impl InUse {
-    /// Counts one more, and sees to it that forks are noticed from now on.
+    /// Counts one more database, and makes sure that forks are detected from now on.
     #[must_use]
     pub fn new() -> Self {
         notice_forks();
@@ -44,19 +44,19 @@ impl Drop for InUse {
     }
 }
 
-/// True in a process that was forked while a database was open: no database may be used in it, nor opened.
+/// Returns true in a process that was forked while a database was open: it must neither use nor open a database.
 #[must_use]
 #[inline]
 pub fn is_stranded() -> bool {
     STRANDED.load(Ordering::Relaxed)
 }
 
-/// Changes with every fork, in the child.
+/// A number that changes with every fork, in the child.
 fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// How often this process or one before it was forked, as far as that is noticed.
+/// How often this process or one of its ancestors was forked, as far as forks are detected.
 pub(crate) fn forks() -> u32 {
     notice_forks();
     FORKS.load(Ordering::SeqCst)
@@ -101,7 +101,7 @@ fn notice_forks() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         // SAFETY: the handlers live as long as the process and only use atomics, which is allowed in the child of a
-        // process with several threads (POSIX, pthread_atfork). A failure, for lack of memory, leaves forks unnoticed.
+        // process with several threads (POSIX, pthread_atfork). A failure, for lack of memory, leaves forks undetected.
         unsafe {
             libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
         }
@@ -111,24 +111,24 @@ fn notice_forks() {
 #[cfg(not(unix))]
 fn notice_forks() {}
 
-/// Processes in a row that have a lock of their own.
+/// The number of processes in a row, from parent to child, that have a lock of their own.
 const SLOTS: usize = 8;
 
-/// State that a forked child begins anew, behind a lock of its own: the parent's may never be given back in the child,
-/// and what it guards is the parent's.
+/// State that a forked child begins anew, behind a lock of its own: the parent's lock may never be released in the
+/// child, and the state behind it belongs to the parent.
 pub struct PerProcess<T> {
     slots: [Mutex<Slot<T>>; SLOTS],
     make: fn() -> T,
 }
 
-/// What is behind the lock.
+/// The state behind the lock.
 pub struct Slot<T> {
     generation: u32,
     value: Option<T>,
 }
 
 impl<T> PerProcess<T> {
-    /// State that `make` makes, once in each process.
+    /// State that `make` creates, once in each process.
     #[must_use]
     pub const fn new(make: fn() -> T) -> Self {
         Self { slots: [const { Mutex::new(Slot { generation: 0, value: None }) }; SLOTS], make }
@@ -139,7 +139,7 @@ impl<T> PerProcess<T> {
         let generation = generation();
         let mut slot = self.slots[generation as usize % SLOTS].lock().unwrap_or_else(PoisonError::into_inner);
         if slot.value.is_none() || slot.generation != generation {
-            // What an ancestor left is not for us to drop.
+            // The state of an ancestor must not be dropped in this process.
             std::mem::forget(slot.value.replace((self.make)()));
             slot.generation = generation;
         }

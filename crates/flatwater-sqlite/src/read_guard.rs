@@ -1,17 +1,17 @@
-//! What this thread refuses SQLite while it runs a statement: a page that it would read too late, and a snapshot that does
+//! Refusing SQLite, while this thread runs a statement: a page that it would read too late, and a snapshot that does
 //! not begin at once.
 //!
-//! Owns: for this thread, whose files are guarded and how; both refusals and their codes. Asked by our methods of a file
-//! (`methods`), on the thread that is inside a SQLite call. Invariants: a thread that guards nothing is refused nothing; a
-//! page is refused only while the snapshot is there, so never to a recovery, and once at most; a snapshot that does not
-//! begin at once is refused to a caller's thread, and to a worker after a few attempts, so that it waits as its busy
-//! handler says and not as SQLite does. Leaves out: a file that is mapped into memory, where a page fault reads; the order of
-//! locks (`snapshot`).
+//! Owns: for this thread, which connection's files are guarded and how; both refusals and their codes. Called by the
+//! file methods (`methods`), on the thread that is inside a SQLite call. Invariants: a thread that guards nothing is
+//! refused nothing; a page is refused only while the snapshot exists, so never to a recovery, and at most once; a
+//! snapshot that does not begin at once is refused to a caller's thread, and to a worker after a few attempts, so that
+//! the worker waits with its busy handler and not inside SQLite. Leaves out: a file that is mapped into memory, where a
+//! page fault reads; the order of locks (`snapshot`).
 //!
-//! The page that is refused may be one that SQLite reads to roll back after another failure. A rollback that fails with
-//! an I/O error makes SQLite drop its cache; one that is interrupted leaves pages in it that were never committed. So
-//! whoever writes asks for the first, and whoever learns that a page was refused while the statement failed for another
-//! reason does not use the connection again.
+//! The refused page may be one that SQLite reads to roll back after another failure. A rollback that fails with an I/O
+//! error makes SQLite drop its cache; one that is interrupted leaves pages in the cache that were never committed. So a
+//! write asks for [`PageRefusal::Failure`]; and if a page was refused while the statement failed for another reason,
+//! the connection must not be used again.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -26,25 +26,25 @@ use crate::hooks::Hooks;
 use crate::methods::Files;
 use crate::snapshot::{Decision, Place, Request, Snapshot};
 
-/// How a page is refused.
+/// The error that refuses a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageRefusal {
-    /// With SQLITE_INTERRUPT, after which SQLite keeps an open transaction if the statement only reads
+    /// SQLITE_INTERRUPT, after which SQLite keeps an open transaction if the statement only reads
     /// (<https://sqlite.org/c3ref/interrupt.html>).
     Interrupt,
-    /// With SQLITE_IOERR, after which SQLite rolls the transaction back.
+    /// SQLITE_IOERR, after which SQLite rolls the transaction back.
     Failure,
 }
 
-/// What was refused.
+/// The thing that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     /// A page that would have been read too late.
     Page,
-    /// A snapshot that did not begin at once; nothing has happened.
+    /// A snapshot that did not begin at once. The statement had no effect.
     Snapshot,
-    /// The new snapshot of a commit that was about to start the WAL over. Nothing of it was written, and its transaction
-    /// is rolled back.
+    /// The new snapshot of a commit that was about to start the WAL over. Nothing of the commit was written, and its
+    /// transaction is rolled back.
     CommitSnapshot,
 }
 
@@ -52,12 +52,13 @@ pub enum Refused {
 const MARK: c_int = 0x7f << 8;
 const COMMIT_MARK: c_int = 0x7e << 8;
 
-/// A code that SQLite neither tries again for nor takes for a failure of the file system
-/// (`walTryBeginRead` and `sqlite3VdbeHalt`).
+/// A code after which SQLite neither retries nor assumes a failure of the file system (`walTryBeginRead` and
+/// `sqlite3VdbeHalt`).
 const SNAPSHOT: c_int = ffi::SQLITE_PROTOCOL | MARK;
 const COMMIT_SNAPSHOT: c_int = ffi::SQLITE_PROTOCOL | COMMIT_MARK;
 
-/// Whether a statement failed because something was refused, by the extended code of its error.
+/// Returns what was refused, given the extended error code of a failed statement; `None` if it failed for another
+/// reason.
 #[must_use]
 pub fn refused(extended_code: c_int) -> Option<Refused> {
     match extended_code {
@@ -68,7 +69,7 @@ pub fn refused(extended_code: c_int) -> Option<Refused> {
     }
 }
 
-/// Whose snapshots are guarded.
+/// The snapshots that this thread guards.
 #[derive(Clone, Copy)]
 enum Guarded {
     None,
@@ -78,21 +79,21 @@ enum Guarded {
     Worker(Patient),
 }
 
-/// A connection that waits as its busy handler says.
+/// A connection that waits with its busy handler.
 #[derive(Clone, Copy)]
 struct Patient {
     hooks: *const Hooks,
     db: *mut ffi::sqlite3,
-    /// Its own database, if that is known; compared only.
+    /// The file of its own database, if that is known; only compared.
     main: *mut ffi::sqlite3_file,
 }
 
-/// Of this thread.
+/// The state of this thread.
 struct Gate {
     guarded: Cell<Guarded>,
-    /// Whose snapshot is noted; compared only.
+    /// The file that `snapshot` belongs to; only compared.
     file: Cell<*mut ffi::sqlite3_file>,
-    /// `None` until something is asked that hangs on it: most short statements ask for nothing.
+    /// `None` until a request needs it: most short statements make no such request.
     snapshot: Cell<Option<Snapshot>>,
     end: Cell<Option<Instant>>,
     page_refusal: Cell<PageRefusal>,
@@ -114,23 +115,23 @@ thread_local! {
     };
 }
 
-/// While it lives this thread is not held up by the files of a connection. A thread has one at a time.
+/// While it lives, the files of a connection do not hold up this thread. A thread has one at a time.
 #[must_use]
 pub struct Unheld(PhantomData<*const ()>);
 
 impl Unheld {
-    /// From now on pages are read whenever they are asked for.
+    /// Allows late reads of pages from now on.
     pub fn read_on(&self) {
         GATE.with(|gate| gate.end.set(None));
     }
 
-    /// Whether a page was read from a file.
+    /// Returns true if a page was read from a file.
     #[must_use]
     pub fn has_read(&self) -> bool {
         GATE.with(|gate| gate.has_read.get())
     }
 
-    /// Whether a page was refused.
+    /// Returns true if a page was refused.
     #[must_use]
     pub fn has_refused(&self) -> bool {
         GATE.with(|gate| gate.has_refused.get())
@@ -143,7 +144,7 @@ impl Drop for Unheld {
     }
 }
 
-/// While it lives the snapshots of a connection that do not begin at once are refused.
+/// While it lives, snapshots of a connection that do not begin at once are refused.
 pub(crate) struct PatientSnapshots(PhantomData<*const ()>);
 
 impl Drop for PatientSnapshots {
@@ -153,10 +154,10 @@ impl Drop for PatientSnapshots {
 }
 
 impl Connection {
-    /// Keeps this thread from being held up by the connection's files: no snapshot begins that would have to recover the
+    /// Prevents the connection's files from holding up this thread: no snapshot begins that would have to recover the
     /// wal-index, or to wait; and one read of the database's file or the WAL that begins after `end` is refused, unless
-    /// there is no `end`. `None` if the files do not have our methods: then nothing may run on a thread that must not be
-    /// held up.
+    /// `end` is `None`. Returns `None` if the files do not have this crate's methods: then nothing may run on a thread
+    /// that must not be held up.
     pub fn unheld(&self, end: Option<(Instant, PageRefusal)>) -> Option<Unheld> {
         let files = self.guarded_files()?;
         GATE.with(|gate| {
@@ -185,16 +186,16 @@ impl Connection {
     }
 }
 
-/// What is open on a connection, of any of its databases (<https://sqlite.org/c3ref/txn_state.html>).
+/// The transaction state of a connection, over all of its databases (<https://sqlite.org/c3ref/txn_state.html>).
 ///
 /// # Safety
 /// `db` is open, and this thread is the one that uses it; it may be inside a call.
 unsafe fn snapshot_of(db: *mut ffi::sqlite3) -> Snapshot {
-    // SAFETY: as the caller promises; this reads what the connection knows, and without a name answers for all databases.
+    // SAFETY: as the caller promises; this reads the connection's state, and without a name covers all databases.
     Snapshot::of(unsafe { ffi::sqlite3_txn_state(db, ptr::null()) })
 }
 
-/// The code of a refusal, if the page of `file` is asked for too late and none was refused before it.
+/// Returns the code of a refusal, if the page of `file` is read too late and no page was refused before.
 pub(crate) fn refuses_read(file: *mut ffi::sqlite3_file) -> Option<c_int> {
     GATE.with(|gate| {
         let Guarded::Caller(files, db) = gate.guarded.get() else { return None };
@@ -215,7 +216,7 @@ pub(crate) fn refuses_read(file: *mut ffi::sqlite3_file) -> Option<c_int> {
     })
 }
 
-/// Makes the request for locks of `file`'s wal-index by `own`, or refuses it.
+/// Passes the request for locks of `file`'s wal-index to `own`, or refuses it.
 pub(crate) fn locks(file: *mut ffi::sqlite3_file, request: Request, own: impl Fn() -> c_int) -> c_int {
     GATE.with(|gate| match gate.guarded.get() {
         Guarded::Caller([database, _], db) if file == database => {
@@ -227,7 +228,7 @@ pub(crate) fn locks(file: *mut ffi::sqlite3_file, request: Request, own: impl Fn
             let mut tries = 0;
             let wait = || {
                 tries += 1;
-                // SAFETY: the connection whose hooks these are is borrowed for as long as it is patient.
+                // SAFETY: the connection that owns these hooks is borrowed for as long as it is patient.
                 unsafe { &*patient.hooks }.waits(tries)
             };
             gate.ask(known.unwrap_or_else(|| patient.snapshot(file)), request, Place::Worker, own, wait)
@@ -237,7 +238,7 @@ pub(crate) fn locks(file: *mut ffi::sqlite3_file, request: Request, own: impl Fn
 }
 
 impl Gate {
-    /// Nothing was asked before that could have changed it.
+    /// The state at the first request: no earlier request can have changed it.
     fn callers_snapshot(&self, db: *mut ffi::sqlite3) -> Snapshot {
         // SAFETY: the thread that guards a connection's files is inside a call on that connection.
         let snapshot = self.snapshot.get().unwrap_or_else(|| unsafe { snapshot_of(db) });

@@ -1,9 +1,9 @@
-//! The only way a row leaves SQLite.
+//! The only way in which a row leaves SQLite.
 //!
-//! Owns: the `Sink` trait. A sink is called on the thread that steps the statement and must not wait. Leaves out: the
-//! sinks themselves (row block, JSON, digest), which live with the engine.
+//! Owns: the `Sink` trait. Runs on the thread that steps the statement. Invariant: a sink does not wait. Leaves out:
+//! the sinks themselves (row block, JSON, digest), which belong to the engine.
 
-/// Whether the step loop goes on.
+/// Whether the step loop continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// Step to the next row.
@@ -12,26 +12,26 @@ pub enum Flow {
     Stop,
 }
 
-/// Takes the cells of a result, row by row and left to right.
+/// Receives the cells of a result, row by row and left to right.
 ///
 /// For every row the loop calls one cell method per column and then [`row_done`](Sink::row_done). Borrowed bytes live
-/// for that call only. A sink that panics leaves a reset statement behind; the panic goes on to the caller of `run`.
+/// for that call only. If a sink panics, the statement is reset and the panic continues in the caller of `run`.
 pub trait Sink {
-    /// A NULL.
+    /// Receives a NULL.
     fn null(&mut self);
-    /// An INTEGER.
+    /// Receives an INTEGER.
     fn integer(&mut self, value: i64);
-    /// A REAL.
+    /// Receives a REAL.
     fn real(&mut self, value: f64);
-    /// A TEXT in UTF-8 as SQLite stores it, which does not have to be valid.
+    /// Receives a TEXT as SQLite stores it: UTF-8, which may be invalid.
     fn text(&mut self, value: &[u8]);
-    /// A BLOB.
+    /// Receives a BLOB.
     fn blob(&mut self, value: &[u8]);
-    /// The row is complete.
+    /// Called when the row is complete. Returns whether to continue.
     fn row_done(&mut self) -> Flow;
 }
 
-/// A sink that drops what it is given.
+/// A sink that discards all cells.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Discard;
 

@@ -1,11 +1,12 @@
 //! The table of prepared statements inside a connection.
 //!
-//! Owns: the statements. Used by the thread that has the connection. Invariants: a statement is finalised exactly once,
-//! before its connection closes; the name of a finalised one never names another. Leaves out: what statements do.
+//! Owns: the statements. Used by the thread that uses the connection. Invariants: a statement is finalised exactly
+//! once, before its connection closes; the id of a finalised statement never identifies another one. Leaves out: what
+//! statements do.
 
 use rusqlite::ffi;
 
-/// Names a statement of one connection. Using it on another connection, or after `finalize`, is an error.
+/// Identifies a statement of one connection. Using it on another connection, or after `finalize`, is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementId {
     slot: u32,
@@ -14,18 +15,18 @@ pub struct StatementId {
 
 /// One place in the table.
 struct Slot {
-    /// Its `raw` is null while the place is free.
+    /// Its `raw` is null while the slot is free.
     statement: Statement,
     generation: u32,
 }
 
-/// A statement, and what every run asks of it. Only a run changes that: SQLite prepares a statement again while it
-/// is stepped, or never.
+/// A statement, and the properties that every run needs. Only a run changes them: SQLite prepares a statement again
+/// only while the statement is stepped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Statement {
     pub(crate) raw: *mut ffi::sqlite3_stmt,
     pub(crate) parameters: usize,
-    /// It may be a `PRAGMA journal_mode`, which writes and answers a row.
+    /// It may be a `PRAGMA journal_mode`, which writes and returns a row.
     pub(crate) may_leave_wal: bool,
     /// How often SQLite prepared it again.
     pub(crate) reprepares: u32,
@@ -33,7 +34,7 @@ pub(crate) struct Statement {
 
 impl Statement {
     /// # Safety
-    /// `raw` is a statement that is alive, and nobody else uses its connection.
+    /// `raw` is a statement that is alive, and no other thread uses its connection.
     unsafe fn of(raw: *mut ffi::sqlite3_stmt) -> Self {
         // SAFETY: as the caller promises.
         unsafe {
@@ -52,10 +53,10 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Takes a statement into the table.
+    /// Adds a statement to the table.
     ///
     /// # Safety
-    /// `raw` is a statement of the connection this table belongs to, not null, and nobody else finalises it.
+    /// `raw` is a statement of the connection this table belongs to, not null, and no other code finalises it.
     pub(crate) unsafe fn keep(&mut self, raw: *mut ffi::sqlite3_stmt) -> StatementId {
         // SAFETY: as the caller promises.
         let statement = unsafe { Statement::of(raw) };
@@ -74,10 +75,11 @@ impl Slots {
         (place.generation == id.generation && !place.statement.raw.is_null()).then_some(place.statement)
     }
 
-    /// Whether SQLite prepared the statement again since the last call. To be called after each run of it.
+    /// Returns true if SQLite prepared the statement again since the last call. Call it after each run of the
+    /// statement.
     pub(crate) fn was_prepared_again(&mut self, id: StatementId) -> bool {
         let Some(before) = self.get(id) else { return false };
-        // SAFETY: a statement of the table is alive, and whoever has the table has the connection.
+        // SAFETY: a statement of the table is alive, and the caller that has the table has the connection.
         let reprepares = unsafe { ffi::sqlite3_stmt_status(before.raw, ffi::SQLITE_STMTSTATUS_REPREPARE, 0) };
         let was = reprepares.unsigned_abs() != before.reprepares;
         if was {
@@ -87,22 +89,22 @@ impl Slots {
         was
     }
 
-    /// Ends a statement. One that is already ended is left alone.
+    /// Finalises a statement. Does nothing for one that is already finalised.
     pub(crate) fn finalize(&mut self, id: StatementId) {
         let Some(Statement { raw, .. }) = self.get(id) else { return };
         let place = &mut self.slots[id.slot as usize];
         place.statement.raw = std::ptr::null_mut();
         place.generation = place.generation.wrapping_add(1);
         self.free.push(id.slot);
-        // SAFETY: a statement of the table is alive, and its place forgot it just now.
+        // SAFETY: a statement of the table is alive, and its slot was just cleared.
         unsafe { ffi::sqlite3_finalize(raw) };
     }
 
-    /// Ends all of them, when the connection is about to close.
+    /// Finalises all statements, when the connection is about to close.
     pub(crate) fn finalize_all(&mut self) {
         self.free.clear();
         for slot in self.slots.drain(..) {
-            // SAFETY: null is allowed; a statement of the table is alive, and the table forgets it here.
+            // SAFETY: null is allowed; a statement of the table is alive, and the table removes it here.
             unsafe { ffi::sqlite3_finalize(slot.statement.raw) };
         }
     }

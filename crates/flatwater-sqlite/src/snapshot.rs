@@ -1,13 +1,13 @@
-//! What beginning a snapshot may do to the locks of the wal-index. Pure: a request for locks goes in, a decision comes out.
+//! How beginning a snapshot may lock the wal-index. Pure: a request for locks goes in, a decision comes out.
 //!
 //! Owns: the order of requests that SQLite makes while it begins a snapshot (`walTryBeginRead`, `walIndexReadHdr`,
-//! `walIndexRecover`), and after how many attempts it is ended. Used from our xShmLock, on the thread that is inside a
-//! SQLite call. Invariants: SQLite never sleeps, which it does at the beginning of its sixth attempt; on a caller's thread
-//! nothing is asked for that a recovery takes, so none can begin; what is given back is always given back. Leaves out:
-//! asking for the locks, and waiting.
+//! `walIndexRecover`), and after how many attempts it is ended. Used by this crate's xShmLock, on the thread that is
+//! inside a SQLite call. Invariants: SQLite never sleeps, which it does at the beginning of its sixth attempt; on a
+//! caller's thread no lock is requested that a recovery takes, so no recovery can begin; a release of a lock is always
+//! passed on. Leaves out: making the requests, and waiting.
 //!
-//! One attempt asks in this order, and for some of these only. A request that does not come later than the one before it
-//! belongs to the next attempt.
+//! One attempt makes requests in this order, and only some of them. A request that does not come later in the order
+//! than the one before it belongs to the next attempt.
 //!
 //! ```text
 //! 0       WRITE exclusive           the two copies of the header differ
@@ -22,10 +22,10 @@ use std::ffi::c_int;
 
 use rusqlite::ffi;
 
-/// Attempts that may come to nothing. SQLite sleeps before its sixth, and the fifth can still come to nothing after its last
+/// The maximum number of failed attempts. SQLite sleeps before its sixth, and the fifth can still fail after its last
 /// request was granted.
 const ATTEMPTS: u8 = 4;
-/// The same while a commit waits in between: SQLite's own pauses are 17 ms together by then.
+/// The same while a commit waits in between: SQLite's own pauses add up to 17 ms by then.
 const PATIENT_ATTEMPTS: u8 = 20;
 
 /// The locks of a wal-index (<https://sqlite.org/walformat.html#wal_locks>).
@@ -62,7 +62,7 @@ impl Request {
         self.first >= READ_0
     }
 
-    /// Where in an attempt it stands.
+    /// The position of the request in an attempt.
     fn step(self) -> u8 {
         match (self.first, self.is_shared()) {
             (WRITE, _) => 0,
@@ -73,47 +73,48 @@ impl Request {
         }
     }
 
-    /// The request that a WAL that starts over makes before it gives its mark up: all marks but the first at once.
+    /// The request that a commit makes before it gives its mark up to start the WAL over: all marks but the first at
+    /// once.
     fn is_for_all_marks(self) -> bool {
         self.count > 1
     }
 }
 
-/// On whose thread a snapshot begins.
+/// The kind of thread on which a snapshot begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// One that must not be held up.
+    /// A thread that must not be held up.
     Caller,
-    /// One that may wait, but not longer than its busy handler says.
+    /// A thread that may wait, but not longer than its busy handler allows.
     Worker,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// SQLite's own method is asked.
+    /// The request is passed to SQLite's own method.
     Pass,
-    /// The snapshot does not begin.
+    /// The request is refused, and the snapshot does not begin.
     Refuse,
-    /// As `Pass`; if somebody else has the lock it is waited for.
+    /// Like `Pass`; if another connection has the lock, the thread waits for it.
     Wait,
 }
 
-/// What is known of one file's snapshot, from what its connection held and from the requests since.
+/// What is known of one file's snapshot, from the state of its connection and from the requests since.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Snapshot {
-    /// A read mark is held: there is a snapshot.
+    /// A read mark is held: the snapshot exists.
     is_there: bool,
     /// The write lock is held: what begins now is the snapshot of a commit that starts the WAL over (`walRestartLog`).
     writes: bool,
-    /// A checkpoint or a recovery is under way, which asks for readers' locks in its own order.
+    /// A checkpoint or a recovery is in progress, which requests readers' locks in its own order.
     is_elsewhere: bool,
-    /// Attempts that came to nothing.
+    /// The number of failed attempts.
     failed: u8,
     step: Option<u8>,
 }
 
 impl Snapshot {
-    /// As `sqlite3_txn_state` tells (<https://sqlite.org/c3ref/txn_state.html>).
+    /// From the result of `sqlite3_txn_state` (<https://sqlite.org/c3ref/txn_state.html>).
     pub(crate) fn of(state: c_int) -> Self {
         Self {
             is_there: state > ffi::SQLITE_TXN_NONE,
@@ -124,7 +125,7 @@ impl Snapshot {
         }
     }
 
-    /// What this one says of another file of the same connection.
+    /// What this state implies for another file of the same connection.
     pub(crate) fn of_another_file(self) -> Self {
         Self { is_there: false, ..self }
     }
@@ -133,7 +134,7 @@ impl Snapshot {
         self.is_there
     }
 
-    /// A request is about to be made.
+    /// Decides on a request before it is made.
     pub(crate) fn asks(&mut self, request: Request, place: Place) -> Decision {
         if !request.takes() || self.is_there || self.is_elsewhere {
             return Decision::Pass;
@@ -154,12 +155,12 @@ impl Snapshot {
         }
     }
 
-    /// Whether a commit was refused its snapshot, and not a statement that began.
+    /// Returns true if the snapshot of a commit was refused, and not that of a statement that began.
     pub(crate) fn is_of_a_commit(&self) -> bool {
         self.writes
     }
 
-    /// SQLite's own method answered.
+    /// Records the result of SQLite's own method.
     pub(crate) fn answered(&mut self, request: Request, code: c_int) {
         let taken = code == ffi::SQLITE_OK && request.takes();
         let released = !request.takes();
@@ -178,7 +179,7 @@ impl Snapshot {
                 self.step = Some(request.step());
             }
         } else if request.covers(LAST_READ) && !taken && !released && !request.is_for_all_marks() {
-            // No mark could be moved. Without another one that will do, this was the attempt's last request.
+            // No mark could be moved. Unless another mark is usable, this was the attempt's last request.
             self.failed = self.failed.saturating_add(1);
         }
     }
@@ -203,7 +204,7 @@ mod tests {
         one(READ_0 + mark, flags)
     }
 
-    /// Makes a request that is answered so if it is passed on.
+    /// Makes a request; `code` is the result if the request is passed on.
     fn ask(snapshot: &mut Snapshot, place: Place, request: Request, code: c_int) -> Decision {
         let decision = snapshot.asks(request, place);
         if decision != Refuse {
@@ -244,9 +245,9 @@ mod tests {
     #[test]
     fn the_fifth_attempt_is_refused_whatever_the_four_before_it_failed_for() {
         type Attempt = fn(&mut Snapshot, Place) -> Decision;
-        // The mark is just being moved by somebody else.
+        // Another connection is just moving the mark.
         let mark: Attempt = |snapshot, place| ask(snapshot, place, read(1, TAKE_SHARED), ffi::SQLITE_BUSY);
-        // The header changed before the lock was there.
+        // The header changed before the lock was taken.
         let changed: Attempt = |snapshot, place| {
             let first = ask(snapshot, place, read(0, TAKE_SHARED), 0);
             if first == Pass {
@@ -304,7 +305,7 @@ mod tests {
         }
     }
 
-    /// A commit that starts the WAL over: it has mark 0 and the write lock, and begins again.
+    /// A commit that starts the WAL over: it has mark 0 and the write lock, and begins a new snapshot.
     fn starting_over(place: Place) -> Snapshot {
         let mut snapshot = Snapshot::of(ffi::SQLITE_TXN_WRITE);
         let all = Request { first: READ_0 + 1, count: 4, flags: TAKE };

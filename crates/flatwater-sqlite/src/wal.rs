@@ -1,9 +1,11 @@
 //! The write-ahead log seen from outside: the wal-index header, and the commits of a connection.
 //!
-//! Owns: reading the shared-memory header through SQLite's own mapping, so that no descriptor on the `-shm` file is ever
-//! opened (closing one would drop all POSIX locks of the process, <https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>).
-//! Invariant: the mapping's address, and that the files have our methods, is remembered only while nothing can have made the
-//! connection leave WAL mode, which ends both. Leaves out: when to look.
+//! Owns: reading the shared-memory header through SQLite's own mapping, so that no descriptor on the `-shm` file is
+//! ever opened (closing one would drop all POSIX locks of the process,
+//! <https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>). Runs on
+//! the thread that uses the connection. Invariant: the mapping's address, and that the files have this crate's methods,
+//! is remembered only while nothing can have made the connection leave WAL mode, which ends both. Leaves out: when to
+//! read the header.
 
 use std::cell::Cell;
 use std::ffi::{CString, c_int, c_void};
@@ -18,13 +20,13 @@ use crate::methods::Files;
 /// One copy of the wal-index header (<https://sqlite.org/walformat.html#the_wal_index_header>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalHeader {
-    /// Goes up by one with every commit and survives a restart of the WAL; only a recovery sets it back.
+    /// Incremented by every commit; a restart of the WAL keeps it, and only a recovery resets it.
     pub change: u32,
     /// The number of valid frames in the WAL.
     pub max_frame: u32,
     /// The WAL's two salts, changed at each restart.
     pub salts: [u32; 2],
-    /// Frames of it that are copied into the database.
+    /// Frames of the WAL that are copied into the database.
     pub copied: u32,
     /// The page size in bytes.
     pub page_bytes: u32,
@@ -35,11 +37,11 @@ const CHANGE: usize = 8;
 const MAX_FRAME: usize = 16;
 const SALT_1: usize = 32;
 const SALT_2: usize = 36;
-/// The page size is the upper half of the word before, in the machine's order.
+/// The page size is the upper half of the previous word, in the machine's byte order.
 const PAGE: usize = 12;
 const COPIED: usize = 96;
 
-/// Out of the word whose last two bytes are the page size, where 1 stands for 65,536.
+/// Extracts the page size from the word whose last two bytes contain it, where 1 stands for 65,536.
 fn page_bytes(word: u32) -> u32 {
     let [_, _, low, high] = word.to_ne_bytes();
     match u32::from(u16::from_ne_bytes([low, high])) {
@@ -48,45 +50,47 @@ fn page_bytes(word: u32) -> u32 {
     }
 }
 
-/// The wal-index header, whole: both copies of it are equal. Two that are equal stand for the same content of the database:
-/// SQLite itself keeps its page cache by this rule. Where the copies differ, somebody is just committing, or died while he
-/// did, and the next snapshot that begins would have to wait for him or to recover the wal-index.
+/// The whole wal-index header, read when both of its copies are equal. Two equal states mean the same content of the
+/// database: SQLite's page cache relies on the same rule. Where the copies differ, a connection is committing, or died
+/// while it committed, and the next snapshot would have to wait for it or to recover the wal-index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalState([u32; STATE_WORDS]);
 
 /// 48 bytes. The last two words are a checksum of the others.
 const STATE_WORDS: usize = 12;
 const CHECKED_WORDS: usize = 10;
-/// The word whose first byte in memory says that the header is initialised.
+/// The word whose first byte in memory indicates that the header is initialised.
 const INITIALISED: usize = 3;
 
 impl WalState {
-    /// `None` for words that were read while somebody wrote them, or of an index that is not in use yet.
+    /// Returns `None` for words that were read while another connection wrote them, or of an index that is not in use
+    /// yet.
     fn whole(first: [u32; STATE_WORDS], second: [u32; STATE_WORDS]) -> Option<Self> {
         let is_initialised = first[INITIALISED].to_ne_bytes()[0] != 0;
         let (checked, sums) = first.split_at(CHECKED_WORDS);
         (first == second && is_initialised && checksum(checked) == sums).then_some(Self(first))
     }
 
-    /// Goes up by one with every commit and survives a restart of the WAL; only a recovery sets it back.
+    /// Incremented by every commit; a restart of the WAL keeps it, and only a recovery resets it.
     #[must_use]
     pub fn change(&self) -> u32 {
         self.0[CHANGE / size_of::<u32>()]
     }
 
-    /// Half of the header's checksum: two states of one database hardly ever have the same.
+    /// Half of the header's checksum: two states of one database almost never have the same.
     #[must_use]
     pub fn stamp(&self) -> u32 {
         self.0[CHECKED_WORDS]
     }
 }
 
-/// Where a word of one of the two copies is.
+/// The offset of a word in one of the two copies.
 const fn word_at(copy: usize, word: usize) -> usize {
     (copy * STATE_WORDS + word) * size_of::<u32>()
 }
 
-/// The WAL's checksum over words in the machine's order (<https://sqlite.org/fileformat2.html#checksum_algorithm>).
+/// The WAL's checksum over words in the machine's byte order
+/// (<https://sqlite.org/fileformat2.html#checksum_algorithm>).
 fn checksum(words: &[u32]) -> [u32; 2] {
     words.chunks_exact(2).fold([0_u32; 2], |[first, second], pair| {
         let first = first.wrapping_add(pair[0]).wrapping_add(second);
@@ -94,20 +98,20 @@ fn checksum(words: &[u32]) -> [u32; 2] {
     })
 }
 
-/// What is known of the connection's files, if it is certain to hold.
+/// What is known of the connection's files, as long as it is certain to hold.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     known: Cell<Known>,
-    /// The rusqlite connection was handed out, and may still be in somebody's hands.
+    /// The rusqlite connection was handed out, and other code may still have it.
     is_lent: Cell<bool>,
 }
 
-/// What holds for as long as the connection is in WAL mode.
+/// Facts that hold for as long as the connection is in WAL mode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known {
-    /// Where the wal-index is mapped, or null.
+    /// The address at which the wal-index is mapped, or null.
     base: *mut c_void,
-    /// The files, if they have our methods.
+    /// The files, if they have this crate's methods.
     guarded: Option<Files>,
 }
 
@@ -118,23 +122,23 @@ impl Mapping {
         Self { known: Cell::new(NOTHING), is_lent: Cell::new(true) }
     }
 
-    /// The rusqlite connection is handed out: whoever has it may leave WAL mode at any time.
+    /// The rusqlite connection is handed out: the code that has it may leave WAL mode at any time.
     pub(crate) fn lend(&self) {
         self.forget();
         self.is_lent.set(true);
     }
 
-    /// Nobody has the rusqlite connection any more.
+    /// No other code has the rusqlite connection any more.
     pub(crate) fn take_back(&mut self) {
         self.is_lent.set(false);
     }
 
-    /// Something runs that may leave WAL mode.
+    /// Forgets what is known, because something runs that may leave WAL mode.
     pub(crate) fn forget(&self) {
         self.known.set(NOTHING);
     }
 
-    /// As `forget`, and answers what was known, to be known again if nothing left WAL mode after all.
+    /// Like `forget`, but returns what was known, so that `put_back` can restore it if nothing left WAL mode after all.
     pub(crate) fn set_aside(&self) -> Known {
         self.known.replace(NOTHING)
     }
@@ -143,12 +147,12 @@ impl Mapping {
         self.known.set(known);
     }
 
-    /// The files, if they are known to have our methods.
+    /// The files, if they are known to have this crate's methods.
     pub(crate) fn files(&self) -> Option<Files> {
         self.known.get().guarded
     }
 
-    /// The files have our methods.
+    /// Records that the files have this crate's methods.
     pub(crate) fn guarded(&self, files: Files) {
         self.learn(Known { guarded: Some(files), ..self.known.get() });
     }
@@ -170,7 +174,8 @@ impl Mapping {
 }
 
 /// # Safety
-/// `base` is the mapping of the first region of a wal-index, which stays for the call, and `offset` a multiple of 4 in it.
+/// `base` is the mapping of the first region of a wal-index, which stays mapped for the call, and `offset` a multiple
+/// of 4 in it.
 unsafe fn load(base: *mut c_void, offset: usize) -> u32 {
     // SAFETY: as the caller promises; the mapping is page-aligned. Other processes write these words: hence an atomic
     // load.
@@ -184,7 +189,7 @@ unsafe fn load_two(base: *mut c_void, offset: usize) -> u64 {
     unsafe { AtomicU64::from_ptr(base.cast::<u8>().add(offset).cast()) }.load(Ordering::Acquire)
 }
 
-/// Two words as they lie in memory.
+/// Two words in their order in memory.
 fn two([first, second]: [u32; 2]) -> u64 {
     let mut bytes = [0; 8];
     bytes[..4].copy_from_slice(&first.to_ne_bytes());
@@ -193,12 +198,12 @@ fn two([first, second]: [u32; 2]) -> u64 {
 }
 
 impl Connection {
-    /// The wal-index header as it is published now, or `None` for a database that is not in WAL mode or whose header
-    /// is not mapped. Makes no system call once mapped. Call it only after the connection has read the database.
+    /// The wal-index header as it is published now, or `None` for a database that is not in WAL mode or whose header is
+    /// not mapped. Makes no system call once mapped. Call it only after the connection has read the database.
     #[must_use]
     pub fn wal_header(&self) -> Option<WalHeader> {
         let base = self.wal_index()?;
-        // SAFETY: `wal_index` answers a mapping that is there, and the offsets below are multiples of 4.
+        // SAFETY: `wal_index` returns an existing mapping, and the offsets below are multiples of 4.
         let load = |offset| unsafe { load(base, offset) };
         Some(WalHeader {
             change: load(CHANGE),
@@ -209,25 +214,25 @@ impl Connection {
         })
     }
 
-    /// The whole published header, or `None` where [`wal_header`](Self::wal_header) answers none, while somebody writes it,
-    /// or if somebody died while he did.
+    /// The whole published header. `None` where [`wal_header`](Self::wal_header) returns `None`, while another
+    /// connection writes the header, or if one died while it wrote the header.
     #[must_use]
     pub fn wal_state(&self) -> Option<WalState> {
         let base = self.wal_index()?;
-        // In this order, as SQLite reads them: they are written in the other one (`walIndexWriteHdr`).
-        // SAFETY: `wal_index` answers a mapping that is there, and each offset is a multiple of 4.
+        // In this order, as SQLite reads them: SQLite writes them in the opposite order (`walIndexWriteHdr`).
+        // SAFETY: `wal_index` returns an existing mapping, and each offset is a multiple of 4.
         let [first, second] = [0, 1].map(|copy| std::array::from_fn(|word| unsafe { load(base, word_at(copy, word)) }));
         WalState::whole(first, second)
     }
 
-    /// Whether the published header is still that one, in both copies.
+    /// Returns true if the published header still equals `state`, in both copies.
     #[must_use]
     pub fn is_wal_state(&self, state: &WalState) -> bool {
         let Some(base) = self.wal_index() else { return false };
-        // Two words at once, and no way out between them: nearly always it is.
+        // Two words at once, and no early return between them: the header is nearly always equal.
         let mut differs = 0;
         for (pair, noted) in state.0.as_chunks::<2>().0.iter().enumerate() {
-            // SAFETY: `wal_index` answers a mapping that is there, and each copy begins at a multiple of 8 and has an even
+            // SAFETY: `wal_index` returns an existing mapping, and each copy begins at a multiple of 8 and has an even
             // number of words.
             let [first, second] = [0, 1].map(|copy| unsafe { load_two(base, word_at(copy, pair * 2)) });
             let noted = two(*noted);
@@ -236,8 +241,8 @@ impl Connection {
         differs == 0
     }
 
-    /// The whole published header and what follows from it, as [`wal_state`](Self::wal_state) and
-    /// [`wal_header`](Self::wal_header) answer them.
+    /// The whole published header and the values derived from it, as [`wal_state`](Self::wal_state) and
+    /// [`wal_header`](Self::wal_header) return them.
     #[must_use]
     pub fn wal_now(&self) -> Option<(WalState, WalHeader)> {
         let state = self.wal_state()?;
@@ -247,52 +252,54 @@ impl Connection {
             change: word(CHANGE),
             max_frame: word(MAX_FRAME),
             salts: [word(SALT_1), word(SALT_2)],
-            // SAFETY: `wal_index` answers a mapping that is there, and the offset is a multiple of 4.
+            // SAFETY: `wal_index` returns an existing mapping, and the offset is a multiple of 4.
             copied: unsafe { load(base, COPIED) },
             page_bytes: page_bytes(word(PAGE)),
         };
         Some((state, header))
     }
 
-    /// The change counter of an attached database. Call it only for one that is in WAL mode, after the connection has read
-    /// it: for another one a wal-index would be made.
+    /// The change counter of an attached database. Call it only for a database in WAL mode, after the connection has
+    /// read it: for another one SQLite would create a wal-index.
     #[must_use]
     pub fn attached_change(&self, name: &str) -> Option<u32> {
         let name = CString::new(name).ok()?;
         let file = self.file_of(&name, ffi::SQLITE_FCNTL_FILE_POINTER)?;
         let base = self.region(file)?;
-        // SAFETY: the region was just answered; it stays while the database is attached and in WAL mode.
+        // SAFETY: the region was just returned; it stays while the database is attached and in WAL mode.
         Some(unsafe { load(base, CHANGE) })
     }
 
-    /// From now on commits are counted, and one that finds so many frames in the WAL of an attached file copies them, as
-    /// SQLite does by itself (<https://sqlite.org/c3ref/wal_autocheckpoint.html>); 0: none does. To be called after `PRAGMA
-    /// wal_autocheckpoint`, which takes the same place.
+    /// Counts commits from now on, and makes a commit that finds so many frames in the WAL of an attached file copy
+    /// them, as SQLite does by default (<https://sqlite.org/c3ref/wal_autocheckpoint.html>); 0: no commit does. Call it
+    /// after `PRAGMA wal_autocheckpoint`, which uses the same hook.
     pub fn watch_wal(&self, attached_frames: u16) {
-        // SAFETY: the connection is open and ours, the hooks live as long.
+        // SAFETY: the connection is open and used here alone, and the hooks live as long.
         unsafe { self.hooks().watch_wal(self.raw(), attached_frames.into()) };
     }
 
-    /// How many commits of this connection went into the main WAL, wrapping. One that was then interrupted is counted late.
+    /// How many commits of this connection went into the main WAL, wrapping. A commit that was then interrupted is
+    /// counted late.
     #[must_use]
     pub fn published(&self) -> u32 {
         self.hooks().published()
     }
 
-    /// Where the wal-index is mapped, for finding it among the mappings of the process. Only a number: it says nothing
-    /// of how long the mapping stays.
+    /// The address at which the wal-index is mapped, for finding it among the mappings of the process. Only a number:
+    /// it does not tell how long the mapping stays.
     #[must_use]
     pub fn wal_index_address(&self) -> Option<usize> {
         self.wal_index().map(|base| base.addr())
     }
 
-    /// SQLite's mapping of the first wal-index region, remembered from an earlier call or asked anew.
+    /// SQLite's mapping of the first wal-index region, remembered from an earlier call or requested again.
     ///
     /// It stays until this connection leaves WAL mode or closes: SQLite keeps the address itself for as long, and calls
-    /// xShmUnmap nowhere else. Closing ends our use, too. WAL mode is left only by a `PRAGMA journal_mode`, which can
-    /// come through the rusqlite connection, after whose handing out nothing is remembered until an exclusive borrow
-    /// shows that nobody has it any more; as a statement of ours, with which `run` forgets; or from a callback of the
-    /// user that is given the connection (collation_needed) while SQLite prepares, with which `prepare` and `run` forget.
+    /// xShmUnmap nowhere else. After a close this code does not use the address either. Only a `PRAGMA journal_mode`
+    /// leaves WAL mode. It can come from three places. Through the rusqlite connection: after that is handed out
+    /// nothing is remembered until an exclusive borrow shows that no other code has it any more. As a statement of this
+    /// crate: then `run` forgets the mapping. From a user's callback that gets the connection (collation_needed) while
+    /// SQLite prepares: then `prepare` and `run` forget the mapping.
     fn wal_index(&self) -> Option<*mut c_void> {
         if !self.in_wal_mode() {
             return None;
@@ -304,11 +311,11 @@ impl Connection {
         self.region(self.file(File::Database)?)
     }
 
-    /// The first region of the wal-index of a file that is open, if it is mapped, and is memory that is shared.
+    /// The first region of the wal-index of an open file, if it is mapped and is shared memory.
     fn region(&self, file: *mut ffi::sqlite3_file) -> Option<*mut c_void> {
         let mut base: *mut c_void = std::ptr::null_mut();
-        // SAFETY: the file is open and its methods are those of its layer, some of them passed on by ours; xShmMap without
-        // extension only answers a region that exists, and stores its address.
+        // SAFETY: the file is open and its methods are those of its layer, some of them called through this crate's;
+        // xShmMap without extension only returns a region that exists, and stores its address.
         let rc = unsafe {
             let methods = &*(*file).pMethods;
             if methods.iVersion < 2 {

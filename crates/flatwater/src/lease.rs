@@ -1,9 +1,9 @@
 //! When a connection keeps its read transaction open from one use to the next, and when that ends. Pure: the state of
 //! the WAL and the time are inputs.
 //!
-//! Owns: the lease of one connection. Invariant: a lease notes the state of the WAL from before its snapshot was taken,
-//! or that its own commit made, and is used only while that state is still published; so no commit of others came in
-//! between, and the snapshot is the newest. Leaves out: the transaction itself.
+//! Owns: the lease of one connection. Invariant: a lease records the state of the WAL from before its snapshot was
+//! taken, or the state that its own commit made, and is used only while that state is still the published one; so no
+//! other connection committed in between, and the snapshot is the newest. Leaves out: the transaction itself.
 //!
 //! ```text
 //!            the state of the last use, a moment ago            leave, within all limits
@@ -22,39 +22,39 @@ const IDLE: Duration = Duration::from_millis(5);
 /// Why a lease ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// Something was committed, or the WAL was started over.
+    /// A connection committed, or the WAL was reset.
     Changed,
     Idle,
     Old,
     /// The checkpointer asked for it.
     Wish,
-    /// A failure, a closure, the end of the connection.
+    /// A failure, a closure, or the end of the connection.
     Other,
 }
 
-/// In which transaction a statement runs.
+/// The transaction in which a statement runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Run {
-    /// In one of its own.
+    /// In its own transaction.
     Alone,
-    /// In one that is to be begun and stays open.
+    /// In a new transaction that stays open.
     Begin,
-    /// In the one that is open.
+    /// In the transaction that is already open.
     Continue,
 }
 
-/// The lease of one connection; `S` is the state of the WAL. At the age of `AGE_US` it ends, however often it is used:
-/// others may wait for the snapshot to go. Uses too far apart for one lease take none.
+/// The lease of one connection; `S` is the state of the WAL. A lease ends at the age of `AGE_US`, however often it is
+/// used, because a checkpoint may wait for the snapshot to end. Uses that are too far apart take no lease.
 #[derive(Debug)]
 pub(crate) enum Lease<S, const AGE_US: u64> {
     None,
-    /// The last use began at this state, or made it, then.
+    /// The last use began at this state of the WAL, or made it, at this time.
     Seen(S, Instant),
     Held {
-        /// Published before the snapshot was taken, or by a commit of its own.
+        /// The state published before the snapshot was taken, or the state that the lease's own commit made.
         state: S,
         used: Instant,
-        /// When it ends unless it is used before, and when it ends in any case.
+        /// `idle`: when the lease ends unless it is used before. `old`: when it ends in any case.
         idle: Instant,
         old: Instant,
     },
@@ -68,8 +68,9 @@ impl<S: Copy + PartialEq, const AGE_US: u64> Lease<S, AGE_US> {
         matches!(self, Self::Held { .. })
     }
 
-    /// A use begins. `live` answers the state that is published now, `None` where no lease can be, and `is_live` whether
-    /// it is still that one; `wish` says that leases are to end. Answers why a held lease ended, and how the statement runs.
+    /// Begins a use. `live` returns the state that is published now, `None` where no lease is possible, and `is_live`
+    /// whether the given state is still the published one; `wish` says that leases must end. Returns why a held lease
+    /// ended, and how the statement runs.
     pub(crate) fn enter(
         &mut self,
         is_live: impl FnOnce(&S) -> bool,
@@ -103,14 +104,14 @@ impl<S: Copy + PartialEq, const AGE_US: u64> Lease<S, AGE_US> {
         (ended, Run::Alone)
     }
 
-    /// The use that began last committed, which made this state.
+    /// Records that the last use committed, which made this state.
     pub(crate) fn wrote(&mut self, now: S) {
         if let Self::Seen(state, _) | Self::Held { state, .. } = self {
             *state = now;
         }
     }
 
-    /// A use ended, well or not. Answers why the lease ends with it, if it does.
+    /// Ends a use, successful or not. Returns why the lease ends with it, if it does.
     pub(crate) fn leave(&mut self, well: bool, wish: bool, now: Instant) -> Option<Ended> {
         if !self.is_held() {
             return None;
@@ -125,12 +126,12 @@ impl<S: Copy + PartialEq, const AGE_US: u64> Lease<S, AGE_US> {
         self.due(wish, now).inspect(|_| self.end(now))
     }
 
-    /// Nobody uses it. Answers why the lease ends, if it does.
+    /// Checks a lease that is not in use. Returns why the lease ends, if it does.
     pub(crate) fn rest(&mut self, wish: bool, now: Instant) -> Option<Ended> {
         self.due(wish, now).inspect(|_| *self = Self::None)
     }
 
-    /// Why a held lease is to end now.
+    /// Why a held lease must end now.
     fn due(&self, wish: bool, now: Instant) -> Option<Ended> {
         let Self::Held { idle, old, .. } = self else { return None };
         if wish {
@@ -144,18 +145,18 @@ impl<S: Copy + PartialEq, const AGE_US: u64> Lease<S, AGE_US> {
         }
     }
 
-    /// When a lease that nobody uses is to end; with a wish, some time ago.
+    /// When a lease that is not in use must end; with a wish, a time in the past.
     pub(crate) fn until(&self, wish: bool) -> Option<Instant> {
         let Self::Held { used, idle, old, .. } = self else { return None };
         Some(if wish { *used } else { *idle.min(old) })
     }
 
-    /// Ends it for something else. Answers whether there was one.
+    /// Ends the lease for another reason. Returns true if there was a lease.
     pub(crate) fn drop_it(&mut self) -> bool {
         matches!(std::mem::replace(self, Self::None), Self::Held { .. })
     }
 
-    /// The snapshot goes; the next use at the same state may take another.
+    /// Ends the snapshot; the next use at the same state may take a new one.
     fn end(&mut self, used: Instant) {
         if let Self::Held { state, .. } = self {
             *self = Self::Seen(*state, used);
@@ -163,8 +164,8 @@ impl<S: Copy + PartialEq, const AGE_US: u64> Lease<S, AGE_US> {
     }
 }
 
-/// Whether there can be leases. Not where somebody else checkpoints, who would wait for them; not with other files, whose
-/// commits the header of the main one does not show.
+/// Returns true if leases are possible. They are not if another process or the user checkpoints, because that
+/// checkpoint would wait for them; nor with attached files, whose commits do not change the header of the main file.
 pub(crate) fn are_possible(options: &Options, journal: &str) -> bool {
     options.leases
         && journal == "wal"
@@ -178,7 +179,8 @@ mod tests {
     use super::*;
     use Run::{Alone, Begin, Continue};
 
-    /// A read from `at` to `to` ms, at a state, with or without a wish at its beginning and end; what it is to answer.
+    /// A read from `at` to `to` ms, at a state, with or without a wish at its beginning and end, and the expected
+    /// results.
     type Read = (u64, u64, Option<u32>, [bool; 2], (Option<Ended>, Run), Option<Ended>);
 
     const CALM: [bool; 2] = [false, false];

@@ -1,9 +1,10 @@
-//! The engine of one file: its writer, its readers and its checkpointer, wired together.
+//! The engine of one file: its writer, its readers and its checkpointer, connected to each other.
 //!
-//! Owns: opening, and closing in the right order. Invariants: the guards are held from before the first request until
-//! just before the last connection closes; the writer's connection is the last one closed, so that SQLite's own
-//! last-close checkpoint runs there; what was asked before the close is done. Leaves out: who has the file open, the
-//! API's types, and everything a worker decides by itself.
+//! Owns: opening, and closing in the right order. Runs on the thread that opens or closes; a close continues on the
+//! writer's thread, or on the thread `fw-close` if there is no writer. Invariants: the guards are held from before the
+//! first request until just before the last connection closes; the writer's connection is the last one closed, so that
+//! SQLite's own last-close checkpoint runs there; requests submitted before the close are completed. Leaves out: the
+//! table of open files, the API's types, and everything that a worker decides by itself.
 
 mod checkpointing;
 pub(crate) mod dispatch;
@@ -41,37 +42,37 @@ pub(crate) struct Engine {
     pub(crate) options: Arc<Options>,
     catalogue: Arc<Catalogue>,
     pub(crate) recorder: Arc<Recorder>,
-    /// `None` if the database is only read.
+    /// `None` if the database is opened for reading only.
     pub(crate) writer: Option<Writer>,
     /// `None` if the writer's connection is the only one.
     pub(crate) readers: Option<Readers>,
-    /// `None` where nobody is to keep the WAL short, or there is none.
+    /// `None` where this crate does not checkpoint, or where there is no WAL.
     checkpointer: Option<Checkpointer>,
-    /// The journal mode the file was found in, or was switched to.
+    /// The journal mode in which the file was found, or to which it was switched.
     journal: String,
     /// `None` for a database in memory.
     watch: Option<Arc<Watch>>,
     hold: Mutex<Hold>,
     closing: Mutex<Closing>,
-    /// Set when `closing` leaves `Open`; read by every call, without the lock.
+    /// Set when `closing` leaves `Open`; every call reads it without the lock.
     is_closing: AtomicBool,
 }
 
-/// What ends when the database is closed.
+/// Held while the database is open, and dropped when it is closed.
 #[derive(Default)]
 struct Hold {
     guard: Option<Guard>,
-    /// The right to close the file, once that has begun.
+    /// The right to close the file, once the close has begun.
     reservation: Option<FileReservation>,
     in_use: Option<InUse>,
 }
 
-/// The promise to one who waits for the end.
+/// The promise to a caller that waits for the end of the close.
 pub(crate) type Closed = Promise<Result<Answer>>;
 
 enum Closing {
     Open,
-    /// Who waits for the end.
+    /// The callers that wait for the end of the close.
     Waits(Vec<Closed>),
     Closed,
 }
@@ -98,7 +99,7 @@ impl Engine {
             if let Some(readers) =
                 readers.as_ref().filter(|_| !(options.attach.is_empty() && options.on_open.is_empty()))
             {
-                // What fails on readers only fails now and not in the first read.
+                // Opens one reader, so that an error that only readers meet occurs at open and not at the first read.
                 readers.open_one()?;
             }
             (Some(writer), readers, journal)
@@ -108,7 +109,7 @@ impl Engine {
             _ => None,
         };
         if let Some(Err(error)) = watch.as_ref().map(|watch| watch.look(&mappings())) {
-            // Before the connections close: a second library must not lose its WAL to an open that is refused.
+            // Before the connections close: a second library must not lose its WAL because this open is refused.
             guard.into_iter().for_each(Guard::keep);
             drop((writer, readers));
             guard::close_kept();
@@ -143,7 +144,7 @@ impl Engine {
         }))
     }
 
-    /// Refuses whoever wants the open database to be another one than it is.
+    /// Returns an error if `options` differ from those the database was opened with.
     pub(crate) fn admits(&self, options: &Options) -> Result<()> {
         let wants_to_write = (self.options.read_only && !options.read_only).then_some("read_only");
         let Some(option) = wants_to_write.or_else(|| self.options.difference(options)) else { return Ok(()) };
@@ -167,12 +168,12 @@ impl Engine {
         self.catalogue.text(sql)
     }
 
-    /// Whether a write is queued or running.
+    /// Returns true if a write is queued or running.
     pub(crate) fn has_active_writes(&self) -> bool {
         self.writer.as_ref().is_some_and(TakesOver::is_active)
     }
 
-    /// Whether it is closed or about to: what begins now is refused.
+    /// Returns true if the engine is closed or closing: then new calls are refused.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closing.load(Ordering::Acquire)
     }
@@ -197,7 +198,7 @@ impl Engine {
         self.hold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fills `promise` when the close that somebody else began ends, or at once if nobody did.
+    /// Fills `promise` when the close in progress ends, or at once if there is none.
     pub(crate) fn when_closed(&self, promise: Option<Closed>) {
         if let Closing::Waits(others) = &mut *self.lock_closing() {
             return others.extend(promise);
@@ -205,7 +206,8 @@ impl Engine {
         fill(promise);
     }
 
-    /// Closes the database. Called once, by the one who holds the `reservation` to the file, which ends with it.
+    /// Closes the database. Called once, by the holder of the `reservation` for the file. The close ends the
+    /// reservation.
     pub(crate) fn close(self: &Arc<Self>, promise: Option<Closed>, reservation: FileReservation) {
         *self.lock_closing() = Closing::Waits(promise.into_iter().collect());
         self.hold().reservation = Some(reservation);
@@ -231,7 +233,7 @@ impl Engine {
                     engine.closed();
                 };
                 if std::thread::Builder::new().name("fw-close".into()).spawn(move || close(&last)).is_err() {
-                    // Without a thread it is closed on this one, rather than not at all.
+                    // If no thread can be started, this thread closes the database.
                     close(&first);
                 }
             }
@@ -248,8 +250,8 @@ impl Engine {
         self.release();
     }
 
-    /// Lets SQLite be the last user of the file, unless another library in this process uses it too: then the WAL must
-    /// stay where it is.
+    /// Drops the guard, so that SQLite can be the last user of the file; unless another library in this process uses
+    /// the file too: then the WAL must stay.
     fn release(&self) {
         let is_shared = self.watch().is_some_and(|watch| watch.has_second_copy(&mappings()));
         if !is_shared {
@@ -257,7 +259,7 @@ impl Engine {
         }
     }
 
-    /// Everything is closed.
+    /// Finishes the close, after all connections are closed.
     fn closed(&self) {
         let Hold { guard, reservation, in_use } = std::mem::take(&mut *self.hold());
         guard.into_iter().for_each(Guard::keep);

@@ -1,9 +1,10 @@
-//! The open files of this process: one file, one engine, however often and by whatever name it is opened.
+//! The open files of this process: one file, one engine, however often and by whatever name the file is opened.
 //!
-//! Owns: who has which file open, opening it once, and the look at all of them every few seconds, on the timer's
-//! thread. Used by whoever opens and closes, which may block. Invariants, all under one lock that is never held while
-//! anything is opened or closed: a file has at most one engine; it is opened again only when it is closed; the last
-//! handle that leaves, and no other, begins to close it. Leaves out: databases in memory, which are never shared.
+//! Owns: the table of open files, opening each file once, and the check of all open files every few seconds, which runs
+//! on the timer's thread. The rest runs on the threads that open and close databases, which may block. Invariants, all
+//! under one lock that is never held while a file is opened or closed: a file has at most one engine; it is opened
+//! again only after it is closed; the last handle that leaves, and no other, begins to close it. Leaves out: databases
+//! in memory, which are never shared.
 //!
 //! ```text
 //! thread A: open("new.db")                 thread B: open("link to new.db")
@@ -30,20 +31,20 @@ use crate::thread::park::in_closure;
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
 
-/// How often all open files are looked at.
+/// How often all open files are checked.
 const LOOK: Duration = Duration::from_secs(3);
 
 enum Entry {
-    /// Somebody opens it, or it is being closed.
+    /// The file is being opened or closed.
     Claimed,
-    /// With the number of handles that `open` gave out and that have not left.
+    /// The engine, and the number of handles that `open` returned and that have not left.
     Open(Weak<Engine>, usize),
 }
 
 #[derive(Default)]
 struct Files {
     entries: HashMap<FileId, Entry>,
-    /// The next look; `None` while no file is open.
+    /// The alarm of the next check; `None` while no file is open.
     look: Option<Alarm>,
 }
 
@@ -51,7 +52,7 @@ static FILES: PerProcess<Files> = PerProcess::new(Files::default);
 /// Signalled when a reservation ends.
 static CHANGED: Condvar = Condvar::new();
 
-/// An engine for the file of `options`, which are resolved: the one that is open, or a new one. Blocks.
+/// Returns an engine for the file of `options`, which are resolved: the open one, or a new one. Blocks.
 pub(crate) fn open(options: &Options) -> Result<Arc<Engine>> {
     let _in_use = InUse::new();
     let deadline = later(Instant::now(), options.busy_timeout);
@@ -70,14 +71,14 @@ pub(crate) fn open(options: &Options) -> Result<Arc<Engine>> {
 
 enum Found {
     Open(Arc<Engine>),
-    /// It is this thread's to open.
+    /// This thread must open the file.
     Claimed(FileId),
 }
 
-/// The engine that has the file open, or the reservation to open it.
+/// Returns the engine that has the file open, or claims the file for opening.
 fn join_or_claim(options: &Options, deadline: Instant) -> Result<Found> {
     loop {
-        // Anew after each wait: the file may be there now, or another one.
+        // Read again after each wait: the file may exist by now, or be another one.
         let id = FileId::of(&options.path);
         refuse_successor(&id, options)?;
         let mut files = FILES.lock();
@@ -87,7 +88,7 @@ fn join_or_claim(options: &Options, deadline: Instant) -> Result<Found> {
                 return Ok(Found::Claimed(id));
             }
             Some(Entry::Open(engine, handles)) => {
-                // An engine lives longer than its entry says that it is open.
+                // An engine outlives its `Open` entry, so the upgrade is expected to succeed.
                 let Some(engine) = engine.upgrade() else { return Err(Error::closed().in_operation("open")) };
                 engine.admits(options)?;
                 *handles += 1;
@@ -116,7 +117,7 @@ fn still_claimed(options: &Options) -> Error {
         .in_operation("open")
 }
 
-/// Another file has come to stand where an open one stood: both would use the files beside it.
+/// Refuses to open a file that replaced an open file at the same path: both would use the same WAL and wal-index.
 fn refuse_successor(id: &FileId, options: &Options) -> Result<()> {
     let engines = FILES.lock().open_engines();
     let watches = engines.iter().filter_map(|engine| engine.watch());
@@ -124,11 +125,12 @@ fn refuse_successor(id: &FileId, options: &Options) -> Result<()> {
     others.try_for_each(|watch| watch.check_file().map_err(|error| error.in_operation("open")))
 }
 
-/// The right to open or to close a file. Dropping it gives it back.
+/// The right to open or to close a file. Dropping it gives the right back.
 pub(crate) struct FileReservation(Option<FileId>);
 
 impl FileReservation {
-    /// Enters the engine that was opened. `None` if somebody else was faster by another name: then it is closed again.
+    /// Registers the opened engine. Returns `None` if another thread opened the file by another name first: then this
+    /// engine is closed again.
     fn keep(mut self, engine: Arc<Engine>, claimed: &FileId) -> Option<Arc<Engine>> {
         let id = engine.watch().and_then(|watch| watch.file().cloned()).unwrap_or_else(|| claimed.clone());
         let mut files = FILES.lock();
@@ -152,7 +154,7 @@ impl FileReservation {
 impl Drop for FileReservation {
     fn drop(&mut self) {
         let Some(id) = self.0.take() else { return };
-        // What is kept of a closed file is tried to be let go for as long as it is.
+        // The periodic check also retries to close what is kept of closed files, so it stays on while anything is kept.
         let has_kept = guard::has_kept();
         let mut files = FILES.lock();
         files.entries.remove(&id);
@@ -163,7 +165,7 @@ impl Drop for FileReservation {
     }
 }
 
-/// A handle leaves its engine. The last one gets the reservation with which to close it.
+/// Removes a handle from its engine. The last handle gets the reservation with which to close the engine.
 pub(crate) fn leave(engine: &Engine) -> Option<FileReservation> {
     let Some(id) = engine.watch().and_then(|watch| watch.file()) else { return Some(FileReservation(None)) };
     match FILES.lock().entries.get_mut(id) {
@@ -179,17 +181,17 @@ pub(crate) fn leave(engine: &Engine) -> Option<FileReservation> {
     }
 }
 
-/// Without a timer thread, which only a machine out of threads lacks, nobody looks.
+/// Sets the next check. If the timer's thread cannot be started (the system is out of threads), there is no check.
 fn next_look() -> Option<Alarm> {
     timer::at(later(Instant::now(), LOOK), look_at_all).ok()
 }
 
-/// On the timer's thread.
+/// Checks all open files. Runs on the timer's thread.
 fn look_at_all() {
     let engines = FILES.lock().open_engines();
     let mappings = mappings();
     for watch in engines.iter().filter_map(|engine| engine.watch()) {
-        // What it finds it remembers.
+        // `look` stores the error.
         let _ = watch.look(&mappings);
     }
     drop(engines);

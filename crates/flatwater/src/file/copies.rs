@@ -1,23 +1,24 @@
-//! Seeing a second SQLite library in this process that has a file of ours open.
+//! Detecting a second SQLite library in this process that has the same file open.
 //!
 //! Owns: reading the process' list of mappings. One SQLite library maps each part of a wal-index once, however many
-//! connections it has; so the same part mapped twice is the work of two. Linux only. Reading the list takes milliseconds
-//! in a large process, so it runs where blocking is allowed. Leaves out: what is done about it.
+//! connections it has; so two mappings of the same part mean two libraries. Linux only. Reading the list takes
+//! milliseconds in a large process, so callers run it only where blocking is allowed. Invariant: it only reads. Leaves
+//! out: the reaction to a second library.
 
-/// What the mappings of the process say of one wal-index.
+/// What the mappings of the process show for one wal-index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mapped {
-    /// Once, as it should be.
+    /// Mapped once, as expected.
     Once,
-    /// Its file has no name any more: somebody took it away while we use it.
+    /// The file has no name any more: it was deleted or renamed over while it was mapped.
     Deleted,
-    /// A second library has it too. With the files of libraries that may be the one.
+    /// A second library has it mapped too. Contains the paths of the libraries that may be the second one.
     Twice(Vec<String>),
-    /// It is not there, or mappings cannot be read.
+    /// The wal-index is not in the list, or the list cannot be read.
     Unknown,
 }
 
-/// The mappings of the process, as text; empty where there is no such list.
+/// Returns the mappings of the process as text; empty where there is no such list.
 pub(crate) fn mappings() -> String {
     if cfg!(target_os = "linux") {
         std::fs::read_to_string("/proc/self/maps").unwrap_or_default()
@@ -42,7 +43,7 @@ impl Mapping<'_> {
     }
 }
 
-/// One line (<https://man7.org/linux/man-pages/man5/proc_pid_maps.5.html>).
+/// Parses one line (<https://man7.org/linux/man-pages/man5/proc_pid_maps.5.html>).
 fn parse(line: &str) -> Option<Mapping<'_>> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
@@ -61,13 +62,13 @@ fn is_index(mapping: &Mapping<'_>) -> bool {
     mapping.inode != 0 && mapping.path.trim_end_matches(DELETED).ends_with("-shm")
 }
 
-/// Whether any library of this process has the wal-index with this number mapped. The number is not the device's, so
-/// another wal-index may be meant.
+/// Returns true if any library of this process has mapped a wal-index with this inode number. The device is not
+/// compared, so it may be another wal-index.
 pub(crate) fn is_mapped(mappings: &str, inode: u64) -> bool {
     mappings.lines().filter_map(parse).any(|mapping| mapping.inode == inode && is_index(&mapping))
 }
 
-/// What `mappings` say of the wal-index that our SQLite has mapped at `address`.
+/// Returns what `mappings` show for the wal-index that this crate's SQLite has mapped at `address`.
 pub(crate) fn mapped(mappings: &str, address: usize) -> Mapped {
     let all = || mappings.lines().filter_map(parse);
     let Some(ours) = all().find(|mapping| (mapping.start..mapping.end).contains(&address)).filter(is_index) else {
@@ -82,7 +83,7 @@ pub(crate) fn mapped(mappings: &str, address: usize) -> Mapped {
 
 const DELETED: &str = " (deleted)";
 
-/// Loaded files whose name speaks of SQLite.
+/// Loaded files whose names contain `sqlite`.
 fn libraries<'a>(mappings: impl Iterator<Item = Mapping<'a>>) -> Vec<String> {
     let file_name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     let is_library = |path: &str| {

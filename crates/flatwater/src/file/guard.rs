@@ -1,11 +1,11 @@
-//! Guards that keep a second SQLite library in this process from believing that it is the last user of a file.
+//! Locks that keep a second SQLite library in this process from concluding that it is the last user of a file.
 //!
-//! Owns: the descriptors of ours on the database and on its wal-index, and the locks on them, which belong to a
-//! descriptor and so survive when that library closes the file. Used while a database is opened and closed.
-//! Invariants: one descriptor per file; a guard is held from before the first write to the moment before SQLite closes
-//! the file, or until a second library that has the file too is gone; a descriptor is closed only while nobody in any
-//! process holds a lock on its file, otherwise it is kept, released, and tried again later. Leaves out: the bytes
-//! (floor 0), and seeing the other library (`copies`).
+//! Owns: this crate's descriptors of the database and of its wal-index, and the locks on them, which belong to a
+//! descriptor and so survive when the second library closes the file. Runs on the threads that open and close
+//! databases. Invariants: one descriptor per file; a guard is held from before the first write to the moment before
+//! SQLite closes the file, or until the second library that also has the file open has closed it; a descriptor is
+//! closed only while no process holds a lock on its file, otherwise it is kept, released, and closed at a later
+//! attempt. Leaves out: the byte ranges (floor 0), and detecting the second library (`copies`).
 
 use std::io;
 use std::path::Path;
@@ -17,28 +17,29 @@ use super::copies::{is_mapped, mappings};
 use super::identity::FileId;
 use crate::options::resolve::beside;
 
-/// Tries to hold a file that somebody has alone just now, a millisecond apart.
+/// Attempts to lock a file that another connection has locked exclusively, a millisecond apart.
 const TRIES: u32 = 1000;
 
 struct Kept {
     /// Descriptors that are released and could not be closed.
     files: Vec<(FileId, LockFile)>,
-    /// Guards that are still held, for second libraries.
+    /// Guards that are still held, because a second library has the file open.
     guards: Vec<Guard>,
 }
 
-/// A forked child shares its parent's locks through these descriptors, so they are not its own to use.
+/// Per process: a forked child shares its parent's locks through these descriptors, so it must not use them.
 static KEPT: PerProcess<Kept> = PerProcess::new(|| Kept { files: Vec::new(), guards: Vec::new() });
 
-/// Both files are held as in use. Dropping it releases them.
+/// Holds both files as in use. Dropping it releases them.
 #[derive(Debug)]
 pub(crate) struct Guard {
     files: Vec<(FileId, LockFile)>,
 }
 
 impl Guard {
-    /// Holds the database at `path` and its wal-index. To be called when SQLite has both open. Blocks for a moment if
-    /// somebody has one alone. `None` where the system has no such locks, or nothing to guard.
+    /// Locks the database at `path` and its wal-index. Call it while SQLite has both open. Blocks for a moment if
+    /// another connection has one of them locked exclusively. Returns `None` where the system has no such locks, or
+    /// without a wal-index.
     pub(crate) fn hold(path: &Path) -> io::Result<Option<Self>> {
         let index = beside(path, "-shm");
         if !index.exists() {
@@ -53,15 +54,15 @@ impl Guard {
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(None),
                 opened => opened?,
             };
-            // Kept from here on, so that no way out closes it.
+            // Kept from here on, so that no return path closes it.
             guard.files.push((id, file));
             hold(&guard.files[guard.files.len() - 1].1)?;
         }
         Ok(Some(guard))
     }
 
-    /// Holds on while a second library has the file, which lost its own locks when ours were closed. To be called before
-    /// [`close_kept`], which looks.
+    /// Keeps the guard while a second library has the file open, because that library lost its own locks when this
+    /// crate's SQLite closed the file. Call it before [`close_kept`], which checks for that library.
     pub(crate) fn keep(self) {
         KEPT.lock().guards.push(self);
     }
@@ -72,7 +73,7 @@ impl Guard {
     }
 }
 
-/// The guard of these files that is held for a second library.
+/// Returns the guard of these files, if one is held because of a second library.
 fn take_held(ids: &[FileId]) -> Option<Guard> {
     let mut kept = KEPT.lock();
     let guards = &mut kept.guards;
@@ -87,7 +88,7 @@ fn open(path: &Path, which: LockedFile) -> io::Result<(FileId, LockFile)> {
         return Ok(kept.files.swap_remove(at));
     }
     let file = LockFile::open(path, which)?;
-    // What was opened counts, should the name have come to mean another file meanwhile.
+    // The identity of the opened file counts, because the name may lead to another file meanwhile.
     let id = file.metadata().map(|metadata| FileId::of_metadata(&metadata, path));
     Ok((id.unwrap_or(wanted), file))
 }
@@ -109,20 +110,22 @@ impl Drop for Guard {
             return std::mem::forget(std::mem::take(&mut self.files));
         }
         for (_, file) in &self.files {
-            // A lock that cannot be released ends with the process; it keeps others from tidying up, nothing more.
+            // A lock that cannot be released ends with the process; until then it only keeps other connections from
+            // cleaning up.
             let _ = file.release();
         }
         KEPT.lock().files.append(&mut self.files);
     }
 }
 
-/// Whether a guard or a descriptor is kept.
+/// Returns true if a guard or a descriptor is kept.
 pub(crate) fn has_kept() -> bool {
     let kept = KEPT.lock();
     !kept.guards.is_empty() || !kept.files.is_empty()
 }
 
-/// Releases the guards and closes the descriptors that nobody needs any more. Blocks while a second library is here.
+/// Releases the guards and closes the descriptors that are no longer needed. Blocks while guards are kept for a second
+/// library, because it reads the mappings of the process.
 pub(crate) fn close_kept() {
     let unneeded: Vec<Guard> = {
         let mut kept = KEPT.lock();

@@ -1,7 +1,8 @@
-//! Telling files apart, whatever they are called.
+//! Identifying a file, whatever path leads to it.
 //!
-//! Owns: the identity of a file: device and inode, which paths, links and hard links of one file share. Where there are
-//! none, or no file yet, the path stands for it. Leaves out: keeping identities.
+//! Owns: the identity of a file: device and inode, which are equal for all paths, links and hard links of one file.
+//! Where the system has no inodes, or the file does not exist yet, the path is the identity. Pure apart from one
+//! `stat`; runs on any thread. Leaves out: storing identities.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ pub(crate) enum FileId {
 }
 
 impl FileId {
-    /// The file that `path`, resolved, leads to now, or the path itself where none can be seen.
+    /// The file that `path`, resolved, leads to now, or the path itself if no file is found.
     pub(crate) fn of(path: &Path) -> Self {
         std::fs::metadata(path)
             .map_or_else(|_| Self::Path(path.to_owned()), |metadata| Self::of_metadata(&metadata, path))
@@ -29,7 +30,7 @@ impl FileId {
         Self::Inode { device: metadata.dev(), inode: metadata.ino() }
     }
 
-    /// The file's number on its device, if it has one.
+    /// The file's inode number, if it has one.
     pub(crate) fn inode(&self) -> Option<u64> {
         match self {
             #[cfg(unix)]

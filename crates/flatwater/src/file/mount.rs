@@ -1,9 +1,11 @@
-//! Whether a path lies on a file system that a database can be trusted to.
+//! Checking whether a path is on a file system that is safe for a database.
 //!
-//! Owns: the table of network and shared file systems, and finding the mount to name. WAL mode shares memory between all
-//! users of a file, which machines on a network cannot (<https://sqlite.org/wal.html#noshm>), and their locks are
-//! often not real (<https://sqlite.org/howtocorrupt.html#_filesystems_with_broken_or_missing_lock_implementations>).
-//! Linux only: elsewhere every path passes. Leaves out: the option that lets one through.
+//! Owns: the table of network and shared file systems, and finding the mount for the error message. WAL mode needs
+//! memory that all users of a file share, which machines on a network do not have
+//! (<https://sqlite.org/wal.html#noshm>), and the locks of such file systems are often broken
+//! (<https://sqlite.org/howtocorrupt.html#_filesystems_with_broken_or_missing_lock_implementations>). Runs on the
+//! thread that opens a database. Linux only: on other systems every path passes. Leaves out: the option that allows
+//! such a file system.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +13,7 @@ use flatwater_sqlite::filesystem_magic;
 
 use crate::error::{Error, Kind, Result};
 
-/// The numbers of `statfs` (linux/magic.h and the file systems' own headers).
+/// The magic numbers of `statfs` (linux/magic.h and the file systems' own headers).
 const NETWORK: &[(u32, &str)] = &[
     (0x6969, "NFS"),
     (0x517B, "SMB"),
@@ -32,7 +34,7 @@ const NETWORK: &[(u32, &str)] = &[
     (0xBACB_ACBC, "a VMware shared folder"),
     (0x7C7C_6673, "a Parallels shared folder"),
 ];
-/// FUSE, and virtiofs, which shares its number: only the name of the type tells them apart.
+/// FUSE, and virtiofs, which has the same number: only the name of the type distinguishes them.
 const FUSE: u32 = 0x6573_5546;
 const SHARED_FUSE: &[(&str, &str)] = &[
     ("virtiofs", "virtiofs"),
@@ -55,7 +57,8 @@ const SHARED_FUSE: &[(&str, &str)] = &[
     ("fakeowner", "a Docker Desktop share"),
 ];
 
-/// Refuses a file whose file system is on a network or shared with another machine. The file need not exist.
+/// Returns an error if the file system of `path` is on a network or shared with another machine. The file need not
+/// exist.
 pub(crate) fn refuse_network(path: &Path) -> Result<()> {
     let exists = path.ancestors().find(|ancestor| ancestor.exists());
     let Some(magic) = exists.and_then(filesystem_magic) else { return Ok(()) };
@@ -76,7 +79,7 @@ pub(crate) fn refuse_network(path: &Path) -> Result<()> {
     .in_operation("open"))
 }
 
-/// What kind of shared file system it is, if it is one, and where it is mounted.
+/// Returns the kind of shared file system and its mount point, or `None` if the file system is local.
 fn shared(magic: u32, mount: impl FnOnce() -> Option<Mount>) -> Option<(&'static str, Option<PathBuf>)> {
     if let Some((_, kind)) = NETWORK.iter().find(|(number, _)| *number == magic) {
         return Some((kind, mount().map(|mount| mount.point)));
@@ -95,7 +98,7 @@ struct Mount {
     kind: String,
 }
 
-/// The mount a path lies on: the last of the longest mount points above it
+/// The mount of a path: the last of the longest mount points above it
 /// (<https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html>).
 fn mount_of(mounts: &str, path: &Path) -> Option<Mount> {
     let parsed = mounts.lines().filter_map(|line| {
@@ -107,7 +110,7 @@ fn mount_of(mounts: &str, path: &Path) -> Option<Mount> {
     above.max_by_key(|mount| mount.point.components().count())
 }
 
-/// Blanks and the like stand there as octal numbers after a backslash.
+/// Decodes spaces and similar characters, which the list contains as octal numbers after a backslash.
 fn unescape(point: &str) -> String {
     let mut parts = point.split('\\');
     let mut out = parts.next().unwrap_or_default().to_owned();

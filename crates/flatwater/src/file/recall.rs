@@ -1,20 +1,21 @@
-//! Closing every connection to a file so that it can be opened anew.
+//! Recalls: closing every connection to a file so that the file can be opened again.
 //!
-//! Owns: asking those who have connections to let go of them, and holding new ones back meanwhile. SQLite opens the `-shm`
-//! of a file once in a process, when the first connection needs it, and closes it with the last one: if it could only be
-//! opened for reading, nobody can write before all have let go. Invariants: it is the writer who recalls, with the token,
-//! so there is one recall at a time; those who wait, wait no longer than it lasts. Leaves out: when to recall, and how
-//! long.
+//! Owns: asking the owners of connections to close them, and delaying new connections meanwhile. SQLite opens the
+//! `-shm` of a file once in a process, when the first connection needs it, and closes it with the last one: if it could
+//! be opened for reading only, no connection can write before all are closed. Runs on the writer's thread; the waiting
+//! happens on the threads that open connections. Invariants: only the writer begins a recall, while it holds the token,
+//! so there is one recall at a time; opening a connection waits no longer than the recall lasts. Leaves out: when to
+//! recall, and for how long.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Lets go of the connections that nobody uses, and sees to it that the others end when they are given back.
+/// Closes idle connections, and makes the others close when their users give them back.
 type LetGo = Box<dyn Fn() + Send + Sync>;
 
 #[derive(Default)]
 pub(crate) struct Recalls {
-    /// A connection that was opened under another number is not used again.
+    /// The current generation. A connection opened under another number is not used again.
     number: AtomicU64,
     is_on: Mutex<bool>,
     over: Condvar,
@@ -22,12 +23,12 @@ pub(crate) struct Recalls {
 }
 
 impl Recalls {
-    /// Who has connections. Told once, before the first request.
+    /// Sets the callback that closes connections. Called once, before the first request.
     pub(crate) fn tell(&self, let_go: LetGo) {
         let _ = self.let_go.set(let_go);
     }
 
-    /// What a connection that is opened now is to remember. Waits until a recall is over.
+    /// Returns the number that a new connection must remember. Waits until a recall is over.
     pub(crate) fn enter(&self) -> u64 {
         let mut is_on = self.lock();
         while *is_on {
@@ -36,12 +37,12 @@ impl Recalls {
         self.number()
     }
 
-    /// Connections that remember another number are to be closed.
+    /// The current number. A connection that remembers another number must be closed.
     pub(crate) fn number(&self) -> u64 {
         self.number.load(Ordering::SeqCst)
     }
 
-    /// Until the answer is dropped nobody else opens a connection.
+    /// Begins a recall. Until the returned value is dropped, no other thread opens a connection.
     pub(crate) fn begin(&self) -> Recall<'_> {
         *self.lock() = true;
         self.number.fetch_add(1, Ordering::SeqCst);
@@ -53,11 +54,11 @@ impl Recalls {
     }
 }
 
-/// A recall that is going on.
+/// A recall in progress.
 pub(crate) struct Recall<'a>(&'a Recalls);
 
 impl Recall<'_> {
-    /// Closes what nobody uses now. What was in use the last time may have come back.
+    /// Closes connections that are idle now, also those that were in use at the previous call.
     pub(crate) fn collect(&self) {
         if let Some(let_go) = self.0.let_go.get() {
             let_go();

@@ -1,8 +1,9 @@
-//! What may go wrong with a file while it is open, and the refusal to write that follows.
+//! Watching the files of an open database, and refusing writes after a fault.
 //!
-//! Owns: what the files of one open database were, looking whether they still are, and the latch. Looked at on the
-//! timer's thread and at open; told by whoever opens and closes connections; read by the writer. Invariant: once writes
-//! are refused they stay refused until the database is opened again. Leaves out: how often to look.
+//! Owns: the identities of the files of one open database, checking them, and the refusal. The check runs on the
+//! timer's thread and at open; the code that opens and closes connections reports to it; the writer reads the refusal.
+//! Invariant: once writes are refused they stay refused until the database is opened again. Leaves out: how often to
+//! check.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,15 +25,15 @@ pub(crate) struct Watch {
     open: Mutex<Open>,
     refusal: OnceLock<Error>,
     second_copies: AtomicU64,
-    /// Closing every connection to the file.
+    /// The recalls of this file: closing every connection to it.
     pub(crate) recalls: Recalls,
 }
 
-/// Of the connection that was opened last.
+/// The files of the connection that was opened last.
 #[derive(Default)]
 struct Open {
     wal: Option<FileId>,
-    /// Where its wal-index is mapped.
+    /// The address at which its wal-index is mapped.
     index: Option<usize>,
 }
 
@@ -53,19 +54,19 @@ impl Watch {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection was opened, with its wal-index at `index`.
+    /// Records that a connection was opened, with its wal-index at `index`.
     pub(crate) fn opened(&self, index: Option<usize>) {
         self.file.get_or_init(|| FileId::of(&self.path));
         let wal = index.and_then(|_| existing(&beside(&self.path, "-wal")));
         *self.open() = Open { wal, index };
     }
 
-    /// The connection is closed: until the next one nothing beside the database is expected.
+    /// Records that the connection was closed: until the next one is opened, no WAL and no wal-index are expected.
     pub(crate) fn closed(&self) {
         *self.open() = Open::default();
     }
 
-    /// The database file that was opened.
+    /// The identity of the opened database file.
     pub(crate) fn file(&self) -> Option<&FileId> {
         self.file.get()
     }
@@ -74,7 +75,7 @@ impl Watch {
         &self.path
     }
 
-    /// Why nothing may be written any more.
+    /// The reason why writes are refused, if they are.
     pub(crate) fn refusal(&self) -> Option<&Error> {
         self.refusal.get()
     }
@@ -83,7 +84,7 @@ impl Watch {
         self.second_copies.load(Ordering::Relaxed)
     }
 
-    /// Whether a second library has the file open, by the `mappings` of the process.
+    /// Returns true if a second library has the file open, according to the `mappings` of the process.
     pub(crate) fn has_second_copy(&self, mappings: &str) -> bool {
         self.index_in(mappings).is_some_and(|mapped| matches!(mapped, Mapped::Twice(_)))
     }
@@ -93,8 +94,8 @@ impl Watch {
         Some(mapped(mappings, index))
     }
 
-    /// Looks whether all is as it was; what is not is remembered, and answered if writes are refused because of it.
-    /// Blocks on the file system.
+    /// Checks whether the files are unchanged. Records what changed, and returns the error if writes are refused
+    /// because of it. Blocks on the file system.
     pub(crate) fn look(&self, mappings: &str) -> Result<()> {
         if let Some(error) = self.find(mappings) {
             self.refuse(|| error);
@@ -102,7 +103,7 @@ impl Watch {
         self.refusal().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// For whoever opens a connection: the path must lead to the file that is open.
+    /// Checks that the path still leads to the open file. Called before a connection is opened.
     pub(crate) fn check_file(&self) -> Result<()> {
         if self.is_moved() { Err(self.refuse(|| self.moved()).clone()) } else { Ok(()) }
     }
@@ -121,7 +122,7 @@ impl Watch {
     }
 
     fn is_moved(&self) -> bool {
-        // A VFS of its own kind may have no file that anybody else can see.
+        // A custom VFS may have a file that is not visible in the file system.
         self.file().is_some_and(|file| file.inode().is_some() && existing(&self.path).as_ref() != Some(file))
     }
 
@@ -130,7 +131,7 @@ impl Watch {
             return Some(self.moved());
         }
         {
-            // Under the lock, so that a connection that closes meanwhile is not taken for a lost WAL.
+            // Under the lock, so that a connection that is closed meanwhile does not look like a lost WAL.
             let open = self.open();
             if open.wal.is_some() && existing(&beside(&self.path, "-wal")) != open.wal {
                 return Some(self.lost("WAL"));
@@ -154,8 +155,8 @@ impl Watch {
             .with_hint("what would be written now would be lost: close every handle on it and open it again")
     }
 
-    /// Refuses writes from now on if the error is a failed sync. The system then forgets what it could not write, and
-    /// another sync would say that all is well (<https://wiki.postgresql.org/wiki/Fsync_Errors>).
+    /// Refuses writes from now on if the error is a failed sync. After such a failure the system drops the pages that
+    /// it could not write, and another sync would report success (<https://wiki.postgresql.org/wiki/Fsync_Errors>).
     pub(crate) fn refuse_after_failed_sync(&self, error: &Error) {
         if !error.is_failed_sync() {
             return;

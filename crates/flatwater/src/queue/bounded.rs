@@ -1,19 +1,19 @@
-//! A bounded FIFO and the line of those that wait for a place in it. Pure: no lock, no thread, no clock.
+//! A bounded FIFO, and the line: the items that wait for a free place in it. Pure: no lock, no thread, no clock.
 //!
-//! Owns: the items that are in, and the items in the line. Invariants: at most `limit` items are in, except after putting
-//! items back and after `admit_all`; an item comes in when a place is free and it is the first of the line; so items
-//! leave in the order they came, whoever is polled first. Leaves out: telling anybody. Who waits in the line waits for
-//! an answer anyway.
+//! Owns: the items in the queue and the items in the line. Invariants: at most `limit` items are in the queue, except
+//! after an item was put back and after `admit_all`; an item enters the queue when a place is free and the item is the
+//! first in the line. So items leave in the order in which they were pushed, in whatever order their callers are
+//! polled. Leaves out: notifying a caller that its item entered. That caller waits for its reply anyway.
 
 use std::collections::VecDeque;
 
-/// An item's number in the line; `None` if it never stood there. Belongs to one queue.
+/// An item's number in the line; `None` if it never waited there. Valid for one queue only.
 pub(crate) type Place = Option<u64>;
 
 pub(crate) struct Bounded<T> {
     items: VecDeque<T>,
     limit: usize,
-    /// In ascending order of their numbers. One that left keeps its entry until its turn.
+    /// In ascending order of the numbers. An item that left keeps its entry until its turn.
     line: VecDeque<(u64, Option<T>)>,
     next_number: u64,
 }
@@ -23,7 +23,7 @@ impl<T> Bounded<T> {
         Self { items: VecDeque::new(), limit, line: VecDeque::new(), next_number: 0 }
     }
 
-    /// Items that are in.
+    /// The number of items in the queue, without the line.
     pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
@@ -36,7 +36,7 @@ impl<T> Bounded<T> {
         self.items.front()
     }
 
-    /// Takes the item in, or to the end of the line.
+    /// Adds the item to the queue if a place is free, otherwise to the end of the line.
     pub(crate) fn push(&mut self, item: T) -> Place {
         if self.line.is_empty() && self.items.len() < self.limit {
             self.items.push_back(item);
@@ -48,19 +48,19 @@ impl<T> Bounded<T> {
         Some(number)
     }
 
-    /// Takes an item out of the line, if it still stands there.
+    /// Removes an item from the line, if it is still there.
     pub(crate) fn leave(&mut self, place: Place) -> Option<T> {
         let number = place?;
         let at = self.line.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         self.line[at].1.take()
     }
 
-    /// Puts an item back where it came from, whether there is a place or not.
+    /// Puts an item back at the front of the queue, even if the queue is full.
     pub(crate) fn put_back(&mut self, item: T) {
         self.items.push_front(item);
     }
 
-    /// Takes the first item; the first of the line comes in for it.
+    /// Removes the first item of the queue, and moves items from the line into the free places.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let item = self.items.pop_front()?;
         while self.items.len() < self.limit {
@@ -70,7 +70,7 @@ impl<T> Bounded<T> {
         Some(item)
     }
 
-    /// Takes the whole line in, places or not, and `last` after it.
+    /// Moves the whole line into the queue, even beyond the limit, and adds `last` after it.
     pub(crate) fn admit_all(&mut self, last: Option<T>) {
         self.items.extend(self.line.drain(..).filter_map(|(_, item)| item));
         self.items.extend(last);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     proptest! {
-        /// Random arrivals, departures and pops: nothing is lost, nothing overtakes, the limit holds.
+        /// Random pushes, departures and pops: no item is lost, none overtakes another, the limit holds.
         #[test]
         fn items_leave_in_the_order_they_came(limit in 1..4_usize, steps in prop::collection::vec((0..4_u8, 0..8_usize), 1..200)) {
             let mut queue = Bounded::new(limit);

@@ -1,10 +1,11 @@
-//! The queue in front of a writer, and the token: the right to its connection.
+//! The queue in front of a writer, and the token: the right to use the writer's connection.
 //!
-//! Owns: waiting requests and, while nobody holds it, the connection itself. The token *is* the connection: taking it
-//! moves it out, giving it back moves it in, both under the queue's one lock, so two holders cannot exist. Invariants:
-//! requests leave in the order they came, except those of our own that come first; nobody overtakes them, because the
-//! token is lent to a caller's thread only while the queue is empty; whoever gives the token back while requests wait wakes the writer, or learns that a writer
-//! thread is to be started.
+//! Owns: the waiting requests and, while no thread holds it, the connection itself. The token *is* the connection:
+//! taking the token moves the connection out, giving it back moves it in, both under the queue's one lock, so there are
+//! never two holders. Runs on the threads of callers and on the writer's thread. Invariants: requests leave in the
+//! order in which they were pushed, except the crate's own requests, which are pushed to the front; no caller overtakes
+//! a request, because the token is lent to a caller's thread only while the queue is empty; giving the token back while
+//! requests wait wakes the writer's thread, or returns that a writer's thread must be started.
 //!
 //! ```text
 //! caller's thread                         writer thread
@@ -14,7 +15,7 @@
 //! so it notifies                          wakes, takes token and requests
 //! ```
 //!
-//! Leaves out: what requests mean, which of them go together, and starting threads.
+//! Leaves out: what requests mean, which requests form a group, and starting threads.
 
 pub(crate) mod bounded;
 pub(crate) mod reply;
@@ -28,15 +29,15 @@ use super::queue::sync::{Condvar, Mutex, lock};
 
 pub(crate) struct Queue<T, C> {
     state: Mutex<State<T, C>>,
-    /// Only the writer thread waits on it.
+    /// Only the writer's thread waits on it.
     work: Condvar,
 }
 
 struct State<T, C> {
     waiting: Bounded<T>,
-    /// What the next holder of the token does before all else, and alone.
+    /// The request that the next holder of the token runs first, and alone.
     handed_over: Option<T>,
-    /// The connection, while nobody holds it.
+    /// The connection, while no thread holds it.
     token: Option<C>,
     worker: Worker,
     closed: bool,
@@ -44,17 +45,17 @@ struct State<T, C> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Worker {
-    /// No thread; whoever leaves work behind must start one.
+    /// There is no writer's thread; a call that leaves work behind must start one.
     Absent,
     Busy,
     Parked,
 }
 
-/// The queue takes no more requests.
+/// The queue accepts no more requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Closed;
 
-/// Whether the caller has to start the writer thread. Exactly one caller is told so.
+/// Whether the caller must start the writer's thread. Exactly one caller gets `Yes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Start {
@@ -74,7 +75,8 @@ impl<T, C> Queue<T, C> {
         Self { state: Mutex::new(state), work: Condvar::new() }
     }
 
-    /// Takes the item in, or to the end of the line; answers where it stands there. A closed queue gives it back.
+    /// Adds the item to the queue, or to the end of the line. Returns its place in the line. Returns the item if the
+    /// queue is closed.
     pub(crate) fn push(&self, item: T) -> Result<(Place, Start), (Closed, T)> {
         let mut state = lock(&self.state);
         if state.closed {
@@ -86,7 +88,7 @@ impl<T, C> Queue<T, C> {
         Ok((place, self.notify(start)))
     }
 
-    /// Takes the item in before all others. A closed queue gives it back.
+    /// Adds the item in front of all others. Returns the item if the queue is closed.
     pub(crate) fn push_first(&self, item: T) -> Result<Start, (Closed, T)> {
         let mut state = lock(&self.state);
         if state.closed {
@@ -98,12 +100,13 @@ impl<T, C> Queue<T, C> {
         Ok(self.notify(start))
     }
 
-    /// The caller behind `place` is gone: its item comes back if it still stands in the line.
+    /// Removes the item at `place`, because its caller is gone. Returns it if it was still in the line.
     pub(crate) fn leave(&self, place: Place) -> Option<T> {
         place.and_then(|_| lock(&self.state).waiting.leave(place))
     }
 
-    /// Takes no more; `last` comes after all that were pushed before. Only the first call does anything.
+    /// Closes the queue to new requests; `last` comes after all requests pushed before. Only the first call has an
+    /// effect.
     pub(crate) fn close(&self, last: T) -> Result<Start, Closed> {
         let mut state = lock(&self.state);
         if state.closed {
@@ -116,13 +119,13 @@ impl<T, C> Queue<T, C> {
         Ok(self.notify(start))
     }
 
-    /// Lends the token to a caller's thread, if it is free and nobody waits.
+    /// Lends the token to a caller's thread, if the token is free and no request waits.
     pub(crate) fn borrow_idle(&self) -> Option<C> {
         let mut state = lock(&self.state);
         if state.closed || state.has_work() { None } else { state.token.take() }
     }
 
-    /// Gives the token back.
+    /// Gives the token back. Returns whether the caller must start the writer's thread.
     pub(crate) fn give_back(&self, token: C) -> Start {
         let mut state = lock(&self.state);
         state.token = Some(token);
@@ -134,7 +137,7 @@ impl<T, C> Queue<T, C> {
         self.notify(start)
     }
 
-    /// Gives the token back, to be used for `item` before anybody else has it. A closed queue takes it too.
+    /// Gives the token back; its next holder runs `item` before anything else. Works on a closed queue too.
     pub(crate) fn hand_over(&self, token: C, item: T) -> Start {
         let mut state = lock(&self.state);
         state.token = Some(token);
@@ -144,8 +147,8 @@ impl<T, C> Queue<T, C> {
         self.notify(start)
     }
 
-    /// For the writer thread: waits for a request and the token, and takes the token. `None`: nothing came for `idle`
-    /// (or ever, if the thread is to end); the thread must end now.
+    /// Waits for a request and the token, and takes the token. Called by the writer's thread. Returns `None` if nothing
+    /// came for `idle` (or if the thread is to end); the thread must then end.
     pub(crate) fn wait(&self, idle: Duration) -> Option<C> {
         let mut state = lock(&self.state);
         loop {
@@ -165,8 +168,8 @@ impl<T, C> Queue<T, C> {
         }
     }
 
-    /// For the writer thread, holding the token: takes requests from the front for as long as `take` says so. What was handed
-    /// over comes alone.
+    /// Takes requests from the front while `take` returns true. Called by the writer's thread, which holds the token. A
+    /// request that was handed over is taken alone.
     pub(crate) fn take_while(&self, into: &mut Vec<T>, mut take: impl FnMut(&T) -> bool) {
         let mut state = lock(&self.state);
         if let Some(first) = state.handed_over.take() {
@@ -177,7 +180,7 @@ impl<T, C> Queue<T, C> {
         }
     }
 
-    /// For the writer thread, holding the token: puts requests back to the front, in their order.
+    /// Puts requests back to the front, in their order. Called by the writer's thread, which holds the token.
     pub(crate) fn put_back(&self, items: impl DoubleEndedIterator<Item = T>) {
         let mut state = lock(&self.state);
         for item in items.rev() {
@@ -185,15 +188,16 @@ impl<T, C> Queue<T, C> {
         }
     }
 
-    /// The thread that was to be started could not be: the next one who leaves work behind is told to try again. True if
-    /// nobody will, because the queue is closed: then whoever hears it has to do what is left.
+    /// Records that the writer's thread could not be started: the next call that leaves work behind gets `Start::Yes`.
+    /// Returns true if there will be no such call, because the queue is closed: then the caller must do the remaining
+    /// work.
     pub(crate) fn start_failed(&self) -> bool {
         let mut state = lock(&self.state);
         state.worker = Worker::Absent;
         state.closed
     }
 
-    /// Requests that wait now.
+    /// The number of requests that wait.
     pub(crate) fn len(&self) -> usize {
         let state = lock(&self.state);
         state.waiting.len() + usize::from(state.handed_over.is_some())
@@ -220,7 +224,7 @@ impl<T, C> Queue<T, C> {
         (state, timeout.timed_out())
     }
 
-    /// The model has no clock: a wait of zero ends at once, any other only when it is notified.
+    /// The model has no clock: a wait of zero ends at once, any other wait ends only when it is notified.
     #[cfg(flatwater_loom)]
     fn park<'a>(
         &self,
@@ -245,7 +249,7 @@ impl<T, C> State<T, C> {
         self.handed_over.is_some() || !self.waiting.is_empty()
     }
 
-    /// Called when there is work: who has to be told of it, if the token is free for the writer to take.
+    /// Called when there is work. Decides how the writer's thread learns of it, if the token is free for that thread.
     fn rouse(&mut self) -> Rouse {
         if self.token.is_none() {
             return Rouse::Nobody;
@@ -359,7 +363,7 @@ mod tests {
     }
 }
 
-/// Run by `make loom`: every interleaving of these few threads.
+/// Run by `make loom`: every interleaving of a few threads.
 #[cfg(all(test, flatwater_loom))]
 mod model {
     use super::super::queue::sync::Arc;
@@ -377,7 +381,7 @@ mod model {
         Arc::new(Shared { queue: Queue::new(4, 0), done: AtomicUsize::new(0), inside: AtomicUsize::new(0) })
     }
 
-    /// The token on loan, which comes back as the last thing its holder does.
+    /// The borrowed token. Dropping it gives the token back, as the last thing its holder does.
     struct Lent<'a> {
         shared: &'a Arc<Shared>,
         token: Option<usize>,
@@ -392,8 +396,8 @@ mod model {
         }
     }
 
-    /// Two callers push or run inline; whoever is told to start the writer runs it. Each piece of work is done once,
-    /// by one holder at a time, and none is left behind without anybody to do it.
+    /// One of two callers, which push or run inline; a caller that gets `Start::Yes` runs the writer. Each piece of
+    /// work is done once, by one holder at a time, and no work is left behind without a thread to do it.
     fn caller(shared: &Arc<Shared>, inline: bool) {
         if inline && let Some(token) = shared.queue.borrow_idle() {
             let _lent = Lent { shared, token: Some(token) };
@@ -412,7 +416,7 @@ mod model {
         shared.inside.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// A writer thread that ends as soon as it is idle.
+    /// A writer's thread that ends as soon as it is idle.
     fn writer(shared: &Shared) {
         while let Some(token) = shared.queue.wait(Duration::ZERO) {
             let mut taken = Vec::new();
@@ -420,7 +424,7 @@ mod model {
             for _ in taken {
                 work(shared);
             }
-            // The thread that runs the writer is Busy, so it is never told to start another.
+            // The thread that runs the writer is `Busy`, so `give_back` does not ask it to start another.
             assert_eq!(shared.queue.give_back(token), Start::No);
         }
     }
@@ -455,7 +459,7 @@ mod model {
         check([true, true]);
     }
 
-    /// What comes last is done although the token is lent when the queue is closed, and nobody borrows it afterwards.
+    /// The last request runs even if the token is lent when the queue is closed, and the token is not lent afterwards.
     #[test]
     fn a_close_while_the_token_is_lent() {
         loom::model(|| {
@@ -481,7 +485,7 @@ mod model {
         });
     }
 
-    /// A caller's thread leaves something to be done first. Whoever comes meanwhile does nothing before that.
+    /// A caller's thread hands a request over. No other thread does any work before that request.
     #[test]
     fn nobody_comes_between_a_holder_and_what_it_hands_over() {
         loom::model(|| {
@@ -513,8 +517,8 @@ mod model {
         });
     }
 
-    /// A parked writer gets the one request that is pushed, also when a caller's thread holds the token meanwhile. If it
-    /// were forgotten the model would end in a deadlock.
+    /// A parked writer's thread gets the one pushed request, also when a caller's thread holds the token meanwhile. A
+    /// missed notification would be a deadlock in the model.
     #[test]
     fn a_parked_writer_misses_nothing() {
         loom::model(|| {

@@ -1,9 +1,10 @@
-//! The one answer a request gets.
+//! The one reply to a request.
 //!
-//! Owns: the slot between a worker and a caller's future. Invariants: an answer is delivered at most once; a caller
-//! whose worker is gone without an answer learns that; an answer nobody waits for any more comes back to the worker, or
-//! is dropped with the slot if it was already in it. No lock is held while a waker runs, is cloned or dropped, nor while
-//! an answer is dropped: each may be code of the user. Leaves out: deadlines and cancellation, which are the ticket's.
+//! Owns: the slot between a worker and a caller's future. Runs on the worker's thread and on the caller's. Invariants:
+//! a reply is delivered at most once; a caller whose worker is gone without a reply learns of it; a reply whose caller
+//! is gone is returned to the worker, or dropped with the slot if it was already in the slot. No lock is held while a
+//! waker runs, is cloned or is dropped, nor while a reply is dropped: each of these may run the user's code. Leaves
+//! out: deadlines and cancellation, which belong to the ticket.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,7 +15,8 @@ use flatwater_sqlite::is_stranded;
 use super::sync::{Arc, Mutex, lock};
 use crate::thread::park::unmark_closure;
 
-/// Wakes callers. A waker belongs to somebody else's runtime: one that panics must cost neither the others nor a worker.
+/// Wakes callers. A waker belongs to a foreign runtime: a waker that panics must affect neither other callers nor a
+/// worker.
 pub(crate) fn wake(wakers: impl IntoIterator<Item = Waker>) {
     for waker in wakers {
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| unmark_closure(|| waker.wake())));
@@ -24,16 +26,16 @@ pub(crate) fn wake(wakers: impl IntoIterator<Item = Waker>) {
 enum Slot<T> {
     Empty(Option<Waker>),
     Full(T),
-    /// The answer was taken, or the caller is gone.
+    /// The reply was taken, or the caller is gone.
     Done,
-    /// The worker is gone without an answer.
+    /// The worker is gone without a reply.
     Broken,
 }
 
 /// The worker's side. Dropping it unfilled breaks the promise, which wakes the caller.
 pub(crate) struct Promise<T>(Option<Arc<Mutex<Slot<T>>>>);
 
-/// The caller's side: a future of the answer, or of `None` if the worker is gone without one.
+/// The caller's side: a future of the reply, or of `None` if the worker is gone without one.
 pub(crate) struct Reply<T>(Arc<Mutex<Slot<T>>>);
 
 pub(crate) fn reply<T>() -> (Promise<T>, Reply<T>) {
@@ -42,7 +44,7 @@ pub(crate) fn reply<T>() -> (Promise<T>, Reply<T>) {
 }
 
 impl<T> Promise<T> {
-    /// Puts the answer where the caller finds it, and answers whom to wake. The answer comes back if the caller is gone.
+    /// Stores the reply for the caller and returns the waker to wake. Returns the reply if the caller is gone.
     pub(crate) fn fill(mut self, answer: T) -> Result<Option<Waker>, T> {
         let Some(slot) = self.0.take() else { return Err(answer) };
         let mut slot = lock(&slot);
@@ -78,14 +80,14 @@ impl<T> Drop for Promise<T> {
 }
 
 impl<T> Reply<T> {
-    /// Whether nothing is to be waited for any more.
+    /// Returns true if there is nothing to wait for any more.
     pub(crate) fn is_answered(&self) -> bool {
         !matches!(*lock(&self.0), Slot::Empty(_))
     }
 }
 
 impl<T: Send + 'static> Reply<T> {
-    /// Wakes whoever waits for the answer, without one.
+    /// Returns a closure that wakes the waiting caller without delivering a reply.
     pub(crate) fn nudge(&self) -> impl FnOnce() + Send + use<T> {
         let slot = self.0.clone();
         move || {
@@ -102,7 +104,7 @@ impl<T> Future for Reply<T> {
     type Output = Option<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
-        // In a forked child the worker is gone, and the lock may be one it held.
+        // In a forked child the worker's thread does not exist, and the lock may be one that it held.
         if is_stranded() {
             return Poll::Ready(None);
         }
@@ -165,7 +167,7 @@ mod tests {
         assert_eq!(promise.fill(5).unwrap_err(), 5);
     }
 
-    /// A waker that keeps the promise where it is dropped.
+    /// A waker that fills the promise when it is dropped.
     struct Fills(Option<Promise<i32>>);
 
     impl std::task::Wake for Fills {
@@ -203,7 +205,7 @@ mod model {
     use super::*;
     use loom::thread;
 
-    /// The value is seen exactly once: by the caller, or by the worker, or by the slot's end.
+    /// The value is received exactly once: by the caller, by the worker, or by the drop of the slot.
     #[test]
     fn an_answer_is_delivered_or_comes_back() {
         loom::model(|| {

@@ -1,9 +1,10 @@
-//! What every request carries, whatever it asks for: its number, deadline, cancel flag and options.
+//! What every request carries, whatever it does: its number, deadline, cancel flag and options.
 //!
-//! Owns: `Ticket`, shared by the caller's future, the timer and the worker that runs the request. Invariant: a ticket
-//! goes from `WAITING` either to `RUNNING` (a worker took it) or to `GONE` (the caller left, or its deadline passed first),
-//! decided by one compare-and-swap, so that work is never begun for a caller that was already answered; from `RUNNING` it
-//! goes back only when its group was rolled back.
+//! Owns: `Ticket`, shared by the caller's future, the timer and the worker that runs the request. Runs on all their
+//! threads. Invariant: a ticket goes from `WAITING` either to `RUNNING` (a worker took it) or to `GONE` (the caller
+//! left, or its deadline passed first). One compare-and-swap decides, so a worker never begins a request whose caller
+//! already has its result. A ticket goes back from `RUNNING` only when its group was rolled back, or when the request
+//! moves to another queue.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -17,13 +18,14 @@ use crate::time::later;
 /// The options of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CallOptions {
-    /// Never a member of a group.
+    /// The request never joins a group.
     pub(crate) alone: bool,
-    /// The handle may only read.
+    /// The request may only read.
     pub(crate) read_only: bool,
-    /// The caller is inside the body of a transaction: what waits for its end must not be waited for.
+    /// The caller is inside the body of a transaction: a request that waits for the end of that transaction must not be
+    /// waited for.
     pub(crate) inside_body: bool,
-    /// The deadline, counted from the moment the call begins.
+    /// The time until the deadline, counted from the start of the call.
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -31,10 +33,10 @@ const WAITING: u8 = 0;
 const RUNNING: u8 = 1;
 const GONE: u8 = 2;
 
-/// The life of one request.
+/// The state of one request.
 #[derive(Debug)]
 pub(crate) struct Ticket {
-    /// Unique in the process; for whoever looks at a request in a debugger or a log.
+    /// Unique in the process; visible in a debugger or a log.
     #[allow(dead_code, reason = "part of the debug output")]
     pub(crate) number: u64,
     pub(crate) began: Instant,
@@ -60,23 +62,25 @@ impl Ticket {
         }
     }
 
-    /// A worker takes the request. False if nobody waits for it any more: it must not run.
+    /// Marks the request as taken by a worker. Returns false if its caller no longer waits: then it must not run.
     pub(crate) fn start(&self) -> bool {
         self.leave_waiting(RUNNING)
     }
 
-    /// The request goes back into the queue, to be started again.
+    /// Marks a request as waiting again, because it goes back into the queue.
     pub(crate) fn put_back(&self) {
         self.state.store(WAITING, Ordering::SeqCst);
     }
 
-    /// The request goes into another queue. False if its caller left meanwhile, or its deadline passed: it must not.
+    /// Marks the request as waiting in another queue. Returns false if its caller left meanwhile, or its deadline
+    /// passed: then it must not be pushed there.
     pub(crate) fn hand_over(&self) -> bool {
         self.put_back();
         !(self.cancelled.load(Ordering::SeqCst) || self.is_past_deadline()) || !self.give_up()
     }
 
-    /// The caller left or ran out of time. True if the request had not been started and now never will be.
+    /// Gives the request up: the caller left or ran out of time. Returns true if the request did not start and never
+    /// will.
     pub(crate) fn give_up(&self) -> bool {
         self.leave_waiting(GONE)
     }
@@ -85,12 +89,13 @@ impl Ticket {
         self.state.compare_exchange(WAITING, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// The caller left: a running read may end early. True if the request never ran, or will not run again.
+    /// Records that the caller left: a running read may end early. Returns true if the request never ran, or will not
+    /// run again.
     ///
     /// ```text
     /// caller                                  reader
     /// withdraw: it runs
-    ///                                         hand_over: it waits again, nobody has left
+    ///                                         hand_over: it waits again, its caller has not left
     /// notes that the caller left
     ///                                         pushes it to the writer
     /// gives it up once more: it never runs
@@ -102,17 +107,17 @@ impl Ticket {
         }
     }
 
-    /// It was given up and never ran.
+    /// Returns true if the request was given up before it ran.
     pub(crate) fn is_given_up(&self) -> bool {
         self.state.load(Ordering::Acquire) == GONE
     }
 
-    /// The caller is gone: a running read may end early.
+    /// Records that the caller is gone: a running read may end early.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
     }
 
-    /// Ends a read because it keeps the WAL from starting over. False if that was done before.
+    /// Ends a read because it prevents a reset of the WAL. Returns false if that was done before.
     pub(crate) fn cut_off(&self) -> bool {
         let before = self.cut_off.swap(true, Ordering::AcqRel);
         self.cancel();
@@ -129,7 +134,7 @@ impl Ticket {
 }
 
 impl Ticket {
-    /// For a closure that failed: if the deadline passed meanwhile, that is why, and that is what its caller is told.
+    /// The error for a closure that failed: if the deadline passed meanwhile, that is the cause which the caller gets.
     pub(crate) fn closure_failed(&self) -> Result<(), Error> {
         if self.is_past_deadline() {
             return Err(Error::timeout("the deadline of the call passed", Applied::No));
@@ -145,7 +150,8 @@ impl Interrupt for Ticket {
 }
 
 impl Error {
-    /// Says of an interrupted or locked-out request that its deadline passed, if it did, and what to do about a lock.
+    /// Turns an interrupted or locked-out request's error into a timeout if the deadline passed, and adds a hint about
+    /// locks.
     #[must_use]
     pub(crate) fn timed(self, ticket: &Ticket) -> Self {
         match self.kind() {
@@ -168,7 +174,7 @@ impl Error {
     }
 }
 
-/// A running write whose caller left is finished all the same; only its deadline can end it.
+/// A running write whose caller left still finishes; only its deadline ends it.
 #[derive(Debug)]
 pub(crate) struct DeadlineOnly(pub(crate) Instant);
 
@@ -209,8 +215,8 @@ mod model {
 
     use super::*;
 
-    /// A reader has begun a request and hands it over, while its caller leaves. Either the caller learns that it may run, or
-    /// it does not run.
+    /// A reader started a request and hands it over while the caller leaves. Either the caller learns that the request
+    /// may run, or it does not run.
     #[test]
     fn a_request_that_was_withdrawn_is_not_run_by_the_writer() {
         loom::model(|| {
@@ -224,7 +230,7 @@ mod model {
         });
     }
 
-    /// The caller leaves while a worker takes the request: exactly one of them has it.
+    /// The caller leaves while a worker takes the request: exactly one of them gets it.
     #[test]
     fn a_request_is_begun_or_withdrawn() {
         loom::model(|| {

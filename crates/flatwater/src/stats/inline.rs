@@ -1,6 +1,7 @@
-//! What `stats().inline` tells: how much ran on its caller's thread, and what did not.
+//! The data of `stats().inline`: how many calls ran on their caller's thread, and how many did not.
 //!
-//! Owns: the recorder, written by whichever thread ran or sent away a call; single atomics. Leaves out: deciding.
+//! Owns: the recorder, written by the thread that ran a call or sent it to a worker. Invariant: each counter is a
+//! single atomic. Leaves out: deciding where a call runs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use crate::inline::outcome::Fallback;
 
 #[derive(Default)]
 pub(crate) struct InlineRecorder {
-    /// But those of readers.
+    /// Without the calls that readers ran.
     reads: AtomicU64,
     writes: AtomicU64,
     moved: AtomicU64,
@@ -21,7 +22,7 @@ pub(crate) struct InlineRecorder {
 }
 
 impl InlineRecorder {
-    /// A call held its caller's thread for so long.
+    /// Records how long a call held its caller's thread.
     pub(super) fn held(&self, time: Duration) {
         let us = super::us(time);
         if us > self.longest_us.load(Ordering::Relaxed) {
@@ -43,12 +44,12 @@ impl InlineRecorder {
         self.held(took);
     }
 
-    /// A call went to a worker without a try.
+    /// Counts a call that went to a worker without an attempt on its caller's thread.
     pub(crate) fn queued(&self) {
         self.queued.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A call suspended once for the sake of other tasks.
+    /// Counts a call that suspended once so that other tasks could run.
     pub(crate) fn yielded(&self) {
         self.yields.fetch_add(1, Ordering::Relaxed);
     }
@@ -67,8 +68,8 @@ impl InlineRecorder {
     }
 }
 
-/// Calls that ran on the thread that polled them, and those that did not. With [`Inline::Never`](crate::Inline::Never)
-/// nothing is tried and nothing counted. Blocking calls are tried and counted too.
+/// Calls that ran on the thread that polled them, and calls that did not. With [`Inline::Never`](crate::Inline::Never)
+/// no call is tried on its thread and none is counted. Blocking calls are tried and counted too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InlineStats {
@@ -76,14 +77,14 @@ pub struct InlineStats {
     pub reads: u64,
     /// Writes that ran on the thread that polled them.
     pub writes: u64,
-    /// Calls that were begun there, turned out not to be short, and were run again by a worker.
+    /// Calls that began on that thread, turned out not to be short, and were run again by a worker.
     pub moved: u64,
-    /// Those of them that ran for too long, or would have read a page too late.
+    /// The calls among `moved` that ran for too long, or would have read a page too late.
     pub interrupted: u64,
-    /// Calls that were not begun there: they are no single short statement, or no connection was free. A worker ran them,
-    /// or, of a blocking call, its own thread.
+    /// Calls that did not begin on that thread, because they are not a single short statement, or because no connection
+    /// was free. A worker ran them, or the calling thread in the case of a blocking call.
     pub queued: u64,
-    /// Times a call suspended so that other tasks got their turn, after 1 ms of such calls on its thread.
+    /// Times a call suspended so that other tasks could run, after 1 ms of such calls on its thread.
     pub yields: u64,
     /// The longest time one call held its caller's thread, in wall-clock microseconds.
     pub longest_us: u64,

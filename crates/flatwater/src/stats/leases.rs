@@ -1,7 +1,7 @@
-//! What `stats().leases` tells: how often a connection kept its snapshot for its next use, and why readers let go.
+//! The data of `stats().leases`: how often a connection kept its snapshot for its next use, and why leases ended.
 //!
-//! Owns: the recorder, written by readers and the writer, and the snapshot. Counters are single atomics. Leaves out:
-//! deciding anything.
+//! Owns: the recorder, written by readers and the writer, and the snapshot. Invariant: each counter is a single atomic.
+//! Leaves out: deciding when to take or end a lease.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -49,14 +49,14 @@ impl LeaseRecorder {
     }
 }
 
-/// Leases: snapshots that a reader kept from one read for the next, or the writer from one short write for the next. All
-/// zero without them, see [`Options::leases`](crate::Options::leases).
+/// Leases: snapshots that a reader kept from one read for the next, or the writer from one short write for the next.
+/// All zero without leases, see [`Options::leases`](crate::Options::leases).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeaseStats {
     /// Leases taken.
     pub taken: u64,
-    /// Reads that used one again.
+    /// Reads that used a lease again.
     pub reused: u64,
     /// Leases that ended because a commit of any process, or a WAL restart, changed the WAL.
     pub ended_by_commit: u64,
@@ -68,10 +68,10 @@ pub struct LeaseStats {
     pub ended_by_checkpoint: u64,
     /// Leases that ended with a failed read, a closure, or their connection.
     pub ended_otherwise: u64,
-    /// Leases that are held now.
+    /// Leases held at the moment.
     pub held: u64,
     /// Short writes on their callers' threads that continued in the snapshot of the previous write. The other counters
-    /// are about readers.
+    /// count readers only.
     pub reused_by_writes: u64,
 }
 

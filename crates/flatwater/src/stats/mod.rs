@@ -1,8 +1,8 @@
-//! Floor 2: what `stats()` tells. Counters and latency histograms.
+//! Floor 2: the data of `stats()`. Counters and latency histograms.
 //!
-//! Owns: the recorder, written by workers, and the snapshot a caller gets. Counters are single atomics; a histogram is
-//! guarded by its own lock, held for one record or one summary. What is counted here is told here too. Leaves out: export
-//! to any metrics system.
+//! Owns: the recorder, written by workers and callers' threads, and the snapshot that a caller gets. Counters are
+//! single atomics; a histogram is guarded by its own lock, held for one record or one summary. The recorder also emits
+//! the events for what it counts. Leaves out: export to any metrics system.
 
 pub(crate) mod inline;
 pub(crate) mod leases;
@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::events;
 use crate::inline::outcome::InlineRun;
 
-/// The kinds of call that are told apart.
+/// The kinds of call that have separate statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallKind {
     Execute,
@@ -72,7 +72,7 @@ impl CallKind {
 
 const SLOWEST_US: u64 = 3_600_000_000;
 
-/// As a histogram takes it: whole microseconds, at least one.
+/// Converts a time to what a histogram accepts: whole microseconds, at least one.
 fn us(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(SLOWEST_US).max(1)
 }
@@ -112,13 +112,14 @@ impl Recorder {
         }
     }
 
-    /// A call was answered `latency` after it began.
+    /// Records that a call was answered `latency` after it began.
     pub(crate) fn answered(&self, kind: CallKind, latency: Duration) {
         let mut histogram = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
         histogram.saturating_record(us(latency));
     }
 
-    /// A call was tried on its caller's thread. A `tallied` one is counted by the readers if it was answered.
+    /// Records that a call was tried on its caller's thread. A `tallied` one is counted by the readers if it was
+    /// answered.
     pub(crate) fn tried<T>(&self, kind: CallKind, writes: bool, tallied: bool, stay: &InlineRun<T>) {
         match stay {
             InlineRun::Done(_, took) if tallied => self.inline.held(*took),
@@ -154,7 +155,7 @@ impl Recorder {
         events::replaced_connection(&self.path);
     }
 
-    /// Everything but the file and the queues, which the recorder does not know.
+    /// Returns everything but the data of the file and of the queues, which the recorder does not have.
     pub(crate) fn snapshot(&self, readers: &ReaderCounters) -> Stats {
         let calls = CallKind::ALL
             .into_iter()
@@ -196,20 +197,20 @@ impl Recorder {
     }
 }
 
-/// What a database has done since it was opened. Counters only grow; each is read by itself.
+/// What a database has done since it was opened. Counters only grow; each is read independently of the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
     /// The journal mode, such as `wal`, `delete` or `memory`.
     pub journal: String,
-    /// One connection serves reads and writes alike, as in memory and in any other journal mode than WAL.
+    /// True if one connection serves both reads and writes, as in memory and in any other journal mode than WAL.
     pub one_connection: bool,
-    /// How often another SQLite library in this process was seen to have the file open. Flatwater checks at open and
-    /// every few seconds.
+    /// How often a check found that another SQLite library in this process has the file open. Flatwater checks at open
+    /// and every few seconds.
     pub second_copies: u64,
-    /// Requests waiting for the writer now.
+    /// Requests that wait for the writer at the moment.
     pub writes_waiting: usize,
-    /// Requests waiting for a reader now.
+    /// Requests that wait for a reader at the moment.
     pub reads_waiting: usize,
     /// Groups of two or more members that were committed.
     pub groups: u64,
@@ -219,18 +220,19 @@ pub struct Stats {
     pub replays: u64,
     /// COMMITs that failed.
     pub failed_commits: u64,
-    /// Requests that were never begun, because their caller had dropped them or their deadline had passed.
+    /// Requests that never began, because their caller dropped them or their deadline passed.
     pub abandoned: u64,
     /// Connections that were replaced, because a closure left them in an unexpected state or a commit could not be
     /// undone.
     pub replaced_connections: u64,
-    /// Latency of calls, from the poll that begins them to their answer, by kind. Kinds never called are left out.
+    /// Latency of calls, from the poll that begins a call to its answer, by kind. Kinds that were never called are
+    /// omitted.
     pub calls: Vec<CallStats>,
     /// Calls that ran on the thread that polled them.
     pub inline: InlineStats,
     /// The WAL and its checkpoints.
     pub wal: WalStats,
-    /// Snapshots that are kept from one read, or short write, for the next.
+    /// Snapshots that a connection kept from one read, or short write, for the next.
     pub leases: LeaseStats,
 }
 

@@ -1,7 +1,8 @@
-//! What the pool of readers counts: its short reads take so little time that an atomic for each number would show.
+//! The counters of the pool of readers, without atomics: short reads are so fast that an atomic per counter would be
+//! measurable.
 //!
-//! Owns: the numbers; guarded by the pool's lock, which each read takes anyway. Leaves out: latencies of reads that
-//! workers run, and all of reads in a transaction.
+//! Owns: the counters. Invariant: the pool's lock, which each read takes anyway, guards them. Runs on the threads of
+//! callers and readers. Leaves out: latencies of reads that workers run, and all reads in a transaction.
 
 use std::time::Duration;
 
@@ -11,9 +12,9 @@ use super::{histogram, us};
 
 #[derive(Clone)]
 pub(crate) struct ReaderCounters {
-    /// Of the reads that were answered on their caller's thread.
+    /// Latencies of the reads that were answered on their caller's thread.
     pub(super) answered: Histogram<u32>,
-    /// Those that were given up.
+    /// Reads that began on their caller's thread and were given up there.
     moved: u64,
     /// Reads that used a lease again.
     pub(super) reused: u64,
@@ -24,7 +25,7 @@ impl ReaderCounters {
         Self { answered: histogram(), moved: 0, reused: 0 }
     }
 
-    /// A read ran on its caller's thread and took so long.
+    /// Records a read that ran on its caller's thread, and how long it took.
     pub(crate) fn stayed(&mut self, is_answered: bool, took: Duration) {
         if is_answered {
             self.answered.saturating_record(us(took));
@@ -33,12 +34,12 @@ impl ReaderCounters {
         }
     }
 
-    /// How many did.
+    /// Returns the number of reads that ran on their caller's thread.
     pub(crate) fn stays(&self) -> u64 {
         self.answered.len() + self.moved
     }
 
-    /// So many reads used a lease again.
+    /// Adds to the number of reads that used a lease again.
     pub(crate) fn reused(&mut self, reads: u64) {
         self.reused += reads;
     }

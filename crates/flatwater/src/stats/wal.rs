@@ -1,8 +1,8 @@
-//! What `stats().wal` tells: how long the WAL is, what checkpoints cost, and who kept one from being done.
+//! The data of `stats().wal`: the length of the WAL, what checkpoints cost, and what blocked one.
 //!
-//! Owns: the recorder, written by the checkpointer and the writer, and the snapshot. Counters are single atomics; the
-//! rest is guarded by one lock, held for one record or one summary. What is counted here is told here too, without the
-//! lock. Leaves out: deciding anything.
+//! Owns: the recorder, written by the checkpointer and the writer, and the snapshot. Counters are single atomics; one
+//! lock guards the rest, held for one record or one summary. The recorder also emits the events for what it counts,
+//! without holding the lock. Leaves out: deciding when to checkpoint.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -15,19 +15,20 @@ use super::{SLOWEST_US, us};
 use crate::error::Error;
 use crate::events::{self, InTheWay};
 
-/// What keeps the WAL from starting over: it can start over only when no connection reads from it
+/// What prevents a reset of the WAL: the WAL can start over only when no connection reads from it
 /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WalBlocker {
-    /// A read of this database: of those that were running the one that began first.
+    /// A read of this database: of the running reads, the one that began first.
     Read {
         /// For how long it had been running.
         age: Duration,
-        /// What it runs, cut to 200 bytes and without its parameters; "a closure" for `read_with`.
+        /// The SQL it runs, cut to 200 bytes and without its parameters; "a closure" for `read_with`.
         sql: String,
     },
-    /// A reader, a writer or a checkpoint in another process, or on a connection of this one that is not Flatwater's.
+    /// A reader, a writer or a checkpoint in another process, or on a connection of this process that is not
+    /// Flatwater's.
     Foreign,
 }
 
@@ -56,7 +57,7 @@ struct Guarded {
     room: Histogram<u32>,
     starved: u64,
     cause: Option<WalBlocker>,
-    /// Told since the WAL was started over: that it starves, that writers wait.
+    /// Events sent since the last reset of the WAL: starvation, and waiting writers.
     told_starved: bool,
     told_room: bool,
 }
@@ -91,26 +92,26 @@ impl WalRecorder {
         self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The WAL is like this now.
+    /// Records the current length of the WAL.
     pub(crate) fn sees(&self, frames: u32, copied: u32, bytes: u64) {
         self.frames.store(frames, Ordering::Relaxed);
         self.copied.store(copied, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// A PASSIVE checkpoint copied `frames` and did not reach `left`.
+    /// Records a PASSIVE checkpoint that copied `frames` and did not reach `left`.
     pub(crate) fn copied(&self, frames: u32, left: u32, took: Duration) {
         self.copied_frames.fetch_add(u64::from(frames), Ordering::Relaxed);
         self.guarded().copies.saturating_record(us(took));
         events::copied(&self.path, frames, left, took);
     }
 
-    /// A turn between two writes, in which the WAL was started over or not.
+    /// Records the time between two writes that a checkpoint took, whether it reset the WAL or not.
     pub(crate) fn paused(&self, took: Duration) {
         self.guarded().pauses.saturating_record(us(took));
     }
 
-    /// Starting the WAL over took so long from its first sync to its end.
+    /// Records how long a reset of the WAL took, from its first sync to its end.
     pub(crate) fn was_reset(&self, took: Duration) {
         self.resets.fetch_add(1, Ordering::Relaxed);
         let mut guarded = self.guarded();
@@ -123,13 +124,13 @@ impl WalRecorder {
         events::truncated(&self.path);
     }
 
-    /// A checkpoint failed for another reason than a lock.
+    /// Records a checkpoint that failed for another reason than a lock.
     pub(crate) fn failed(&self, error: &Error) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         events::checkpoint_failed(&self.path, error);
     }
 
-    /// A checkpoint met a lock: once, or several times in a row.
+    /// Records a checkpoint that a lock blocked; `is_starved` after several in a row.
     pub(crate) fn blocked(&self, cause: WalBlocker, is_starved: bool) {
         events::blocked(&self.path, cause.in_the_way());
         if !is_starved {
@@ -150,12 +151,12 @@ impl WalRecorder {
         events::cut_off(&self.path, age, sql);
     }
 
-    /// A turn was slowed because the WAL is beyond its limit.
+    /// Counts a turn of the writer that was slowed because the WAL is beyond its limit.
     pub(crate) fn slowed(&self) {
         self.slowed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A turn waited because the WAL is longer than it may be.
+    /// Records a turn of the writer that waited because the WAL is beyond its hard limit.
     pub(crate) fn writers_waited(&self, took: Duration) {
         let mut guarded = self.guarded();
         guarded.room.saturating_record(us(took));
@@ -166,7 +167,7 @@ impl WalRecorder {
         }
     }
 
-    /// Nobody is to keep the WAL short.
+    /// Records that Flatwater does not checkpoint this database.
     pub(crate) fn is_external(&self) {
         events::external(&self.path);
     }
@@ -197,8 +198,9 @@ impl WalRecorder {
     }
 }
 
-/// The WAL and its checkpoints, as the checkpointer saw them last. All zero for a database without one: in memory, in
-/// another journal mode, only read, or with [`Checkpoint::External`](crate::Checkpoint::External).
+/// The WAL and its checkpoints, as the checkpointer last saw them. All zero for a database without a checkpointer: in
+/// memory, in another journal mode, opened for reading only, or with
+/// [`Checkpoint::External`](crate::Checkpoint::External).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WalStats {
@@ -206,37 +208,38 @@ pub struct WalStats {
     pub frames: u32,
     /// Frames that are not yet copied into the database.
     pub backlog: u32,
-    /// Length of the `-wal` file. It stays when the WAL starts over.
+    /// Length of the `-wal` file. A reset of the WAL does not shorten it.
     pub file_bytes: u64,
     /// Frames that background copies moved since the database was opened.
     pub copied_frames: u64,
-    /// Background copies, those that prepare a start over among them.
+    /// Background copies, including those that prepare a reset.
     pub copies: u64,
-    /// Their median duration in microseconds.
+    /// The median duration of a copy in microseconds.
     pub copy_p50_us: u64,
-    /// The longest, in microseconds.
+    /// The longest duration of a copy in microseconds.
     pub copy_max_us: u64,
-    /// How often the WAL was started over.
+    /// How often the WAL was reset.
     pub resets: u64,
-    /// How long writes paused for it, or for the try, in microseconds: the median.
+    /// How long writes paused for a reset, successful or not, in microseconds: the median.
     pub pause_p50_us: u64,
-    /// The 99th percentile, in microseconds.
+    /// The 99th percentile of that pause, in microseconds.
     pub pause_p99_us: u64,
-    /// The longest, in microseconds.
+    /// The longest such pause, in microseconds.
     pub pause_max_us: u64,
-    /// Tries that were blocked when at least two before them were: the WAL grows meanwhile.
+    /// Attempts to reset the WAL that were blocked when at least the two attempts before them were: the WAL grows
+    /// meanwhile.
     pub starved: u64,
-    /// What was in the way the last time `starved` was counted.
+    /// What blocked the reset the last time `starved` was counted.
     pub cause: Option<WalBlocker>,
     /// Reads that were ended because of [`Options::read_limit`](crate::Options::read_limit).
     pub cut_off: u64,
     /// Turns of the writer that waited because the WAL was beyond its hard limit.
     pub waits_for_room: u64,
-    /// Turns that waited for up to 4 ms because the WAL was beyond its limit and about to be started over: writers were
-    /// faster than the disk.
+    /// Turns that waited for up to 4 ms because the WAL was beyond its limit and about to be reset: writers were faster
+    /// than the disk.
     pub slowed: u64,
     /// Checkpoints that failed for another reason than a lock.
     pub failures: u64,
-    /// For how long the oldest read has been running now.
+    /// For how long the oldest running read has been running.
     pub oldest_read: Option<Duration>,
 }

@@ -1,4 +1,4 @@
-//! Floor 0: what a thread is doing. Whether it may wait, and whether it is inside a transaction.
+//! Floor 0: the state of the current thread. Whether it may wait, and whether it is inside a transaction.
 
 pub(crate) mod park;
 pub(crate) mod scope;

@@ -1,7 +1,8 @@
-//! Waiting for a future on a plain thread, and knowing the threads on which nobody may wait.
+//! Waiting for a future on a plain thread, and marking the threads on which waiting is not allowed.
 //!
-//! Owns: `block_on` for calls that are waited for, and the mark of threads that run a closure of the user on one of our
-//! connections. Leaves out: any executor; one future, one thread.
+//! Owns: `block_on` for calls that are waited for, and the mark of threads that run a user's closure on a connection of
+//! this crate. Runs on the caller's thread. Invariant: the previous mark is restored when the closure returns or panics.
+//! Leaves out: any executor; one future, one thread.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 
-/// The thread's own token does not tell: whoever parks inside a poll, such as drop code that waits, uses it up.
+/// The thread's own park token is not enough: code that parks inside a poll, such as a `drop` that waits, consumes it.
 struct Unpark {
     thread: Thread,
     woken: AtomicBool,
@@ -24,7 +25,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Runs `future` to its end on this thread, which sleeps meanwhile.
+/// Runs `future` to completion on this thread, which sleeps while the future is pending.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let unpark = Arc::new(Unpark { thread: thread::current(), woken: AtomicBool::new(false) });
     let waker = unpark.clone().into();
@@ -47,23 +48,23 @@ thread_local! {
     static IS_OURS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// True on a thread that is inside a closure or an SQL function of the user on one of our connections: waiting for that
-/// connection there would wait for itself.
+/// Returns true on a thread that is inside a user's closure or SQL function on a connection of this crate. A call that
+/// waited for that connection there would wait for itself.
 pub(crate) fn in_closure() -> bool {
     IN_CLOSURE.get()
 }
 
-/// This thread is a worker's: others wait for it, so it must not wait for anybody's answer.
+/// Marks this thread as a worker's: other threads wait for it, so it must not wait for a reply itself.
 pub(crate) fn mark_own_thread() {
     IS_OURS.set(true);
 }
 
-/// True where blocking on an answer could wait for itself.
+/// Returns true where blocking on a reply could be waiting for itself.
 pub(crate) fn must_not_block() -> bool {
     in_closure() || IS_OURS.get()
 }
 
-/// Runs what may call code of the user on one of our connections, marked as such.
+/// Runs `f`, which may call the user's code on a connection of this crate, with the mark set.
 pub(crate) fn mark_closure<T>(f: impl FnOnce() -> T) -> T {
     with_mark(true, f)
 }
@@ -79,7 +80,7 @@ fn with_mark<T>(mark: bool, f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Runs foreign code that is no closure on a connection, such as wakers, without the mark.
+/// Runs foreign code that is not a closure on a connection, such as wakers, without the mark.
 pub(crate) fn unmark_closure<T>(f: impl FnOnce() -> T) -> T {
     with_mark(false, f)
 }

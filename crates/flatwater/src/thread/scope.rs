@@ -1,8 +1,8 @@
 //! Knowing that the current task is inside a transaction body, so that it does not wait for itself.
 //!
-//! Owns: a mark that is on this thread while the body of a transaction is polled, and only then. A task that the body
-//! spawned does not inherit it: it merely waits for the transaction's end. Leaves out: transactions from `begin`, whose
-//! holder cannot be told from any other code.
+//! Owns: a mark that is set on this thread while the body of a transaction is polled, and only then. A task that the
+//! body spawned does not inherit the mark: it merely waits for the transaction's end. Leaves out: transactions from
+//! `begin`, whose holder cannot be distinguished from any other code.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -13,13 +13,13 @@ thread_local! {
     static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether the code that runs now is part of a transaction body on the database `id`.
+/// Returns true if the current code is part of a transaction body on the database `id`.
 pub(crate) fn is_inside(id: usize) -> bool {
-    // Drop code may use a database at a thread's end, when the mark is gone already.
+    // A `drop` may use a database at a thread's end, when the mark is already destroyed.
     INSIDE.try_with(|inside| inside.borrow().contains(&id)).unwrap_or(false)
 }
 
-/// Runs `body`, marked as part of a transaction on the database `id` whenever it is polled.
+/// Runs `body`, and sets the mark for the database `id` whenever `body` is polled.
 pub(crate) async fn inside<F: Future>(id: usize, body: F) -> F::Output {
     struct Leave;
     impl Drop for Leave {
@@ -52,7 +52,7 @@ mod tests {
         assert!(!is_inside(7));
     }
 
-    /// Asks where it is dropped; a panic there ends the process.
+    /// Queries the mark in its `drop`; a panic there ends the process.
     struct Asks;
 
     impl Drop for Asks {

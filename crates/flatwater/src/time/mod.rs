@@ -1,14 +1,14 @@
-//! Points in time that a duration of any length cannot overflow. Pure.
+//! Addition of durations to points in time without overflow. Pure.
 
 pub(crate) mod spin;
 pub(crate) mod timer;
 
 use std::time::{Duration, Instant};
 
-/// Far enough away to mean never.
+/// Far enough in the future to mean never.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// `by` after `from`; a duration that no clock reaches ends in a hundred years.
+/// Returns `from` plus `by`; a duration beyond the clock's range ends in a hundred years.
 pub(crate) fn later(from: Instant, by: Duration) -> Instant {
     from.checked_add(by).unwrap_or_else(|| from + NEVER)
 }

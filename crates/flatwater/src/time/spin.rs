@@ -1,14 +1,14 @@
-//! How long a worker looks for the next request before it goes to sleep.
+//! How long a worker polls for the next request before it sleeps.
 //!
-//! Owns: the decision from the gaps seen so far. Waking a sleeping thread takes tens of microseconds, more than a small
-//! write; a caller that awaits one write after the other comes back within that time. So a worker whose next request
-//! usually comes soon looks for it, giving its processor to anybody who wants it, and one whose does not sleeps at
-//! once. Invariant: an idle worker looks once, for at most `LONGEST`, and then sleeps until it is woken. Pure, except
-//! for `look`.
+//! Owns: the decision, from the gaps measured so far. Waking a sleeping thread takes tens of microseconds, longer than
+//! a small write; a caller that awaits one write after the other sends the next one within that time. So a worker whose
+//! next request usually comes soon polls for it, yielding its processor to other threads, and any other worker sleeps
+//! at once. Invariant: an idle worker polls once, for at most `LONGEST`, and then sleeps until it is woken. Pure,
+//! except for `look`, which runs on the worker's thread. Leaves out: sleeping.
 
 use std::time::{Duration, Instant};
 
-/// Looking for longer would cost more than waking.
+/// Polling for longer would cost more than waking.
 const LONGEST: Duration = Duration::from_micros(60);
 
 #[derive(Debug)]
@@ -22,17 +22,17 @@ impl SpinWait {
         Self { gap: LONGEST * 2 }
     }
 
-    /// How long to look now.
+    /// How long to poll now.
     pub(crate) fn now(&self) -> Duration {
         if self.gap > LONGEST { Duration::ZERO } else { LONGEST }
     }
 
-    /// The next request came after this time.
+    /// Records that the next request came after this time.
     pub(crate) fn waited(&mut self, gap: Duration) {
         self.gap = (self.gap * 7 + gap.min(LONGEST * 2)) / 8;
     }
 
-    /// Looks for as long as it pays, until `found`.
+    /// Polls until `found` returns true, for at most the time that `now` returns.
     pub(crate) fn look(&self, found: impl Fn() -> bool) {
         let time = self.now();
         if time.is_zero() {

@@ -1,10 +1,10 @@
-//! The one timer of the process, thread `fw-timer`: deadlines of calls, idle limits of transactions, the end of a close,
-//! the look at open files.
+//! The one timer of the process, thread `fw-timer`: deadlines of calls, idle limits of transactions, the time limit of
+//! a close, the periodic check of open files.
 //!
 //! Owns: alarms in order of time. The thread starts with the first alarm and ends when there has been none for a while.
-//! Invariants: an alarm goes off at most once, not before its time, without any lock held; an alarm that was dropped
-//! does not begin to go off; nobody waits for an answer on its thread, because what ends the wait may be an alarm. A
-//! forked child has no such thread and begins anew. Leaves out: precision below a millisecond or so.
+//! Invariants: an alarm runs at most once, not before its time, and without any lock held; an alarm that was dropped
+//! does not start to run; an alarm never waits for a reply, because the end of that wait may itself be an alarm. A
+//! forked child has no such thread and begins with an empty timer. Leaves out: precision below about a millisecond.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,14 +27,14 @@ static STATE: PerProcess<State> = PerProcess::new(|| State { alarms: BTreeMap::n
 static CHANGED: Condvar = Condvar::new();
 const IDLE: Duration = Duration::from_secs(10);
 
-/// An alarm that is set. Dropping it takes it back, unless it is going off already.
+/// An alarm that is set. Dropping it cancels it, unless it is already running.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Alarm((Instant, u64));
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        // The lock may be one that a thread held which the forked child does not have.
+        // In a forked child the lock may be held by a thread that the child does not have.
         if is_stranded() {
             return;
         }
@@ -70,7 +70,7 @@ fn run() {
             Some(first) if first.key().0 <= now => {
                 let action = first.remove();
                 drop(state);
-                // An alarm of ours does not panic; if it did, the others must still go off.
+                // This crate's alarms do not panic; if one did, the others must still run.
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(action));
                 state = STATE.lock();
                 continue;
@@ -92,7 +92,8 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// Keeps the timer's thread busy until it is dropped, so that what is set and taken back meanwhile is so in time.
+    /// Keeps the timer's thread busy until the returned sender is dropped, so that alarms set and cancelled meanwhile
+    /// do not run.
     fn keep_busy() -> mpsc::Sender<()> {
         let (begins, began) = mpsc::channel();
         let (ends, ended) = mpsc::channel::<()>();

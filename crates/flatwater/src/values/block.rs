@@ -1,11 +1,11 @@
 //! A block: the cells of rows, one after the other, and the bytes of their texts and blobs in one buffer.
 //!
-//! Owns: the form that results and the parameters of many rows have in common. Invariant: every text and blob cell points
-//! into the bytes. Leaves out: how many columns there are.
+//! Owns: the form that results and the parameters of many rows have in common. Runs on any thread. Invariant: every
+//! text and blob cell points into the bytes. Leaves out: the number of columns.
 
 use rusqlite::types::ValueRef;
 
-/// One value, 16 bytes; texts and blobs lie in the block's bytes.
+/// One value, 16 bytes; the bytes of texts and blobs are in the block's buffer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Cell {
     Null,
@@ -22,17 +22,17 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// With room for so many cells and bytes.
+    /// Creates an empty block with capacity for so many cells and bytes.
     pub(crate) fn with_room(cells: usize, bytes: usize) -> Self {
         Self { cells: Vec::with_capacity(cells), bytes: Vec::with_capacity(bytes) }
     }
 
-    /// Number of cells.
+    /// The number of cells.
     pub(crate) fn cells(&self) -> usize {
         self.cells.len()
     }
 
-    /// Bytes of texts and blobs.
+    /// The number of bytes of all texts and blobs.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
     }

@@ -1,21 +1,21 @@
-//! What a write answers.
+//! The results of a write: of one statement, and of one statement of a batch. Plain data, without invariants.
 
 use super::row::Rows;
 
-/// What one statement changed.
+/// The changes that one statement made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Executed {
-    /// Rows inserted, updated or deleted by the statement itself, not by its triggers; 0 for one that is no INSERT,
-    /// UPDATE or DELETE (<https://sqlite.org/c3ref/changes.html>).
+    /// Rows inserted, updated or deleted by the statement itself, not by its triggers; 0 for a statement that is not an
+    /// INSERT, UPDATE or DELETE (<https://sqlite.org/c3ref/changes.html>).
     pub changes: u64,
     /// The rowid of the last row this statement inserted; `None` if it inserted none, or into a table without rowids.
     pub last_insert_rowid: Option<i64>,
 }
 
-/// What one statement of a batch answered.
+/// The result of one statement of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchResult {
-    /// What it changed.
+    /// The changes that the statement made.
     pub executed: Executed,
     /// The rows of a statement with RETURNING.
     pub rows: Option<Rows>,

@@ -1,6 +1,7 @@
-//! What can be parameters: tuples, arrays, slices and vectors of values.
+//! The types that can be parameters: tuples, arrays, slices and vectors of values.
 //!
-//! Owns: the conversion, into the parameters of one run or into one more row of many. Leaves out: values themselves.
+//! Owns: the conversion, into the parameters of one run or into one more row of many. Runs on the caller's thread.
+//! Invariant: values keep their order. Leaves out: the values themselves.
 
 use rusqlite::types::ToSql;
 
@@ -9,17 +10,17 @@ use super::params::Params;
 use super::value::own;
 use crate::error::Result;
 
-/// Whatever can be the parameters of a statement: `()`, tuples of up to 16 values, arrays, slices, vectors, and the
-/// results of [`params!`](crate::params) and [`named!`](crate::named). A value is anything that is
+/// A type that can be the parameters of a statement: `()`, tuples of up to 16 values, arrays, slices, vectors, and the
+/// results of [`params!`](crate::params) and [`named!`](crate::named). A value is anything that implements
 /// [`ToSql`](rusqlite::ToSql).
 pub trait IntoParams {
-    /// Makes owned parameters.
+    /// Converts into owned parameters.
     ///
     /// # Errors
-    /// `Misuse` for a value SQLite cannot store as it is.
+    /// `Misuse` for a value that SQLite cannot store unchanged.
     fn into_params(self) -> Result<Params>;
 
-    /// Adds them to the rows of `execute_many`.
+    /// Adds the values as one row to the rows of `execute_many`.
     #[doc(hidden)]
     fn add_to(self, rows: &mut ParamRows) -> Result<()>
     where

@@ -1,4 +1,4 @@
-//! Floor 1: what goes in and comes out. Values, parameters, rows.
+//! Floor 1: the input and output of statements. Values, parameters, rows.
 
 pub(crate) mod block;
 pub(crate) mod executed;

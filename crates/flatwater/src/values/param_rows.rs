@@ -1,7 +1,7 @@
 //! The parameters of many runs of one statement.
 //!
-//! Owns: them, as one block, so that a row costs no allocation, neither where it is made nor on the thread that drops it.
-//! Invariant: rows keep their order. Leaves out: whether they fit the statement.
+//! Owns: these parameters, as one block, so that a row costs no allocation, neither where it is made nor on the thread
+//! that drops it. Invariant: rows keep their order. Leaves out: checking whether they fit the statement.
 
 use flatwater_sqlite::Bindings;
 use rusqlite::types::{ToSql, Value, ValueRef};
@@ -11,13 +11,13 @@ use super::params::Params;
 use super::value::with_value;
 use crate::error::Result;
 
-/// Rows of parameters. Made of what [`IntoParams`](crate::IntoParams) makes them of.
+/// Rows of parameters, each made from a type that implements [`IntoParams`](crate::IntoParams).
 pub struct ParamRows(Form);
 
 enum Form {
-    /// Positional, each of `width` values.
+    /// Positional parameters, `width` values in each row.
     Block { width: usize, rows: usize, block: Block },
-    /// Any others: named ones, or of several lengths.
+    /// All other rows: named parameters, or rows of different lengths.
     Each(Vec<Params>),
 }
 
@@ -57,7 +57,7 @@ impl ParamRows {
         }
     }
 
-    /// The rows, one by one from now on.
+    /// Returns the rows as separate parameters, after converting the block if needed.
     fn each(&mut self) -> &mut Vec<Params> {
         if let Form::Block { rows, .. } = &self.0 {
             self.0 = Form::Each((0..*rows).map(|row| self.params(row)).collect());
@@ -75,7 +75,7 @@ impl ParamRows {
         }
     }
 
-    /// The values of a row, for which `values` gives the room.
+    /// Returns the values of a row, using `values` as the buffer.
     pub(crate) fn bindings<'a, 'b>(&'a self, row: usize, values: &'b mut Vec<ValueRef<'a>>) -> Bindings<'b>
     where
         'a: 'b,
@@ -90,7 +90,7 @@ impl ParamRows {
         }
     }
 
-    /// One row by itself.
+    /// Returns a copy of one row.
     pub(crate) fn params(&self, row: usize) -> Params {
         match &self.0 {
             Form::Block { width, block, .. } => {
@@ -98,7 +98,8 @@ impl ParamRows {
                     ValueRef::Null => Value::Null,
                     ValueRef::Integer(value) => Value::Integer(value),
                     ValueRef::Real(value) => Value::Real(value),
-                    // They were valid when they were added; what a block cuts off is too long for SQLite anyway.
+                    // The values were valid when they were added; a value that does not fit into a block is too long
+                    // for SQLite anyway.
                     ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
                     ValueRef::Blob(bytes) => Value::Blob(bytes.to_owned()),
                 };

@@ -1,7 +1,7 @@
 //! The parameters of one statement: positional or named, owned, ready to cross threads.
 //!
-//! Owns: `Params` and the ways to make it. Leaves out: whether they fit the statement, which floor 0 checks before
-//! anything runs.
+//! Owns: `Params` and the ways to make it. Invariant: every value is one that SQLite stores unchanged. Leaves out:
+//! checking whether they fit the statement, which floor 0 does before anything runs.
 
 use flatwater_sqlite::Bindings;
 use rusqlite::types::{ToSql, Value};
@@ -27,10 +27,10 @@ impl Default for Values {
 }
 
 impl Params {
-    /// Values in the order of the statement's parameters.
+    /// Creates parameters from values in the order of the statement's parameters.
     ///
     /// # Errors
-    /// `Misuse` for a value SQLite cannot store as it is.
+    /// `Misuse` for a value that SQLite cannot store unchanged.
     pub fn positional<I>(values: I) -> Result<Self>
     where
         I: IntoIterator,
@@ -40,10 +40,10 @@ impl Params {
         Ok(Self(Values::Positional(values)))
     }
 
-    /// Values by name. The leading `:`, `@` or `$` may be left out.
+    /// Creates parameters from pairs of name and value. The leading `:`, `@` or `$` may be left out.
     ///
     /// # Errors
-    /// `Misuse` for a value SQLite cannot store as it is.
+    /// `Misuse` for a value that SQLite cannot store unchanged.
     pub fn named<'a, I, V>(pairs: I) -> Result<Self>
     where
         I: IntoIterator<Item = (&'a str, V)>,
@@ -53,12 +53,12 @@ impl Params {
         Ok(Self(Values::Named(pairs)))
     }
 
-    /// Of values that can be stored.
+    /// Creates positional parameters from values that are already checked.
     pub(crate) fn owned(values: Vec<Value>) -> Self {
         Self(Values::Positional(values))
     }
 
-    /// The values, if none has a name.
+    /// Returns the values, if none has a name.
     pub(crate) fn positional_values(&self) -> Option<&[Value]> {
         if let Values::Positional(values) = &self.0 { Some(values) } else { None }
     }
@@ -83,7 +83,7 @@ impl Params {
         self.values().map(heap_bytes).sum()
     }
 
-    /// True if `fragment` is part of a bound value as SQLite would write it, and so must not be shown.
+    /// Returns true if `fragment` is part of a bound value as SQLite would write it, and so must not be shown.
     pub(crate) fn reveals(&self, fragment: &str) -> bool {
         self.values().any(|value| match value {
             Value::Null => false,
@@ -95,7 +95,7 @@ impl Params {
     }
 }
 
-/// Values stay out of debug output as they stay out of errors.
+/// Values stay out of debug output, as they stay out of errors.
 impl std::fmt::Debug for Params {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Params({} values)", self.values().count())

@@ -1,7 +1,7 @@
 //! Results: one flat row-major block of cells with a shared schema, and rows as views into it.
 //!
-//! Owns: `Rows`, `Row` and reading them as Rust types. Invariant: the block has a cell for each column of each row. Leaves
-//! out: filling the block, which is a sink's work.
+//! Owns: `Rows`, `Row` and reading them as Rust types. Runs on the caller's thread. Invariant: the block has a cell for
+//! each column of each row. Leaves out: filling the block, which a sink does.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Number of rows.
+    /// The number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.block.cells().checked_div(self.names.len()).unwrap_or(0)
     }
 
-    /// True if there is no row.
+    /// Returns true if there is no row.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.block.cells() == 0
@@ -49,15 +49,15 @@ impl Rows {
         (0..self.len()).map(|index| Row { rows: Source::Borrowed(self), index })
     }
 
-    /// Every row as a `T`.
+    /// Converts every row to a `T`.
     ///
     /// # Errors
-    /// `Misuse` that names the column that does not fit.
+    /// `Misuse` that names the column whose value does not fit.
     pub fn read<T: FromRow>(&self) -> Result<Vec<T>> {
         self.iter().map(|row| T::from_row(&row)).collect()
     }
 
-    /// The first row, on its own.
+    /// Returns the first row, detached from the others.
     pub(crate) fn into_first(self) -> Option<Row<'static>> {
         (!self.is_empty()).then(|| Row { rows: Source::Owned(Box::new(self)), index: 0 })
     }
@@ -88,13 +88,13 @@ impl Row<'_> {
         }
     }
 
-    /// Number of columns.
+    /// The number of columns.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows().names.len()
     }
 
-    /// True if the row has no column, which SQLite never answers.
+    /// Returns true if the row has no column, which never happens in a result of SQLite.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -105,7 +105,7 @@ impl Row<'_> {
         self.rows().columns()
     }
 
-    /// The value of a column, by position from 0 or by name, as a `T`.
+    /// Returns the value of a column, by position from 0 or by name, as a `T`.
     ///
     /// # Errors
     /// `Misuse` if there is no such column, or if its value is not a `T`.
@@ -116,7 +116,7 @@ impl Row<'_> {
         T::column_result(value).map_err(|error| mismatch(&rows.names[column], column, &error, value.data_type()))
     }
 
-    /// The value of a column as SQLite has it.
+    /// Returns the value of a column as SQLite stores it.
     ///
     /// # Errors
     /// `Misuse` if there is no such column.
@@ -125,10 +125,10 @@ impl Row<'_> {
         Ok(rows.value(self.index, column.position(&rows.names)?))
     }
 
-    /// The whole row as a `T`, such as a tuple.
+    /// Converts the whole row to a `T`, such as a tuple.
     ///
     /// # Errors
-    /// `Misuse` that names the column that does not fit.
+    /// `Misuse` that names the column whose value does not fit.
     pub fn read<T: FromRow>(&self) -> Result<T> {
         T::from_row(self)
     }
@@ -149,7 +149,7 @@ fn mismatch(name: &str, column: usize, error: &FromSqlError, found: Type) -> Err
 
 /// A column's position from 0, or its name.
 pub trait ColumnIndex {
-    /// The position among `names`.
+    /// Returns the position of the column in `names`.
     ///
     /// # Errors
     /// `Misuse` if there is no such column.
@@ -174,12 +174,13 @@ impl ColumnIndex for &str {
     }
 }
 
-/// A type that can be read from a row. Tuples of up to 16 [`FromSql`] values are, and need as many columns.
+/// A type that can be read from a row. Implemented for tuples of up to 16 [`FromSql`] values, which need as many
+/// columns.
 pub trait FromRow: Sized {
-    /// Reads it.
+    /// Reads a value of this type from the row.
     ///
     /// # Errors
-    /// `Misuse` that names the column that does not fit.
+    /// `Misuse` that names the column whose value does not fit.
     fn from_row(row: &Row<'_>) -> Result<Self>;
 }
 

@@ -1,13 +1,14 @@
-//! Values as they are sent to SQLite: what is accepted, and what is refused with a hint.
+//! Values on their way to SQLite: which are accepted, and which are refused with a hint.
 //!
-//! Owns: the conversion of anything `ToSql` into a value that may cross threads. Invariant: a value that SQLite
-//! would silently change (NaN becomes NULL) is refused.
+//! Owns: the conversion of any `ToSql` type into a value that can be sent to another thread. Runs on the caller's
+//! thread. Invariant: a value that SQLite would silently change (NaN becomes NULL) is refused. Leaves out: names and
+//! order of parameters.
 
 use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 
 use crate::error::{Error, Result};
 
-/// Makes an owned value of anything rusqlite can bind.
+/// Makes an owned value from any type that rusqlite can bind.
 pub(crate) fn own(value: &(impl ToSql + ?Sized)) -> Result<Value> {
     let value = match value.to_sql().map_err(not_convertible)? {
         ToSqlOutput::Owned(value) => value,
@@ -20,7 +21,7 @@ pub(crate) fn own(value: &(impl ToSql + ?Sized)) -> Result<Value> {
     }
 }
 
-/// Lends the value of anything rusqlite can bind.
+/// Calls `take` with the borrowed value of any type that rusqlite can bind.
 pub(crate) fn with_value(value: &(impl ToSql + ?Sized), take: impl FnOnce(ValueRef<'_>)) -> Result<()> {
     let output = value.to_sql().map_err(not_convertible)?;
     let value = match &output {

@@ -1,22 +1,23 @@
-//! What the writer tells of the WAL, and the wait it owes when the WAL is too long.
+//! What the writer reports about the WAL, and its wait when the WAL is too long.
 //!
-//! Owns: the calls between the writer and whoever keeps the WAL short. Leaves out: both.
+//! Owns: the interface between the writer and the checkpointer. Its functions run on the thread that holds the writer's
+//! token. Invariant: none of them blocks for ever. Leaves out: both implementations.
 
 use std::time::Instant;
 
 use flatwater_sqlite::WalHeader;
 
 pub(crate) trait CommitListener: Send + Sync {
-    /// Something may have been committed up to `now`; the WAL is like this. Must be short: it is called for each turn of
-    /// the writer.
+    /// Reports that there may have been commits up to `now`, and the WAL's header. Must be fast: it is called once per
+    /// turn of the writer.
     fn grew(&self, header: &WalHeader, now: Instant);
 
-    /// Whether the WAL is shorter than it may be, so that the next turn need not wait.
+    /// Returns true if the WAL is within its limits, so that the next turn need not wait.
     fn has_room(&self) -> bool;
 
-    /// Ends the leases of readers. While the answer lives none is taken.
+    /// Ends the leases of readers. While the returned value lives, no reader takes a lease.
     fn end_leases(&self) -> Box<dyn Send>;
 
-    /// Called before a turn, with the token. Blocks for a while if the WAL is longer than it may be, never for ever.
+    /// Waits before a turn, holding the token, if the WAL is longer than its limits. Blocks for a bounded time.
     fn wait_for_room(&self);
 }

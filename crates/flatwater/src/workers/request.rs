@@ -1,7 +1,7 @@
-//! A request and its answer: the one message a caller sends to a worker.
+//! A request and its answer: the one message that a caller sends to a worker.
 //!
-//! Owns: the closed lists of what can be asked and answered. A request is owned by one place at a time: the caller's
-//! future, a queue, or the worker that runs it.
+//! Owns: the closed lists of requests and answers. Runs on callers' and workers' threads. Invariant: a request has one
+//! owner at a time: the caller's future, a queue, or the worker that runs it. Leaves out: running requests.
 
 use std::any::Any;
 use std::ops::Deref;
@@ -26,14 +26,14 @@ use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
 use crate::workers::session::TransactionGuard;
 
-/// What a closure of the user returned, for its caller, who knows the type; and whether it was `Ok`.
+/// The result of a user's closure, for its caller, which knows the type; and whether the result was `Ok`.
 pub(crate) struct Returned {
     pub(crate) is_ok: bool,
     pub(crate) result: Box<dyn Any + Send>,
 }
 
 impl Returned {
-    /// For its caller, unless it failed because the deadline passed.
+    /// Returns the answer for the caller, or an error if the closure failed because the deadline passed.
     pub(crate) fn answer(self, ticket: &Ticket) -> Result<Answer> {
         if !self.is_ok {
             ticket.closure_failed()?;
@@ -42,12 +42,12 @@ impl Returned {
     }
 }
 
-/// A closure of the user for a reader.
+/// A user's closure for a reader.
 pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) -> Returned + Send>;
-/// A closure of the user for the writer, whose changes are committed if it returns `Ok`.
+/// A user's closure for the writer, whose changes are committed if it returns `Ok`.
 pub(crate) type WriteClosure = Box<dyn FnOnce(&rusqlite::Transaction<'_>) -> Returned + Send>;
 
-/// What runs between two turns of the writer. It is given the smallest commit there is, which it may make.
+/// A closure that runs between two turns of the writer. Its argument makes the smallest possible commit, if called.
 pub(crate) type AtBoundary = Box<dyn FnOnce(&mut dyn FnMut() -> Result<()>) + Send>;
 
 /// The failure of a write that may have come from its commit.
@@ -58,7 +58,7 @@ pub(crate) struct Unsettled {
     pub(crate) kind: CallKind,
 }
 
-/// What is asked.
+/// The work of a request.
 pub(crate) enum Work {
     Execute {
         text: Arc<StatementInfo>,
@@ -78,24 +78,24 @@ pub(crate) enum Work {
     ReadWith(ReadClosure),
     WriteWith(WriteClosure),
     Begin,
-    /// Inside a transaction only: with the number of the new savepoint.
+    /// Valid inside a transaction only: opens a savepoint with this number.
     Savepoint(u64),
     Release,
     Undo,
     Commit,
     Rollback,
-    /// A write that failed on its caller's thread, to be answered when it is known what became of it.
+    /// A write that failed on its caller's thread; answered when it is known whether the write was committed.
     Settle(Unsettled),
-    /// For the checkpointer. Nobody waits for an answer.
+    /// A closure of the checkpointer. No caller waits for an answer.
     Boundary(AtBoundary),
-    /// A checkpoint that somebody asked for.
+    /// A checkpoint requested by a caller.
     Checkpoint(CheckpointMode),
-    /// The last request a queue takes: calls the first closure, closes the connection, calls the second.
+    /// The last request of a queue: calls the first closure, closes the connection, calls the second closure.
     Close(Box<dyn FnOnce() + Send>, Box<dyn FnOnce() + Send>),
 }
 
 impl Work {
-    /// The one text it is about, if it is about one.
+    /// Returns its SQL text, if it has exactly one.
     pub(crate) fn text(&self) -> Option<&StatementInfo> {
         match self {
             Self::Execute { text, .. } | Self::Query { text, .. } | Self::Many { text, .. } | Self::Script(text) => {
@@ -105,13 +105,13 @@ impl Work {
         }
     }
 
-    /// All its texts.
+    /// Returns all its SQL texts.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &StatementInfo> {
         let several = if let Self::Batch(statements) = self { statements.as_slice() } else { &[] };
         self.text().into_iter().chain(several.iter().map(|(text, _)| &**text))
     }
 
-    /// Whether it is known to write nothing.
+    /// Returns true if the work is known to write nothing.
     pub(crate) fn only_reads(&self) -> bool {
         match self {
             Self::Query { text, .. } => match text.route() {
@@ -123,12 +123,12 @@ impl Work {
         }
     }
 
-    /// Whether it is no caller's, or neither reads nor writes anything of a caller's.
+    /// Returns true if the work belongs to the crate, or neither reads nor writes a caller's data.
     pub(crate) fn is_ours(&self) -> bool {
         matches!(self, Self::Settle(_) | Self::Boundary(_) | Self::Close(..))
     }
 
-    /// The error with the SQL it is about.
+    /// Adds the work's SQL text to the error.
     pub(crate) fn explain(&self, error: Error) -> Error {
         match self.text() {
             Some(text) => error.with_sql(&text.sql),
@@ -155,7 +155,7 @@ impl Work {
     }
 }
 
-/// What is answered.
+/// The answer to a request.
 pub(crate) enum Answer {
     Executed(Executed),
     Changes(u64),
@@ -166,11 +166,11 @@ pub(crate) enum Answer {
     /// A savepoint was opened, with this number.
     Savepoint(u64),
     Checkpointed(Checkpointed),
-    /// What a closure returned, or the database that was opened.
+    /// The result of a closure, or the database that was opened.
     Returned(Box<dyn Any + Send>),
 }
 
-/// How each operation reads its answer.
+/// Converts the answer to the type that each operation returns.
 impl Answer {
     #[cold]
     fn unexpected<T>() -> Result<T> {
@@ -217,7 +217,7 @@ impl Answer {
         if let Self::Savepoint(number) = self { Ok(number) } else { Self::unexpected() }
     }
 
-    /// What was returned, in the type that it was returned in.
+    /// Returns the closure's result, in the type in which the closure returned it.
     pub(crate) fn returned<R: 'static, E: From<Error> + 'static>(self) -> Result<R, E> {
         let Self::Returned(result) = self else { return Self::unexpected().map_err(E::from) };
         match result.downcast::<Result<R, E>>() {
@@ -231,7 +231,7 @@ impl Answer {
     }
 }
 
-/// Counts a write that is on its way, from its first push until it is answered or dropped.
+/// Counts a write in progress, from its first push until it is answered or dropped.
 pub(crate) struct OnItsWay<C: Deref<Target = AtomicU64> = Arc<AtomicU64>>(C);
 
 impl<C: Deref<Target = AtomicU64>> OnItsWay<C> {
@@ -251,13 +251,13 @@ pub(crate) struct Request {
     pub(crate) ticket: Arc<Ticket>,
     pub(crate) work: Work,
     pub(crate) promise: Promise<Result<Answer>>,
-    /// When the first try to take the lock for it began.
+    /// When the first attempt to take the lock for this request began.
     pub(crate) lock_since: Option<Instant>,
-    /// Its group was lost: it must not be a member again.
+    /// Its group was lost: it must not join a group again.
     pub(crate) must_be_alone: bool,
-    /// A write was on its way when the call began.
+    /// A write was in progress when the call began.
     pub(crate) had_active_writes: bool,
-    /// Set by the writer when the request comes to it.
+    /// Set by the writer when it receives the request.
     pub(crate) on_its_way: Option<OnItsWay>,
 }
 
@@ -275,17 +275,17 @@ impl Request {
     }
 }
 
-/// The writer, to a reader that finds out that a request is not a reader's.
+/// The writer, for a reader that finds that a request must not run on a reader.
 pub(crate) trait TakesOver: Send + Sync {
-    /// Whether a write is queued or running.
+    /// Returns true if a write is queued or running.
     fn is_active(&self) -> bool;
 
-    /// Takes over the request, which began on the reader's thread. If no other thread is to be had for it, that thread serves
-    /// the writer until nothing is left to do.
+    /// Takes over the request, which began on the reader's thread. If no other thread can be started for it, that
+    /// thread serves the writer until no work is left.
     fn take_over(&self, request: Request);
 }
 
-/// Answers that are ready, until they can be delivered: when no lock and no token is held any more.
+/// Finished answers that wait for delivery, until this thread holds no lock and no token.
 pub(crate) struct Outbox<'a> {
     recorder: &'a Recorder,
     answers: Vec<(Promise<Result<Answer>>, Result<Answer>)>,
@@ -307,12 +307,12 @@ impl<'a> Outbox<'a> {
         self.answers.push((promise, answer.map_err(|error| error.in_operation(kind.name()))));
     }
 
-    /// Delivers the answers and wakes their callers, whose wakers may do anything.
+    /// Delivers the answers and wakes their callers. Wakers may run arbitrary code.
     pub(crate) fn deliver(&mut self) {
         for (promise, answer) in self.answers.drain(..) {
             match promise.fill(answer) {
                 Ok(waker) => wake(waker),
-                // Dropped here, which rolls back a transaction in it, and may run code of the user.
+                // Dropped here, which rolls back a transaction in it, and may run the user's code.
                 Err(unwanted) => drop(catch_unwind(AssertUnwindSafe(|| drop(unwanted)))),
             }
         }

@@ -1,10 +1,10 @@
-//! An open transaction as its two sides see it: the caller's handle and the writer's thread, which serves it.
+//! An open transaction, shared by its two sides: the caller's handle and the writer's thread, which serves it.
 //!
-//! Owns: the inbox of an open transaction and how it ended. Invariants: what is sent is served in order; after the end
-//! nothing is accepted, and everybody who still waits is told how it ended; when the last handle is dropped the
-//! transaction is rolled back. Guarded by one lock that is never held while a waker runs, nor while SQLite does, except
-//! for a stay: whoever sends meanwhile comes after it, and waits no longer than a stay may take. Leaves out: what the
-//! messages do.
+//! Owns: the inbox of an open transaction and how the transaction ended. Invariants: messages are served in the order
+//! in which they were sent; after the end no message is accepted, and every waiting caller gets the reason for the end;
+//! dropping the last handle rolls the transaction back. One lock guards the inbox. It is never held while a waker runs,
+//! nor while SQLite runs, except for a stay (a short statement on its caller's thread): a message sent meanwhile comes
+//! after the stay, and its sender waits no longer than a stay may take. Leaves out: what the messages do.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use crate::time::later;
 use crate::time::timer::{self, Alarm};
 use crate::workers::request::{Answer, Request, Work};
 
-/// A transaction that is not used for this long is told of, once.
+/// A transaction that is idle for this long is reported as an event, once.
 const TOLD_AFTER: Duration = Duration::from_secs(1);
 
 /// How a transaction ended.
@@ -31,16 +31,16 @@ const TOLD_AFTER: Duration = Duration::from_secs(1);
 pub(crate) enum End {
     /// `commit` or `rollback` was called.
     Finished,
-    /// It was not used for this long.
+    /// It was idle for this long.
     Idle(Duration),
-    /// SQLite rolled it back because of this.
+    /// SQLite rolled it back because of this error.
     Lost(Error),
     /// The database was closed.
     Closed,
 }
 
 impl End {
-    /// The error for whoever uses the transaction afterwards.
+    /// The error for a call that uses the transaction afterwards.
     pub(crate) fn error(&self) -> Error {
         match self {
             Self::Finished => Error::misuse("the transaction is finished").with_hint("begin another one"),
@@ -59,21 +59,21 @@ impl End {
     }
 }
 
-/// The savepoints a handle stands in, outermost first; none for the transaction itself. Each has a number of its own, so
-/// that a request of one that is over is never taken for its successor's.
+/// The savepoints of a handle, outermost first; empty for the transaction itself. Each savepoint has its own number, so
+/// that a request for a savepoint that ended is never applied to a later one.
 pub(crate) type Savepoints = Vec<u64>;
 
-/// Where inside an open transaction a handle stands.
+/// The position of a handle inside an open transaction.
 #[derive(Clone)]
 pub(crate) struct Inside {
     pub(crate) session: Arc<Session>,
     pub(crate) savepoints: Savepoints,
 }
 
-/// What can run short statements of an open transaction on their caller's thread.
+/// Runs short statements of an open transaction on their caller's thread.
 pub(crate) trait Desk: Send + Sync {
-    /// Runs the work here and now, if it is known to be short and the transaction stands at these savepoints. An error
-    /// beside the answer says that the transaction is lost.
+    /// Runs the work on this thread now, if it is known to be short and the transaction is at these savepoints. An
+    /// error beside the answer means that the transaction is lost.
     fn stay(
         &self,
         work: &Work,
@@ -83,12 +83,12 @@ pub(crate) trait Desk: Send + Sync {
     ) -> (InlineRun<Result<Answer>>, Option<Error>);
 }
 
-/// What the writer's thread finds in the inbox.
+/// A message in the inbox, for the writer's thread.
 pub(crate) enum Message {
     Request(Box<Request>, Savepoints),
-    /// Undo the last of these savepoints; its handle was dropped.
+    /// Undo the last of these savepoints, because its handle was dropped.
     Undo(Savepoints),
-    /// The transaction is over without a request: its handle was dropped, or time ran out.
+    /// End the transaction without a request: its handle was dropped, or time ran out.
     End(End),
 }
 
@@ -98,16 +98,16 @@ pub(crate) struct Session {
     path: PathBuf,
     idle_limit: Duration,
     savepoints: AtomicU64,
-    /// Set when the transaction begins to be served.
+    /// Set when the writer's thread begins to serve the transaction.
     desk: OnceLock<Arc<dyn Desk>>,
 }
 
 struct Inbox {
     messages: VecDeque<Message>,
     end: Option<End>,
-    /// Since when the writer's thread has found nothing to do; `None` while it works.
+    /// The time since which the writer's thread has had nothing to do; `None` while it works.
     idle_since: Option<Instant>,
-    /// It was told that nobody uses it, or need not be.
+    /// The idle event was sent, or is not needed.
     told: bool,
     alarm: Option<Alarm>,
 }
@@ -134,18 +134,18 @@ impl Session {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request, unless the transaction is over.
+    /// Sends a request, or returns an error if the transaction has ended.
     pub(crate) fn send(&self, request: Request, savepoints: &Savepoints) -> Result<()> {
         self.post(Message::Request(Box::new(request), savepoints.clone()))
     }
 
-    /// From now on short statements can run at `desk`.
+    /// Allows short statements to run at `desk` from now on.
     pub(crate) fn open(&self, desk: Arc<dyn Desk>) {
-        // It is opened once, by the one thread that serves it.
+        // It is set once, by the one thread that serves the transaction.
         let _ = self.desk.set(desk);
     }
 
-    /// Runs the work on this thread, if it is short and nothing that was sent before waits.
+    /// Runs the work on this thread, if the work is short and no earlier message waits.
     pub(crate) fn stay(
         &self,
         work: &Work,
@@ -154,7 +154,7 @@ impl Session {
         began: Instant,
     ) -> InlineRun<Result<Answer>> {
         let mut inbox = self.lock();
-        // Without an idle time the writer's thread is at work.
+        // Without an idle time the writer's thread is working.
         if inbox.end.is_some() || !inbox.messages.is_empty() || inbox.idle_since.is_none() {
             return InlineRun::Ineligible;
         }
@@ -170,12 +170,12 @@ impl Session {
         stay
     }
 
-    /// A number for another savepoint.
+    /// Returns the number for a new savepoint.
     pub(crate) fn next_savepoint(&self) -> u64 {
         self.savepoints.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The savepoint's handle was dropped.
+    /// Undoes a savepoint whose handle was dropped.
     pub(crate) fn undo(&self, savepoints: &Savepoints) {
         let _ = self.post(Message::Undo(savepoints.clone()));
     }
@@ -192,12 +192,12 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the transaction as soon as what was sent before is served, unless it has ended.
+    /// Ends the transaction after all earlier messages are served, unless it has ended already.
     pub(crate) fn end(&self, end: End) {
         let _ = self.post(Message::End(end));
     }
 
-    /// For the writer's thread: waits for the next message.
+    /// Waits for the next message. Called by the writer's thread.
     pub(crate) fn next(&self) -> Message {
         let mut inbox = self.lock();
         loop {
@@ -212,7 +212,8 @@ impl Session {
         }
     }
 
-    /// For the writer's thread: the transaction is over. Answers the requests that will not be served.
+    /// Closes the inbox, because the transaction is over. Returns the requests that will not be served. Called by the
+    /// writer's thread.
     pub(crate) fn close(&self, end: End) -> Vec<Request> {
         let mut inbox = self.lock();
         inbox.end.get_or_insert(end);
@@ -229,14 +230,14 @@ impl Session {
             .collect()
     }
 
-    /// On the timer's thread: ends the transaction if it has been idle for its limit, tells if it was for a while, or
-    /// looks again when it could be.
+    /// Ends the transaction if it has been idle for its limit, sends the event if it was idle for `TOLD_AFTER`, or sets
+    /// the next alarm. Runs on the timer's thread.
     fn look(self: &Arc<Self>) {
         let now = Instant::now();
         let mut inbox = self.lock();
         let idle = inbox.idle_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         if idle >= self.idle_limit {
-            // Under the same lock: a request that comes now comes too late, and is told so.
+            // Under the same lock: a later request is refused with this end as the reason.
             inbox.messages.push_back(Message::End(End::Idle(self.idle_limit)));
             inbox.end.get_or_insert(End::Idle(self.idle_limit));
             drop(inbox);
@@ -254,7 +255,8 @@ impl Session {
     }
 }
 
-/// Without a timer thread, which only a machine out of threads lacks, the limit does not hold.
+/// Sets the alarm for `look`. If the timer's thread cannot be started (the system is out of threads), the limit does
+/// not apply.
 fn watch(session: &Arc<Session>, when: Instant) {
     let weak: Weak<Session> = Arc::downgrade(session);
     let alarm = timer::at(when, move || {
@@ -268,7 +270,7 @@ fn watch(session: &Arc<Session>, when: Instant) {
     drop(before);
 }
 
-/// The right of a caller to an open transaction. Dropping it rolls back what is not committed.
+/// A caller's right to an open transaction. Dropping it rolls back what is not committed.
 pub(crate) struct TransactionGuard(pub(crate) Arc<Session>);
 
 impl TransactionGuard {
@@ -277,7 +279,8 @@ impl TransactionGuard {
     }
 }
 
-/// The right of a caller to a level of an open transaction. Dropping it rolls back what the level did, unless it ended.
+/// A caller's right to a level of an open transaction. Dropping it rolls back that level's changes, unless it has
+/// ended.
 pub(crate) enum Level {
     Outermost(#[allow(dead_code, reason = "its drop ends the transaction")] TransactionGuard),
     Savepoint(Arc<Inside>),
@@ -285,7 +288,8 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// It was kept or undone: nothing is left to do for a savepoint. The transaction itself knows.
+    /// Records that the level was kept or undone: dropping a savepoint then does nothing. The session itself records
+    /// the end of the transaction.
     pub(crate) fn ended(&mut self) {
         if matches!(self, Self::Savepoint(_)) {
             *self = Self::Ended;

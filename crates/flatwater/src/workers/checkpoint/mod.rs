@@ -1,10 +1,11 @@
-//! The checkpointer: keeps the WAL short without anybody's commit paying for it. Thread `fw-checkpoint`.
+//! The checkpointer: keeps the WAL short, so that no user's commit has to checkpoint. Thread `fw-checkpoint`.
 //!
-//! Owns: a connection of its own, the thread, and doing what the policy says. The thread starts when the WAL has grown
-//! and ends when it is short again and nothing was written for a while. Invariants: copies and syncs hold no lock that a
-//! writer needs; the WAL is started over only between two turns of the writer, which waits for it no longer than the
-//! budget and one sync; what fails is counted and tried again on another connection, and nobody waits for it meanwhile,
-//! except a failed sync, after which nothing may be written any more. Leaves out: what to do when (`policy`), and doing it (`thread`).
+//! Owns: a connection of its own, the thread, and running the steps that the policy returns. The thread starts when the
+//! WAL has grown and ends when the WAL is short again and nothing was written for a while. Invariants: copies and syncs
+//! hold no lock that a writer needs; the WAL is reset only between two turns of the writer, which waits for that no
+//! longer than the budget and one sync; a failure is counted and retried on another connection, and no caller waits for
+//! it meanwhile. The exception is a failed sync: after it the database refuses writes. Leaves out: deciding what to do
+//! when (`policy`), and doing it (`thread`).
 
 mod policy;
 mod thread;
@@ -23,29 +24,29 @@ use crate::thread::park::mark_own_thread;
 use crate::workers::listener::CommitListener;
 use crate::workers::request::AtBoundary;
 
-/// One turn of the writer waits for room no longer than this beyond the hard limit, and than that beyond the soft one.
+/// A turn of the writer waits for room at most `ROOM` beyond the hard limit, and at most `BRAKE` beyond the soft limit.
 const ROOM: Duration = Duration::from_millis(100);
 const BRAKE: Duration = Duration::from_millis(4);
 
-/// What the checkpointer asks of other workers.
+/// What the checkpointer needs from other workers.
 pub(crate) struct Powers {
-    /// Runs a closure between two turns of the writer. False if there is no writer any more.
+    /// Runs a closure between two turns of the writer. Returns false if there is no writer any more.
     pub(crate) at_boundary: Box<dyn Fn(AtBoundary) -> bool + Send + Sync>,
-    /// The read that has been running longest.
+    /// Returns the read that has been running longest.
     pub(crate) oldest_read: Box<dyn Fn() -> Option<OldestRead> + Send + Sync>,
-    /// Ends the snapshots that readers keep for the next read. While the answer lives none is kept.
+    /// Ends the snapshots that readers keep for their next read. While the returned value lives, no reader keeps one.
     pub(crate) end_leases: Box<dyn Fn() -> Box<dyn Send> + Send + Sync>,
 }
 
-/// A read that is running: for how long, what it runs, and how to end it.
+/// A running read: its age, its SQL, and how to end it.
 pub(crate) struct OldestRead {
     pub(crate) age: Duration,
     pub(crate) sql: String,
-    /// False if that was done before.
+    /// Returns false if that was done before.
     pub(crate) cut_off: Box<dyn FnOnce() -> bool>,
 }
 
-/// The handle.
+/// The handle to the checkpointer, which other threads use.
 #[derive(Clone)]
 pub(crate) struct Checkpointer(Arc<Shared>);
 
@@ -56,21 +57,21 @@ struct Shared {
     recorder: Arc<WalRecorder>,
     powers: Powers,
     began: Instant,
-    /// Written by the holder of the token, read by the thread: the WAL's frames, and when the last one was written, in
-    /// microseconds since `began`.
+    /// Written by the holder of the token, read by the checkpointer: the frames in the WAL, and when the last one was
+    /// written, in microseconds since `began`.
     frames: AtomicU32,
     last_write_us: AtomicU64,
-    /// From how many frames on the thread is to be woken; the highest number while it is awake.
+    /// The number of frames that wakes the thread; the highest number while the thread is awake.
     wake_at: AtomicU32,
-    /// Writers wait beyond these; the highest number until the page size is known. The soft one is that number, too, while
-    /// somebody is in the way of a reset: then there is nothing that a slower writer would help. Both are while checkpoints
-    /// fail: nobody can make room.
+    /// Writers wait beyond these limits; both are the highest number until the page size is known. The soft limit is
+    /// also the highest number while a reader or another process blocks a reset: a slower writer would not help then.
+    /// Both are the highest number while checkpoints fail: then nothing can make room.
     hard: AtomicU32,
     soft: AtomicU32,
-    /// Written by the thread: it waits for a boundary between two turns.
+    /// Written by the thread: it waits for a boundary between two turns of the writer.
     wants_a_turn: Arc<AtomicBool>,
     state: Mutex<State>,
-    /// Signalled when the WAL was started over or is to be, and when the thread has ended.
+    /// Signalled when the WAL was reset or a reset is due, and when the thread has ended.
     changed: Condvar,
 }
 
@@ -106,7 +107,7 @@ impl Checkpointer {
         }))
     }
 
-    /// What the writer tells.
+    /// The listener that the writer reports commits to.
     pub(crate) fn listener(&self) -> Arc<dyn CommitListener> {
         Arc::new(Self(self.0.clone()))
     }
@@ -134,7 +135,7 @@ impl Checkpointer {
             mark_own_thread();
             shared.run();
         });
-        // Without a thread the WAL grows until the next write tries again.
+        // Without a thread the WAL grows until the next write tries to start one.
         match spawned {
             Ok(handle) => state.thread = Some(handle.thread().clone()),
             Err(_) => {
@@ -145,7 +146,8 @@ impl Checkpointer {
         }
     }
 
-    /// What makes the thread close its connection if that is recalled. It does not keep the checkpointer alive.
+    /// Returns a closure that wakes the thread, which then closes its connection if a recall is on. The closure does
+    /// not keep the checkpointer alive.
     pub(crate) fn letting_go(&self) -> impl Fn() + Send + Sync + use<> {
         let shared = Arc::downgrade(&self.0);
         move || {
@@ -161,7 +163,8 @@ impl Checkpointer {
 impl CommitListener for Checkpointer {
     fn grew(&self, header: &WalHeader, now: Instant) {
         let shared = &*self.0;
-        // In one order with `wake_at`: either the thread sees these frames before it sleeps, or it is woken here.
+        // Sequentially consistent with `wake_at`: either the thread sees these frames before it sleeps, or this call
+        // wakes it.
         let before = shared.frames.swap(header.max_frame, Ordering::SeqCst);
         if before == header.max_frame {
             return;
@@ -169,7 +172,7 @@ impl CommitListener for Checkpointer {
         let us = now.saturating_duration_since(shared.began).as_micros();
         shared.last_write_us.store(u64::try_from(us).unwrap_or(u64::MAX), Ordering::Relaxed);
         let wake_at = shared.wake_at.load(Ordering::SeqCst);
-        // At first, when the page size is not known, a thread is started for a WAL worth a look.
+        // At first, when the page size is not known, a WAL of `WORTH_A_LOOK` frames starts the thread.
         let is_due = if wake_at == 0 { header.max_frame >= WORTH_A_LOOK } else { header.max_frame >= wake_at };
         if is_due && wake_at != u32::MAX {
             shared.wake_at.store(u32::MAX, Ordering::SeqCst);
@@ -217,8 +220,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long a turn of the writer waits for room, if it does. Not if it would wait for a thread that waits for its turn
-    /// to end.
+    /// Returns how long a turn of the writer waits for room, if it does. `None` while the checkpointer waits for a turn
+    /// to end: the two would wait for each other.
     fn wait(&self) -> Option<Duration> {
         let frames = self.frames.load(Ordering::Relaxed);
         if frames < self.soft.load(Ordering::Relaxed).min(self.hard.load(Ordering::Relaxed))
@@ -229,14 +232,14 @@ impl Shared {
         Some(if frames >= self.hard.load(Ordering::Relaxed) { ROOM } else { BRAKE })
     }
 
-    /// Nobody waits for room that cannot be made.
+    /// Lifts both limits, so that no writer waits for room that cannot be made.
     fn make_no_room(&self) {
         self.soft.store(u32::MAX, Ordering::Relaxed);
         self.hard.store(u32::MAX, Ordering::Relaxed);
         self.notify();
     }
 
-    /// Wakes who waits for a change, also one who is about to.
+    /// Wakes the threads that wait for a change. Taking the lock includes a thread that is about to wait.
     fn notify(&self) {
         drop(self.lock());
         self.changed.notify_all();

@@ -1,10 +1,10 @@
-//! What the checkpointer does next. Pure: what is seen goes in, a step comes out; time is an input.
+//! The checkpointer's decision what to do next. Pure: observations go in, a step comes out; time is an input.
 //!
-//! Owns: the thresholds, how they adapt, and the state that spans steps. Invariants: a copy that reached the end of the
-//! WAL is followed by a reset at once, so that not a user's write but the checkpointer pays for starting the WAL over; a
-//! copy or a reset that was blocked is not tried again at once; whoever starves is told after three of them; a rest is
-//! for a time, and until the WAL has grown beyond what was seen; after a failure the connection is another one, each time
-//! after a longer pause. Leaves out: doing any of it.
+//! Owns: the thresholds, how they adapt, and the state that spans steps. Runs on the checkpointer's thread. Invariants:
+//! a copy that reached the end of the WAL is followed by a reset at once, so that the checkpointer pays for the WAL's
+//! new header, and not a user's write; a blocked copy or reset is not retried at once; after three blocked resets the
+//! policy reports starvation; a rest lasts for a time, or until the WAL has grown beyond what was seen; after a failure
+//! the connection is replaced, each time after a longer pause. Leaves out: doing any of it.
 //!
 //! ```text
 //!            backlog >= copy_frames              frames >= reset_frames, or copied to the end
@@ -16,14 +16,14 @@
 
 use std::time::{Duration, Instant};
 
-/// What can be seen of the WAL and of its writers.
+/// What the checkpointer observes of the WAL and of its writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) frames: u32,
     pub(crate) copied: u32,
-    /// The length of the file, in frames: it stays when the WAL starts over.
+    /// The length of the file, in frames. A reset does not shorten the file.
     pub(crate) file_frames: u32,
-    /// Since when nothing was written.
+    /// How long ago the last write was.
     pub(crate) idle: Duration,
 }
 
@@ -39,31 +39,31 @@ pub(crate) enum Step {
     Rest(Duration),
     /// A PASSIVE checkpoint.
     Copy,
-    /// Sync outside of all locks, then start the WAL over at a boundary between writes. Readers are waited for this long.
+    /// Sync without holding any lock, then reset the WAL at a boundary between writes. Wait this long for readers.
     Reset(Duration),
-    /// Make the file short.
+    /// Truncate the WAL file.
     Truncate,
 }
 
-/// A copy is to take about this long: long enough to be worth its syncs, short enough not to keep a reset waiting.
+/// The intended duration of one copy: long enough to be worth its syncs, short enough not to delay a reset.
 const COPY_TIME: Duration = Duration::from_millis(4);
 const COPY_FRAMES: std::ops::RangeInclusive<u32> = 500..=4000;
-/// A reset is begun at this part of the limit at the latest, and at that part at the earliest: writers go on while it is
-/// prepared, and what they are expected to write meanwhile must fit.
+/// A reset begins at this part of the limit at the latest, and at that part at the earliest: writers continue while the
+/// reset is prepared, and the frames that they are expected to write meanwhile must fit.
 const RESET_AT: f64 = 0.7;
 const RESET_AT_LEAST: f64 = 0.25;
 const MARGIN: f64 = 1.5;
-/// A WAL of so many frames is started over when the writer pauses, but not more often than that.
+/// A WAL of so many frames is reset when the writer pauses for `PAUSE`, but at most once per `PAUSES_APART`.
 const PAUSE: Duration = Duration::from_millis(2);
 const PAUSE_FRAMES: u32 = 1000;
 const PAUSES_APART: Duration = Duration::from_secs(5);
-/// Any WAL worth it is started over when nothing was written for so long.
+/// A WAL of at least `QUIET_FRAMES` frames is reset when nothing was written for `QUIET`.
 const QUIET: Duration = Duration::from_secs(1);
 const QUIET_FRAMES: u32 = 64;
-/// A file is made short when nothing was written for so long, if it is longer than this part of the limit.
+/// A file is truncated when nothing was written for `IDLE`, if it is longer than this part of the limit.
 const IDLE: Duration = Duration::from_secs(30);
 const KEPT: u32 = 4;
-/// How long readers are waited for, at first and at most; how long a blocked reset is not tried again.
+/// How long to wait for readers, at first and at most; how long a blocked reset is not retried, at first and at most.
 const BUDGET: Duration = Duration::from_millis(5);
 const BUDGET_MAX: Duration = Duration::from_millis(20);
 const RETRY: Duration = Duration::from_millis(20);
@@ -71,10 +71,10 @@ const RETRY_MAX: Duration = Duration::from_millis(500);
 const BLOCKED_UNTIL_STARVED: u32 = 3;
 
 pub(crate) struct Policy {
-    /// The WAL is started over before it is so many frames long.
+    /// The WAL is reset before it has so many frames.
     limit: u32,
     us_per_frame: f64,
-    /// How fast the WAL grows, and how long a reset takes from its beginning.
+    /// How fast the WAL grows, and how long a reset takes, including its preparation.
     frames_per_ms: f64,
     reset_ms: f64,
     last_seen: Option<(Instant, u32)>,
@@ -82,14 +82,14 @@ pub(crate) struct Policy {
     /// The last copy reached the end of the WAL.
     complete: bool,
     blocked: u32,
-    /// A reset, or a copy, is of no use before.
+    /// Before these times a reset, or a copy, would be of no use.
     reset_after: Option<Instant>,
     copy_after: Option<Instant>,
     last_reset: Option<Instant>,
     truncated: bool,
-    /// The connection is to be given up.
+    /// The connection must be replaced.
     has_failed: bool,
-    /// The last thing that became known of resets is a failure.
+    /// The most recent result concerning resets is a failure.
     is_failing: bool,
 }
 
@@ -113,15 +113,15 @@ impl Policy {
         }
     }
 
-    /// The connection was opened; the limit is known in frames now.
+    /// Records that the connection was opened; the limit is now known in frames.
     pub(crate) fn opened(&mut self, limit: u32) {
         self.has_failed = false;
         self.limit = limit;
         self.copy_frames = copy_frames(self.us_per_frame, limit);
     }
 
-    /// A step, or opening the connection, failed, and not because of a lock. What failed for a reason of the connection,
-    /// such as a file that could only be opened for reading, fails on it for ever.
+    /// Records that a step, or opening the connection, failed for a reason other than a lock. A failure whose cause is
+    /// the connection, such as a file that could be opened for reading only, repeats on the same connection for ever.
     pub(crate) fn failed(&mut self, now: Instant) {
         self.was_blocked(now);
         self.was_not_copied();
@@ -129,25 +129,25 @@ impl Policy {
         self.is_failing = true;
     }
 
-    /// After a failure: how long the connection is not opened again. `None` if it is as good as ever.
+    /// Returns how long the connection must not be reopened after a failure. `None` if the connection may be used.
     pub(crate) fn reopen_in(&self, now: Instant) -> Option<Duration> {
         self.has_failed.then(|| left(self.reset_after, now))
     }
 
-    /// Nobody can count on the WAL being started over.
+    /// Returns true while resets fail, so that no writer may wait for one.
     pub(crate) fn is_failing(&self) -> bool {
         self.is_failing
     }
 
-    /// From how many frames on the checkpointer has something to do.
+    /// The number of frames at which the checkpointer has something to do.
     pub(crate) fn wake_at(&self, seen: &Seen, now: Instant) -> u32 {
-        // While something is in the way it is the clock that wakes.
+        // While a copy or a reset is blocked, only time wakes the checkpointer.
         let unless_waiting = |then, frames| if left(then, now).is_zero() { frames } else { u32::MAX };
         let copy = unless_waiting(self.copy_after, seen.copied.saturating_add(self.copy_frames));
         copy.min(unless_waiting(self.reset_after, self.reset_frames()))
     }
 
-    /// Somebody was in the way of the last reset.
+    /// Returns true if a reader or another process blocked the last reset.
     pub(crate) fn is_blocked(&self) -> bool {
         self.blocked > 0
     }
@@ -162,16 +162,16 @@ impl Policy {
         (soft - meanwhile).clamp(soft * RESET_AT_LEAST, soft * RESET_AT) as u32
     }
 
-    /// Learns how fast the WAL grows.
+    /// Measures how fast the WAL grows.
     pub(crate) fn saw(&mut self, seen: &Seen, now: Instant) {
         let (since, before) = *self.last_seen.get_or_insert((now, seen.frames));
         let ms = now.saturating_duration_since(since).as_secs_f64() * 1e3;
-        // A look right after another says little.
+        // An observation less than a millisecond after another is too inexact.
         if ms < 1.0 {
             return;
         }
         if let Some(grown) = seen.frames.checked_sub(before) {
-            // The last 100 ms count.
+            // An average over the last 100 ms.
             let weight = (ms / 100.0).min(1.0);
             self.frames_per_ms += (f64::from(grown) / ms - self.frames_per_ms) * weight;
         } else {
@@ -190,7 +190,7 @@ impl Policy {
         if wants_reset && reset_in.is_zero() {
             return Step::Reset(self.budget());
         }
-        // While a reset has to wait the database does not fall behind.
+        // Copying continues while a reset must wait, so that the backlog does not grow.
         if wants_copy && copy_in.is_zero() {
             return Step::Copy;
         }
@@ -207,7 +207,7 @@ impl Policy {
             || seen.idle >= QUIET && seen.frames >= QUIET_FRAMES
     }
 
-    /// Until a pause of the writer could count.
+    /// The time until a pause of the writer could make a step due.
     fn until_quiet(&self, seen: &Seen, now: Instant) -> Duration {
         let apart = self.last_reset.map_or(Duration::ZERO, |last| (last + PAUSES_APART).saturating_duration_since(now));
         if seen.frames >= PAUSE_FRAMES {
@@ -215,7 +215,7 @@ impl Policy {
         }
         match (seen.frames >= QUIET_FRAMES, IDLE.saturating_sub(seen.idle)) {
             (true, _) => QUIET.saturating_sub(seen.idle),
-            // All that time does is done.
+            // Every step that becomes due with time is done.
             (false, Duration::ZERO) => IDLE,
             (false, left) => left,
         }
@@ -225,7 +225,7 @@ impl Policy {
         (BUDGET * 2u32.saturating_pow(self.blocked)).min(BUDGET_MAX)
     }
 
-    /// A copy moved so many frames in this time, up to what it left in the WAL.
+    /// Records a copy of so many frames in this time, and the frames it `left` in the WAL.
     pub(crate) fn copied(&mut self, frames: u32, left: u32, took: Duration, now: Instant) {
         self.complete = left == 0;
         if frames >= 100 {
@@ -233,11 +233,11 @@ impl Policy {
             self.us_per_frame += (per_frame - self.us_per_frame) / 4.0;
             self.copy_frames = copy_frames(self.us_per_frame, self.limit);
         }
-        // A reader holds the rest: trying again at once would find the same.
+        // A reader holds the rest: an immediate retry would copy nothing more.
         self.copy_after = (frames < self.copy_frames / 4 && left > 0).then(|| now + RETRY);
     }
 
-    /// The WAL was started over, which took so long.
+    /// Records that this checkpointer reset the WAL, and how long that took.
     pub(crate) fn was_reset(&mut self, took: Duration, now: Instant) {
         self.reset_ms += (took.as_secs_f64() * 1e3 - self.reset_ms) / 4.0;
         self.last_seen = None;
@@ -246,7 +246,7 @@ impl Policy {
         self.truncated = false;
     }
 
-    /// The WAL was started over, here or by another process.
+    /// Clears the blocked and failed state: the WAL was reset, by this checkpointer or by another process.
     fn nothing_is_in_the_way(&mut self) {
         self.complete = false;
         self.is_failing = false;
@@ -255,7 +255,7 @@ impl Policy {
         self.copy_after = None;
     }
 
-    /// A reader, or another process, was in the way.
+    /// Records that a reader, or another process, blocked a reset.
     pub(crate) fn was_blocked(&mut self, now: Instant) {
         self.complete = false;
         self.is_failing = false;
@@ -263,7 +263,7 @@ impl Policy {
         self.blocked = self.blocked.saturating_add(1);
     }
 
-    /// What was in the way was in the way of a copy too.
+    /// Delays copies as well: what blocked the reset also blocked a copy.
     pub(crate) fn was_not_copied(&mut self) {
         self.copy_after = self.reset_after;
     }
@@ -277,7 +277,7 @@ fn left(then: Option<Instant>, now: Instant) -> Duration {
     then.map_or(Duration::ZERO, |then| then.saturating_duration_since(now))
 }
 
-/// How many frames make a copy of the right length; never so many that a copy would come after the reset.
+/// The number of frames for a copy of the intended duration; limited so that a copy is due before a reset.
 fn copy_frames(us_per_frame: f64, limit: u32) -> u32 {
     let frames = (COPY_TIME.as_secs_f64() * 1e6 / us_per_frame.max(0.1)) as u32;
     frames.clamp(*COPY_FRAMES.start(), *COPY_FRAMES.end()).min((limit / 4).max(1))

@@ -1,7 +1,8 @@
-//! The checkpointer's thread: it looks, asks the policy, and does the step.
+//! The checkpointer's thread: it observes the WAL, asks the policy, and runs the step.
 //!
-//! Owns: the connection while the thread lives, opened anew after a failure. Runs on `fw-checkpoint`; between two turns
-//! of the writer its connection is on the writer's thread. Leaves out: when the thread starts.
+//! Owns: the connection while the thread lives, reopened after a failure. Runs on `fw-checkpoint`; between two turns of
+//! the writer the connection is on the writer's thread. Invariant: the WAL is reset and truncated only between two
+//! turns. Leaves out: when the thread starts.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -17,19 +18,19 @@ use crate::connection::open::{Connection, Role};
 use crate::error::{Error, Kind, Result};
 use crate::stats::wal::WalBlocker;
 
-/// The thread ends when it has had nothing to do for so long.
+/// The thread ends when it has had nothing to do for this long.
 const IDLE: Duration = Duration::from_secs(10);
-/// Rounds of preparing a reset, and what is little enough to end them.
+/// The maximum number of rounds that prepare a reset, and the limits below which another round is not worthwhile.
 const ROUNDS: u32 = 8;
 const FEW_FRAMES: u32 = 100;
 const SHORT: Duration = Duration::from_millis(3);
-/// How long somebody else's checkpoint is waited for before a reset.
+/// How long to wait for another process' checkpoint before a reset.
 const OTHERS: Duration = Duration::from_millis(100);
-/// Between two looks at whether a lock is free.
+/// The pause between two attempts to take a lock.
 const POLL: Duration = Duration::from_micros(20);
 
 impl Shared {
-    /// The thread.
+    /// The body of the thread.
     pub(super) fn run(&self) {
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.serve()));
         if ended.is_err() {
@@ -38,13 +39,14 @@ impl Shared {
         }
         let mut state = self.lock();
         state.thread = None;
-        // Under the lock: who finds the WAL grown from here on, or waits for the lock to wake this thread, starts another.
+        // Under the lock: a writer that finds the WAL grown from here on, or that waits for the lock to wake this
+        // thread, starts another thread.
         self.wake_at.store(0, Ordering::SeqCst);
         drop(state);
         self.changed.notify_all();
     }
 
-    /// Opens the connection, when a recall is over.
+    /// Opens the connection, after a recall in progress is over.
     fn open(&self) -> Result<Open> {
         let recall = self.watch.recalls.enter();
         self.watch.check_file()?;
@@ -109,7 +111,7 @@ impl Shared {
         })
     }
 
-    /// Sleeps until the WAL has grown or the time is over. False if the thread is to end.
+    /// Sleeps until the WAL has grown or the time is over. Returns false if the thread must end.
     fn rest(&self, connection: &Connection, policy: &Policy, seen: &Seen, time: Duration) -> bool {
         let is_idle = seen.idle >= IDLE && time >= IDLE;
         if is_idle {
@@ -117,7 +119,7 @@ impl Shared {
         }
         let wake_at = policy.wake_at(seen, Instant::now()).max(1);
         self.wake_at.store(wake_at, Ordering::SeqCst);
-        // Looked at now: whoever commits from here on finds `wake_at`.
+        // Read after `wake_at` was stored: a later commit finds `wake_at` and wakes this thread.
         let frames = connection.sqlite.wal_header().map_or(0, |header| header.max_frame);
         if frames < wake_at && !self.lock().closed {
             thread::park_timeout(time);
@@ -126,7 +128,7 @@ impl Shared {
         true
     }
 
-    /// Copies, and syncs what was copied, so that a reset does not find all of it unsynced.
+    /// Copies, and syncs what was copied, so that a reset has little left to sync.
     fn copy(&self, connection: &mut Connection, policy: &mut Policy) {
         let passed = self.pass(connection, |open| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?));
         let synced = passed.and_then(|copied| {
@@ -144,7 +146,7 @@ impl Shared {
         }
     }
 
-    /// One PASSIVE checkpoint.
+    /// Runs one PASSIVE checkpoint.
     fn pass(
         &self,
         connection: &mut Connection,
@@ -159,8 +161,8 @@ impl Shared {
         Ok(copied)
     }
 
-    /// Copies and syncs while writers go on, each round what came in during the one before, until so little is left that
-    /// writers can wait for it.
+    /// Copies and syncs while writers continue. Each round copies what was written during the previous one, until so
+    /// little is left that writers can wait for it.
     fn prepare(&self, connection: &mut Connection) -> Result<()> {
         for _ in 0..ROUNDS {
             let began = Instant::now();
@@ -173,7 +175,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Starts the WAL over: everything that takes long first, then the rest between two turns of the writer.
+    /// Resets the WAL: first the slow part, then the rest between two turns of the writer.
     fn reset(&self, mut connection: Connection, policy: &mut Policy, budget: Duration) -> Option<Connection> {
         let began = Instant::now();
         let _without_leases = (self.powers.end_leases)();
@@ -206,7 +208,7 @@ impl Shared {
     }
 
     /// Runs a checkpoint between two turns of the writer, and the first commit after it, which syncs the WAL's new
-    /// header. `None` if there is no writer any more: the connection went with it.
+    /// header. Returns `None` if there is no writer any more: the connection was dropped with the closure.
     fn between_turns(
         &self,
         mut connection: Connection,
@@ -216,7 +218,7 @@ impl Shared {
         let (send, receive) = mpsc::sync_channel(1);
         let (recorder, watch) = (self.recorder.clone(), self.watch.clone());
         let has_its_turn = self.wants_a_turn.clone();
-        // Whoever waits for room with the token lets it go.
+        // A holder of the token that waits for room stops waiting and gives the token back.
         self.wants_a_turn.store(true, Ordering::SeqCst);
         let asked = (self.powers.at_boundary)(Box::new(move |commit| {
             has_its_turn.store(false, Ordering::SeqCst);
@@ -229,7 +231,7 @@ impl Shared {
                 (done, _) => done.map(drop),
             };
             if let Err(error) = &done {
-                // Before the next turn.
+                // Before the next turn of the writer.
                 watch.refuse_after_failed_sync(error);
             }
             recorder.paused(began.elapsed());
@@ -241,7 +243,8 @@ impl Shared {
         done
     }
 
-    /// A step failed; readers were waited for so long. Unless it was a lock, nobody is to wait for room.
+    /// Handles a failed step, which waited this long for readers. Unless the cause was a lock, writers stop waiting for
+    /// room.
     fn failed(&self, policy: &mut Policy, error: &Error, waited: Duration) {
         self.watch.refuse_after_failed_sync(error);
         if is_lock(error) {
@@ -253,7 +256,7 @@ impl Shared {
         self.make_no_room();
     }
 
-    /// Finds out who is in the way. A read that is younger than the wait is not.
+    /// Determines what blocked the checkpoint. A read younger than the wait did not.
     fn blocked(&self, waited: Duration, is_starved: bool) {
         let oldest = (self.powers.oldest_read)().filter(|read| read.age >= waited);
         let cause = match &oldest {
@@ -271,7 +274,7 @@ impl Shared {
     }
 }
 
-/// The connection, the recall before which it was opened, and the limits of the WAL in frames.
+/// The connection, the number of the recall it was opened under, and the limits of the WAL in frames.
 struct Open {
     connection: Connection,
     recall: u64,
@@ -279,26 +282,28 @@ struct Open {
     hard: u32,
 }
 
-/// Somebody else has a lock, which time takes away.
+/// Returns true if the error means that another connection holds a lock, so that a retry may succeed.
 fn is_lock(error: &Error) -> bool {
     let code = error.sqlite_code().unwrap_or(0) & 0xff;
     error.kind() == Kind::Busy || code == ffi::SQLITE_LOCKED
 }
 
-/// If the first commit fails a user's write pays for the header. But a sync that failed is one, whoever asked for it.
+/// Ignores a failure of the first commit, because the next write of a user then syncs the header. A failed sync is an
+/// error in any case.
 fn unless_a_sync_failed(error: Error) -> Result<()> {
     if error.is_failed_sync() { Err(error) } else { Ok(()) }
 }
 
-/// What a PASSIVE checkpoint did.
+/// The result of a PASSIVE checkpoint.
 struct Copied {
     frames: u32,
-    /// Frames that it did not reach: a reader was in the way.
+    /// Frames that it did not reach, because a reader blocked them.
     left: u32,
     took: Duration,
 }
 
-/// Copies when another process, which may be copying just now, has done so: a reset must not depend on luck.
+/// Copies, after waiting for another process that may be copying at the moment, so that its checkpoint does not fail
+/// the reset.
 fn copy_after_others(connection: &mut Connection) -> Result<Checkpointed> {
     let until = Instant::now() + OTHERS;
     loop {
@@ -314,7 +319,7 @@ fn frame_bytes(page_bytes: u32) -> u64 {
     u64::from(page_bytes) + 24
 }
 
-/// A limit in frames.
+/// Converts a limit to frames.
 fn frames(bytes: u64, page_bytes: u32) -> u32 {
     u32::try_from(bytes / frame_bytes(page_bytes)).unwrap_or(u32::MAX).max(16)
 }

@@ -1,4 +1,4 @@
-//! What the policy answers to what is seen.
+//! Tests of the policy: the step it returns for each observation.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn seen(frames: u32, copied: u32, idle_ms: u64) -> Seen {
     Seen { frames, copied, file_frames: frames.max(3000), idle: Duration::from_millis(idle_ms) }
 }
 
-/// One that does not wait for a pause of the writer.
+/// A policy for which a pause of the writer is not enough, because a reset was just done.
 fn just_reset() -> (Policy, Instant) {
     let (mut policy, now) = (Policy::new(LIMIT), Instant::now());
     policy.was_reset(Duration::from_millis(20), now);
@@ -55,7 +55,7 @@ fn a_reset_begins_early_enough_for_what_is_written_meanwhile() {
         frames += 40 * 10;
     }
     policy.was_reset(Duration::from_millis(200), now);
-    // 40 frames each millisecond, about 65 ms, half as much again: 3,900 of 8,192.
+    // 40 frames each millisecond, about 65 ms, with the margin of one half: 3,900 of 8,192 frames.
     assert!((4000..4600).contains(&policy.reset_frames()), "{}", policy.reset_frames());
     (0..20).for_each(|_| policy.was_reset(Duration::from_secs(2), now));
     assert_eq!(policy.reset_frames(), 2048, "but never too early");
@@ -166,7 +166,7 @@ fn a_wal_that_somebody_else_started_over_has_nothing_in_the_way() {
     assert_eq!(policy.next(&seen(6000, 6000, 0), now + RETRY), Step::Reset(BUDGET));
 }
 
-/// Otherwise the thread would look again and again until that time.
+/// Otherwise the thread would wake again and again until that time.
 #[test]
 fn a_rest_lasts_until_the_wal_has_grown() {
     let now = Instant::now();
