@@ -58,15 +58,12 @@ impl Engine {
         let tallied = matches!(route, Route::Readers(_));
         self.recorder.tried(work.kind(), !work.only_reads(), tallied, &run);
         budget::spend(began, run.took());
+        work.text().inspect(|text| text.backoff.tried(&run));
         match run {
             InlineRun::Done(answer, _) => {
-                work.text().inspect(|text| text.stayed());
                 Some(RanInline::Answered(answer.map_err(|error| error.in_operation(work.kind().name()))))
             }
-            InlineRun::FellBack(why, _) => {
-                work.text().filter(|_| why.blames_the_text()).inspect(|text| text.moved());
-                unsettled.map(RanInline::Unsettled)
-            }
+            InlineRun::FellBack(..) => unsettled.map(RanInline::Unsettled),
             InlineRun::Ineligible => None,
         }
     }

@@ -17,6 +17,21 @@ const WITHIN: Duration = Duration::from_secs(1);
 const OFF: Duration = Duration::from_secs(1);
 const OFF_MAX: Duration = Duration::from_secs(60);
 
+/// A read that took so many times its limit is slow.
+const SLOW: u32 = 4;
+/// What one step of the virtual machine takes at least when nothing is in its way.
+const STEP: Duration = Duration::from_nanos(5);
+
+/// What is known of an inline read that ended.
+pub(crate) struct Read {
+    pub(crate) took: Duration,
+    pub(crate) limit: Duration,
+    /// It read a page from a file.
+    pub(crate) read_pages: bool,
+    /// The steps that the progress handler saw; 0 for a statement that ends by itself.
+    pub(crate) steps: u32,
+}
+
 pub(crate) struct InlineBreaker {
     began: Instant,
     /// Off until so many microseconds after `began`.
@@ -50,8 +65,18 @@ impl InlineBreaker {
         until != 0 && self.us(now) < until
     }
 
-    /// A stay was slow for a reason of its own; `all` counts the stays up to now.
-    pub(crate) fn was_slow(&self, all: u64, now: Instant) {
+    /// A read ended at `now`. Returns whether its own steps took most of its time. `all` counts the inline reads up to now, and
+    /// is only asked for if this one was slow.
+    pub(crate) fn ended(&self, read: &Read, all: impl FnOnce() -> u64, now: Instant) -> bool {
+        let by_its_steps = STEP * read.steps > read.took / 2;
+        // Only for a reason of its own. Otherwise the machine was busy.
+        if read.took > read.limit.saturating_mul(SLOW) && (read.read_pages || by_its_steps) {
+            self.was_slow(all(), now);
+        }
+        by_its_steps
+    }
+
+    fn was_slow(&self, all: u64, now: Instant) {
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         if now.saturating_duration_since(history.first) > WITHIN {
             history.slow = 0;
@@ -75,6 +100,22 @@ impl InlineBreaker {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_read_is_slow_for_a_reason_of_its_own_or_not_at_all() {
+        let now = Instant::now();
+        let limit = Duration::from_micros(50);
+        let three = |took, read_pages, steps| {
+            let breaker = InlineBreaker::new(now);
+            let read = Read { took, limit, read_pages, steps };
+            (0..3).for_each(|_| _ = breaker.ended(&read, || 3, now));
+            breaker.is_off(now)
+        };
+        assert!(three(limit * 5, true, 0), "it read pages");
+        assert!(three(limit * 5, false, 30_000), "its steps");
+        assert!(!three(limit * 5, false, 0), "the machine was busy");
+        assert!(!three(limit * 4, true, 30_000), "not slow");
+    }
 
     #[test]
     fn three_slow_stays_within_a_second_turn_it_off_for_a_second() {

@@ -16,14 +16,12 @@ use hashlink::{DefaultHashBuilder, LruCache};
 use super::class::{Class, Route};
 use super::seen::Left;
 use super::tokens::tells_of_its_prepare;
+use crate::inline::backoff::Backoff;
 
 /// Texts in the catalogue at most.
 const TEXTS: usize = 1024;
 /// Executions after which a text's cost is its history.
 const HISTORY: u32 = 8;
-/// After a stay that was given up so many uses go to a worker, and after the next twice as many, so many times.
-const FIRST_AVOID: u32 = 16;
-const MOST_MOVES: u32 = 8;
 /// A longer text is not kept, here or prepared.
 pub(crate) const KEPT_TEXT_BYTES: usize = 16 * 1024;
 
@@ -47,10 +45,7 @@ pub(crate) struct StatementInfo {
     aborting: AtomicBool,
     /// It failed as a member of a group that had no savepoint for it.
     failed: AtomicBool,
-    /// How many of its next uses go to a worker without a try, because stays were given up; and how often that was so
-    /// of late.
-    avoid: AtomicU32,
-    moves: AtomicU32,
+    pub(crate) backoff: Backoff,
     /// Running average of its execution in microseconds, plus 1; 0 before the first.
     cost_us: AtomicU32,
     /// Executions that were timed, up to a few.
@@ -70,8 +65,7 @@ impl StatementInfo {
             group_epoch: AtomicU64::new(0),
             aborting: AtomicBool::new(false),
             failed: AtomicBool::new(false),
-            avoid: AtomicU32::new(0),
-            moves: AtomicU32::new(0),
+            backoff: Backoff::default(),
             cost_us: AtomicU32::new(0),
             timed: AtomicU32::new(0),
             cells: AtomicU32::new(0),
@@ -122,31 +116,6 @@ impl StatementInfo {
 
     pub(crate) fn mark_aborting(&self) {
         self.aborting.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it may be tried on its caller's thread. After a stay that was given up it is not, for a number of uses
-    /// that doubles each time.
-    pub(crate) fn may_run_inline(&self) -> bool {
-        let avoid = self.avoid.load(Ordering::Relaxed);
-        if avoid != 0 {
-            self.avoid.store(avoid - 1, Ordering::Relaxed);
-        }
-        avoid == 0
-    }
-
-    /// A stay was given up.
-    pub(crate) fn moved(&self) {
-        let moves = self.moves.load(Ordering::Relaxed).min(MOST_MOVES);
-        self.avoid.store(FIRST_AVOID << moves, Ordering::Relaxed);
-        self.moves.store(moves + 1, Ordering::Relaxed);
-    }
-
-    /// A stay ended well.
-    pub(crate) fn stayed(&self) {
-        let moves = self.moves.load(Ordering::Relaxed);
-        if moves != 0 {
-            self.moves.store(moves - 1, Ordering::Relaxed);
-        }
     }
 
     /// Adds one execution to the running average.
@@ -302,24 +271,6 @@ mod tests {
         assert!(text.is_groupable(0, short), "short again");
         text.mark_aborting();
         assert!(!text.is_groupable(0, short));
-    }
-
-    #[test]
-    fn a_text_whose_stays_are_given_up_is_tried_less_and_less_often() {
-        let text = StatementInfo::new("SELECT");
-        let uses = || (1..).find(|_| text.may_run_inline()).unwrap() - 1;
-        assert!(text.may_run_inline());
-        let avoided: Vec<u32> = (0..11)
-            .map(|_| {
-                text.moved();
-                uses()
-            })
-            .collect();
-        assert_eq!(avoided[..4], [16, 32, 64, 128]);
-        assert_eq!(avoided[8..], [4096, 4096, 4096]);
-        (0..20).for_each(|_| text.stayed());
-        text.moved();
-        assert_eq!(uses(), 16, "it was short again for a while");
     }
 
     #[test]

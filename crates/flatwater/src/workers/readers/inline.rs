@@ -15,17 +15,13 @@ use crate::connection::execute::{Bounds, Output, Run};
 use crate::connection::schema::Known;
 use crate::connection::statements::CachedStatement;
 use crate::connection::stay::{self, LastRead};
+use crate::inline::breaker;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::inline::InlineLimits;
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::values::params::Params;
 use crate::values::row::Rows;
-
-/// A stay that took so many times its limit is looked into.
-const SLOW: u32 = 4;
-/// What one step of the virtual machine takes at least when nothing is in its way, as far as slow stays are explained.
-const STEP: Duration = Duration::from_nanos(5);
 
 /// A query that is tried.
 #[derive(Clone, Copy)]
@@ -43,7 +39,7 @@ impl Readers {
     pub(crate) fn stay(&self, tried: Tried<'_>) -> InlineRun<Rows> {
         let (shared, text) = (&*self.0, tried.text);
         let is_large = tried.params.heap_bytes() > tried.limits.bytes;
-        if is_large || shared.breaker.is_off(tried.began) || !text.may_run_inline() {
+        if is_large || shared.breaker.is_off(tried.began) || !text.backoff.may_try() {
             return InlineRun::Ineligible;
         }
         let Some(reader) = shared.lock().lend() else { return InlineRun::Ineligible };
@@ -136,12 +132,9 @@ impl Reader {
         let reads = begun.end();
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
-        let by_its_steps = short.is_bounded() && STEP * self.connection.sqlite.steps_seen() > took / 2;
-        if took > limits.time.saturating_mul(SLOW) && (reads.some || by_its_steps) {
-            // Only for a reason of its own: pages it had to read, or its steps. Otherwise the machine was busy.
-            let all = shared.lock().tally.stays();
-            shared.breaker.was_slow(all, now);
-        }
+        let steps = if short.is_bounded() { self.connection.sqlite.steps_seen() } else { 0 };
+        let read = breaker::Read { took, limit: limits.time, read_pages: reads.some, steps };
+        let by_its_steps = shared.breaker.ended(&read, || shared.lock().tally.stays(), now);
         // A refused read that SQLite made nothing of may have been one of the schema's.
         let is_sound = !reads.refused || matches!(ran, Err(Fallback::LateRead));
         let stay = match ran {

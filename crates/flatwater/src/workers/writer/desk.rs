@@ -167,7 +167,10 @@ impl Seat {
     /// transaction.
     fn fit_inside(&mut self, effects: &Effects, work: &Work, limits: &InlineLimits) -> Option<Arc<CachedStatement>> {
         let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return None };
-        if params.heap_bytes() > limits.bytes || effects.defined || !self.has_settled_schema() || !text.may_run_inline()
+        if params.heap_bytes() > limits.bytes
+            || effects.defined
+            || !self.has_settled_schema()
+            || !text.backoff.may_try()
         {
             return None;
         }

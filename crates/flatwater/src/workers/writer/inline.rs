@@ -54,7 +54,7 @@ impl Writer {
     pub(crate) fn stay(&self, work: &Work, limits: &InlineLimits, options: CallOptions, began: Instant) -> Tried {
         let shared = &*self.0;
         let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return UNFIT };
-        if !shared.is_short(text, params, limits) || !text.may_run_inline() {
+        if !shared.is_short(text, params, limits) || !text.backoff.may_try() {
             return UNFIT;
         }
         let _on_its_way = OnItsWay::new(&*shared.on_their_way);

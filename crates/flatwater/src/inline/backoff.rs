@@ -1,0 +1,92 @@
+//! Keeping a statement off its callers' threads for a while after runs there that turned out not to be short.
+//!
+//! Owns: for one text, how many of its next uses are not tried. Any thread may ask; single atomics, so that two threads may
+//! count a use once: a hint that costs speed, never correctness. Invariants: only an outcome that blames the text counts
+//! against it; the number doubles each time, up to `LONGEST`, and a run that ends well takes back one doubling.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::outcome::InlineRun;
+
+/// After a run that counts against the text so many uses are not tried, and after the next twice as many, so many times.
+const FIRST: u32 = 16;
+const DOUBLINGS: u32 = 8;
+
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    /// Uses that are still not to be tried.
+    left: AtomicU32,
+    /// Runs that counted against the text of late.
+    fallbacks: AtomicU32,
+}
+
+impl Backoff {
+    /// Counts a use, and returns whether it may be tried.
+    pub(crate) fn may_try(&self) -> bool {
+        let left = self.left.load(Ordering::Relaxed);
+        if left != 0 {
+            self.left.store(left - 1, Ordering::Relaxed);
+        }
+        left == 0
+    }
+
+    /// A use was tried, with this outcome.
+    pub(crate) fn tried<T>(&self, run: &InlineRun<T>) {
+        let fallbacks = self.fallbacks.load(Ordering::Relaxed);
+        match run {
+            InlineRun::Done(..) if fallbacks != 0 => self.fallbacks.store(fallbacks - 1, Ordering::Relaxed),
+            InlineRun::FellBack(why, _) if why.blames_the_text() => {
+                let doublings = fallbacks.min(DOUBLINGS);
+                self.left.store(FIRST << doublings, Ordering::Relaxed);
+                self.fallbacks.store(doublings + 1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::inline::outcome::Fallback;
+
+    const DONE: InlineRun<()> = InlineRun::Done((), Duration::ZERO);
+
+    fn fell_back(why: Fallback) -> InlineRun<()> {
+        InlineRun::FellBack(why, Duration::ZERO)
+    }
+
+    fn not_tried(backoff: &Backoff) -> u32 {
+        (0..).find(|_| backoff.may_try()).unwrap()
+    }
+
+    #[test]
+    fn a_text_whose_inline_runs_are_given_up_is_tried_less_and_less_often() {
+        let backoff = Backoff::default();
+        assert!(backoff.may_try());
+        let counts: Vec<u32> = (0..11)
+            .map(|at| {
+                backoff.tried(&fell_back([Fallback::Interrupted, Fallback::TooLarge][at % 2]));
+                not_tried(&backoff)
+            })
+            .collect();
+        assert_eq!(counts[..4], [16, 32, 64, 128]);
+        assert_eq!(counts[8..], [4096, 4096, 4096]);
+        (0..20).for_each(|_| backoff.tried(&DONE));
+        backoff.tried(&fell_back(Fallback::Interrupted));
+        assert_eq!(not_tried(&backoff), 16, "it was short again for a while");
+    }
+
+    #[test]
+    fn what_the_text_is_not_to_blame_for_does_not_count() {
+        let backoff = Backoff::default();
+        for why in [Fallback::LateRead, Fallback::Locked, Fallback::SchemaChanged, Fallback::Failed] {
+            backoff.tried(&fell_back(why));
+            assert_eq!(not_tried(&backoff), 0, "{why:?}");
+        }
+        backoff.tried(&InlineRun::<()>::Ineligible);
+        assert_eq!(not_tried(&backoff), 0);
+    }
+}
