@@ -9,7 +9,7 @@
 //!            the state of the last use, a moment ago            leave, within all limits
 //!   NONE ---> SEEN -------------------------------------> HELD ------------------------> HELD ...
 //!              ^                                             |
-//!              +------- changed, idle, old, wish, other -----+
+//!              +------- changed, idle, old, release, other -----+
 //! ```
 
 use std::time::{Duration, Instant};
@@ -69,19 +69,19 @@ impl<S: Copy + PartialEq, const AGE_US: u64> Lease<S, AGE_US> {
     }
 
     /// Begins a use. `live` returns the state that is published now, `None` where no lease is possible, and `is_live`
-    /// whether the given state is still the published one; `wish` says that leases must end. Returns why a held lease
+    /// whether the given state is still the published one; `release` says that leases must end. Returns why a held lease
     /// ended, and how the statement runs.
     pub(crate) fn enter(
         &mut self,
         is_live: impl FnOnce(&S) -> bool,
         live: impl FnOnce() -> Option<S>,
-        wish: bool,
+        release: bool,
         now: Instant,
     ) -> (Option<Ended>, Run) {
         let ended = match self {
             Self::Held { state, used, .. } if is_live(state) => {
                 let used = *used;
-                let Some(ended) = self.due(wish, now) else { return (None, Run::Continue) };
+                let Some(ended) = self.due(release, now) else { return (None, Run::Continue) };
                 self.end(used);
                 Some(ended)
             }
@@ -96,7 +96,7 @@ impl<S: Copy + PartialEq, const AGE_US: u64> Lease<S, AGE_US> {
             return (ended, Run::Alone);
         };
         let again = matches!(self, Self::Seen(state, at) if *state == live && now.duration_since(*at) < Self::APART);
-        if again && !wish {
+        if again && !release {
             *self = Self::Held { state: live, used: now, idle: now + IDLE, old: now + Self::AGE };
             return (ended, Run::Begin);
         }
@@ -112,7 +112,7 @@ impl<S: Copy + PartialEq, const AGE_US: u64> Lease<S, AGE_US> {
     }
 
     /// Ends a use, successful or not. Returns why the lease ends with it, if it does.
-    pub(crate) fn leave(&mut self, well: bool, wish: bool, now: Instant) -> Option<Ended> {
+    pub(crate) fn leave(&mut self, well: bool, release: bool, now: Instant) -> Option<Ended> {
         if !self.is_held() {
             return None;
         }
@@ -123,18 +123,18 @@ impl<S: Copy + PartialEq, const AGE_US: u64> Lease<S, AGE_US> {
         if let Self::Held { used, idle, .. } = self {
             (*used, *idle) = (now, now + IDLE);
         }
-        self.due(wish, now).inspect(|_| self.end(now))
+        self.due(release, now).inspect(|_| self.end(now))
     }
 
     /// Checks a lease that is not in use. Returns why the lease ends, if it does.
-    pub(crate) fn rest(&mut self, wish: bool, now: Instant) -> Option<Ended> {
-        self.due(wish, now).inspect(|_| *self = Self::None)
+    pub(crate) fn rest(&mut self, release: bool, now: Instant) -> Option<Ended> {
+        self.due(release, now).inspect(|_| *self = Self::None)
     }
 
     /// Why a held lease must end now.
-    fn due(&self, wish: bool, now: Instant) -> Option<Ended> {
+    fn due(&self, release: bool, now: Instant) -> Option<Ended> {
         let Self::Held { idle, old, .. } = self else { return None };
-        if wish {
+        if release {
             Some(Ended::Wish)
         } else if now >= *idle {
             Some(Ended::Idle)
@@ -145,10 +145,10 @@ impl<S: Copy + PartialEq, const AGE_US: u64> Lease<S, AGE_US> {
         }
     }
 
-    /// When a lease that is not in use must end; with a wish, a time in the past.
-    pub(crate) fn until(&self, wish: bool) -> Option<Instant> {
+    /// When a lease that is not in use must end; with a release, a time in the past.
+    pub(crate) fn until(&self, release: bool) -> Option<Instant> {
         let Self::Held { used, idle, old, .. } = self else { return None };
-        Some(if wish { *used } else { *idle.min(old) })
+        Some(if release { *used } else { *idle.min(old) })
     }
 
     /// Ends the lease for another reason. Returns true if there was a lease.
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use Run::{Alone, Begin, Continue};
 
-    /// A read from `at` to `to` ms, at a state, with or without a wish at its beginning and end, and the expected
+    /// A read from `at` to `to` ms, at a state, with or without a release at its beginning and end, and the expected
     /// results.
     type Read = (u64, u64, Option<u32>, [bool; 2], (Option<Ended>, Run), Option<Ended>);
 
@@ -191,10 +191,10 @@ mod tests {
         let zero = Instant::now();
         let at = |ms| zero + Duration::from_millis(ms);
         let mut lease = Lease::None;
-        for (number, (from, to, live, wish, enters, leaves)) in reads.iter().enumerate() {
-            let entered = lease.enter(|state| *live == Some(*state), || *live, wish[0], at(*from));
+        for (number, (from, to, live, release, enters, leaves)) in reads.iter().enumerate() {
+            let entered = lease.enter(|state| *live == Some(*state), || *live, release[0], at(*from));
             assert_eq!(entered, *enters, "{name}: enter {number}");
-            let left = lease.leave(true, wish[1], at(*to));
+            let left = lease.leave(true, release[1], at(*to));
             assert_eq!(left, *leaves, "{name}: leave {number}");
         }
     }
@@ -243,9 +243,9 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_ends_a_lease_and_keeps_others_from_being_taken() {
+    fn a_release_request_ends_a_lease_and_keeps_others_from_being_taken() {
         check(
-            "wish",
+            "release",
             &[
                 (0, 0, Some(1), CALM, (None, Alone), None),
                 (0, 0, Some(1), CALM, (None, Begin), None),

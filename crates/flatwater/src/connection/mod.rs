@@ -1,13 +1,13 @@
 //! Floor 2: one connection. The order of opening it, its prepared statements, running them.
 
+pub(crate) mod analyse;
 mod asks;
 mod cannot_open;
 pub(crate) mod execute;
-pub(crate) mod learnt;
+pub(crate) mod inline;
 pub(crate) mod open;
 mod prepare;
 pub(crate) mod schema;
 mod settings;
 pub(crate) mod statements;
-pub(crate) mod stay;
 pub(crate) mod writable;

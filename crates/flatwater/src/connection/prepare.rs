@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use flatwater_sqlite::Policy;
 
-use super::learnt::Learnt;
+use super::analyse::Analysis;
 use super::open::Connection;
 use super::statements::CachedStatement;
 use crate::error::{Error, Result};
@@ -83,7 +83,7 @@ impl Connection {
         let class: Arc<Class> = classify(&sql[..prepared.length], &prepared, schema).into();
         let names = self.sqlite.column_names(prepared.id)?.into();
         Ok(Some((
-            CachedStatement { id: prepared.id, class, names, text: text.clone(), learnt: Learnt::default() },
+            CachedStatement { id: prepared.id, class, names, text: text.clone(), analysis: Analysis::default() },
             prepared.length,
         )))
     }

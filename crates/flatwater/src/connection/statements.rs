@@ -10,7 +10,7 @@ use flatwater_sqlite::{Connection as Sqlite, StatementId};
 use hashlink::LruCache;
 use hashlink::linked_hash_map::RawEntryMut;
 
-use super::learnt::Learnt;
+use super::analyse::Analysis;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Class;
 use crate::values::row::Names;
@@ -22,7 +22,7 @@ pub(crate) struct CachedStatement {
     pub(crate) class: Arc<Class>,
     pub(crate) names: Names,
     pub(crate) text: Arc<StatementInfo>,
-    pub(crate) learnt: Learnt,
+    pub(crate) analysis: Analysis,
 }
 
 pub(crate) struct Statements {

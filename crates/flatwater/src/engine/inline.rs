@@ -42,13 +42,15 @@ impl Engine {
         let mut unsettled = None;
         // Code of others that runs meanwhile, such as what takes our events, must not wait for this connection.
         let run = mark_closure(|| match (route, work) {
-            (Route::Transaction(Inside { session, savepoints }), _) => session.stay(work, savepoints, limits, began),
+            (Route::Transaction(Inside { session, savepoints }), _) => {
+                session.run_inline(work, savepoints, limits, began)
+            }
             (Route::Readers(readers), Work::Query { text, params, limit }) => readers
-                .stay(readers::Tried { text, params, rows: *limit, limits, began })
+                .run_inline(readers::Tried { text, params, rows: *limit, limits, began })
                 .map(|rows| Ok(Answer::Rows(rows))),
             (Route::Readers(_), _) => InlineRun::Ineligible,
-            (Route::Writer(writer), _) => match writer.stay(work, limits, options, began) {
-                Tried::Stay(run) => run,
+            (Route::Writer(writer), _) => match writer.run_inline(work, limits, options, began) {
+                Tried::Ran(run) => run,
                 Tried::Unsettled(reply, took) => {
                     unsettled = Some(reply);
                     InlineRun::FellBack(Fallback::Failed, took)

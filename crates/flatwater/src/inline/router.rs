@@ -96,7 +96,7 @@ impl WriteRouter {
     }
 
     /// An inline write ended at `now`, having taken so long. `is_spent`: its caller has had its share of the thread.
-    pub(crate) fn stayed(&mut self, took: Duration, is_spent: bool, now: Instant) {
+    pub(crate) fn ran_inline(&mut self, took: Duration, is_spent: bool, now: Instant) {
         let cost = self.cost(1, now).unwrap_or_else(|| us(took));
         self.inline.add(cost, 1);
         match self.way {
@@ -189,7 +189,7 @@ mod tests {
             } else {
                 *now += Duration::from_micros(6);
                 spent += Duration::from_micros(6);
-                ways.stayed(Duration::from_micros(5), spent >= Duration::from_millis(1), *now);
+                ways.ran_inline(Duration::from_micros(5), spent >= Duration::from_millis(1), *now);
                 if spent >= Duration::from_millis(1) {
                     spent = Duration::ZERO;
                 }
@@ -229,7 +229,7 @@ mod tests {
         for _ in 0..1000 {
             now += Duration::from_millis(5);
             assert!(!ways.queues());
-            ways.stayed(Duration::from_micros(5), false, now);
+            ways.ran_inline(Duration::from_micros(5), false, now);
         }
     }
 }

@@ -11,7 +11,7 @@ use super::graph::{Graph, Shape, Strange, shape};
 
 /// How a read may stay on its caller's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stay {
+pub(crate) enum InlineRead {
     /// It ends by itself.
     Acyclic,
     /// It ends because the progress handler ends it.

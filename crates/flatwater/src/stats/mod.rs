@@ -120,8 +120,8 @@ impl Recorder {
 
     /// Records that a call was tried on its caller's thread. A `tallied` one is counted by the readers if it was
     /// answered.
-    pub(crate) fn tried<T>(&self, kind: CallKind, writes: bool, tallied: bool, stay: &InlineRun<T>) {
-        match stay {
+    pub(crate) fn tried<T>(&self, kind: CallKind, writes: bool, tallied: bool, run: &InlineRun<T>) {
+        match run {
             InlineRun::Done(_, took) if tallied => self.inline.held(*took),
             InlineRun::Done(_, took) => {
                 self.inline.done(writes, *took);
@@ -278,8 +278,8 @@ mod tests {
         let stays: InlineRun<()> = InlineRun::Done((), Duration::from_micros(3));
         recorder.tried(CallKind::Query, false, false, &stays);
         let mut readers = ReaderCounters::new();
-        (0..9).for_each(|_| readers.stayed(true, Duration::from_micros(5)));
-        readers.stayed(false, Duration::from_millis(1));
+        (0..9).for_each(|_| readers.ran_inline(true, Duration::from_micros(5)));
+        readers.ran_inline(false, Duration::from_millis(1));
         readers.reused(4);
         let stats = recorder.snapshot(&readers);
         assert_eq!((stats.calls[0].count, stats.calls[0].p50_us, stats.calls[0].max_us), (10, 5, 5));

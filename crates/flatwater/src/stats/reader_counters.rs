@@ -26,7 +26,7 @@ impl ReaderCounters {
     }
 
     /// Records a read that ran on its caller's thread, and how long it took.
-    pub(crate) fn stayed(&mut self, is_answered: bool, took: Duration) {
+    pub(crate) fn ran_inline(&mut self, is_answered: bool, took: Duration) {
         if is_answered {
             self.answered.saturating_record(us(took));
         } else {
@@ -35,7 +35,7 @@ impl ReaderCounters {
     }
 
     /// Returns the number of reads that ran on their caller's thread.
-    pub(crate) fn stays(&self) -> u64 {
+    pub(crate) fn inline_runs(&self) -> u64 {
         self.answered.len() + self.moved
     }
 

@@ -71,10 +71,10 @@ pub(crate) struct Inside {
 }
 
 /// Runs short statements of an open transaction on their caller's thread.
-pub(crate) trait Desk: Send + Sync {
+pub(crate) trait RunsInline: Send + Sync {
     /// Runs the work on this thread now, if it is known to be short and the transaction is at these savepoints. An
     /// error beside the answer means that the transaction is lost.
-    fn stay(
+    fn run_inline(
         &self,
         work: &Work,
         savepoints: &Savepoints,
@@ -99,7 +99,7 @@ pub(crate) struct Session {
     idle_limit: Duration,
     savepoints: AtomicU64,
     /// Set when the writer's thread begins to serve the transaction.
-    desk: OnceLock<Arc<dyn Desk>>,
+    parked: OnceLock<Arc<dyn RunsInline>>,
 }
 
 struct Inbox {
@@ -124,7 +124,7 @@ impl Session {
             path: options.path.clone(),
             idle_limit,
             savepoints: AtomicU64::new(0),
-            desk: OnceLock::new(),
+            parked: OnceLock::new(),
         });
         watch(&session, later(now, if told { idle_limit } else { TOLD_AFTER }));
         session
@@ -139,14 +139,14 @@ impl Session {
         self.post(Message::Request(Box::new(request), savepoints.clone()))
     }
 
-    /// Allows short statements to run at `desk` from now on.
-    pub(crate) fn open(&self, desk: Arc<dyn Desk>) {
+    /// Allows short statements to run at `parked` from now on.
+    pub(crate) fn open(&self, parked: Arc<dyn RunsInline>) {
         // It is set once, by the one thread that serves the transaction.
-        let _ = self.desk.set(desk);
+        let _ = self.parked.set(parked);
     }
 
     /// Runs the work on this thread, if the work is short and no earlier message waits.
-    pub(crate) fn stay(
+    pub(crate) fn run_inline(
         &self,
         work: &Work,
         savepoints: &Savepoints,
@@ -158,8 +158,8 @@ impl Session {
         if inbox.end.is_some() || !inbox.messages.is_empty() || inbox.idle_since.is_none() {
             return InlineRun::Ineligible;
         }
-        let Some(desk) = self.desk.get() else { return InlineRun::Ineligible };
-        let (stay, lost) = desk.stay(work, savepoints, limits, began);
+        let Some(parked) = self.parked.get() else { return InlineRun::Ineligible };
+        let (run, lost) = parked.run_inline(work, savepoints, limits, began);
         inbox.idle_since = Some(Instant::now());
         if let Some(error) = lost {
             inbox.messages.push_back(Message::End(End::Lost(error.clone())));
@@ -167,7 +167,7 @@ impl Session {
             drop(inbox);
             self.arrived.notify_one();
         }
-        stay
+        run
     }
 
     /// Returns the number for a new savepoint.

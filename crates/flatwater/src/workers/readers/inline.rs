@@ -12,9 +12,9 @@ use flatwater_sqlite::PageRefusal;
 use super::reader::Reader;
 use super::{Readers, Shared, State};
 use crate::connection::execute::{Bounds, Output, Run};
+use crate::connection::inline::{self, LastRead};
 use crate::connection::schema::Known;
 use crate::connection::statements::CachedStatement;
-use crate::connection::stay::{self, LastRead};
 use crate::inline::breaker;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::inline::InlineLimits;
@@ -36,24 +36,24 @@ pub(crate) struct Tried<'a> {
 
 impl Readers {
     /// Runs the query here and now, if it is known to be short and a connection is free that holds it prepared.
-    pub(crate) fn stay(&self, tried: Tried<'_>) -> InlineRun<Rows> {
+    pub(crate) fn run_inline(&self, tried: Tried<'_>) -> InlineRun<Rows> {
         let (shared, text) = (&*self.0, tried.text);
         let is_large = tried.params.heap_bytes() > tried.limits.bytes;
         if is_large || shared.breaker.is_off(tried.began) || !text.backoff.may_try() {
             return InlineRun::Ineligible;
         }
         let Some(reader) = shared.lock().lend() else { return InlineRun::Ineligible };
-        let mut lent = Lent { readers: self, reader: Some(reader), is_sound: true, stayed: None };
+        let mut lent = Lent { readers: self, reader: Some(reader), is_sound: true, ran_inline: None };
         let Some(reader) = &mut lent.reader else { return InlineRun::Ineligible };
         let Some(short) = reader.short(shared, text, tried.limits) else { return InlineRun::Ineligible };
         lent.is_sound = false;
         let Some(continues) = reader.enter(tried.began) else { return InlineRun::Ineligible };
-        let (stay, now, is_sound) = reader.stay(shared, &short, continues, tried);
-        lent.is_sound = reader.leave(matches!(stay, InlineRun::Done(..)), now) && is_sound;
-        if !matches!(stay, InlineRun::Ineligible) {
-            lent.stayed = Some((matches!(stay, InlineRun::Done(..)), stay.took()));
+        let (run, now, is_sound) = reader.run_inline(shared, &short, continues, tried);
+        lent.is_sound = reader.leave(matches!(run, InlineRun::Done(..)), now) && is_sound;
+        if !matches!(run, InlineRun::Ineligible) {
+            lent.ran_inline = Some((matches!(run, InlineRun::Done(..)), run.took()));
         }
-        stay
+        run
     }
 }
 
@@ -64,7 +64,7 @@ struct Lent<'a> {
     /// Nothing runs on it, and nothing panicked there.
     is_sound: bool,
     /// Whether it answered the read that it ran, and how long that took.
-    stayed: Option<(bool, Duration)>,
+    ran_inline: Option<(bool, Duration)>,
 }
 
 impl Drop for Lent<'_> {
@@ -73,8 +73,8 @@ impl Drop for Lent<'_> {
         let reader = self.reader.take().filter(|reader| self.is_sound && !shared.is_recalled(reader));
         let mut state = shared.lock();
         state.take_back(reader);
-        if let Some((is_answered, took)) = self.stayed {
-            state.tally.stayed(is_answered, took);
+        if let Some((is_answered, took)) = self.ran_inline {
+            state.tally.ran_inline(is_answered, took);
         }
         if state.closed {
             shared.closed.notify_all();
@@ -105,7 +105,7 @@ impl Reader {
 
     /// Runs the query, in the snapshot of a lease if one `continues`. Answers when it ended and whether the connection can
     /// be used again.
-    fn stay(
+    fn run_inline(
         &mut self,
         shared: &Shared,
         short: &CachedStatement,
@@ -116,7 +116,7 @@ impl Reader {
         self.busy_timeout.never();
         self.connection.limit(limits.bytes);
         let end = later(began, limits.time);
-        let Some(begun) = stay::begin(&self.connection.sqlite, Some(LastRead(end, PageRefusal::Interrupt))) else {
+        let Some(begun) = inline::begin(&self.connection.sqlite, Some(LastRead(end, PageRefusal::Interrupt))) else {
             return (InlineRun::Ineligible, began, true);
         };
         let known = if continues { Ok(Known::Before) } else { self.connection.knows_schema(&shared.catalogue.left) };
@@ -134,15 +134,15 @@ impl Reader {
         let took = now.saturating_duration_since(began);
         let steps = if short.is_bounded() { self.connection.sqlite.steps_seen() } else { 0 };
         let read = breaker::Read { took, limit: limits.time, read_pages: reads.some, steps };
-        let by_its_steps = shared.breaker.ended(&read, || shared.lock().tally.stays(), now);
+        let by_its_steps = shared.breaker.ended(&read, || shared.lock().tally.inline_runs(), now);
         // A refused read that SQLite made nothing of may have been one of the schema's.
         let is_sound = !reads.refused || matches!(ran, Err(Fallback::LateRead));
-        let stay = match ran {
+        let run = match ran {
             Ok(outcome) => InlineRun::Done(outcome.rows.unwrap_or_default(), took),
             // What it read took the time.
             Err(Fallback::Interrupted) if reads.some && !by_its_steps => InlineRun::FellBack(Fallback::LateRead, took),
             Err(why) => InlineRun::FellBack(why, took),
         };
-        (stay, now, is_sound)
+        (run, now, is_sound)
     }
 }

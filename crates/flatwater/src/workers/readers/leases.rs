@@ -2,7 +2,7 @@
 //!
 //! Owns: beginning and ending them as `lease` decides, and seeing to those of readers that nobody uses. That is done by
 //! one alarm of the timer for the pool, set while there are such leases. Invariants: a transaction is ended by whoever
-//! has the reader, with no lock held; a reader that is given back with a lease finds an alarm set; while somebody wishes
+//! has the reader, with no lock held; a reader that is given back with a lease finds an alarm set; while somebody requests
 //! that there are no leases none is taken, and one that is given back all the same is ended at once. Leaves out: when
 //! leases begin and end.
 
@@ -20,23 +20,23 @@ use crate::options::Options;
 use crate::stats::Recorder;
 use crate::time::timer::{self, Alarm};
 
-/// Those who wish that there are no leases.
+/// Those who release that there are no leases.
 #[derive(Default)]
-pub(super) struct Wishes(AtomicUsize);
+pub(super) struct ReleaseRequests(AtomicUsize);
 
-impl Wishes {
-    fn are_there(&self) -> bool {
+impl ReleaseRequests {
+    fn are_pending(&self) -> bool {
         self.0.load(Ordering::SeqCst) > 0
     }
 }
 
 /// While it lives no lease is taken.
-pub(crate) struct NoLeases(Arc<Wishes>);
+pub(crate) struct NoLeases(Arc<ReleaseRequests>);
 
 impl NoLeases {
-    fn new(wishes: &Arc<Wishes>) -> Self {
-        wishes.0.fetch_add(1, Ordering::SeqCst);
-        Self(wishes.clone())
+    fn new(requests: &Arc<ReleaseRequests>) -> Self {
+        requests.0.fetch_add(1, Ordering::SeqCst);
+        Self(requests.clone())
     }
 }
 
@@ -54,21 +54,21 @@ pub(super) struct Holder {
     lease: Lease<WalState, AGE_US>,
     /// Reads that used a lease again, since they were last asked for.
     reused: u64,
-    wishes: Arc<Wishes>,
+    requests: Arc<ReleaseRequests>,
     recorder: Arc<Recorder>,
 }
 
 impl Holder {
-    pub(super) fn new(wishes: &Arc<Wishes>, recorder: &Arc<Recorder>) -> Self {
-        Self { lease: Lease::None, reused: 0, wishes: wishes.clone(), recorder: recorder.clone() }
+    pub(super) fn new(requests: &Arc<ReleaseRequests>, recorder: &Arc<Recorder>) -> Self {
+        Self { lease: Lease::None, reused: 0, requests: requests.clone(), recorder: recorder.clone() }
     }
 
     /// Before a read: continues the lease, renews it, begins one, or sees to it that there is none. Answers whether it
     /// continues.
     pub(super) fn enter(&mut self, connection: &mut Connection, now: Instant) -> bool {
         let sqlite = &connection.sqlite;
-        let wish = self.wishes.are_there();
-        let (ended, run) = self.lease.enter(|state| sqlite.is_wal_state(state), || sqlite.wal_state(), wish, now);
+        let release = self.requests.are_pending();
+        let (ended, run) = self.lease.enter(|state| sqlite.is_wal_state(state), || sqlite.wal_state(), release, now);
         self.ended(connection, ended);
         match run {
             Run::Alone => {}
@@ -86,13 +86,13 @@ impl Holder {
     /// After a read. A failure may have rolled the transaction back.
     pub(super) fn leave(&mut self, connection: &mut Connection, well: bool, now: Instant) {
         let well = well && !connection.sqlite.is_autocommit();
-        let ended = self.lease.leave(well, self.wishes.are_there(), now);
+        let ended = self.lease.leave(well, self.requests.are_pending(), now);
         self.ended(connection, ended);
     }
 
     /// Nobody uses the reader.
     pub(super) fn rest(&mut self, connection: &mut Connection, now: Instant) {
-        let ended = self.lease.rest(self.wishes.are_there(), now);
+        let ended = self.lease.rest(self.requests.are_pending(), now);
         self.ended(connection, ended);
     }
 
@@ -130,7 +130,7 @@ impl Holder {
 
     /// When the lease of a reader that nobody uses is to end.
     pub(super) fn until(&self) -> Option<Instant> {
-        self.lease.until(self.wishes.are_there())
+        self.lease.until(self.requests.are_pending())
     }
 }
 
@@ -186,9 +186,9 @@ impl State {
 impl Readers {
     /// Ends the leases, those of readers in use when they are given back. While the answer lives none is taken.
     pub(crate) fn end_leases(&self) -> NoLeases {
-        let wish = NoLeases::new(&self.0.wishes);
+        let release = NoLeases::new(&self.0.requests);
         self.end_due_leases();
-        wish
+        release
     }
 
     /// Takes the readers whose lease is due out of the pool, ends their transactions, and gives them back.

@@ -20,7 +20,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 pub(crate) use inline::Tried;
-use leases::Wishes;
+use leases::ReleaseRequests;
 use reader::Reader;
 use running::Running;
 
@@ -51,7 +51,7 @@ struct Shared {
     watch: Option<Arc<Watch>>,
     /// Who gets what turns out to be a write. `None` where nobody writes.
     writer: Option<Arc<dyn TakesOver>>,
-    wishes: Arc<Wishes>,
+    requests: Arc<ReleaseRequests>,
     state: Mutex<State>,
     /// Signalled when a connection came back or is no more, for a close that waits for them.
     closed: Condvar,
@@ -94,9 +94,9 @@ impl Readers {
                 tally: ReaderCounters::new(),
                 closed: false,
             };
-            let (state, closed, wishes) = (Mutex::new(state), Condvar::new(), Arc::default());
+            let (state, closed, requests) = (Mutex::new(state), Condvar::new(), Arc::default());
             let breaker = InlineBreaker::new(Instant::now());
-            Shared { options, catalogue, recorder, breaker, watch, writer, wishes, state, closed }
+            Shared { options, catalogue, recorder, breaker, watch, writer, requests, state, closed }
         }))
     }
 

@@ -22,7 +22,7 @@ impl Shared {
             watch.check_file()?;
         }
         let recall = self.watch.as_ref().map_or(0, |watch| watch.recalls.enter());
-        let reader = Reader::open(&self.options, &self.wishes, &self.recorder, recall, deadline)?;
+        let reader = Reader::open(&self.options, &self.requests, &self.recorder, recall, deadline)?;
         // With a writer it is the writer's connection that is watched.
         if let Some(watch) = self.watch.as_ref().filter(|_| self.options.read_only) {
             watch.opened(reader.index());

@@ -13,9 +13,9 @@ use rusqlite::DropBehavior;
 
 use super::Shared;
 use super::commit::{commit, settle};
+use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::perform::{Rules, perform};
-use super::seat::Seat;
 use crate::connection::open::Connection;
 use crate::error::{Error, Kind, Result};
 use crate::queue::ticket::{DeadlineOnly, Ticket};
@@ -24,36 +24,38 @@ use crate::workers::request::{Answer, ReadClosure, Returned, Work, WriteClosure}
 
 /// Runs the work and answers what it answers.
 pub(super) fn run_alone(
-    seat: &mut Seat,
+    writer: &mut WriterConnection,
     shared: &Shared,
     work: Work,
     ticket: &Arc<Ticket>,
     since: Instant,
 ) -> Result<Answer> {
-    seat.wait_for_locks(since, ticket.deadline);
+    writer.wait_for_locks(since, ticket.deadline);
     let result = match work {
-        Work::WriteWith(closure) => write_with(seat, shared, closure, ticket),
-        Work::ReadWith(closure) => read_with(seat, shared, closure, ticket),
-        Work::Checkpoint(mode) => shared.twice(seat, |seat| checkpoint(seat, shared, mode)).map(Answer::Checkpointed),
-        work @ (Work::Execute { .. } | Work::Query { .. }) => {
-            shared.twice(seat, |seat| autocommit(seat, shared, &work, ticket))
+        Work::WriteWith(closure) => write_with(writer, shared, closure, ticket),
+        Work::ReadWith(closure) => read_with(writer, shared, closure, ticket),
+        Work::Checkpoint(mode) => {
+            shared.twice(writer, |writer| checkpoint(writer, shared, mode)).map(Answer::Checkpointed)
         }
-        work => in_transaction(seat, shared, |seat, effects| {
-            seat.arm(ticket, &work);
-            perform(seat, effects, Rules::Statement(&shared.catalogue), &work)
+        work @ (Work::Execute { .. } | Work::Query { .. }) => {
+            shared.twice(writer, |writer| autocommit(writer, shared, &work, ticket))
+        }
+        work => in_transaction(writer, shared, |writer, effects| {
+            writer.arm(ticket, &work);
+            perform(writer, effects, Rules::Statement(&shared.catalogue), &work)
         })
         .map_err(|error| work.explain(error)),
     };
-    seat.disarm();
+    writer.disarm();
     result.map_err(|error| error.timed(ticket))
 }
 
 /// Waits for others until the busy timeout ends, or the deadline.
-fn checkpoint(seat: &mut Seat, shared: &Shared, mode: CheckpointMode) -> Result<Checkpointed> {
+fn checkpoint(writer: &mut WriterConnection, shared: &Shared, mode: CheckpointMode) -> Result<Checkpointed> {
     let _without_leases = shared.listener.get().map(|listener| listener.end_leases());
-    let (mut again, mut tries) = (seat.busy(), 0);
+    let (mut again, mut tries) = (writer.busy(), 0);
     loop {
-        let error = match seat.connection()?.sqlite.checkpoint(mode) {
+        let error = match writer.connection()?.sqlite.checkpoint(mode) {
             Ok(done) => return Ok(done),
             Err(error) => Error::from(error),
         };
@@ -62,68 +64,73 @@ fn checkpoint(seat: &mut Seat, shared: &Shared, mode: CheckpointMode) -> Result<
             tries += 1;
             continue;
         }
-        seat.refuse_after_failed_sync(&error);
+        writer.refuse_after_failed_sync(&error);
         return Err(error);
     }
 }
 
-fn autocommit(seat: &mut Seat, shared: &Shared, work: &Work, ticket: &Arc<Ticket>) -> Result<Answer> {
-    seat.connection()?.sqlite.watch_commit();
-    let before = seat.changes();
-    seat.arm(ticket, work);
+fn autocommit(writer: &mut WriterConnection, shared: &Shared, work: &Work, ticket: &Arc<Ticket>) -> Result<Answer> {
+    writer.connection()?.sqlite.watch_commit();
+    let before = writer.changes();
+    writer.arm(ticket, work);
     let began = Instant::now();
     let catalogue = &shared.catalogue;
     let rules = if ticket.options.read_only { Rules::Reading(catalogue) } else { Rules::Statement(catalogue) };
     let mut effects = Effects::default();
-    let result = perform(seat, &mut effects, rules, work);
+    let result = perform(writer, &mut effects, rules, work);
     if let Work::Execute { text, .. } | Work::Query { text, .. } = work {
-        let end = seat.connection()?.sqlite.commit_began().unwrap_or_else(Instant::now);
+        let end = writer.connection()?.sqlite.commit_began().unwrap_or_else(Instant::now);
         text.took(end.saturating_duration_since(began));
     }
-    effects.put_right(seat, catalogue);
+    effects.put_right(writer, catalogue);
     // By now it is known what the text does: a read commits nothing.
     if work.only_reads() {
         return result;
     }
     result.map_err(|error| {
-        seat.disarm();
-        settle(seat, &shared.recorder, error, &before)
+        writer.disarm();
+        settle(writer, &shared.recorder, error, &before)
     })
 }
 
 /// Runs `body` in a transaction of its own: all of it or nothing.
 fn in_transaction<T>(
-    seat: &mut Seat,
+    writer: &mut WriterConnection,
     shared: &Shared,
-    body: impl FnOnce(&mut Seat, &mut Effects) -> Result<T>,
+    body: impl FnOnce(&mut WriterConnection, &mut Effects) -> Result<T>,
 ) -> Result<T> {
-    shared.twice(seat, Seat::begin)?;
+    shared.twice(writer, WriterConnection::begin)?;
     let mut effects = Effects::default();
-    let result = match body(seat, &mut effects) {
-        Ok(result) => commit(seat, &shared.recorder).map(|()| result),
+    let result = match body(writer, &mut effects) {
+        Ok(result) => commit(writer, &shared.recorder).map(|()| result),
         Err(error) => {
-            seat.rollback();
+            writer.rollback();
             Err(error)
         }
     };
-    effects.put_right(seat, &shared.catalogue);
+    effects.put_right(writer, &shared.catalogue);
     result
 }
 
 /// A closure of the user on the writer. It may replace handlers, forget statements, panic: whatever can be seen of that
 /// is put right, or the connection is replaced, before anybody else's work runs.
-fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure, ticket: &Arc<Ticket>) -> Result<Answer> {
+fn write_with(
+    writer: &mut WriterConnection,
+    shared: &Shared,
+    closure: WriteClosure,
+    ticket: &Arc<Ticket>,
+) -> Result<Answer> {
     let mut closure = Some(closure);
-    let ran = shared.twice(seat, |seat| begin_closure(seat.connection()?, &mut closure, ticket))?;
-    let busy = seat.busy();
-    let connection = seat.connection()?;
+    let ran = shared.twice(writer, |writer| begin_closure(writer.connection()?, &mut closure, ticket))?;
+    let busy = writer.busy();
+    let connection = writer.connection()?;
     let mut trusted = connection.restore_handlers(busy);
     let still_open = !connection.sqlite.is_autocommit();
     let mut effects = Effects::default();
-    effects.note_closure(seat);
+    effects.note_closure(writer);
     let result = match ran {
         Ok(Some(returned)) if !returned.is_ok => returned.answer(ticket),
-        Ok(Some(returned)) if still_open => match commit(seat, &shared.recorder) {
+        Ok(Some(returned)) if still_open => match commit(writer, &shared.recorder) {
             Ok(()) => returned.answer(ticket),
             Err(error) => Err(of_closure(error)),
         },
@@ -131,11 +138,11 @@ fn write_with(seat: &mut Seat, shared: &Shared, closure: WriteClosure, ticket: &
             .with_hint("return Ok to commit, or an error to roll back")),
         Err(panic) => Err(Error::panicked(&*panic)),
     };
-    seat.rollback();
-    effects.put_right(seat, &shared.catalogue);
-    trusted = trusted && seat.connection()?.is_idle();
+    writer.rollback();
+    effects.put_right(writer, &shared.catalogue);
+    trusted = trusted && writer.connection()?.is_idle();
     if !trusted {
-        seat.replace();
+        writer.replace();
         shared.recorder.replaced_connection();
     }
     result
@@ -167,19 +174,24 @@ fn begin_closure(
 }
 
 /// A read closure of a database whose only connection is the writer's.
-fn read_with(seat: &mut Seat, shared: &Shared, closure: ReadClosure, ticket: &Arc<Ticket>) -> Result<Answer> {
-    let busy = seat.busy();
-    let connection = seat.connection()?;
+fn read_with(
+    writer: &mut WriterConnection,
+    shared: &Shared,
+    closure: ReadClosure,
+    ticket: &Arc<Ticket>,
+) -> Result<Answer> {
+    let busy = writer.busy();
+    let connection = writer.connection()?;
     connection.sqlite.execute_batch("BEGIN; PRAGMA query_only = ON")?;
     connection.sqlite.set_policy(policy::read_closure);
     connection.sqlite.arm(ticket.clone());
     let ran = catch_unwind(AssertUnwindSafe(|| closure(connection.sqlite.rusqlite())));
     let trusted = connection.restore_handlers(busy);
-    seat.rollback();
-    let connection = seat.connection()?;
+    writer.rollback();
+    let connection = writer.connection()?;
     let writes_again = connection.sqlite.execute_batch("PRAGMA query_only = OFF").is_ok();
     if !(trusted && writes_again && connection.is_idle()) {
-        seat.replace();
+        writer.replace();
         shared.recorder.replaced_connection();
     }
     match ran {

@@ -4,39 +4,39 @@
 //! thread that holds the token. Invariant: a failure that is reported as such will not be found after a restart; where
 //! that cannot be promised the error is `CommitUnknown` and the connection is replaced. Leaves out: replaying.
 
+use super::connection::WriterConnection;
 use super::outcome::{AfterFailure, Changes, after_failed_commit};
-use super::seat::Seat;
 use crate::error::{Error, Kind, Result};
 use crate::stats::Recorder;
 
 /// Commits the open transaction. After an error no transaction is open.
-pub(super) fn commit(seat: &mut Seat, recorder: &Recorder) -> Result<()> {
-    if let Some(refusal) = seat.refusal() {
-        seat.rollback();
+pub(super) fn commit(writer: &mut WriterConnection, recorder: &Recorder) -> Result<()> {
+    if let Some(refusal) = writer.refusal() {
+        writer.rollback();
         return Err(refusal);
     }
-    let before = seat.changes();
-    let connection = seat.connection()?;
+    let before = writer.changes();
+    let connection = writer.connection()?;
     let Err(error) = connection.control.commit(&mut connection.sqlite) else { return Ok(()) };
     let error = Error::from(error);
     recorder.commit_failed(&error);
-    seat.rollback();
-    Err(settle(seat, recorder, error, &before))
+    writer.rollback();
+    Err(settle(writer, recorder, error, &before))
 }
 
 /// Turns the error of a failed commit, or of a failed autocommit statement, into one that can be told. `before` is how the
-/// change counters were before it. Waits for locks as the seat does.
-pub(super) fn settle(seat: &mut Seat, recorder: &Recorder, error: Error, before: &Changes) -> Error {
+/// change counters were before it. Waits for locks as the writer does.
+pub(super) fn settle(writer: &mut WriterConnection, recorder: &Recorder, error: Error, before: &Changes) -> Error {
     let Some(code) = error.sqlite_code() else { return error };
-    seat.refuse_after_failed_sync(&error);
+    writer.refuse_after_failed_sync(&error);
     // A connection that had to be given up is opened again, to look and to write through.
-    let after = seat.connection().is_ok().then(|| seat.changes());
+    let after = writer.connection().is_ok().then(|| writer.changes());
     let outcome = after.as_ref().map_or(AfterFailure::Unknown, |after| after_failed_commit(code, before, after));
     match outcome {
         AfterFailure::NotCommitted => error,
-        AfterFailure::Fence if fence(seat).is_ok() => error,
+        AfterFailure::Fence if fence(writer).is_ok() => error,
         AfterFailure::Fence | AfterFailure::Unknown => {
-            seat.replace();
+            writer.replace();
             recorder.replaced_connection();
             let message = format!(
                 "the commit failed ({}) and it cannot be known whether it will be found after a restart{}",
@@ -64,27 +64,27 @@ fn where_it_may_be(before: &Changes, after: &Changes) -> String {
 }
 
 /// The smallest commit there is, in the main file.
-pub(super) fn smallest(seat: &mut Seat) -> Result<()> {
-    rewrite_versions(seat, &["main".into()])
+pub(super) fn smallest(writer: &mut WriterConnection) -> Result<()> {
+    rewrite_versions(writer, &["main".into()])
 }
 
 /// The smallest commit there is, in every file that a write may have reached. It overwrites what the failed commit may have
 /// left at the end of a WAL, on the disk too: with durability `normal` no commit is synced, and the system may have written
 /// the ghost to the disk already.
-fn fence(seat: &mut Seat) -> Result<()> {
-    let files = seat.writable_files()?;
-    rewrite_versions(seat, &files)?;
-    let sqlite = &mut seat.connection()?.sqlite;
+fn fence(writer: &mut WriterConnection) -> Result<()> {
+    let files = writer.writable_files()?;
+    rewrite_versions(writer, &files)?;
+    let sqlite = &mut writer.connection()?.sqlite;
     let synced = files.iter().try_for_each(|file| sqlite.sync_wal(file)).map_err(Error::from);
     if let Err(error) = &synced {
-        seat.refuse_after_failed_sync(error);
+        writer.refuse_after_failed_sync(error);
     }
     synced
 }
 
 /// Setting the user version writes the first page even if the number stays the same.
-fn rewrite_versions(seat: &mut Seat, files: &[Box<str>]) -> Result<()> {
-    let connection = seat.connection()?;
+fn rewrite_versions(writer: &mut WriterConnection, files: &[Box<str>]) -> Result<()> {
+    let connection = writer.connection()?;
     connection.control.begin(&mut connection.sqlite)?;
     let written: Result<()> = (|| {
         let sqlite = connection.sqlite.rusqlite();
@@ -98,8 +98,8 @@ fn rewrite_versions(seat: &mut Seat, files: &[Box<str>]) -> Result<()> {
     })();
     if let Err(error) = &written {
         // A WAL that was just started over has its header synced here: no later commit may trust it.
-        seat.refuse_after_failed_sync(error);
-        seat.rollback();
+        writer.refuse_after_failed_sync(error);
+        writer.rollback();
     }
     written
 }

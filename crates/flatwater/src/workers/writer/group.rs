@@ -22,9 +22,9 @@ use rusqlite::ffi;
 
 use super::Shared;
 use super::commit::commit;
+use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::perform::{Rules, perform};
-use super::seat::Seat;
 use crate::error::{Error, Kind, Result};
 use crate::options::GroupLimits;
 use crate::sql::catalogue::StatementInfo;
@@ -44,22 +44,22 @@ enum Member {
 
 /// Runs the started requests of `members` as one group, and leaves none in it: they are answered or back in the queue.
 pub(super) fn run_group(
-    seat: &mut Seat,
+    writer: &mut WriterConnection,
     shared: &Shared,
     limits: GroupLimits,
     members: &mut Vec<Request>,
     outbox: &mut Outbox<'_>,
 ) {
-    if let Err(error) = begin(seat, shared, members) {
+    if let Err(error) = begin(writer, shared, members) {
         return could_not_begin(shared, members, outbox, &error);
     }
-    match seat.knows_schema() {
+    match writer.knows_schema() {
         Ok(true) => {}
         _ => {
-            seat.rollback();
+            writer.rollback();
             shared.catalogue.next_epoch();
             // If it fails nothing is known to be groupable, and each runs alone and meets the failure itself.
-            let _ = seat.learn_schema();
+            let _ = writer.learn_schema();
             return put_back(shared, members);
         }
     }
@@ -71,7 +71,7 @@ pub(super) fn run_group(
         if at > 0 && last.duration_since(began) >= limits.time {
             break;
         }
-        let outcome = run_member(seat, &mut effects, shared, &member.work);
+        let outcome = run_member(writer, &mut effects, shared, &member.work);
         let now = Instant::now();
         note_cost(&member.work, now.duration_since(last));
         last = now;
@@ -82,29 +82,29 @@ pub(super) fn run_group(
                     mark_aborting(&member.work);
                 }
                 member.must_be_alone = true;
-                return abandon(seat, effects, shared, members);
+                return abandon(writer, effects, shared, members);
             }
             Member::Corrupt => {
                 members.iter_mut().for_each(|member| member.must_be_alone = true);
-                return abandon(seat, effects, shared, members);
+                return abandon(writer, effects, shared, members);
             }
         }
     }
     let mut rest = members.split_off(results.len());
-    finish(seat, shared, members, results, outbox);
+    finish(writer, shared, members, results, outbox);
     // The put-back members come first, should the group itself have been put back.
     put_back_after(shared, members, &mut rest);
 }
 
 /// Commits and answers, or puts the members back to run alone.
 fn finish(
-    seat: &mut Seat,
+    writer: &mut WriterConnection,
     shared: &Shared,
     members: &mut Vec<Request>,
     results: Vec<Result<Answer>>,
     outbox: &mut Outbox<'_>,
 ) {
-    match commit(seat, &shared.recorder) {
+    match commit(writer, &shared.recorder) {
         Ok(()) => {
             shared.recorder.committed_group(members.len());
             for (member, result) in members.drain(..).zip(results) {
@@ -126,16 +126,16 @@ fn finish(
 
 /// BEGIN IMMEDIATE takes the write lock of attached files too. Members need only that of the main file, so with attached
 /// ones it is tried once: whoever finds a lock taken runs alone and waits for what it needs itself.
-fn begin(seat: &mut Seat, shared: &Shared, members: &mut [Request]) -> Result<()> {
+fn begin(writer: &mut WriterConnection, shared: &Shared, members: &mut [Request]) -> Result<()> {
     let now = Instant::now();
     if shared.options.attach.is_empty() {
         let since = members.iter_mut().map(|member| *member.lock_since.get_or_insert(now)).min();
         let deadline = members.iter().filter_map(|member| member.ticket.deadline).min();
-        seat.wait_for_locks(since.unwrap_or(now), deadline);
+        writer.wait_for_locks(since.unwrap_or(now), deadline);
     } else {
-        seat.wait_for_locks(now, Some(now));
+        writer.wait_for_locks(now, Some(now));
     }
-    shared.twice(seat, Seat::begin)
+    shared.twice(writer, WriterConnection::begin)
 }
 
 /// Those whose time is up are told; the others try again. Any other failure each meets alone.
@@ -158,24 +158,24 @@ fn could_not_begin(shared: &Shared, members: &mut Vec<Request>, outbox: &mut Out
 }
 
 /// Runs one member, inside a savepoint if one of its texts failed before.
-fn run_member(seat: &mut Seat, effects: &mut Effects, shared: &Shared, work: &Work) -> Member {
-    let Ok(connection) = seat.connection() else { return Member::Lost { aborting: false } };
+fn run_member(writer: &mut WriterConnection, effects: &mut Effects, shared: &Shared, work: &Work) -> Member {
+    let Ok(connection) = writer.connection() else { return Member::Lost { aborting: false } };
     let is_guarded = work.texts().any(StatementInfo::has_failed);
     if is_guarded && connection.control.savepoint(&mut connection.sqlite).is_err() {
         return Member::Lost { aborting: false };
     }
-    let result = perform(seat, effects, Rules::Statement(&shared.catalogue), work);
+    let result = perform(writer, effects, Rules::Statement(&shared.catalogue), work);
     if effects.met_alone {
         return Member::Lost { aborting: false };
     }
     let code = result.as_ref().err().and_then(Error::sqlite_code).unwrap_or(0);
-    if seat.is_autocommit() {
+    if writer.is_autocommit() {
         return Member::Lost { aborting: !is_environment_failure(code) };
     }
     if code & 0xff == ffi::SQLITE_CORRUPT {
         return Member::Corrupt;
     }
-    let Ok(connection) = seat.connection() else { return Member::Lost { aborting: false } };
+    let Ok(connection) = writer.connection() else { return Member::Lost { aborting: false } };
     let result = match result {
         Ok(_) if connection.sqlite.has_deferred_violations() => Err(deferred_violation(work)),
         result => result,
@@ -233,9 +233,9 @@ fn note_cost(work: &Work, time: std::time::Duration) {
 }
 
 /// The group's transaction is lost: everything that ran in it runs again.
-fn abandon(seat: &mut Seat, effects: Effects, shared: &Shared, members: &mut Vec<Request>) {
-    seat.rollback();
-    effects.put_right(seat, &shared.catalogue);
+fn abandon(writer: &mut WriterConnection, effects: Effects, shared: &Shared, members: &mut Vec<Request>) {
+    writer.rollback();
+    effects.put_right(writer, &shared.catalogue);
     members.iter().for_each(|_| shared.recorder.replayed());
     put_back(shared, members);
 }

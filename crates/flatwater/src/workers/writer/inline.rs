@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{PageRefusal, WalState, refused};
 use rusqlite::ffi;
 
+use super::connection::WriterConnection;
 use super::lease::Entered;
 use super::perform::run_one;
-use super::seat::Seat;
 use super::slot::Slot;
 use super::{Shared, Writer};
 use crate::connection::execute::Bounds;
+use crate::connection::inline::LastRead;
 use crate::connection::statements::CachedStatement;
-use crate::connection::stay::LastRead;
 use crate::error::{Error, Result};
 use crate::inline::budget;
 use crate::inline::outcome::{Fallback, InlineRun};
@@ -38,7 +38,7 @@ const OUTLIER: u32 = 2;
 
 /// What became of a write that was tried.
 pub(crate) enum Tried {
-    Stay(InlineRun<Result<Answer>>),
+    Ran(InlineRun<Result<Answer>>),
     /// It failed in a way that may have come from its commit, after so long. The writer's thread finds out what became of it,
     /// and answers; nobody writes before that.
     Unsettled(Reply<Result<Answer>>, Duration),
@@ -51,19 +51,21 @@ impl Writer {
     }
 
     /// Runs the write here and now, if it is known to be short and the token is free.
-    pub(crate) fn stay(&self, work: &Work, limits: &InlineLimits, options: CallOptions, began: Instant) -> Tried {
+    pub(crate) fn run_inline(&self, work: &Work, limits: &InlineLimits, options: CallOptions, began: Instant) -> Tried {
         let shared = &*self.0;
-        let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return UNFIT };
+        let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return INELIGIBLE };
         if !shared.is_short(text, params, limits) || !text.backoff.may_try() {
-            return UNFIT;
+            return INELIGIBLE;
         }
         let _on_its_way = OnItsWay::new(&*shared.on_their_way);
-        let Some(mut slot) = Slot::acquire_idle(self) else { return UNFIT };
+        let Some(mut slot) = Slot::acquire_idle(self) else { return INELIGIBLE };
         let write = Write { text, work, limits, began };
-        let Some((ended, took, change)) = slot.run(|seat, _| shared.write_in(seat, &write)) else { return UNFIT };
+        let Some((ended, took, change)) = slot.run(|writer, _| shared.write_in(writer, &write)) else {
+            return INELIGIBLE;
+        };
         match ended {
-            Ended::Well(answer) => Tried::Stay(InlineRun::Done(Ok(answer), took)),
-            Ended::Fallback(why) => Tried::Stay(InlineRun::FellBack(why, took)),
+            Ended::Well(answer) => Tried::Ran(InlineRun::Done(Ok(answer), took)),
+            Ended::Fallback(why) => Tried::Ran(InlineRun::FellBack(why, took)),
             Ended::Unsettled(error) => {
                 let ticket = Arc::new(Ticket::new(options, began));
                 let unsettled = Unsettled { error, change, kind: work.kind() };
@@ -75,7 +77,7 @@ impl Writer {
     }
 }
 
-const UNFIT: Tried = Tried::Stay(InlineRun::Ineligible);
+const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible);
 
 /// A write that is to run.
 struct Write<'a> {
@@ -105,33 +107,39 @@ impl Shared {
 
     /// Runs the write, and leaves the slot as it is to be released. Answers how it ended, how long it took, and the change
     /// counter before it; `None` if it did not begin.
-    fn write_in(&self, seat: &mut Seat, write: &Write<'_>) -> Option<(Ended, Duration, u32)> {
+    fn write_in(&self, writer: &mut WriterConnection, write: &Write<'_>) -> Option<(Ended, Duration, u32)> {
         let Write { text, limits, began, .. } = *write;
-        let (ready, state) = seat.fit(text, limits)?;
-        let ended = self.write(seat, write, &ready, &state)?;
+        let (ready, state) = writer.eligible(text, limits)?;
+        let ended = self.write(writer, write, &ready, &state)?;
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
         // What others did, and what was in the table, says nothing of how long the text takes.
         if !matches!(ended, Ended::Fallback(why) if !why.tells_its_time()) {
             text.took(took.min(limits.time.saturating_mul(OUTLIER)));
         }
-        let left = seat.wal_now();
-        seat.leave_lease(left.as_ref().map(|(_, header)| header), now);
-        self.leave(seat, left.as_ref(), now);
-        seat.router.stayed(took, budget::is_spent_with(took), now);
-        self.queueing.store(seat.router.queues(), Ordering::Relaxed);
+        let left = writer.wal_now();
+        writer.leave_lease(left.as_ref().map(|(_, header)| header), now);
+        self.leave(writer, left.as_ref(), now);
+        writer.router.ran_inline(took, budget::is_spent_with(took), now);
+        self.queueing.store(writer.router.queues(), Ordering::Relaxed);
         Some((ended, took, state.change()))
     }
 
     /// Runs the write, before which the WAL was whole and in this state. `None` if this connection cannot have a stay.
-    fn write(&self, seat: &mut Seat, write: &Write<'_>, ready: &CachedStatement, state: &WalState) -> Option<Ended> {
+    fn write(
+        &self,
+        writer: &mut WriterConnection,
+        write: &Write<'_>,
+        ready: &CachedStatement,
+        state: &WalState,
+    ) -> Option<Ended> {
         let Write { work, limits, began, .. } = *write;
         let last_read = LastRead(later(began, limits.time), PageRefusal::Failure);
-        let (ran, reads) = seat.stay(limits.bytes, Some(last_read), |seat| {
-            let entered = seat.enter_lease(state, &self.catalogue.left, began)?;
-            let ran = run_one(seat, ready, work, Bounds::Inline { end: last_read.0, rows: usize::MAX });
+        let (ran, reads) = writer.run_inline(limits.bytes, Some(last_read), |writer| {
+            let entered = writer.enter_lease(state, &self.catalogue.left, began)?;
+            let ran = run_one(writer, ready, work, Bounds::Inline { end: last_read.0, rows: usize::MAX });
             match (entered, &ran) {
-                (Entered::ForThisWrite, _) => seat.let_go(),
+                (Entered::ForThisWrite, _) => writer.let_go(),
                 (Entered::Continued, Ok(_)) => self.recorder.leases.reused_by_writes.count(),
                 _ => {}
             }
@@ -143,10 +151,10 @@ impl Shared {
             Ok(Err(error)) => error,
         };
         // After SQLITE_SCHEMA SQLite keeps the write lock for as long as something is being read.
-        seat.end_lease();
+        writer.end_lease();
         let why = Fallback::after(error.sqlite_code());
         if reads.refused && why != Fallback::LateRead {
-            seat.suspect();
+            writer.suspect();
         }
         Some(if is_from_commit(&error) { Ended::Unsettled(error) } else { Ended::Fallback(why) })
     }
@@ -160,10 +168,10 @@ fn is_from_commit(error: &Error) -> bool {
         && matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_FULL | ffi::SQLITE_CORRUPT | ffi::SQLITE_NOMEM)
 }
 
-impl Seat {
+impl WriterConnection {
     /// The statement of `text`, if it is prepared here and short, and nothing is in the way of writing now; and the state of
     /// the WAL.
-    fn fit(&mut self, text: &StatementInfo, limits: &InlineLimits) -> Option<(Arc<CachedStatement>, WalState)> {
+    fn eligible(&mut self, text: &StatementInfo, limits: &InlineLimits) -> Option<(Arc<CachedStatement>, WalState)> {
         if self.refusal().is_some() || self.is_suspect() {
             return None;
         }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{WalHeader, WalState};
 
 use super::Writer;
-use super::seat::Seat;
+use super::connection::WriterConnection;
 use super::slot::Slot;
 use crate::inline::outcome::Fallback;
 use crate::lease::{Lease, Run};
@@ -60,7 +60,7 @@ impl WriterLease {
     }
 }
 
-impl Seat {
+impl WriterConnection {
     /// Before a write, in a stay: continues the lease, renews it, begins one, or sees to it that there is none. The write then
     /// meets the schema that is known, or is not to be made.
     pub(super) fn enter_lease(&mut self, state: &WalState, left: &Left, now: Instant) -> Result<Entered, Fallback> {
@@ -124,14 +124,14 @@ pub(super) struct Watch {
 
 impl Writer {
     /// The token is about to be given back.
-    pub(super) fn watch_lease(&self, seat: &mut Seat) {
-        if !seat.lease.state.is_held() {
+    pub(super) fn watch_lease(&self, writer: &mut WriterConnection) {
+        if !writer.lease.state.is_held() {
             return;
         }
         let watch = &self.0.lease_watch;
         watch.used.store(true, Ordering::SeqCst);
         if !watch.is_set.load(Ordering::SeqCst) && !self.set_alarm() {
-            seat.end_lease();
+            writer.end_lease();
         }
     }
 
@@ -161,7 +161,7 @@ impl Writer {
         let watch = &self.0.lease_watch;
         let was_used = watch.used.swap(false, Ordering::SeqCst);
         if !was_used && let Some(mut slot) = Slot::acquire_idle(self) {
-            slot.run(|seat, _| seat.end_lease());
+            slot.run(|writer, _| writer.end_lease());
         }
         watch.is_set.store(false, Ordering::SeqCst);
         // Whoever gave the token back meanwhile may have found the alarm set.

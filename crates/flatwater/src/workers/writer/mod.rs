@@ -7,17 +7,17 @@
 mod alone;
 mod choice;
 mod commit;
-mod desk;
+mod connection;
 mod effects;
 mod group;
 mod inline;
 mod lease;
 mod opening;
 mod outcome;
+mod parked;
 mod perform;
-mod seat;
+mod seen;
 mod slot;
-mod staying;
 mod transaction;
 mod turn;
 
@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
+use connection::WriterConnection;
 pub(crate) use inline::Tried;
-use seat::Seat;
 use slot::Slot;
 
 use crate::error::{Error, Kind, Result};
@@ -55,7 +55,7 @@ pub(super) struct Shared {
     journal: String,
     /// Somebody else keeps the WAL short.
     external: bool,
-    queue: Queue<Request, Box<Seat>>,
+    queue: Queue<Request, Box<WriterConnection>>,
     /// Who keeps the WAL short, if anybody does.
     listener: OnceLock<Arc<dyn CommitListener>>,
     /// Short writes go through the queue now. Written by the holder of the token.
@@ -84,11 +84,11 @@ impl Writer {
         recorder: Arc<Recorder>,
         watch: Option<Arc<Watch>>,
     ) -> Result<Self> {
-        let mut seat = Box::new(Seat::open(options.clone(), watch)?);
-        let journal = seat.journal()?;
-        let external = seat.is_external();
+        let mut writer = Box::new(WriterConnection::open(options.clone(), watch)?);
+        let journal = writer.journal()?;
+        let external = writer.is_external();
         Ok(Self(Arc::new(Shared {
-            queue: Queue::new(options.queue, seat),
+            queue: Queue::new(options.queue, writer),
             options,
             catalogue,
             recorder,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Busy;
 
-use super::seat::Seat;
+use super::connection::WriterConnection;
 use crate::connection::open::{Connection, Role};
 use crate::connection::writable::{is_read_only, may_pass};
 use crate::error::{Error, Result};
@@ -43,7 +43,7 @@ pub(super) fn open(
     }
 }
 
-impl Seat {
+impl WriterConnection {
     /// BEGIN IMMEDIATE.
     pub(super) fn begin(&mut self) -> Result<()> {
         let connection = self.connection()?;

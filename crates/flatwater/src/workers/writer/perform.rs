@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use flatwater_sqlite::Policy;
 
+use super::connection::WriterConnection;
 use super::effects::Effects;
-use super::seat::Seat;
 use crate::connection::execute::{Bounds, Outcome, Output, Run};
 use crate::connection::statements::CachedStatement;
 use crate::error::{Error, Result};
@@ -42,8 +42,13 @@ impl Rules<'_> {
 }
 
 /// What the work answers, if it is one of statements. What these did is noted in `effects`.
-pub(super) fn perform(seat: &mut Seat, effects: &mut Effects, rules: Rules<'_>, work: &Work) -> Result<Answer> {
-    let mut performer = Performer { seat, effects, rules };
+pub(super) fn perform(
+    writer: &mut WriterConnection,
+    effects: &mut Effects,
+    rules: Rules<'_>,
+    work: &Work,
+) -> Result<Answer> {
+    let mut performer = Performer { writer, effects, rules };
     match work {
         Work::Execute { text, .. } | Work::Query { text, .. } => performer.single(text, work),
         Work::Many { text, rows } => performer.many(text, rows).map(Answer::Changes),
@@ -58,9 +63,14 @@ pub(super) fn perform(seat: &mut Seat, effects: &mut Effects, rules: Rules<'_>, 
 }
 
 /// Runs the one statement of the work.
-pub(super) fn run_one(seat: &mut Seat, statement: &CachedStatement, work: &Work, bounds: Bounds) -> Result<Answer> {
+pub(super) fn run_one(
+    writer: &mut WriterConnection,
+    statement: &CachedStatement,
+    work: &Work,
+    bounds: Bounds,
+) -> Result<Answer> {
     let (params, output) = wanted(statement, work)?;
-    let Outcome { executed, rows } = seat.connection()?.execute(Run { statement, params, output, bounds })?;
+    let Outcome { executed, rows } = writer.connection()?.execute(Run { statement, params, output, bounds })?;
     Ok(rows.map_or(Answer::Executed(executed), Answer::Rows))
 }
 
@@ -76,7 +86,7 @@ fn wanted<'a>(statement: &CachedStatement, work: &'a Work) -> Result<(&'a Params
 
 /// Statements that run on the writer's connection, in one transaction.
 struct Performer<'a> {
-    seat: &'a mut Seat,
+    writer: &'a mut WriterConnection,
     effects: &'a mut Effects,
     rules: Rules<'a>,
 }
@@ -84,7 +94,7 @@ struct Performer<'a> {
 impl Performer<'_> {
     /// The statement of a text, and what it taught is noted.
     fn ready(&mut self, text: &Arc<StatementInfo>) -> Result<Arc<CachedStatement>> {
-        let (connection, facts) = self.seat.parts()?;
+        let (connection, facts) = self.writer.parts()?;
         let ready = connection.ready(text, self.rules.policy(), facts)?;
         if let Rules::Statement(catalogue) | Rules::Reading(catalogue) = self.rules {
             if ready.class.makes_temp {
@@ -93,7 +103,7 @@ impl Performer<'_> {
             }
             text.learn(&ready.class, catalogue.epoch());
         }
-        self.effects.note(&ready.class, self.seat);
+        self.effects.note(&ready.class, self.writer);
         Ok(ready)
     }
 
@@ -101,11 +111,11 @@ impl Performer<'_> {
     fn with_ready<T>(
         &mut self,
         text: &Arc<StatementInfo>,
-        f: impl FnOnce(&mut Seat, &CachedStatement) -> Result<T>,
+        f: impl FnOnce(&mut WriterConnection, &CachedStatement) -> Result<T>,
     ) -> Result<T> {
         let ready = self.ready(text)?;
-        let result = f(self.seat, &ready);
-        if let Ok(connection) = self.seat.connection() {
+        let result = f(self.writer, &ready);
+        if let Ok(connection) = self.writer.connection() {
             connection.done_with(&ready);
         }
         result
@@ -113,25 +123,25 @@ impl Performer<'_> {
 
     fn single(&mut self, text: &Arc<StatementInfo>, work: &Work) -> Result<Answer> {
         let only_reads = matches!(self.rules, Rules::Reading(_));
-        self.with_ready(text, |seat, ready| {
+        self.with_ready(text, |writer, ready| {
             if only_reads && ready.class.route == Route::Write {
                 return Err(Error::misuse("the database was opened to be read only")
                     .with_hint("open it without `Options::read_only` to write")
                     .with_sql(&text.sql));
             }
             let (params, _) = wanted(ready, work)?;
-            seat.connection()?.learn_before(ready, params);
-            let answer = run_one(seat, ready, work, Bounds::Armed)?;
-            seat.connection()?.learn(ready);
+            writer.connection()?.learn_before(ready, params);
+            let answer = run_one(writer, ready, work, Bounds::Armed)?;
+            writer.connection()?.learn(ready);
             Ok(answer)
         })
     }
 
     fn many(&mut self, text: &Arc<StatementInfo>, rows: &ParamRows) -> Result<u64> {
-        self.with_ready(text, |seat, ready| {
+        self.with_ready(text, |writer, ready| {
             refuse_rows(ready)?;
             let began = Instant::now();
-            let changes = seat.connection()?.execute_many(ready, rows)?;
+            let changes = writer.connection()?.execute_many(ready, rows)?;
             if let Some(rows) = u32::try_from(rows.len()).ok().filter(|rows| *rows > 0) {
                 ready.text.took(began.elapsed() / rows);
             }
@@ -140,11 +150,11 @@ impl Performer<'_> {
     }
 
     fn batch_statement(&mut self, text: &Arc<StatementInfo>, params: &Params) -> Result<BatchResult> {
-        self.with_ready(text, |seat, ready| {
+        self.with_ready(text, |writer, ready| {
             let began = Instant::now();
             let output = if ready.class.columns == 0 { Output::Nothing } else { Output::Rows(usize::MAX) };
             let run = Run { statement: ready, params, output, bounds: Bounds::Armed };
-            let Outcome { executed, rows } = seat.connection()?.execute(run)?;
+            let Outcome { executed, rows } = writer.connection()?.execute(run)?;
             ready.text.took(began.elapsed());
             Ok(BatchResult { executed, rows })
         })
@@ -154,7 +164,7 @@ impl Performer<'_> {
     fn script(&mut self, text: &Arc<StatementInfo>) -> Result<()> {
         let mut rest = &*text.sql;
         loop {
-            let (connection, facts) = self.seat.parts()?;
+            let (connection, facts) = self.writer.parts()?;
             let first = connection.prepare_first(text, rest, self.rules.policy(), facts)?;
             let Some((ready, length)) = first else { return Ok(()) };
             if ready.class.makes_temp && !matches!(self.rules, Rules::Transaction) {
@@ -168,7 +178,7 @@ impl Performer<'_> {
                 bounds: Bounds::Armed,
             });
             connection.sqlite.finalize(ready.id);
-            self.effects.note(&ready.class, self.seat);
+            self.effects.note(&ready.class, self.writer);
             result.map_err(|error| match error.sqlite_code() {
                 None => error.with_hint("a script has no parameters"),
                 Some(_) => error,

@@ -16,35 +16,35 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{WalHeader, WalState};
 
 use super::Writer;
-use super::seat::Seat;
+use super::connection::WriterConnection;
 use crate::workers::request::{Outbox, Request};
 
 /// The connection, unless an open transaction has it: nothing else runs then.
-pub(super) struct Held(Option<Box<Seat>>);
+pub(super) struct Held(Option<Box<WriterConnection>>);
 
 impl Held {
     /// For an open transaction, until `put_back`.
-    pub(super) fn lend(&mut self) -> Box<Seat> {
+    pub(super) fn lend(&mut self) -> Box<WriterConnection> {
         self.0.take().expect(NOT_LENT)
     }
 
-    pub(super) fn put_back(&mut self, seat: Box<Seat>) {
-        self.0 = Some(seat);
+    pub(super) fn put_back(&mut self, connection: Box<WriterConnection>) {
+        self.0 = Some(connection);
     }
 }
 
 const NOT_LENT: &str = "an open transaction gives the connection back before anything else runs";
 
 impl Deref for Held {
-    type Target = Seat;
+    type Target = WriterConnection;
 
-    fn deref(&self) -> &Seat {
+    fn deref(&self) -> &WriterConnection {
         self.0.as_ref().expect(NOT_LENT)
     }
 }
 
 impl DerefMut for Held {
-    fn deref_mut(&mut self) -> &mut Seat {
+    fn deref_mut(&mut self) -> &mut WriterConnection {
         self.0.as_mut().expect(NOT_LENT)
     }
 }
@@ -61,16 +61,16 @@ pub(super) struct Slot<'a> {
 impl<'a> Slot<'a> {
     /// On the writer's thread: waits for a request. `None` if none came for so long: then the thread must end.
     pub(super) fn wait(writer: &'a Writer, idle: Duration) -> Option<Self> {
-        writer.0.queue.wait(idle).map(|seat| Self::new(writer, seat))
+        writer.0.queue.wait(idle).map(|connection| Self::new(writer, connection))
     }
 
     /// On any other thread: the slot, if it is free and nobody waits for it.
     pub(super) fn acquire_idle(writer: &'a Writer) -> Option<Self> {
-        writer.0.queue.borrow_idle().map(|seat| Self::new(writer, seat))
+        writer.0.queue.borrow_idle().map(|connection| Self::new(writer, connection))
     }
 
-    fn new(writer: &'a Writer, seat: Box<Seat>) -> Self {
-        Self { writer, held: Held(Some(seat)), outbox: Outbox::new(&writer.0.recorder), is_sound: true }
+    fn new(writer: &'a Writer, connection: Box<WriterConnection>) -> Self {
+        Self { writer, held: Held(Some(connection)), outbox: Outbox::new(&writer.0.recorder), is_sound: true }
     }
 
     /// Runs `f` on the connection. Should it panic the slot is released with another one.
@@ -88,21 +88,21 @@ impl<'a> Slot<'a> {
 
     /// Releases the slot for the writer's thread, which does this before all else.
     pub(super) fn hand_over(mut self, request: Request) {
-        let Some(mut seat) = self.held.0.take() else { return };
-        seat.end_lease();
-        let start = self.writer.0.queue.hand_over(seat, request);
+        let Some(mut connection) = self.held.0.take() else { return };
+        connection.end_lease();
+        let start = self.writer.0.queue.hand_over(connection, request);
         self.writer.start_for_others(start);
     }
 }
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        let start = self.held.0.take().map(|mut seat| {
+        let start = self.held.0.take().map(|mut connection| {
             if !self.is_sound {
-                seat.replace();
+                connection.replace();
             }
-            self.writer.watch_lease(&mut seat);
-            self.writer.0.queue.give_back(seat)
+            self.writer.watch_lease(&mut connection);
+            self.writer.0.queue.give_back(connection)
         });
         self.outbox.deliver();
         if let Some(start) = start {
@@ -113,11 +113,11 @@ impl Drop for Slot<'_> {
 
 impl super::Shared {
     /// What ran in the slot is over, and left the WAL so: notes it, and tells the checkpointer.
-    pub(super) fn leave(&self, seat: &mut Seat, left: Option<&(WalState, WalHeader)>, now: Instant) {
+    pub(super) fn leave(&self, connection: &mut WriterConnection, left: Option<&(WalState, WalHeader)>, now: Instant) {
         let Some((state, header)) = left else { return };
         if let Some(listener) = self.listener.get() {
             listener.grew(header, now);
         }
-        seat.leave_at(state, &self.catalogue.left);
+        connection.leave_at(state, &self.catalogue.left);
     }
 }

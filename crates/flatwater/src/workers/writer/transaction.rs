@@ -10,10 +10,10 @@ use std::time::Instant;
 
 use super::Shared;
 use super::commit::commit;
-use super::desk::{At, Open};
+use super::connection::WriterConnection;
 use super::effects::Effects;
+use super::parked::{At, Open};
 use super::perform::{Rules, perform};
-use super::seat::Seat;
 use super::slot::Held;
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
@@ -32,7 +32,7 @@ pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: 
     let _closed = CloseAtLast(session.clone());
     shared.open_session(&session);
     let mut open = Open::new(held);
-    session.open(open.desk.clone());
+    session.open(open.parked.clone());
     // If the caller is gone the claim comes back and is dropped at once, which ends the session below.
     shared.answer(outbox, request, Ok(Answer::Transaction(claim)));
     outbox.deliver();
@@ -55,21 +55,21 @@ impl Drop for CloseAtLast {
     }
 }
 
-fn begin(seat: &mut Seat, shared: &Shared, ticket: &Ticket) -> Result<()> {
-    seat.wait_for_locks(Instant::now(), ticket.deadline);
-    shared.twice(seat, Seat::begin)?;
+fn begin(writer: &mut WriterConnection, shared: &Shared, ticket: &Ticket) -> Result<()> {
+    writer.wait_for_locks(Instant::now(), ticket.deadline);
+    shared.twice(writer, WriterConnection::begin)?;
     // From here on nobody else can change it.
-    seat.see_schema(&shared.catalogue.left);
+    writer.see_schema(&shared.catalogue.left);
     Ok(())
 }
 
 fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Outbox<'_>) -> End {
     loop {
         let message = session.next();
-        let mut desk = open.desk.lock();
+        let mut parked = open.parked.lock();
         // It is there until the transaction ends, which is here.
-        let Some(At { seat, effects, savepoints, lost }) = &mut *desk else { return End::Finished };
-        seat.unlimit();
+        let Some(At { writer, effects, savepoints, lost }) = &mut *parked else { return End::Finished };
+        writer.unlimit();
         if *lost {
             return End::Lost(Error::misuse("a fault inside Flatwater ended the transaction; please report it"));
         }
@@ -78,7 +78,7 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
             Message::Undo(mut place) => {
                 let innermost = place.pop();
                 if innermost.is_some_and(|number| savepoints.contains(&number))
-                    && unwind(seat, savepoints, &place).is_err()
+                    && unwind(writer, savepoints, &place).is_err()
                 {
                     return End::Lost(Error::misuse("a savepoint could not be undone"));
                 }
@@ -92,10 +92,10 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
         }
         let is_end = matches!(request.work, Work::Commit | Work::Rollback);
         shared.note_running(&request.ticket);
-        let result = unwind(seat, savepoints, &place)
-            .and_then(|()| step(seat, effects, shared, &request, savepoints))
+        let result = unwind(writer, savepoints, &place)
+            .and_then(|()| step(writer, effects, shared, &request, savepoints))
             .map_err(|error| shared.ended(error));
-        let lost = seat.is_autocommit().then(|| {
+        let lost = writer.is_autocommit().then(|| {
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
         });
         shared.answer(outbox, request, result);
@@ -106,26 +106,26 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
             None => {}
         }
         // A waker may call the database, this transaction too.
-        drop(desk);
+        drop(parked);
         outbox.deliver();
     }
 }
 
 /// Undoes the savepoints inside `place`: their handles are gone without having kept them (dropped, forgotten, or their
 /// `commit` was given up), or `place` could not be used. Refuses a place that is over.
-fn unwind(seat: &mut Seat, open: &mut Savepoints, place: &Savepoints) -> Result<()> {
+fn unwind(writer: &mut WriterConnection, open: &mut Savepoints, place: &Savepoints) -> Result<()> {
     if !open.starts_with(place) {
         return Err(Error::misuse("the nested transaction is finished").with_hint("begin another one"));
     }
     while open.len() > place.len() {
-        undo(seat)?;
+        undo(writer)?;
         open.pop();
     }
     Ok(())
 }
 
 fn step(
-    seat: &mut Seat,
+    writer: &mut WriterConnection,
     effects: &mut Effects,
     shared: &Shared,
     request: &Request,
@@ -134,51 +134,56 @@ fn step(
     let done = |()| Answer::Done;
     match &request.work {
         Work::Commit => {
-            seat.wait_for_locks(Instant::now(), request.ticket.deadline);
-            commit(seat, &shared.recorder).map(done)
+            writer.wait_for_locks(Instant::now(), request.ticket.deadline);
+            commit(writer, &shared.recorder).map(done)
         }
         Work::Rollback => {
-            seat.rollback();
+            writer.rollback();
             Ok(Answer::Done)
         }
         Work::Savepoint(number) => {
-            let connection = seat.connection()?;
+            let connection = writer.connection()?;
             connection.control.savepoint(&mut connection.sqlite)?;
             open.push(*number);
             Ok(Answer::Savepoint(*number))
         }
         Work::Release => {
-            let connection = seat.connection()?;
+            let connection = writer.connection()?;
             connection.control.release(&mut connection.sqlite)?;
             open.pop();
             Ok(Answer::Done)
         }
         Work::Undo => {
-            undo(seat)?;
+            undo(writer)?;
             open.pop();
             Ok(Answer::Done)
         }
-        work => statement(seat, effects, work, &request.ticket),
+        work => statement(writer, effects, work, &request.ticket),
     }
 }
 
 /// Runs the statements of one request inside a savepoint, since SQLite by itself does not undo every failed statement.
-fn statement(seat: &mut Seat, effects: &mut Effects, work: &Work, ticket: &Arc<Ticket>) -> Result<Answer> {
+fn statement(
+    writer: &mut WriterConnection,
+    effects: &mut Effects,
+    work: &Work,
+    ticket: &Arc<Ticket>,
+) -> Result<Answer> {
     // An attached file may be locked by somebody else.
-    seat.wait_for_locks(Instant::now(), ticket.deadline);
-    let connection = seat.connection()?;
+    writer.wait_for_locks(Instant::now(), ticket.deadline);
+    let connection = writer.connection()?;
     connection.control.savepoint(&mut connection.sqlite)?;
-    seat.arm(ticket, work);
-    let result = perform(seat, effects, Rules::Transaction, work);
-    seat.disarm();
-    if seat.is_autocommit() {
+    writer.arm(ticket, work);
+    let result = perform(writer, effects, Rules::Transaction, work);
+    writer.disarm();
+    if writer.is_autocommit() {
         return result.map_err(|error| error.timed(ticket));
     }
     if result.is_ok() || keeps_part(work) {
-        let connection = seat.connection()?;
+        let connection = writer.connection()?;
         connection.control.release(&mut connection.sqlite)?;
     } else {
-        undo(seat)?;
+        undo(writer)?;
     }
     result.map_err(|error| error.timed(ticket))
 }
@@ -191,7 +196,7 @@ fn keeps_part(work: &Work) -> bool {
     }
 }
 
-pub(super) fn undo(seat: &mut Seat) -> Result<()> {
-    let connection = seat.connection()?;
+pub(super) fn undo(writer: &mut WriterConnection) -> Result<()> {
+    let connection = writer.connection()?;
     Ok(connection.control.undo(&mut connection.sqlite)?)
 }

@@ -10,8 +10,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::choice::{Candidate, Choice};
+use super::connection::WriterConnection;
 use super::outcome::{Change, Changes};
-use super::seat::Seat;
 use super::slot::{Held, Slot};
 use super::{Shared, Writer, alone, commit, group, transaction};
 use crate::error::{Error, Kind, Result};
@@ -55,42 +55,46 @@ impl Shared {
     /// their callers are told, and the connection is replaced.
     pub(super) fn turn_in(&self, slot: &mut Slot<'_>, batch: &mut Vec<Request>) -> bool {
         let writes = batch.len();
-        slot.run(|seat, outbox| {
-            let turn = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.turn(seat, batch, outbox))));
-            let left = seat.wal_now();
-            self.leave(seat, left.as_ref(), Instant::now());
+        slot.run(|writer, outbox| {
+            let turn = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.turn(writer, batch, outbox))));
+            let left = writer.wal_now();
+            self.leave(writer, left.as_ref(), Instant::now());
             if matches!(self.options.inline, Inline::Auto(_)) {
-                seat.see_schema(&self.catalogue.left);
+                writer.see_schema(&self.catalogue.left);
             }
             let was_last = turn.unwrap_or_else(|_| {
                 batch.clear();
-                seat.replace();
+                writer.replace();
                 self.recorder.replaced_connection();
                 false
             });
             // A try of the queue ends with turns alone, on whosever thread they are.
-            seat.router.turned(writes, Instant::now());
-            self.queueing.store(seat.router.queues(), Ordering::Relaxed);
+            writer.router.turned(writes, Instant::now());
+            self.queueing.store(writer.router.queues(), Ordering::Relaxed);
             was_last
         })
     }
 
     /// Runs `f`, and once more on another connection if it failed because a file could only be opened for reading. It must
     /// have done nothing then, or must not have begun.
-    pub(super) fn twice<T>(&self, seat: &mut Seat, mut f: impl FnMut(&mut Seat) -> Result<T>) -> Result<T> {
-        match f(seat) {
-            Err(error) if seat.reopens_after(&error) => {
+    pub(super) fn twice<T>(
+        &self,
+        writer: &mut WriterConnection,
+        mut f: impl FnMut(&mut WriterConnection) -> Result<T>,
+    ) -> Result<T> {
+        match f(writer) {
+            Err(error) if writer.reopens_after(&error) => {
                 self.recorder.replaced_connection();
-                f(seat)
+                f(writer)
             }
             done => done,
         }
     }
 
-    fn turn(&self, seat: &mut Held, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) -> bool {
-        seat.end_lease();
-        seat.unlimit();
-        seat.renew();
+    fn turn(&self, writer: &mut Held, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) -> bool {
+        writer.end_lease();
+        writer.unlimit();
+        writer.renew();
         batch.retain(|request| {
             let starts = request.ticket.start();
             if !starts {
@@ -98,7 +102,7 @@ impl Shared {
             }
             starts
         });
-        if let Some(refusal) = seat.refusal() {
+        if let Some(refusal) = writer.refusal() {
             self.refuse_writes(batch, outbox, &refusal);
         }
         if let Some(listener) = self.listener.get().filter(|_| !batch.iter().all(|request| request.work.is_ours())) {
@@ -106,10 +110,10 @@ impl Shared {
         }
         match (batch.len(), self.options.group) {
             (0, _) => {}
-            (2.., Some(limits)) => group::run_group(seat, self, limits, batch, outbox),
+            (2.., Some(limits)) => group::run_group(writer, self, limits, batch, outbox),
             _ => {
                 for request in batch.drain(..) {
-                    if self.single(seat, request, outbox) {
+                    if self.single(writer, request, outbox) {
                         return true;
                     }
                 }
@@ -118,34 +122,34 @@ impl Shared {
         false
     }
 
-    fn single(&self, seat: &mut Held, request: Request, outbox: &mut Outbox<'_>) -> bool {
+    fn single(&self, writer: &mut Held, request: Request, outbox: &mut Outbox<'_>) -> bool {
         if matches!(request.work, Work::Begin) {
-            transaction::serve(seat, self, request, outbox);
+            transaction::serve(writer, self, request, outbox);
             return false;
         }
         let Request { ticket, work, promise, lock_since, on_its_way, .. } = request;
         if let Work::Close(before, after) = work {
             before();
-            seat.close();
+            writer.close();
             after();
             return true;
         }
         if let Work::Settle(Unsettled { error, change, kind }) = work {
-            seat.wait_for_locks(Instant::now(), ticket.deadline);
+            writer.wait_for_locks(Instant::now(), ticket.deadline);
             let before = Changes::of_main(Change::Wal(change));
-            let error = commit::settle(seat, &self.recorder, error, &before);
+            let error = commit::settle(writer, &self.recorder, error, &before);
             outbox.answer(kind, &ticket, promise, Err(error));
             return false;
         }
         if let Work::Boundary(closure) = work {
-            seat.wait_for_locks(Instant::now(), Some(Instant::now()));
-            closure(&mut || commit::smallest(seat));
+            writer.wait_for_locks(Instant::now(), Some(Instant::now()));
+            closure(&mut || commit::smallest(writer));
             return false;
         }
         let kind = work.kind();
         let since = lock_since.unwrap_or_else(Instant::now);
         self.note_running(&ticket);
-        let result = alone::run_alone(seat, self, work, &ticket, since).map_err(|error| self.ended(error));
+        let result = alone::run_alone(writer, self, work, &ticket, since).map_err(|error| self.ended(error));
         drop(on_its_way);
         outbox.answer(kind, &ticket, promise, result);
         false

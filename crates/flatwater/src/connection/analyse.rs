@@ -16,7 +16,7 @@ use super::statements::CachedStatement;
 use crate::error::Result;
 use crate::error::kind::is_passing;
 use crate::options::inline::InlineLimits;
-use crate::program::analysis::{InlineWrite, ProgramAnalysis, Stay};
+use crate::program::analysis::{InlineRead, InlineWrite, ProgramAnalysis};
 use crate::program::graph::{Shape, Strange, bare};
 use crate::sql::class::Route;
 use crate::values::params::Params;
@@ -26,51 +26,51 @@ const TELLING_USE: u32 = 2;
 
 /// The uses of a prepared statement, and its analysis once there is one.
 #[derive(Debug, Default)]
-pub(crate) struct Learnt {
+pub(crate) struct Analysis {
     /// Counted by whoever has the connection.
     uses: AtomicU32,
-    analysis: OnceLock<ProgramAnalysis>,
+    of_program: OnceLock<ProgramAnalysis>,
 }
 
-impl Learnt {
+impl Analysis {
     /// Counts a use, and says whether it is the one to learn from.
     fn is_due(&self) -> bool {
-        self.analysis.get().is_none() && self.uses.fetch_add(1, Ordering::Relaxed) + 1 >= TELLING_USE
+        self.of_program.get().is_none() && self.uses.fetch_add(1, Ordering::Relaxed) + 1 >= TELLING_USE
     }
 }
 
 impl CachedStatement {
     /// How this read may stay on its caller's thread; `None` if it may not or is not known well enough.
-    pub(crate) fn stay(&self) -> Option<Stay> {
+    pub(crate) fn inline_read(&self) -> Option<InlineRead> {
         if self.class.route != Route::Read {
             return None;
         }
-        match self.learnt.analysis.get()?.shape {
-            Shape::Acyclic => Some(Stay::Acyclic),
-            Shape::Bounded => Some(Stay::Bounded),
+        match self.analysis.of_program.get()?.shape {
+            Shape::Acyclic => Some(InlineRead::Acyclic),
+            Shape::Bounded => Some(InlineRead::Bounded),
             Shape::Opaque(_) => None,
         }
     }
 
     /// Whether it is a read that may stay, and does not end by itself.
     pub(crate) fn is_bounded(&self) -> bool {
-        self.stay() == Some(Stay::Bounded)
+        self.inline_read() == Some(InlineRead::Bounded)
     }
 
     /// Whether it is a read that may stay on its caller's thread, and is not expected to answer too many rows for that.
     pub(crate) fn reads_shortly(&self, limits: &InlineLimits) -> bool {
         let (cells, _) = self.text.expected_size();
-        self.stay().is_some() && cells <= limits.rows.saturating_mul(self.names.len())
+        self.inline_read().is_some() && cells <= limits.rows.saturating_mul(self.names.len())
     }
 
     /// Whether its program was looked at.
     pub(crate) fn is_known(&self) -> bool {
-        self.learnt.analysis.get().is_some()
+        self.analysis.of_program.get().is_some()
     }
 
     /// How this write may run on its caller's thread; `None` if it may not or is not known well enough.
     pub(crate) fn inline_write(&self) -> Option<InlineWrite> {
-        let analysis = self.learnt.analysis.get().filter(|_| self.class.changes_rows)?;
+        let analysis = self.analysis.of_program.get().filter(|_| self.class.changes_rows)?;
         analysis.write
     }
 }
@@ -88,7 +88,7 @@ impl Connection {
     pub(crate) fn learn_before(&mut self, ready: &CachedStatement, params: &Params) {
         // What does not fit is refused, and has done nothing.
         if ready.class.route == Route::Write
-            && self.writes_may_stay()
+            && self.writes_may_run_inline()
             && !ready.is_known()
             && self.sqlite.fits(ready.id, params.bindings())
         {
@@ -97,13 +97,13 @@ impl Connection {
     }
 
     /// Outside of WAL mode no write stays.
-    fn writes_may_stay(&self) -> bool {
+    fn writes_may_run_inline(&self) -> bool {
         self.journal == "wal"
     }
 
     fn learn_from(&mut self, ready: &CachedStatement) {
         // A PRAGMA, which is not kept, acts while it is prepared.
-        if !is_kept(ready) || !ready.learnt.is_due() {
+        if !is_kept(ready) || !ready.analysis.is_due() {
             return;
         }
         let analysis = match self.analysis(ready) {
@@ -113,7 +113,7 @@ impl Connection {
             Err(_) => ProgramAnalysis::opaque("EXPLAIN"),
         };
         // Nobody else can have set it: the statement belongs to this connection.
-        let _ = ready.learnt.analysis.set(analysis);
+        let _ = ready.analysis.of_program.set(analysis);
     }
 
     fn analysis(&mut self, ready: &CachedStatement) -> Result<ProgramAnalysis> {
@@ -196,9 +196,9 @@ mod tests {
     fn the_second_use_teaches_and_a_prepare_after_a_new_schema_teaches_again() {
         let (_directory, mut connection) = open();
         let text = Arc::new(StatementInfo::new("SELECT * FROM t WHERE a = 'x' ORDER BY id"));
-        assert_eq!(used(&mut connection, &text).stay(), None);
+        assert_eq!(used(&mut connection, &text).inline_read(), None);
         let before = used(&mut connection, &text);
-        assert_eq!(before.stay(), Some(Stay::Bounded));
+        assert_eq!(before.inline_read(), Some(InlineRead::Bounded));
         connection.sqlite.execute_batch("CREATE UNIQUE INDEX t_a ON t (a)").unwrap();
         // Prepared again inside its step, then anew, then learnt.
         for _ in 0..2 {
@@ -206,22 +206,22 @@ mod tests {
         }
         let after = used(&mut connection, &text);
         assert!(!Arc::ptr_eq(&before, &after));
-        assert_eq!(after.stay(), Some(Stay::Acyclic));
+        assert_eq!(after.inline_read(), Some(InlineRead::Acyclic));
     }
 
     #[test]
     fn reads_stay_and_writes_of_one_row_may_be_inline() {
         let (_directory, mut connection) = open();
         let read = used_twice(&mut connection, "SELECT * FROM t WHERE id = 1");
-        assert_eq!((read.stay(), read.inline_write()), (Some(Stay::Acyclic), None));
+        assert_eq!((read.inline_read(), read.inline_write()), (Some(InlineRead::Acyclic), None));
         let write = used_twice(&mut connection, "REPLACE INTO t VALUES (1, 'x')");
         let inline = InlineWrite { changes_existing_rows: true };
-        assert_eq!((write.stay(), write.inline_write()), (None, Some(inline)));
+        assert_eq!((write.inline_read(), write.inline_write()), (None, Some(inline)));
         let sorts = used_twice(&mut connection, "SELECT * FROM t ORDER BY a");
-        assert_eq!(sorts.stay(), None);
+        assert_eq!(sorts.inline_read(), None);
         for never in ["PRAGMA user_version", "EXPLAIN SELECT 1", "CREATE TABLE IF NOT EXISTS t (a)"] {
             let ready = used_twice(&mut connection, never);
-            assert_eq!((ready.stay(), ready.inline_write()), (None, None), "{never}");
+            assert_eq!((ready.inline_read(), ready.inline_write()), (None, None), "{never}");
         }
     }
 
@@ -229,14 +229,14 @@ mod tests {
     fn a_function_that_has_the_name_of_sqlites_own_is_opaque() {
         let (_directory, mut connection) = open();
         let sql = "SELECT upper(a), lower(a) FROM t WHERE id = 1";
-        assert_eq!(used_twice(&mut connection, sql).stay(), Some(Stay::Acyclic));
+        assert_eq!(used_twice(&mut connection, sql).inline_read(), Some(InlineRead::Acyclic));
         let flags = rusqlite::functions::FunctionFlags::SQLITE_UTF8;
         let sqlite = connection.sqlite.rusqlite();
         sqlite.create_scalar_function("UPPER", 1, flags, |_| Ok(1)).unwrap();
         sqlite.create_scalar_function("mine", 0, flags, |_| Ok(1)).unwrap();
         for sql in [sql, "SELECT mine()"] {
             used_twice(&mut connection, sql);
-            assert_eq!(used_twice(&mut connection, sql).stay(), None, "{sql}");
+            assert_eq!(used_twice(&mut connection, sql).inline_read(), None, "{sql}");
         }
     }
 
@@ -244,12 +244,18 @@ mod tests {
     fn a_collation_that_may_be_the_users_is_opaque() {
         let (_directory, mut connection) = open();
         connection.sqlite.rusqlite().create_collation("mine", |a, b| a.cmp(b)).unwrap();
-        assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE a = 'x'").stay(), Some(Stay::Bounded));
-        assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE a = 'x' COLLATE mine").stay(), None);
+        assert_eq!(
+            used_twice(&mut connection, "SELECT id FROM t WHERE a = 'x'").inline_read(),
+            Some(InlineRead::Bounded)
+        );
+        assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE a = 'x' COLLATE mine").inline_read(), None);
         let _ = connection.restore_handlers(Box::new(|_| false));
         connection.statements.clear(&mut connection.sqlite);
-        assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE a = 'x'").stay(), None);
-        assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE id = 1").stay(), Some(Stay::Acyclic));
+        assert_eq!(used_twice(&mut connection, "SELECT id FROM t WHERE a = 'x'").inline_read(), None);
+        assert_eq!(
+            used_twice(&mut connection, "SELECT id FROM t WHERE id = 1").inline_read(),
+            Some(InlineRead::Acyclic)
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use flatwater_sqlite::{Busy, CheckpointMode, WalHeader, WalState};
 use super::lease::WriterLease;
 use super::opening;
 use super::outcome::{Change, Changes};
-use super::staying::Commits;
+use super::seen::Commits;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::CachedStatement;
@@ -28,7 +28,7 @@ use crate::time::later;
 use crate::time::timer;
 use crate::workers::request::Work;
 
-pub(crate) struct Seat {
+pub(crate) struct WriterConnection {
     options: Arc<Options>,
     /// `None` for a database in memory.
     pub(super) watch: Option<Arc<Watch>>,
@@ -49,10 +49,10 @@ pub(crate) struct Seat {
     pub(super) lease: WriterLease,
 }
 
-impl Seat {
+impl WriterConnection {
     /// Opens the writer's connection. Blocks.
     pub(crate) fn open(options: Arc<Options>, watch: Option<Arc<Watch>>) -> Result<Self> {
-        let mut seat = Self {
+        let mut writer = Self {
             options,
             watch,
             connection: None,
@@ -65,8 +65,8 @@ impl Seat {
             router: WriteRouter::new(Instant::now()),
             lease: WriterLease::new(false),
         };
-        seat.parts()?;
-        Ok(seat)
+        writer.parts()?;
+        Ok(writer)
     }
 
     /// The connection, opened again if it had to be given up, and the facts of its schema.

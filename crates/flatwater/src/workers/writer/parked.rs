@@ -11,14 +11,14 @@ use std::time::Instant;
 
 use flatwater_sqlite::PageRefusal;
 
+use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::perform::run_one;
-use super::seat::Seat;
 use super::slot::Held;
 use super::transaction::undo;
 use crate::connection::execute::Bounds;
+use crate::connection::inline::LastRead;
 use crate::connection::statements::CachedStatement;
-use crate::connection::stay::LastRead;
 use crate::error::{Error, Result};
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::inline::InlineLimits;
@@ -28,7 +28,7 @@ use crate::workers::session::{self, Savepoints};
 
 /// Where an open transaction stands.
 pub(super) struct At {
-    pub(super) seat: Box<Seat>,
+    pub(super) writer: Box<WriterConnection>,
     pub(super) effects: Effects,
     /// The savepoints that are open, outermost first.
     pub(super) savepoints: Savepoints,
@@ -37,9 +37,9 @@ pub(super) struct At {
 }
 
 /// `None` when the transaction is over.
-pub(super) struct Desk(Mutex<Option<At>>);
+pub(super) struct ParkedConnection(Mutex<Option<At>>);
 
-impl Desk {
+impl ParkedConnection {
     pub(super) fn lock(&self) -> MutexGuard<'_, Option<At>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -48,14 +48,14 @@ impl Desk {
 /// An open transaction, to its writer's thread. Dropping it takes the connection back.
 pub(super) struct Open<'a> {
     held: &'a mut Held,
-    pub(super) desk: Arc<Desk>,
+    pub(super) parked: Arc<ParkedConnection>,
 }
 
 impl<'a> Open<'a> {
     pub(super) fn new(held: &'a mut Held) -> Self {
-        let seat = held.lend();
-        let at = At { seat, effects: Effects::default(), savepoints: Savepoints::new(), lost: false };
-        Self { held, desk: Arc::new(Desk(Mutex::new(Some(at)))) }
+        let writer = held.lend();
+        let at = At { writer, effects: Effects::default(), savepoints: Savepoints::new(), lost: false };
+        Self { held, parked: Arc::new(ParkedConnection(Mutex::new(Some(at)))) }
     }
 
     /// Takes the connection back, and answers what the statements did.
@@ -64,8 +64,8 @@ impl<'a> Open<'a> {
     }
 
     fn take_back(&mut self) -> Option<Effects> {
-        let At { seat, effects, .. } = self.desk.lock().take()?;
-        self.held.put_back(seat);
+        let At { writer, effects, .. } = self.parked.lock().take()?;
+        self.held.put_back(writer);
         Some(effects)
     }
 }
@@ -76,8 +76,8 @@ impl Drop for Open<'_> {
     }
 }
 
-impl session::Desk for Desk {
-    fn stay(
+impl session::RunsInline for ParkedConnection {
+    fn run_inline(
         &self,
         work: &Work,
         savepoints: &Savepoints,
@@ -88,15 +88,17 @@ impl session::Desk for Desk {
         let Some(at) = place.as_mut().filter(|at| !at.lost && at.savepoints == *savepoints) else {
             return (InlineRun::Ineligible, None);
         };
-        let Some(ready) = at.seat.fit_inside(&at.effects, work, limits) else { return (InlineRun::Ineligible, None) };
+        let Some(ready) = at.writer.eligible_inside(&at.effects, work, limits) else {
+            return (InlineRun::Ineligible, None);
+        };
         let mut given_up = GivenUp { at, is_over: false };
-        let answer = statement(&mut given_up.at.seat, &ready, work, limits, later(began, limits.time));
+        let answer = statement(&mut given_up.at.writer, &ready, work, limits, later(began, limits.time));
         given_up.is_over = true;
         drop(given_up);
         let took = began.elapsed();
         let Some(answer) = answer else { return (InlineRun::Ineligible, None) };
         match answer {
-            Err(error) if at.seat.is_autocommit() => (InlineRun::Done(Err(error.clone()), took), Some(error)),
+            Err(error) if at.writer.is_autocommit() => (InlineRun::Done(Err(error.clone()), took), Some(error)),
             Ok(answer) => (InlineRun::Done(Ok(answer), took), None),
             Err(error) => (InlineRun::FellBack(Fallback::after(error.sqlite_code()), took), None),
         }
@@ -112,7 +114,7 @@ struct GivenUp<'a> {
 impl Drop for GivenUp<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.at.seat.replace();
+            self.at.writer.replace();
             self.at.lost = true;
         }
     }
@@ -123,13 +125,13 @@ impl Drop for GivenUp<'_> {
 /// back, so that nothing of a failed stay is left for the worker that runs it again. `None` if this connection cannot have
 /// a stay.
 fn statement(
-    seat: &mut Seat,
+    writer: &mut WriterConnection,
     ready: &CachedStatement,
     work: &Work,
     limits: &InlineLimits,
     end: Instant,
 ) -> Option<Result<Answer>> {
-    let connection = match seat.connection() {
+    let connection = match writer.connection() {
         Ok(connection) => connection,
         Err(error) => return Some(Err(error)),
     };
@@ -139,33 +141,38 @@ fn statement(
     // After an interrupt SQLite rolls the whole transaction back, unless the statement only reads.
     let last_read = work.only_reads().then_some(LastRead(end, PageRefusal::Interrupt));
     let bounds = Bounds::Inline { end, rows: if work.only_reads() { limits.rows } else { usize::MAX } };
-    let ran = seat.stay(limits.bytes, last_read, |seat| run_one(seat, ready, work, bounds));
+    let ran = writer.run_inline(limits.bytes, last_read, |writer| run_one(writer, ready, work, bounds));
     let result = ran.map(|(result, reads)| {
         let is_late = |error: &Error| Fallback::after(error.sqlite_code()) == Fallback::LateRead;
-        if reads.refused && !result.as_ref().is_err_and(is_late) && seat.is_autocommit() {
-            seat.suspect();
+        if reads.refused && !result.as_ref().is_err_and(is_late) && writer.is_autocommit() {
+            writer.suspect();
         }
         result
     });
-    if seat.is_autocommit() {
+    if writer.is_autocommit() {
         return result;
     }
-    let ended = match (&result, seat.connection()) {
+    let ended = match (&result, writer.connection()) {
         (_, Err(error)) => Err(error),
-        (Some(Err(_)), _) => undo(seat),
+        (Some(Err(_)), _) => undo(writer),
         (_, Ok(connection)) => connection.control.release(&mut connection.sqlite).map_err(Error::from),
     };
     if let Err(error) = ended {
-        seat.rollback();
+        writer.rollback();
         return Some(Err(error));
     }
     result
 }
 
-impl Seat {
+impl WriterConnection {
     /// The statement of the work, if that is one short one whose class is known, under the schema outside of the
     /// transaction.
-    fn fit_inside(&mut self, effects: &Effects, work: &Work, limits: &InlineLimits) -> Option<Arc<CachedStatement>> {
+    fn eligible_inside(
+        &mut self,
+        effects: &Effects,
+        work: &Work,
+        limits: &InlineLimits,
+    ) -> Option<Arc<CachedStatement>> {
         let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return None };
         if params.heap_bytes() > limits.bytes
             || effects.defined

@@ -1,4 +1,4 @@
-//! What a stay needs of the writer's connection, and what is known of its schema: the part of the seat that callers' threads
+//! What a stay needs of the writer's connection, and what is known of its schema: the part of the writer that callers' threads
 //! use.
 //!
 //! Owns: running something as a stay; what others may have committed or changed since the token was last given back; giving up
@@ -7,9 +7,9 @@
 
 use flatwater_sqlite::WalState;
 
-use super::seat::Seat;
+use super::connection::WriterConnection;
+use crate::connection::inline::{self, Begun, LastRead, Reads};
 use crate::connection::open::Connection;
-use crate::connection::stay::{self, Begun, LastRead, Reads};
 use crate::inline::outcome::Fallback;
 use crate::sql::seen::Left;
 
@@ -30,11 +30,11 @@ impl Commits {
     }
 }
 
-impl Seat {
+impl WriterConnection {
     /// Runs `f` as a stay: no snapshot begins in it that would have to wait or to recover, locks are not waited for, and one
     /// page that is read from a file after `last_read` is refused. Answers also what became of its reads; `None` if this
     /// connection cannot have a stay.
-    pub(super) fn stay<T>(
+    pub(super) fn run_inline<T>(
         &mut self,
         bytes: usize,
         last_read: Option<LastRead>,
@@ -44,7 +44,7 @@ impl Seat {
         let connection = self.connection.as_mut()?;
         connection.limit(bytes);
         // In memory nothing is waited for, and nothing read.
-        let begun = if self.watch.is_none() { None } else { Some(stay::begin(&connection.sqlite, last_read)?) };
+        let begun = if self.watch.is_none() { None } else { Some(inline::begin(&connection.sqlite, last_read)?) };
         let result = f(self);
         Some((result, begun.map_or_else(Reads::default, Begun::end)))
     }
