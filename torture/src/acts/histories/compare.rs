@@ -116,10 +116,13 @@ fn told_differently(ours: &[Told], plain: &[Told]) -> Option<String> {
     Some(format!("call {at} told\nours: {}\nplain: {}", told(ours), told(plain)))
 }
 
-/// Rows without ORDER BY may come in any order, and which is the first of them is open.
+/// Rows without ORDER BY may come in any order, and which is the first of them is open: it depends on which of several indexes
+/// SQLite scans, and so on what a connection saw of statistics and definitions, and in which order.
 fn same(ours: &Told, plain: &Told) -> bool {
     match (ours, plain) {
         (Told::Rows(ours), Told::Rows(plain)) => sorted(ours) == sorted(plain),
+        (Told::Row(Some(ours)), Told::AnyOf(plain)) => plain.contains(ours),
+        (Told::Row(None), Told::AnyOf(plain)) => plain.is_empty(),
         (Told::Batch(ours), Told::Batch(plain)) => {
             let rows = |(changes, rowid, rows): &(u64, Option<i64>, Option<Table>)| {
                 (*changes, *rowid, rows.as_ref().map(sorted))

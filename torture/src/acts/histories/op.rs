@@ -92,6 +92,8 @@ pub(super) enum Told {
     Executed(u64, Option<i64>),
     Rows(Table),
     Row(Option<Vec<Value>>),
+    /// By plain SQLite: the one row that was asked for may be any of these.
+    AnyOf(Vec<Vec<Value>>),
     Changes(u64),
     Batch(Vec<(u64, Option<i64>, Option<Table>)>),
     /// Of the statements of a closure.

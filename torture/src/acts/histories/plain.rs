@@ -71,7 +71,7 @@ impl Plain {
             Work::Query(one) => self.one(one, Wants::All).map(|(.., rows)| Told::Rows(rows.unwrap_or_default())),
             Work::QueryOne(one) => {
                 let (.., rows) = self.one(one, Wants::First)?;
-                Ok(Told::Row(rows.and_then(|(_, rows)| rows.into_iter().next())))
+                Ok(Told::AnyOf(rows.map_or_else(Vec::new, |(_, rows)| rows)))
             }
             Work::Many(sql, rows) => {
                 // Without rows the text is judged all the same.

@@ -10,6 +10,7 @@ use super::op::{Statement, Table, Told};
 pub(super) enum Wants {
     Nothing,
     All,
+    /// The first one, or each that could be it if no order is asked for.
     First,
     Any,
 }
@@ -38,7 +39,7 @@ pub(super) fn run(connection: &Connection, statement: &Statement, wants: Wants) 
     if !fits || prepared.parameter_count() != params.len() {
         return Err(Told::Misuse);
     }
-    let first_only = wants == Wants::First && sql.starts_with("SELECT");
+    let first_only = wants == Wants::First && sql.contains("ORDER BY");
     let mut cells: Vec<Vec<Value>> = Vec::new();
     let mut rows = prepared.query(rusqlite::params_from_iter(params)).map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {

@@ -48,7 +48,7 @@ fn is(told: &mut Told, sort: fn(&Told) -> bool, by: Told) -> bool {
 
 #[test]
 fn a_wrong_answer_is_found() {
-    let faults: [fn(&mut Told) -> bool; 5] = [
+    let faults: [fn(&mut Told) -> bool; 7] = [
         |told| is(told, |told| matches!(told, Told::Executed(..)), Told::Executed(99, None)),
         |told| is(told, |told| matches!(told, Told::Executed(_, Some(_))), Told::Executed(1, Some(999))),
         |told| is(told, |told| matches!(told, Told::Sqlite(..)), Told::Sqlite(1, None)),
@@ -56,6 +56,8 @@ fn a_wrong_answer_is_found() {
             is(told, |told| matches!(told, Told::Rows((_, rows)) if !rows.is_empty()), Told::Rows(Default::default()))
         },
         |told| is(told, |told| *told == Told::Misuse, Told::Executed(0, None)),
+        |told| is(told, |told| matches!(told, Told::Row(Some(_))), Told::Row(None)),
+        |told| is(told, |told| matches!(told, Told::Row(Some(_))), Told::Row(Some(vec![Value::Integer(-77)]))),
     ];
     for fault in faults {
         let (history, mut played) = right(1);
