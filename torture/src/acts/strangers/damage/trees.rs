@@ -21,14 +21,14 @@ pub(super) const ALL: &[Damage] = &[
     Damage { name: "pointer map: an entry", inflict: pointer_map },
 ];
 
-/// Returns a random page of one of these kinds and the offset of its first byte.
+/// Returns a random page of one of these kinds, and the offset of its first byte.
 fn any(target: &Target<'_>, rng: &mut StdRng, sorts: &[&str]) -> Option<(usize, usize)> {
     let pages: Vec<_> = target.pages.iter().filter(|page| sorts.contains(&page.sort.as_str())).collect();
     let page = pages.get(rng.random_range(0..pages.len().max(1)))?.number;
     Some((page, (page - 1) * target.files.page_size()))
 }
 
-/// Returns the offset of a page's b-tree header.
+/// Returns a page and the offset of its b-tree header.
 fn tree(target: &Target<'_>, rng: &mut StdRng, sorts: &[&str]) -> Option<(usize, usize)> {
     let (page, start) = any(target, rng, sorts)?;
     Some((page, if page == 1 { start + 100 } else { start }))
@@ -57,7 +57,7 @@ fn page_header(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     Some(format!("page {page}: {field} = {bytes:?}"))
 }
 
-/// Returns the offset of the pointer to a cell, and the offset of its page.
+/// Returns a page, its offset, and the offset of the pointer to one of its cells.
 fn pointer(target: &Target<'_>, rng: &mut StdRng, sorts: &[&str]) -> Option<(usize, usize, usize)> {
     let (page, header) = tree(target, rng, sorts)?;
     let main = &target.files.main;
