@@ -71,7 +71,7 @@ pub fn ab(args: &AbArgs, interrupt: &Interrupt) -> Result<bool> {
     Ok(all_ran)
 }
 
-/// Returns the requested lanes, or the release lanes, and the control lanes.
+/// Returns the requested lanes, or the release lanes, and the lanes that can veto: noop lanes and controls.
 fn with_guards(args: &AbArgs, sides: &[Side; 2]) -> Result<Vec<String>> {
     if let Some((side, error)) = sides.iter().find_map(|side| Some((side, side.listing.as_ref().err()?))) {
         bail!("the {} cannot be measured: {error}", side.name);

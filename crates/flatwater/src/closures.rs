@@ -26,8 +26,8 @@ impl Database {
         self.operations.call("read_with", Ok(work), |answer, _| answer.returned())
     }
 
-    /// Runs a closure on the writer, inside a transaction of its own. Commits if the closure returns `Ok`; rolls back
-    /// if it returns an error or panics. The closure may use everything rusqlite offers on the transaction it is given.
+    /// Runs a closure on the writer, inside its own transaction. Commits if the closure returns `Ok`; rolls back if it
+    /// returns an error or panics. The closure may use everything rusqlite offers on the transaction it is given.
     ///
     /// The closure runs on the writer's thread; other writes wait for it. If the call is dropped while the closure
     /// runs, it still runs to its end and is committed.

@@ -14,7 +14,7 @@ use super::support::{ENDLESS, TestFile, as_child, integer, run, wait_until};
 
 const READERS: usize = 3;
 const THREADS: usize = 4;
-/// The processes and connections that count: Flatwater, a plain connection of this process, another process.
+/// The number of writers that count: Flatwater, a plain connection of this process, another process.
 const WRITERS: usize = 3;
 const COUNT: &str = "UPDATE t SET n = n + 1, pad = randomblob(3000) WHERE w = ?1";
 const ONE: &str = "SELECT n FROM t WHERE w = ?";

@@ -33,8 +33,8 @@ fn written(db: &Database) -> u64 {
     db.stats().leases.reused_by_writes
 }
 
-/// Writes until a write continues in the snapshot of the previous one, which is held from then on. Returns the number
-/// of writes that did.
+/// Writes until a write continues in the snapshot of the previous one, which is held from then on. Returns the number of
+/// writes.
 fn hold_by(db: &Database, write: impl Fn()) -> i64 {
     let (before, writes) = (written(db), Cell::new(0));
     wait_until(|| {

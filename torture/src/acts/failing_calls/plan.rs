@@ -71,8 +71,8 @@ pub(super) struct Plan {
     pub(super) when: When,
 }
 
-/// If every call were delayed, a load would take minutes; and a call that is always interrupted would be repeated
-/// forever.
+/// The maximum number of calls that are delayed or interrupted. If every call were delayed, a load would take minutes;
+/// and a call that is always interrupted would be repeated forever.
 const MOST_TRIED_AGAIN: u64 = 60;
 const MOST: u64 = 1_000_000;
 
