@@ -1,6 +1,6 @@
-//! `ab`: two revisions of Flatwater beside each other, trial by trial. The main instrument.
+//! `ab`: compares two revisions of Flatwater, trial by trial. This is the main instrument.
 //!
-//! Owns the two checkouts and their builds. The trials are `session`'s, the verdicts `compare`'s.
+//! Owns: the two checkouts and their builds. Leaves out: the trials (`session`) and the verdicts (`compare`).
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use crate::result::{Kind, distinct};
 use crate::run::{Common, begin};
 use crate::session::Side;
 
-/// The name of the base in rows.
+/// The name of the base in result rows.
 pub const BASE: &str = "base";
-/// The name of the candidate in rows.
+/// The name of the candidate in result rows.
 pub const CANDIDATE: &str = "candidate";
-/// The working tree as it is.
+/// The revision that stands for the current working tree.
 const WORKING_TREE: &str = ".";
 
 /// `ab`.
@@ -45,7 +45,7 @@ pub struct AbArgs {
     pub common: Common,
 }
 
-/// Builds both, measures both, prints the verdicts. Answers whether every trial ran.
+/// Builds both sides, measures both, and prints the verdicts. Returns whether every trial ran.
 pub fn ab(args: &AbArgs, interrupt: &Interrupt) -> Result<bool> {
     let repository = Repository::here()?;
     let bench = Bench::open(&repository, args)?;
@@ -71,7 +71,7 @@ pub fn ab(args: &AbArgs, interrupt: &Interrupt) -> Result<bool> {
     Ok(all_ran)
 }
 
-/// The lanes that were asked for, or the release lanes, and those that refute the rest.
+/// Returns the requested lanes, or the release lanes, and the lanes that can veto: noop lanes and controls.
 fn with_guards(args: &AbArgs, sides: &[Side; 2]) -> Result<Vec<String>> {
     if let Some((side, error)) = sides.iter().find_map(|side| Some((side, side.listing.as_ref().err()?))) {
         bail!("the {} cannot be measured: {error}", side.name);
@@ -90,7 +90,7 @@ fn with_guards(args: &AbArgs, sides: &[Side; 2]) -> Result<Vec<String>> {
     Ok(distinct(names).into_iter().map(str::to_owned).collect())
 }
 
-/// The place where both are built. One `ab` at a time has it.
+/// The directory where both sides are built. Only one `ab` at a time uses it.
 struct Bench<'a> {
     repository: &'a Repository,
     args: &'a AbArgs,
@@ -98,7 +98,7 @@ struct Bench<'a> {
     _lock: File,
 }
 
-/// Where one side is built from.
+/// The sources of one side.
 struct Source {
     name: &'static str,
     commit: Option<String>,
@@ -119,7 +119,8 @@ impl<'a> Bench<'a> {
         Ok(Self { repository, args, folder, _lock: lock })
     }
 
-    /// The sources of a revision. Both sides' paths have one length, for paths end up in programs.
+    /// Returns the sources of a revision. Both sides' paths have the same length, because paths become part of
+    /// programs.
     fn source(&self, revision: &str, name: &'static str) -> Result<Source> {
         if revision == WORKING_TREE {
             let state = self.repository.state();
@@ -178,7 +179,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Copies sources, without what builds left in them.
+/// Copies sources, without build output.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {

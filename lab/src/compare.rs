@@ -1,7 +1,7 @@
-//! Comparing two sides lane by lane, and the vetoes of the lanes that nothing should have moved.
+//! Compares two sides lane by lane, and applies vetoes of lanes that the change should not affect.
 //!
-//! Owns pairing, refusing what cannot be compared, and the verdict of a lane. The verdict on one metric is `verdict`'s;
-//! what is printed is `table`'s. Pure but for nothing: results go in, a comparison comes out.
+//! Owns: pairing, refusing results that cannot be compared, and the verdict of a lane. Leaves out: the verdict on one
+//! metric (`verdict`), and printing (`table`). Pure: the input is results, the output is a comparison.
 
 use anyhow::{Result, bail};
 use serde::Serialize;
@@ -11,48 +11,48 @@ use crate::metric::{Metric, decides, is_noop, metric};
 use crate::result::{Figures, Kind, Measured, Row, distinct};
 use crate::verdict::{Judgement, Pair, Verdict, judge};
 
-/// What to compare, and what to overlook.
+/// What to compare, and which differences to ignore.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The peer of the base, if it is not obvious.
+    /// The peer of the base, if it is ambiguous.
     pub base: Option<String>,
-    /// The peer of the candidate.
+    /// The peer of the candidate, if it is ambiguous.
     pub candidate: Option<String>,
-    /// Lanes that the change cannot reach, beside those that the base's file names.
+    /// Lanes that the change cannot affect, in addition to those in the base's file.
     pub controls: Vec<String>,
-    /// Compare different lanes, machines and builds too.
+    /// Whether to compare even if lanes, machines or builds differ.
     pub anyway: bool,
 }
 
-/// Two sides beside each other.
+/// The comparison of two sides.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// The peer of the base.
     pub base: String,
     /// The peer of the candidate.
     pub candidate: String,
-    /// Whether the runs of both were measured in turn. Otherwise there are figures and no verdict.
+    /// Whether the runs of both sides were measured alternately. If not, there are figures but no verdict.
     pub paired: bool,
-    /// What its reader must know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
-    /// Why nothing is accepted, if a lane that nothing should have moved did.
+    /// Why no change is accepted, if a lane that it should not affect has changed.
     pub veto: Option<String>,
-    /// Every lane that both have.
+    /// Every lane that both sides have.
     pub lanes: Vec<LaneVerdict>,
 }
 
-/// One lane.
+/// The result for one lane.
 #[derive(Clone, Debug, Serialize)]
 pub struct LaneVerdict {
-    /// Its name.
+    /// The lane's name.
     pub lane: String,
-    /// Whether it can veto.
+    /// Whether the lane can veto.
     pub guard: bool,
-    /// The verdict of its deciding metrics together.
+    /// The combined verdict of its deciding metrics.
     pub verdict: Verdict,
-    /// Why, in one sentence.
+    /// The reason for the verdict, in one sentence.
     pub reason: String,
-    /// Every metric.
+    /// The result for every metric.
     pub metrics: Vec<Judgement>,
 }
 
@@ -77,7 +77,7 @@ fn known<'a>(measured: &Measured, peer: &'a str) -> Result<&'a str> {
     Ok(peer)
 }
 
-/// The two sides of one file.
+/// Returns the two sides of one file.
 fn sides_of(measured: &Measured) -> Result<(&str, &str)> {
     match (measured.kind, &measured.peers()[..]) {
         (Kind::Ab, _) => Ok((BASE, CANDIDATE)),
@@ -88,7 +88,7 @@ fn sides_of(measured: &Measured) -> Result<(&str, &str)> {
     }
 }
 
-/// The peers that both files have, each with itself; or the only one of each.
+/// Returns pairs of peers: each peer that both files have, or the only peer of each file.
 fn common_peers<'a>(base: &'a Measured, candidate: &'a Measured) -> Result<Vec<(&'a str, &'a str)>> {
     let (bases, candidates) = (base.peers(), candidate.peers());
     let common: Vec<_> = bases.iter().filter(|peer| candidates.contains(peer)).map(|peer| (*peer, *peer)).collect();
@@ -99,7 +99,7 @@ fn common_peers<'a>(base: &'a Measured, candidate: &'a Measured) -> Result<Vec<(
     }
 }
 
-/// What makes two files incomparable.
+/// Returns an error if the two files cannot be compared.
 fn refuse(base: &Measured, candidate: &Measured) -> Result<()> {
     let sorted = |measured: &Measured| {
         let mut lanes: Vec<String> = measured.lane_names().into_iter().map(str::to_owned).collect();
@@ -126,7 +126,7 @@ fn refuse(base: &Measured, candidate: &Measured) -> Result<()> {
 }
 
 impl Comparison {
-    /// Two sides of one file.
+    /// Compares two sides of one file.
     pub fn within(measured: &Measured, base: &str, candidate: &str, request: &Request) -> Self {
         Self::between(measured, measured, (base, candidate), request)
     }
@@ -157,7 +157,7 @@ impl Comparison {
         comparison
     }
 
-    /// A guard that got worse refutes what got better elsewhere; a control that got better makes it doubtful.
+    /// A guard that got worse rejects improvements elsewhere; a control that got better makes them inconclusive.
     fn apply_vetoes(&mut self, controls: &[String]) {
         let moved = |lane: &&LaneVerdict| match lane.verdict {
             Verdict::Rejected => lane.guard,
@@ -179,7 +179,7 @@ impl Comparison {
         self.veto = Some(veto);
     }
 
-    /// How many lanes have that verdict.
+    /// Returns the number of lanes with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.lanes.iter().filter(|lane| lane.verdict == verdict).count()
     }
@@ -228,7 +228,7 @@ fn notes(base: &Measured, candidate: &Measured, peers: (&str, &str), paired: boo
     notes
 }
 
-/// The verdict of a lane, or none if neither side has a row of it.
+/// Returns the verdict of a lane, or `None` if a side has no row of it.
 fn lane_verdict(lane: &str, base: &[Row], candidate: &[Row], paired: bool, guard: bool) -> Option<LaneVerdict> {
     let result =
         |verdict, reason: String, metrics| Some(LaneVerdict { lane: lane.to_owned(), guard, verdict, reason, metrics });
@@ -252,7 +252,8 @@ fn lane_verdict(lane: &str, base: &[Row], candidate: &[Row], paired: bool, guard
     result(verdict, reason, metrics)
 }
 
-/// The strongest of the deciding metrics: worse, then better, then unknown, then nothing.
+/// Combines the verdicts of the deciding metrics: worse takes precedence, then better, then inconclusive, then no
+/// effect.
 fn together(lane: &str, metrics: &[Judgement]) -> (Verdict, String) {
     let order = [Verdict::Rejected, Verdict::Accepted, Verdict::Inconclusive, Verdict::NoEffect, Verdict::NoVerdict];
     let deciding = || metrics.iter().filter(|judgement| decides(lane, &judgement.metric));

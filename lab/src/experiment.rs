@@ -1,4 +1,5 @@
-//! `experiment`: drafts, and what becomes of them. Owns the files of `lab/experiments`; the text is `record`'s.
+//! `experiment`: creates and finalizes records of experiments. Owns: the files of `lab/experiments`. Leaves out: the
+//! record's text (`record`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,32 +59,32 @@ struct FinalizeArgs {
 /// One line of the index.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its number, from 1.
+    /// The experiment's number, from 1.
     pub number: u32,
-    /// Its title.
+    /// The experiment's title.
     pub title: String,
     /// Accepted or rejected.
     pub status: Status,
-    /// When it was begun.
+    /// The date it was opened.
     pub opened: String,
-    /// When that was decided.
+    /// The date of the decision.
     pub decided: String,
-    /// The lanes it is about.
+    /// The lanes it concerns.
     pub lanes: Vec<String>,
     /// The first paragraph of the decision.
     pub decision: String,
-    /// The record's file.
+    /// The file name of the record.
     pub record: String,
-    /// The figures' file.
+    /// The file name of the figures.
     pub aggregates: String,
-    /// The change's file.
+    /// The file name of the patch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
 }
 
 const INDEX: &str = "index.json";
 
-/// The finished experiments in a folder; none if there is no index.
+/// Returns the finished experiments in a folder; an empty list if there is no index.
 pub fn index(folder: &Path) -> Result<Vec<Entry>> {
     let path = folder.join(INDEX);
     match fs::read_to_string(&path) {
@@ -93,7 +94,7 @@ pub fn index(folder: &Path) -> Result<Vec<Entry>> {
     }
 }
 
-/// Begins or finishes a record.
+/// Opens or finalizes a record.
 pub fn experiment(args: &ExperimentArgs) -> Result<bool> {
     let repository = Repository::here()?;
     let folder = args.experiments_dir.clone().unwrap_or_else(|| repository.root.join("lab/experiments"));
@@ -118,7 +119,7 @@ fn begin(folder: &Path, title: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Everything is checked and computed before the first file is written.
+/// Finalizes a record. Everything is checked and computed before the first file is written.
 fn finalize(repository: &Repository, folder: &Path, args: &FinalizeArgs) -> Result<bool> {
     let draft = &args.draft;
     let text = fs::read_to_string(draft).with_context(|| format!("cannot read {}", draft.display()))?;
@@ -190,7 +191,7 @@ fn comparison(record: &Record, measured: &Measured, args: &FinalizeArgs) -> Resu
     Ok(compare::files(measured, measured, &request)?.into_iter().next())
 }
 
-/// What is accepted has a lane that says so, and none that says otherwise.
+/// Checks that an accepted change has a lane that supports it, and no lane that contradicts it.
 fn check_verdict(record: &Record, comparison: &Comparison) -> Result<()> {
     if record.status == Status::Rejected {
         return Ok(());
@@ -205,7 +206,7 @@ fn check_verdict(record: &Record, comparison: &Comparison) -> Result<()> {
     Ok(())
 }
 
-/// The change that was not taken: as given, or what lies between the two commits.
+/// Returns the patch of a rejected change: the given one, or the difference between the two commits.
 fn patch(repository: &Repository, record: &Record, measured: &Measured, args: &FinalizeArgs) -> Result<Option<String>> {
     if let Some(path) = &args.patch {
         return Ok(Some(fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?));
@@ -220,7 +221,7 @@ fn patch(repository: &Repository, record: &Record, measured: &Measured, args: &F
     }
 }
 
-/// What is kept of a result: its circumstances, the middle of every figure, and the verdicts.
+/// The part of a result that is kept: its circumstances, the median of every figure, and the verdicts.
 #[derive(Serialize)]
 struct Aggregates {
     #[serde(flatten)]
@@ -246,7 +247,7 @@ impl Aggregates {
     }
 }
 
-/// Six significant figures.
+/// Rounds to six significant figures.
 fn rounded(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }

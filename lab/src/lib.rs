@@ -1,8 +1,8 @@
-//! The measuring lab: starts peers, keeps what they measured, and decides what it says.
+//! The measuring lab: starts peers, stores their measurements, and decides whether a change made a difference.
 //!
-//! The lab links neither SQLite nor Flatwater: every peer is a program of its own, described by a `peer.json`. Deciding
-//! is pure (`metric`, `statistics`, `verdict`, `compare`, `plan`, `summary`), apart from starting processes (`process`,
-//! `peer`, `session`, `repository`) and from the commands (`run`, `ab`, `list`, ...).
+//! The lab links neither SQLite nor Flatwater: every peer is a separate program, described by a `peer.json`. The
+//! decisions are pure (`metric`, `statistics`, `verdict`, `compare`, `plan`, `summary`). Separate modules start
+//! processes (`process`, `peer`, `session`, `repository`) and implement the commands (`run`, `ab`, `list`, ...).
 
 pub mod ab;
 pub mod compare;

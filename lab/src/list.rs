@@ -1,4 +1,4 @@
-//! `list`: the lanes and the peers.
+//! `list`: prints the lanes and the peers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,10 +25,10 @@ pub struct ListArgs {
     pub build: bool,
 }
 
-/// A lane: its name, what it is, and the peers that have it.
+/// A lane: its name, its description, and the peers that have it.
 type Known = (String, Lane, Vec<String>);
 
-/// Prints every peer and, from those that are built, every lane.
+/// Prints every peer, and every lane of the peers that are built.
 pub fn list(args: &ListArgs, interrupt: &Interrupt) -> Result<bool> {
     let peers_dir = match &args.peers_dir {
         Some(folder) => folder.clone(),
@@ -57,7 +57,7 @@ pub fn list(args: &ListArgs, interrupt: &Interrupt) -> Result<bool> {
     Ok(true)
 }
 
-/// What there is to say of a peer; its lanes are added to the table.
+/// Returns the description of a peer, and adds its lanes to the table.
 fn says(peer: &Peer, build: bool, target: &std::path::Path, interrupt: &Interrupt, lanes: &mut Vec<Known>) -> String {
     if build && let Err(error) = peer.build(target, interrupt) {
         return format!("does not build: {error:#}");

@@ -1,4 +1,4 @@
-//! The machine, as far as figures depend on it. Leaves out everything that names its owner.
+//! The properties of the machine that affect measurements. Leaves out: everything that identifies its owner.
 
 use std::path::Path;
 
@@ -7,15 +7,15 @@ use sysinfo::{Disks, System};
 
 const UNKNOWN: &str = "unknown";
 
-/// Where figures were measured.
+/// The machine that measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// The processor's own name.
+    /// The processor's model name.
     pub cpu: String,
-    /// Cores that this process may use.
+    /// The number of cores that this process may use.
     pub cores: usize,
-    /// Memory, in GiB, rounded.
+    /// The memory in GiB, rounded.
     pub memory_gib: u64,
     /// The operating system.
     pub os: String,
@@ -23,12 +23,12 @@ pub struct Machine {
     pub kernel: String,
     /// The processor's architecture.
     pub arch: String,
-    /// The file system that the trials' databases lie on.
+    /// The file system of the trials' databases.
     pub filesystem: String,
 }
 
 impl Machine {
-    /// This machine; the databases lie in `trials`.
+    /// Returns the properties of this machine; the databases are in `trials`.
     pub fn here(trials: &Path) -> Self {
         let (cpu, memory) = processor_and_memory().unwrap_or_default();
         Self {
@@ -51,7 +51,7 @@ fn processor_and_memory() -> Result<(String, u64), sysinfo::Error> {
     Ok((cpu.unwrap_or_default(), system.total_memory()))
 }
 
-/// The file system of the longest mount point that holds the folder.
+/// Returns the file system of the longest mount point that contains the folder.
 fn filesystem(folder: &Path) -> String {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let Ok(disks) = Disks::new_with_refreshed_list() else {

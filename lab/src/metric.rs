@@ -1,52 +1,52 @@
-//! Metrics: which figures of a trial can be judged, which way is better, and how small a difference still counts.
+//! Metrics: which figures of a trial can be judged, which direction is better, and how small a difference still counts.
 //!
-//! Owns the table of floors and the rule for lane-specific figures, whose unit is the end of their name. Leaves out
-//! the judging itself, which `verdict` does.
+//! Owns: the table of floors, and the rule for lane-specific figures, whose name ends with the unit. Pure. Leaves out:
+//! the judgement (`verdict`).
 
-/// Which way a figure gets better.
+/// The direction in which a figure improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Latencies, seconds, bytes.
+    /// Lower values are better: latencies, seconds, bytes.
     LowerIsBetter,
-    /// Rates.
+    /// Higher values are better: rates.
     HigherIsBetter,
 }
 
-/// One figure of a trial, as the judging needs it.
+/// The properties of a figure that a judgement needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name in a result file.
+    /// The figure's name in a result file.
     pub name: String,
-    /// Which way is better.
+    /// The direction in which the figure improves.
     pub direction: Direction,
-    /// A relative change below this is no effect, however sure it is: 0.05 is five percent.
+    /// A smaller relative change is no effect, even if it is certain: 0.05 is five percent.
     pub effect_floor: f64,
-    /// Nor is an absolute difference below this, in the metric's own unit.
+    /// A smaller absolute difference is no effect either, in the metric's own unit.
     pub absolute_floor: f64,
-    /// A figure that few samples of a trial decide: it takes more runs.
+    /// Whether only a few samples of a trial determine the figure, so that it needs more runs.
     pub tail: bool,
 }
 
-/// The rate of a trial, which is not in the row but follows from it.
+/// The rate of a trial. The row does not contain it; it is computed.
 pub const OPS_PER_SECOND: &str = "ops_per_second";
 
 const CENTRE: f64 = 0.05;
 const TAIL: f64 = 0.10;
-/// Two readings of a clock and what the cache does to them.
+/// Two readings of the clock, and the effect of the cache on them.
 const MICROSECONDS: f64 = 0.1;
-/// A thread's stack more or less.
+/// The stack of one thread.
 const BYTES: f64 = 512.0 * 1024.0;
 /// One tick of a kernel that counts CPU time in ticks.
 const CPU_SECONDS: f64 = 0.01;
 
-/// The metric of that name, or none if the name does not say which way is better.
+/// Returns the metric of that name, or `None` if the name does not determine which direction is better.
 pub fn metric(name: &str) -> Option<Metric> {
     use Direction::{HigherIsBetter, LowerIsBetter};
     let tail = ["p95", "p99", "max", "longest"].iter().any(|word| name.contains(word));
     let many_samples = name == "p95_us";
     let (direction, absolute_floor) = match name {
         "cpu_seconds" => (LowerIsBetter, CPU_SECONDS),
-        // Of the percentile and the noop floor, each has its own noise.
+        // The noise of the percentile and of the noop floor add up.
         "work_us" => (LowerIsBetter, 2.0 * MICROSECONDS),
         _ if name.ends_with("per_second") => (HigherIsBetter, 0.0),
         _ if name.ends_with("_us") => (LowerIsBetter, MICROSECONDS),
@@ -58,7 +58,7 @@ pub fn metric(name: &str) -> Option<Metric> {
     Some(Metric { name: name.to_owned(), direction, effect_floor, absolute_floor, tail: tail && !many_samples })
 }
 
-/// The figure that a lane exists for: it stands on the page's first table.
+/// Returns the main figure of a lane, which the page's first table shows.
 pub fn headline(lane: &str) -> &'static str {
     match lane {
         _ if lane.starts_with("caller_blocking") => "longest_gap_us",
@@ -70,7 +70,7 @@ pub fn headline(lane: &str) -> &'static str {
     }
 }
 
-/// The metrics whose verdicts make the verdict of a lane. The others are shown beside them.
+/// Returns whether the metric's verdict counts for the verdict of the lane. The others are only shown.
 pub fn decides(lane: &str, metric: &str) -> bool {
     let also = match lane {
         "random_keys" => ["update_p50_us", "update_p99_us"].contains(&metric),
@@ -79,7 +79,7 @@ pub fn decides(lane: &str, metric: &str) -> bool {
     also || [OPS_PER_SECOND, "p50_us", "p99_us"].contains(&metric)
 }
 
-/// Whether nothing that a change is meant to improve happens in this lane.
+/// Returns whether the lane measures nothing that a change is meant to improve.
 pub fn is_noop(lane: &str) -> bool {
     lane == "noop" || lane.starts_with("noop_")
 }

@@ -1,7 +1,7 @@
-//! Peers: their descriptions, their builds, and what they say of themselves.
+//! Peers: their descriptions, their builds, and their lists of lanes.
 //!
-//! A peer is a program. `peer.json` in its folder names it and says how it is built and called; the program lists its
-//! lanes. Leaves out running a lane, which `session` does.
+//! A peer is a program. `peer.json` in its folder contains its name, and how to build and call it; the program lists
+//! its lanes. Leaves out: running a lane (`session`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::process::{self, Interrupt};
 use crate::result::{Lane, Version};
 
-/// A first build downloads and compiles SQLite, a runtime and a driver.
+/// The time limit of a build. A first build downloads and compiles SQLite, a runtime and a driver.
 const BUILD_LIMIT: Duration = Duration::from_secs(1800);
 const LIST_LIMIT: Duration = Duration::from_secs(60);
 
@@ -23,20 +23,20 @@ const LIST_LIMIT: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
-    /// The name that `--peer` takes.
+    /// The name for `--peer`.
     pub name: String,
-    /// One line.
+    /// A description in one line.
     #[serde(default)]
     pub about: String,
-    /// The command that builds it, or several.
+    /// The command that builds the peer, or several.
     #[serde(default)]
     build: Build,
     /// The program and its first arguments.
     command: Vec<String>,
-    /// The language that SQLite is called from.
+    /// The programming language that calls SQLite.
     #[serde(default)]
     pub language: String,
-    /// Where the description stands, and all its commands run.
+    /// The folder of the description, where all its commands run.
     #[serde(skip)]
     pub folder: PathBuf,
 }
@@ -54,7 +54,7 @@ impl Default for Build {
     }
 }
 
-/// What `--list` prints.
+/// The output of `--list`.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Listing {
     /// The library and its version.
@@ -77,24 +77,24 @@ struct ListedLane {
 }
 
 impl Listing {
-    /// The lanes by name.
+    /// Returns the lanes by name.
     pub fn lanes(&self) -> BTreeMap<String, Lane> {
         self.lanes.iter().map(|listed| (listed.name.clone(), listed.lane.clone())).collect()
     }
 
-    /// The names of the lanes in the peer's own order, which groups them.
+    /// Returns the names of the lanes in the peer's own order, which groups them.
     pub fn lane_names(&self) -> Vec<String> {
         self.lanes.iter().map(|listed| listed.name.clone()).collect()
     }
 
-    /// The circumstances for a result file.
+    /// Returns the version entry for a result file.
     pub fn version(&self, language: &str, rev: Option<String>) -> Version {
         let Self { version, sqlite, compile_options, .. } = self.clone();
         Version { version, sqlite, compile_options, language: language.to_owned(), rev }
     }
 }
 
-/// All peers below a folder, in the order of folders and of their files.
+/// Loads all peers below a folder, in the order of folders and of their files.
 pub fn load(peers_dir: &Path) -> Result<Vec<Peer>> {
     let entries = fs::read_dir(peers_dir).with_context(|| format!("cannot read {}", peers_dir.display()))?;
     let mut folders: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -110,7 +110,7 @@ pub fn load(peers_dir: &Path) -> Result<Vec<Peer>> {
     Ok(peers)
 }
 
-/// The floor and its kin first, then what people use today, then Flatwater, then other languages.
+/// The order of peers: the floor and its variants, then common libraries, then Flatwater, then other languages.
 fn rank(name: &str) -> usize {
     match name {
         "raw" => 0,
@@ -133,7 +133,8 @@ fn described_in(folder: &Path) -> Result<Vec<Peer>> {
     Ok(peers.into_iter().map(|peer| Peer { folder: folder.clone(), ..peer }).collect())
 }
 
-/// The peers of these names in this order, or all; an unknown name is an error that lists the known.
+/// Returns the peers with these names in this order, or all peers. An unknown name is an error that lists the known
+/// ones.
 pub fn choose(peers: Vec<Peer>, names: &[String]) -> Result<Vec<Peer>> {
     if names.is_empty() {
         return Ok(peers);
@@ -145,13 +146,13 @@ pub fn choose(peers: Vec<Peer>, names: &[String]) -> Result<Vec<Peer>> {
         .collect()
 }
 
-/// The error for a name that nothing has.
+/// Returns the error for an unknown name.
 pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Error {
     anyhow!("unknown {what} `{name}`; the known ones are {}", known.collect::<Vec<_>>().join(", "))
 }
 
 impl Peer {
-    /// Builds it. Cargo's output goes to `target`.
+    /// Builds the peer. Cargo's output goes to `target`.
     pub fn build(&self, target: &Path, interrupt: &Interrupt) -> Result<()> {
         let commands = match &self.build {
             Build::One(words) => std::slice::from_ref(words),
@@ -170,13 +171,13 @@ impl Peer {
         stamp.set()
     }
 
-    /// Asks it what it is and which lanes it has.
+    /// Asks the peer for its versions and its lanes.
     pub fn list(&self, target: &Path, interrupt: &Interrupt) -> Result<Listing> {
         let text = process::run(self.call(target)?.arg("--list"), LIST_LIMIT, interrupt)?.success()?;
         serde_json::from_str(&text).context("its --list is not the JSON it should be")
     }
 
-    /// The command that calls it, without arguments.
+    /// Returns the command that calls the peer, without arguments.
     pub fn call(&self, target: &Path) -> Result<Command> {
         self.command_of(&self.command, target)
     }
@@ -186,17 +187,18 @@ impl Peer {
         let Some((program, arguments)) = words.split_first() else {
             bail!("peer {} has an empty command in {}", self.name, self.folder.display());
         };
-        // A path is meant from the folder; a bare name is looked up.
+        // A path is relative to the folder; a bare name is searched in PATH.
         let program = if program.contains('/') { self.folder.join(program) } else { PathBuf::from(program) };
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.folder).env("CARGO_TARGET_DIR", target);
-        // The flags are those of the sources that are built, and not those that this program was started with.
+        // Each build must use the flags of its own sources, not those that this program was started with.
         command.env_remove("LIBSQLITE3_FLAGS");
         Ok(command)
     }
 }
 
-/// Remembers, inside what a package manager installed, for which lists it did. Cargo knows by itself.
+/// Records, in the folder that a package manager installed into, the lists it was installed for. Cargo does this
+/// itself.
 struct Stamp {
     installed: Vec<PathBuf>,
     lists: String,

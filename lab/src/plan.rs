@@ -1,22 +1,22 @@
-//! The plan of a run: which trial follows which. Pure.
+//! The plan of a run: the order of trials. Pure.
 //!
-//! Runs go round the lanes, so that a slow hour of the machine falls on all of them; in each lane the sides follow one
-//! another directly, and every second run has them the other way round.
+//! Each run covers all lanes, so that a slow hour of the machine affects all of them. In each lane the sides follow
+//! each other directly, and every second run has them in reverse order.
 
-/// One trial to come.
+/// One planned trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trial<'a> {
     /// The lane.
     pub lane: &'a str,
     /// The index of the side.
     pub side: usize,
-    /// The run, from 0.
+    /// The run's number, from 0.
     pub run: u32,
-    /// The place among the sides in this lane and run, from 0.
+    /// The position among the sides in this lane and run, from 0.
     pub order: u32,
 }
 
-/// All trials, in order. A side takes part in the lanes for which `can` says so.
+/// Returns all trials in order. `can` returns whether a side takes part in a lane.
 pub fn plan<'a>(lanes: &'a [String], sides: usize, runs: u32, can: impl Fn(usize, &str) -> bool) -> Vec<Trial<'a>> {
     let mut trials = Vec::new();
     for run in 0..runs {

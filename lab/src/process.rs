@@ -1,7 +1,7 @@
-//! One child process: its whole output, its end, its time limit, and the interrupt key.
+//! One child process: its complete output, its end, its time limit, and the interrupt key.
 //!
-//! Nobody polls: whoever waits sleeps on a channel that the child's closing pipes, the limit or the interrupt wakes.
-//! Leaves out what the child is for.
+//! There is no polling: a waiting thread sleeps on a channel, which receives an event when the child closes its pipes,
+//! at the limit, or on an interrupt. Leaves out: the purpose of the child.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-/// The interrupt key: pressed once, it ends the running children and stays pressed.
+/// The interrupt key. The first press ends the running children, and the key stays pressed.
 #[derive(Clone, Default)]
 pub struct Interrupt {
     pressed: Arc<AtomicBool>,
-    /// Who waits for a child, each under a number of its own.
+    /// The threads that wait for a child, each under its own number.
     waiting: Arc<Mutex<BTreeMap<u64, Sender<Event>>>>,
 }
 
@@ -27,7 +27,7 @@ enum Event {
 }
 
 impl Interrupt {
-    /// Takes the key over for this process.
+    /// Installs the handler of the key for this process.
     pub fn install() -> Result<Self> {
         let interrupt = Self::default();
         let handler = interrupt.clone();
@@ -35,17 +35,17 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Presses it.
+    /// Acts as if the key was pressed.
     pub fn press(&self) {
         self.pressed.store(true, Ordering::SeqCst);
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         for sender in waiting.values() {
-            // The wait may just have ended.
+            // The wait may have just ended.
             let _ = sender.send(Event::Interrupted);
         }
     }
 
-    /// Whether it was pressed.
+    /// Returns whether the key was pressed.
     pub fn pressed(&self) -> bool {
         self.pressed.load(Ordering::SeqCst)
     }
@@ -58,7 +58,7 @@ impl Interrupt {
     }
 }
 
-/// As long as it lives the interrupt is heard.
+/// Registers a wait for the interrupt until it is dropped.
 struct Listening<'a> {
     interrupt: &'a Interrupt,
     number: u64,
@@ -70,9 +70,9 @@ impl Drop for Listening<'_> {
     }
 }
 
-/// What a child left.
+/// The result of a child that has ended.
 pub struct Ended {
-    /// How it ended.
+    /// The child's exit status.
     pub status: ExitStatus,
     /// Its standard output.
     pub stdout: String,
@@ -81,7 +81,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Its output, or an error with its last words.
+    /// Returns its output, or an error with the last lines of stderr.
     pub fn success(self) -> Result<String> {
         if self.status.success() { Ok(self.stdout) } else { Err(anyhow!("{}: {}", self.status, self.last_words())) }
     }
@@ -89,7 +89,7 @@ impl Ended {
     fn last_words(&self) -> String {
         let said = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
         let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        // A compiler says what is wrong long before its last line.
+        // A compiler prints its errors long before its last line.
         let errors: Vec<&str> = lines.iter().copied().filter(|line| line.starts_with("error")).collect();
         let telling = if errors.is_empty() { &lines[lines.len().saturating_sub(4)..] } else { &errors };
         let said = telling.join(" | ");
@@ -97,7 +97,7 @@ impl Ended {
     }
 }
 
-/// Runs a child to its end. Past the limit, or when interrupted, it is killed and the answer is an error.
+/// Runs a child to its end. Beyond the limit, or when interrupted, the child is killed and the result is an error.
 pub fn run(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> Result<Ended> {
     let program = command.get_program().to_string_lossy().into_owned();
     let (sender, events) = mpsc::channel();
@@ -128,13 +128,13 @@ fn text(buffer: &Buffer) -> String {
     String::from_utf8_lossy(&buffer.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
 }
 
-/// Reads a pipe to its end on a thread of its own.
+/// Reads a pipe to its end on a separate thread.
 fn drain(pipe: Option<impl Read + Send + 'static>, closed: Sender<Event>) -> Buffer {
     let buffer = Buffer::default();
     let filled = buffer.clone();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // A broken pipe ends the output like its end does.
+        // A broken pipe ends the output in the same way as a closed one.
         let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
         *filled.lock().unwrap_or_else(PoisonError::into_inner) = bytes;
         let _ = closed.send(Event::Closed);
@@ -159,7 +159,7 @@ fn wait(events: &mpsc::Receiver<Event>, limit: Duration) -> Result<()> {
 }
 
 fn end(child: &mut Child, error: anyhow::Error) -> anyhow::Error {
-    // It may have ended by itself meanwhile.
+    // The child may have ended by itself meanwhile.
     let _ = child.kill();
     let _ = child.wait();
     error

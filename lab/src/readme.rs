@@ -1,6 +1,6 @@
-//! The README's speed table: generated from a committed result between two marks, never typed.
+//! The README's speed table, generated between two marks from a committed result.
 //!
-//! Leaves out what the figures mean; the rows below say which lanes stand there.
+//! Owns: the list of its rows and columns. Leaves out: what the figures mean.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,10 +31,10 @@ const BEGIN: &str = "<!-- lab:speed ";
 const END: &str = "<!-- /lab:speed -->";
 const OURS: &str = "flatwater";
 
-/// The columns before Flatwater's, where the result has them.
+/// The columns before Flatwater's, if the result has them.
 const PEERS: [&str; 4] = [FLOOR, "mutex", "tokio-rusqlite", "sqlx"];
 
-/// The rows: a lane and what it is called.
+/// The rows: a lane and its title.
 const ROWS: [(&str, &str); 8] = [
     ("point_query", "one awaited point query"),
     ("insert_sequential", "one awaited INSERT after another"),
@@ -65,7 +65,7 @@ pub fn readme_table(args: &ReadmeArgs) -> Result<bool> {
     Ok(true)
 }
 
-/// The page with the table of that result, whose path is relative to the root.
+/// Returns the page with the table of that result, whose path is relative to the root.
 pub fn rewritten(readme: &str, root: &Path, file: &str) -> Result<String> {
     let table = generate(&Measured::read(&root.join(file))?)?;
     let (before, rest) = readme.split_once(BEGIN).context(NO_MARKS)?;
@@ -75,13 +75,13 @@ pub fn rewritten(readme: &str, root: &Path, file: &str) -> Result<String> {
 
 const NO_MARKS: &str = "the page has no marks: `<!-- lab:speed FILE -->` and `<!-- /lab:speed -->`";
 
-/// The result that a page with marks names.
+/// Returns the result that a page with marks names.
 pub fn named_in(readme: &str) -> Result<&str> {
     let (_, rest) = readme.split_once(BEGIN).context(NO_MARKS)?;
     rest.split_once(" -->").map(|(file, _)| file.trim()).context(NO_MARKS)
 }
 
-/// The sentence about the machine, and the table.
+/// Returns the sentence about the machine, and the table.
 fn generate(measured: &Measured) -> Result<String> {
     if measured.quick || measured.partial || measured.dirty {
         bail!("a quick, partial or dirty result is nothing to show");
@@ -128,7 +128,7 @@ fn row(lane: &LaneSummary, label: &str, peers: &[&str]) -> Option<String> {
     Some(format!("| {label} |{cells} {} | {} |", cell(Some(ours)), beside(lane, ours)))
 }
 
-/// A ratio to the floor; one that is better names the held floor too.
+/// Returns the ratio to the floor. If it is better than the floor, it also names the held floor.
 fn beside(lane: &LaneSummary, ours: &PeerSummary) -> String {
     let Some(ratio) = ours.to_floor else {
         return "-".to_owned();
@@ -152,7 +152,7 @@ fn figure(lane: &LaneSummary, value: f64) -> String {
     }
 }
 
-/// Three figures that count, the rest zeros.
+/// Rounds to three significant figures.
 fn significant(value: f64) -> f64 {
     let unit = 10_f64.powi((value.abs().log10().floor() as i32 - 2).max(0));
     (value / unit).round() * unit

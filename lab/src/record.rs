@@ -1,9 +1,9 @@
-//! The text of an experiment: its template, and what must stand in it before it counts. Pure.
+//! The text of an experiment: its template, and the content that it must have. Pure.
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-/// Its sections, in their order, each with what belongs there.
+/// The sections in order, each with a description of its content.
 const SECTIONS: [(&str, &str); 6] = [
     ("Problem", "What is slow or uncertain, with the figure that shows it."),
     ("Hypothesis", "What the change will do to which lane, and why; what would refute it."),
@@ -13,42 +13,42 @@ const SECTIONS: [(&str, &str); 6] = [
     ("What would reopen it", "The circumstance in which the decision no longer holds."),
 ];
 
-/// What became of an experiment.
+/// The outcome of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// The change was taken.
+    /// The change was accepted.
     Accepted,
-    /// It was not.
+    /// The change was rejected.
     Rejected,
 }
 
 /// A finished record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// What was tried.
+    /// The title: what was tried.
     pub title: String,
-    /// What became of it.
+    /// The outcome.
     pub status: Status,
-    /// When it was begun.
+    /// The date it was opened.
     pub opened: String,
-    /// When that was decided.
+    /// The date of the decision.
     pub decided: String,
-    /// The lanes it is about.
+    /// The lanes it concerns.
     pub lanes: Vec<String>,
-    /// The lanes that the change cannot reach.
+    /// The lanes that the change cannot affect.
     pub controls: Vec<String>,
     /// The first paragraph of the decision.
     pub decision: String,
 }
 
-/// A title as a file name.
+/// Converts a title to a file name.
 pub fn slug(title: &str) -> String {
     let words = title.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
 }
 
-/// An empty record.
+/// Returns an empty record.
 pub fn template(title: &str, today: &str) -> String {
     let mut text = format!(
         "# {title}\n\n- Status: In review\n- Opened: {today}\n- Decided: <!-- date -->\n- Lanes: <!-- names, with commas -->\n\
@@ -61,7 +61,7 @@ pub fn template(title: &str, today: &str) -> String {
 }
 
 impl Record {
-    /// Reads a record and names the first thing that it lacks.
+    /// Parses a record. An error names the first thing that is missing.
     pub fn parse(text: &str) -> Result<Self> {
         let text = without_comments(text);
         let title = text.lines().find_map(|line| line.strip_prefix("# ")).map(str::trim).unwrap_or_default();
@@ -107,13 +107,13 @@ fn without_comments(text: &str) -> String {
     kept + rest
 }
 
-/// The body of a section, trimmed.
+/// Returns the text of a section, trimmed.
 fn section(text: &str, name: &str) -> Option<String> {
     let (_, after) = text.split_once(&format!("\n## {name}\n"))?;
     Some(after.split("\n## ").next().unwrap_or_default().trim().to_owned())
 }
 
-/// The value of a line `- Name: value` before the first section.
+/// Returns the value of a line `- Name: value` before the first section.
 fn field(text: &str, name: &str) -> Result<String> {
     let header = text.split("\n## ").next().unwrap_or_default();
     let value = header.lines().find_map(|line| line.strip_prefix(&format!("- {name}:")));
@@ -139,7 +139,7 @@ fn names(list: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// A record with everything.
+    /// Returns a complete record.
     fn finished() -> String {
         let mut text = template("Try it", "2020-01-02")
             .replace("In review", "Rejected")

@@ -1,7 +1,7 @@
 //! `report`: one self-contained page from result files and the experiments.
 //!
-//! Owns what the page is given and how page, style, script and data become one file. The page itself stands in
-//! `lab/web`, whose script is bundled by its own package manager when it is needed.
+//! Owns: the page's data, and how page, style, script and data become one file. The page is in `lab/web`; its own
+//! package manager bundles its script when necessary.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub struct ReportArgs {
     pub experiments_dir: Option<PathBuf>,
 }
 
-/// What the page's script is given.
+/// The data for the page's script.
 #[derive(Serialize)]
 struct Data {
     generated: String,
@@ -52,7 +52,7 @@ struct Compared {
     comparison: Comparison,
 }
 
-/// Writes the page and says where.
+/// Writes the page and prints its path.
 pub fn report(args: &ReportArgs, interrupt: &Interrupt) -> Result<bool> {
     let repository = Repository::here()?;
     let measured = args.files.iter().map(|file| Measured::read(file)).collect::<Result<Vec<_>>>()?;
@@ -83,14 +83,14 @@ fn compared(measured: &Measured) -> Compared {
     Compared { id: measured.id.clone(), comparison }
 }
 
-/// Puts the parts at their marks. Nothing in the data can end the element that it stands in.
+/// Inserts the parts at their marks. The data is escaped, so it cannot end its element.
 fn assemble(page: &str, style: &str, script: &str, data: &str) -> String {
     page.replace("<!--style-->", &format!("<style>{style}</style>"))
         .replace("<!--script-->", &format!("<script type=\"module\">{}</script>", script.replace("</", "<\\/")))
         .replace("<!--data-->", &data.replace('<', "\\u003c"))
 }
 
-/// Installs what the page is made of, if it is not, and bundles its script and style.
+/// Installs the page's dependencies, if necessary, and bundles its script and style.
 fn bundle(web: &Path, interrupt: &Interrupt) -> Result<PathBuf> {
     let lock =
         fs::read_to_string(web.join("package-lock.json")).context("the page's package-lock.json is not there")?;

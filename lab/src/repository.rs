@@ -1,6 +1,7 @@
-//! Git, as far as measuring needs it: where the sources are, which commit they are, and a second checkout of another.
+//! The parts of git that measuring needs: the root of the sources, their commit, and a second checkout of another
+//! commit.
 //!
-//! Everything goes through the `git` program. Leaves out what is built in a checkout.
+//! All operations use the `git` program. Leaves out: what is built in a checkout.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,21 +11,21 @@ use anyhow::{Context, Result, bail};
 /// A checkout of the project.
 #[derive(Clone, Debug)]
 pub struct Repository {
-    /// Its root.
+    /// The root folder.
     pub root: PathBuf,
 }
 
-/// What a checkout holds.
+/// The state of a checkout.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    /// The commit, if it is under git.
+    /// The commit, if the folder is under git.
     pub commit: Option<String>,
-    /// Whether files differ from it.
+    /// Whether files differ from the commit.
     pub dirty: bool,
 }
 
 impl Repository {
-    /// The checkout that the current folder is in.
+    /// Returns the checkout that contains the current folder.
     pub fn here() -> Result<Self> {
         let here = std::env::current_dir()?;
         let root = here.ancestors().find(|folder| folder.join("lab/Cargo.toml").is_file());
@@ -34,40 +35,40 @@ impl Repository {
         }
     }
 
-    /// Where peers are described.
+    /// Returns the folder with the descriptions of peers.
     pub fn peers(&self) -> PathBuf {
         self.root.join("lab/peers")
     }
 
-    /// Where results, trials and second checkouts go.
+    /// Returns the folder for results, trials and second checkouts.
     pub fn out(&self) -> PathBuf {
         self.root.join("lab/out")
     }
 
-    /// The commit, and whether files differ from it. Not an error where there is no git.
+    /// Returns the commit, and whether files differ from it. Without git this is not an error.
     pub fn state(&self) -> State {
         let commit = self.git(&["rev-parse", "HEAD"]).ok();
         let dirty = self.git(&["status", "--porcelain"]).is_ok_and(|changes| !changes.is_empty());
         State { commit, dirty }
     }
 
-    /// The commit that a revision names.
+    /// Returns the commit that a revision names.
     pub fn commit_of(&self, revision: &str) -> Result<String> {
         self.git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{revision}^{{commit}}")])
             .with_context(|| format!("`{revision}` names no commit here"))
     }
 
-    /// The name of a folder's content at a commit, if it is there.
+    /// Returns the git tree id of a folder at a commit, if the folder exists there.
     pub fn tree_of(&self, commit: &str, folder: &str) -> Option<String> {
         self.git(&["rev-parse", "--verify", "--quiet", &format!("{commit}:{folder}")]).ok()
     }
 
-    /// The changes between two commits, but for what the lab itself keeps.
+    /// Returns the changes between two commits, except for the lab's own records.
     pub fn diff(&self, base: &str, candidate: &str) -> Result<String> {
         self.output(&["diff", "--binary", base, candidate, "--", ".", ":!lab/experiments", ":!lab/results"])
     }
 
-    /// A second checkout of a commit; what stands there from an earlier one is replaced.
+    /// Makes a second checkout of a commit. Replaces an earlier one in that folder.
     pub fn checkout(&self, commit: &str, folder: &Path) -> Result<Worktree> {
         let path = folder.to_string_lossy().into_owned();
         let worktree = Worktree { repository: self.clone(), folder: folder.to_owned() };
@@ -90,20 +91,20 @@ impl Repository {
     }
 }
 
-/// A second checkout, removed when dropped.
+/// A second checkout, which is removed when dropped.
 pub struct Worktree {
     repository: Repository,
     folder: PathBuf,
 }
 
 impl Worktree {
-    /// The checkout as a repository of its own.
+    /// Returns the checkout as a repository.
     pub fn repository(&self) -> Repository {
         Repository { root: self.folder.clone() }
     }
 
     fn remove(&self) {
-        // Nothing there is fine; what cannot be removed makes the next checkout fail with git's own words.
+        // A missing checkout is no error. If it cannot be removed, the next checkout fails with git's own message.
         let _ = self.repository.git(&["worktree", "remove", "--force", &self.folder.to_string_lossy()]);
         let _ = std::fs::remove_dir_all(&self.folder);
     }

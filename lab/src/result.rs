@@ -1,7 +1,7 @@
-//! Result files: what a run writes and everything else reads.
+//! Result files: a run writes them, and all other commands read them.
 //!
-//! Owns the format and its number, reading with clear errors, and writing so that a kill leaves either the file before
-//! or the file after. Leaves out where the figures come from and what they mean.
+//! Owns: the format and its number, reading with clear errors, and writing so that a kill leaves either the old or the
+//! new file. Leaves out: the origin and the meaning of the figures.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,17 +21,17 @@ pub const FORMAT: u32 = 1;
 /// One file: the circumstances, and a row per trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// [`FORMAT`].
+    /// The format's number, [`FORMAT`].
     pub format: u32,
-    /// Names this measurement. Rows of equal ids were measured in turn and may be paired.
+    /// Identifies this measurement. Rows with equal ids were measured alternately and may be paired.
     pub id: String,
-    /// When it began, RFC 3339.
+    /// The start time, in RFC 3339 format.
     pub started: String,
-    /// `run` or `ab`.
+    /// The command: `run` or `ab`.
     pub kind: Kind,
-    /// Where.
+    /// The machine that measured.
     pub machine: Machine,
-    /// What the peers said of themselves, by peer.
+    /// The versions that the peers reported, by peer.
     pub versions: BTreeMap<String, Version>,
     /// How the peers were built.
     pub flags: Flags,
@@ -39,35 +39,35 @@ pub struct Measured {
     pub commit: Option<String>,
     /// Whether the working tree had changes.
     pub dirty: bool,
-    /// Whether the run was ended before its plan.
+    /// Whether the run ended before its plan was complete.
     pub partial: bool,
     /// Whether the lanes ran in their small form.
     pub quick: bool,
-    /// How many runs a side were planned.
+    /// The planned number of runs per side.
     pub runs: u32,
-    /// Lanes that the change cannot reach, as an `ab` was told.
+    /// Lanes that the change cannot affect, as given to `ab`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub controls: Vec<String>,
-    /// What the reader of the figures must know.
+    /// Notes for the reader of the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What the lanes are, by name.
+    /// The descriptions of the lanes, by name.
     pub lanes: BTreeMap<String, Lane>,
-    /// One row per trial, in the order of their ends.
+    /// One row per trial, in the order in which they ended.
     pub results: Vec<Row>,
 }
 
-/// What made a file.
+/// The command that wrote a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Peers beside each other.
+    /// A comparison of several peers.
     Run,
-    /// Two revisions beside each other.
+    /// A comparison of two revisions.
     Ab,
 }
 
-/// What a peer says of itself.
+/// The versions that a peer reported.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Version {
@@ -77,52 +77,52 @@ pub struct Version {
     pub sqlite: String,
     /// SQLite's compile options.
     pub compile_options: Vec<String>,
-    /// The language it is called from.
+    /// The programming language that calls SQLite.
     pub language: String,
     /// The commit it was built from, in an `ab`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rev: Option<String>,
 }
 
-/// How peers that are compiled here were compiled.
+/// How the peers were compiled that are compiled here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Flags {
-    /// The compiler.
+    /// The version of the compiler.
     pub rustc: String,
-    /// SQLite's build flags of the workspace.
+    /// SQLite's build flags in the workspace.
     pub sqlite_flags: String,
 }
 
-/// What a lane is.
+/// The description of a lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lane {
-    /// One line.
+    /// A description in one line.
     pub about: String,
     /// `release` or `focused`.
     pub tag: String,
-    /// The group it stands in.
+    /// The lane's group.
     pub group: String,
-    /// What is counted.
+    /// The unit of the operations that are counted.
     pub ops_unit: String,
 }
 
-/// One trial.
+/// The result of one trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The lane.
     pub lane: String,
     /// The peer, or the side in an `ab`.
     pub peer: String,
-    /// The run, from 0. Trials of one lane and run were measured one after the other.
+    /// The run's number, from 0. Trials of the same lane and run were measured one after the other.
     pub run: u32,
-    /// The place among the trials of its lane and run, from 0.
+    /// The position among the trials of its lane and run, from 0.
     pub order: u32,
     /// The commit, in an `ab`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rev: Option<String>,
-    /// Figures, or the error.
+    /// The figures, or the error.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
@@ -131,47 +131,47 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Outcome {
-    /// It did not.
+    /// The trial failed.
     Failed {
-        /// Why, for a person.
+        /// The reason, as text.
         error: String,
     },
-    /// It was measured.
+    /// The trial was measured.
     Measured(Box<Figures>),
 }
 
 /// The figures of one trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Operations.
+    /// The number of operations.
     pub ops: u64,
     /// Wall time of the timed part.
     pub seconds: f64,
     /// Median latency.
     pub p50_us: f64,
-    /// 90 of 100 are at most this.
+    /// The 90th percentile of latency.
     pub p90_us: f64,
-    /// 95 of 100.
+    /// The 95th percentile of latency.
     pub p95_us: f64,
-    /// 99 of 100.
+    /// The 99th percentile of latency.
     pub p99_us: f64,
-    /// 999 of 1000.
+    /// The 99.9th percentile of latency.
     pub p999_us: f64,
-    /// The slowest.
+    /// The highest latency.
     pub max_us: f64,
-    /// The median without what an operation that does nothing costs.
+    /// The median latency minus that of an operation that does nothing.
     pub work_us: Option<f64>,
     /// CPU time of the process during the timed part.
     pub cpu_seconds: Option<f64>,
-    /// The most memory the process had.
+    /// The peak memory of the process.
     pub peak_rss_bytes: Option<f64>,
-    /// Figures of this lane alone.
+    /// Figures that only this lane has.
     #[serde(default)]
     pub extra: Map<String, Value>,
 }
 
 impl Figures {
-    /// Every number by name, the rate and those of `extra` among them.
+    /// Returns every number by name, including the rate and those in `extra`.
     pub fn numbers(&self) -> Vec<(String, f64)> {
         let own = [
             (OPS_PER_SECOND, Some(self.ops as f64 / self.seconds)),
@@ -189,25 +189,25 @@ impl Figures {
         own.chain(self.extra.iter().filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))).collect()
     }
 
-    /// The number of that name.
+    /// Returns the number of that name.
     pub fn number(&self, name: &str) -> Option<f64> {
         self.numbers().into_iter().find(|(known, _)| known == name).map(|(_, number)| number)
     }
 
-    /// Why these figures cannot be true, if so.
+    /// Returns why these figures cannot be correct, if they contradict each other.
     pub fn contradiction(&self) -> Option<String> {
         if self.ops == 0 || self.seconds.is_nan() || self.seconds <= 0.0 {
             return Some(format!("{} operations in {} s", self.ops, self.seconds));
         }
         let rising = [self.p50_us, self.p90_us, self.p95_us, self.p99_us, self.p999_us, self.max_us];
-        // A histogram answers the upper end of a bucket, which may lie a little above the largest value.
+        // A histogram returns the upper end of a bucket, which may be slightly above the largest value.
         let falls = rising.windows(2).find(|pair| pair[0] < 0.0 || pair[0] > pair[1] * 1.01 + 0.01)?;
         Some(format!("percentiles fall: {} us before {} us", falls[0], falls[1]))
     }
 }
 
 impl Row {
-    /// The figures, if the trial was measured.
+    /// Returns the figures if the trial was measured.
     pub fn figures(&self) -> Option<&Figures> {
         match &self.outcome {
             Outcome::Measured(figures) => Some(figures),
@@ -215,7 +215,7 @@ impl Row {
         }
     }
 
-    /// Why it was not measured.
+    /// Returns the reason if the trial was not measured.
     pub fn error(&self) -> Option<&str> {
         match &self.outcome {
             Outcome::Measured(_) => None,
@@ -225,7 +225,7 @@ impl Row {
 }
 
 impl Measured {
-    /// Reads a file.
+    /// Reads and checks a file.
     pub fn read(path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let format: Value =
@@ -238,30 +238,30 @@ impl Measured {
         serde_json::from_value(format).with_context(|| format!("{} is not a result file", path.display()))
     }
 
-    /// Writes the whole file beside its place and moves it there.
+    /// Writes the complete file beside its destination and renames it.
     pub fn write(&self, path: &Path) -> Result<()> {
         let mut text = serde_json::to_vec(self)?;
         text.push(b'\n');
         write_atomically(path, &text)
     }
 
-    /// The peers that have a row, in the order of their first row.
+    /// Returns the peers that have a row, in the order of their first row.
     pub fn peers(&self) -> Vec<&str> {
         distinct(self.results.iter().map(|row| row.peer.as_str()))
     }
 
-    /// The lanes that have a row, in the order of their first row.
+    /// Returns the lanes that have a row, in the order of their first row.
     pub fn lane_names(&self) -> Vec<&str> {
         distinct(self.results.iter().map(|row| row.lane.as_str()))
     }
 
-    /// The rows of a lane and peer.
+    /// Returns the rows of a lane and peer.
     pub fn rows<'a>(&'a self, lane: &'a str, peer: &'a str) -> impl Iterator<Item = &'a Row> {
         self.results.iter().filter(move |row| row.lane == lane && row.peer == peer)
     }
 }
 
-/// Each value once, in the order of first appearance.
+/// Returns each value once, in the order of first appearance.
 pub fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     values.fold(Vec::new(), |mut seen, value| {
         if !seen.contains(&value) {
@@ -271,7 +271,7 @@ pub fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     })
 }
 
-/// Puts a file in its place whole, and its folder before it.
+/// Creates the folder if necessary, and replaces a file atomically.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
     let write = || -> std::io::Result<()> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -284,7 +284,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// A temporary file is private by default; a result is not.
+/// Makes a result readable for all users: a temporary file is private by default.
 #[cfg(unix)]
 fn readable() -> fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(0o644)

@@ -1,6 +1,6 @@
-//! `run`: peers beside each other.
+//! `run`: measures several peers.
 //!
-//! Owns the choice of peers and lanes and the circumstances of a new result. Leaves out the trials, which `session` has.
+//! Owns: the choice of peers and lanes, and the circumstances of a new result. Leaves out: the trials (`session`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ pub struct RunArgs {
     pub common: Common,
 }
 
-/// Measures peers. Answers whether every trial ran.
+/// Measures peers. Returns whether every trial ran.
 pub fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<bool> {
     let repository = Repository::here()?;
     let peers_dir = args.peers_dir.clone().unwrap_or_else(|| repository.peers());
@@ -75,7 +75,8 @@ pub fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<bool> {
     args.common.measure(&sides, &lanes, &trials_dir, &mut measured, &repository, interrupt)
 }
 
-/// Builds the peers: those of a language one after another, for they share a folder, and the languages side by side.
+/// Builds the peers. Peers of one language share a folder and are built one after another; different languages are
+/// built in parallel.
 fn prepare(peers: Vec<Peer>, target: &Path, interrupt: &Interrupt) -> Result<Vec<Side>> {
     let mut languages: BTreeMap<String, Vec<(usize, Peer)>> = BTreeMap::new();
     for (place, peer) in peers.into_iter().enumerate() {
@@ -99,7 +100,7 @@ fn prepare(peers: Vec<Peer>, target: &Path, interrupt: &Interrupt) -> Result<Vec
     Ok(sides.into_iter().map(|(_, side)| side).collect())
 }
 
-/// A result with everything but rows.
+/// Returns a result that has everything except rows.
 pub fn begin(kind: Kind, repository: &Repository, common: &Common, trials_dir: &Path) -> Measured {
     let state = repository.state();
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
@@ -123,7 +124,7 @@ pub fn begin(kind: Kind, repository: &Repository, common: &Common, trials_dir: &
     }
 }
 
-/// The compiler and SQLite's flags, as the checkout sets them.
+/// Returns the compiler's version and SQLite's flags, as the checkout sets them.
 fn flags(repository: &Repository) -> Flags {
     let output = Command::new("rustc").arg("--version").current_dir(&repository.root).output();
     let rustc = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
@@ -134,17 +135,17 @@ fn flags(repository: &Repository) -> Flags {
 }
 
 impl Common {
-    /// The folder for the trials, made.
+    /// Creates and returns the folder for the trials.
     pub fn trials_dir(&self, repository: &Repository) -> Result<PathBuf> {
         let folder = self.trials_dir.clone().unwrap_or_else(|| repository.out().join("trials"));
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         Ok(folder.canonicalize()?)
     }
 
-    /// The lanes that were asked for, or those of the tag, or all.
+    /// Returns the requested lanes, or those of the tag, or all.
     pub fn choose_lanes(&self, sides: &[Side]) -> Result<Vec<String>> {
         let mut listings: Vec<_> = sides.iter().filter_map(|side| side.listing.as_ref().ok()).collect();
-        // Whoever has the most lanes gives their order.
+        // The peer with the most lanes determines their order.
         listings.sort_by_key(|listing| std::cmp::Reverse(listing.lane_names().len()));
         let names: Vec<String> = listings.iter().flat_map(|listing| listing.lane_names()).collect();
         let known = distinct(names.iter().map(String::as_str));
@@ -171,7 +172,7 @@ impl Common {
         }
     }
 
-    /// Runs the plan and says where the result is.
+    /// Runs the plan and prints the path of the result.
     pub fn measure(
         &self,
         sides: &[Side],
@@ -197,7 +198,7 @@ impl Common {
         Ok(all_ran)
     }
 
-    /// Where the result goes; none is standard output.
+    /// Returns the path of the result; `None` means standard output.
     pub fn json_path(&self, measured: &Measured, repository: &Repository) -> Option<PathBuf> {
         match &self.json {
             Some(path) if path.as_os_str() == "-" => None,

@@ -1,6 +1,6 @@
-//! Carrying a plan out: one process and one fresh folder per trial, a row for each, a file that grows with them.
+//! Executes a plan: one process and one new folder per trial, one row for each, and a result file that grows with them.
 //!
-//! A trial that fails is a row that says so. Leaves out which sides there are and why.
+//! A trial that fails is a row with an error. Leaves out: the choice of sides.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,25 +15,25 @@ use crate::plan::{Trial, plan};
 use crate::process::{self, Interrupt};
 use crate::result::{Figures, Measured, Outcome, Row, Version};
 
-/// While trials end quickly the file is not written after each: writing is work for the disk that is measured.
+/// The minimum time between two writes of the file, because writing uses the disk that is being measured.
 const BETWEEN_WRITES: Duration = Duration::from_secs(1);
 
-/// One side of the measurement: a built peer, or one that could not be built.
+/// One side of the measurement: a peer that was built, or one that could not be built.
 pub struct Side {
-    /// Its name in the rows.
+    /// The side's name in the rows.
     pub name: String,
-    /// The peer.
+    /// The peer of this side.
     pub peer: Peer,
-    /// Where its programs are.
+    /// The folder of its programs.
     pub target: PathBuf,
     /// The commit it was built from, in an `ab`.
     pub rev: Option<String>,
-    /// What it says of itself, or why there is nothing to measure.
+    /// Its versions and lanes, or why it cannot be measured.
     pub listing: std::result::Result<Listing, String>,
 }
 
 impl Side {
-    /// Builds a peer and asks what it has. Only the interrupt is an error: a broken peer is a side too.
+    /// Builds a peer and asks it for its lanes. Only an interrupt is an error: a broken peer is still a side.
     pub fn prepare(name: &str, peer: Peer, target: &Path, rev: Option<String>, interrupt: &Interrupt) -> Result<Self> {
         let progress = spinner(format!("building {name}"));
         let listing = peer
@@ -51,7 +51,7 @@ impl Side {
         Ok(Self { name: name.to_owned(), peer, target: target.to_owned(), rev, listing })
     }
 
-    /// Whether it has that lane. A broken side has every lane, and fails in it.
+    /// Returns whether the side has that lane. A broken side has every lane, and fails in it.
     fn takes_part(&self, lane: &str) -> bool {
         self.listing.as_ref().map_or(true, |listing| listing.lanes().contains_key(lane))
     }
@@ -62,23 +62,23 @@ impl Side {
     }
 }
 
-/// How trials are run.
+/// The settings of a session.
 pub struct Settings<'a> {
-    /// The lanes, in their order.
+    /// The lanes, in order.
     pub lanes: &'a [String],
-    /// Runs a side.
+    /// The number of runs per side.
     pub runs: u32,
-    /// The small form of every lane.
+    /// Whether to run the small form of every lane.
     pub quick: bool,
-    /// Where the trials' folders are made.
+    /// The folder in which the trials' folders are created.
     pub trials_dir: &'a Path,
-    /// How long one trial may take.
+    /// The time limit of one trial.
     pub limit: Duration,
-    /// Where the result goes; none is standard output.
+    /// The path of the result; `None` means standard output.
     pub json: Option<&'a Path>,
 }
 
-/// Carries the plan out and fills `measured`. Answers whether every trial ran.
+/// Executes the plan and fills `measured`. Returns whether every trial ran.
 pub fn carry_out(sides: &[Side], settings: &Settings, measured: &mut Measured, interrupt: &Interrupt) -> Result<bool> {
     measured.versions = sides.iter().map(|side| (side.name.clone(), side.version())).collect();
     measured.lanes = lanes_of(sides, settings.lanes);
@@ -122,7 +122,7 @@ fn lanes_of(sides: &[Side], wanted: &[String]) -> BTreeMap<String, crate::result
     listed.filter(|(name, _)| wanted.contains(name)).collect()
 }
 
-/// A peer that cannot be measured is one row per lane.
+/// Adds one row per lane for a peer that cannot be measured.
 fn broken_rows(sides: &[Side], settings: &Settings, measured: &mut Measured) {
     for side in sides {
         let Err(error) = &side.listing else { continue };
@@ -149,7 +149,7 @@ fn row(side: &Side, trial: &Trial, outcome: Result<Figures>) -> Row {
     }
 }
 
-/// What a trial prints, as far as it is kept.
+/// The part of a trial's output that is kept.
 #[derive(Deserialize)]
 struct Printed {
     lane: String,
@@ -157,7 +157,7 @@ struct Printed {
     figures: Figures,
 }
 
-/// One trial in a fresh folder.
+/// Runs one trial in a new folder.
 fn one(side: &Side, trial: &Trial, settings: &Settings, interrupt: &Interrupt) -> Result<Figures> {
     let folder = tempfile::Builder::new().prefix("trial-").tempdir_in(settings.trials_dir)?;
     let mut command = side.peer.call(&side.target)?;
@@ -176,7 +176,7 @@ fn one(side: &Side, trial: &Trial, settings: &Settings, interrupt: &Interrupt) -
     }
 }
 
-/// One line for the newest row; to standard error when standard output is for the JSON.
+/// Prints one line for the newest row, on standard error if standard output is for the JSON.
 fn say(measured: &Measured, settings: &Settings) {
     let Some(row) = measured.results.last() else {
         return;

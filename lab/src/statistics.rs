@@ -1,22 +1,22 @@
-//! Small-sample statistics over the runs of a lane, all deterministic.
+//! Small-sample statistics over the runs of a lane. All are deterministic and pure.
 //!
-//! Owns the median, the median absolute deviation, the coefficient of variation and the paired bootstrap. Leaves out
-//! what any of them means for a verdict.
+//! Owns: the median, the median absolute deviation, the coefficient of variation and the paired bootstrap. Leaves out:
+//! what they mean for a verdict.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-/// How often the pairs are drawn again for an interval.
+/// The number of resamples for an interval.
 const RESAMPLES: usize = 2000;
-/// The same figures always give the same interval.
+/// A fixed seed, so that the same figures always give the same interval.
 const SEED: u64 = 0x0066_6c61_7477_6174;
 
-/// The middle value, or the mean of the two middle ones. NaN for no values.
+/// Returns the middle value, or the mean of the two middle ones. NaN for no values.
 pub fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// The quantile between 0 and 1, interpolated between its neighbours. NaN for no values.
+/// Returns the quantile between 0 and 1, interpolated linearly. NaN for no values.
 pub fn quantile(values: &[f64], at: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -28,13 +28,13 @@ pub fn quantile(values: &[f64], at: f64) -> f64 {
     low + (high - low) * place.fract()
 }
 
-/// The median distance from the median: a spread that one wild run does not move.
+/// Returns the median distance from the median: a measure of spread that a single outlier does not affect.
 pub fn median_absolute_deviation(values: &[f64]) -> f64 {
     let middle = median(values);
     median(&values.iter().map(|value| (value - middle).abs()).collect::<Vec<_>>())
 }
 
-/// Standard deviation over mean, of a sample. None for fewer than two values or a mean of nothing.
+/// Returns the sample's standard deviation over its mean. `None` for fewer than two values or a mean of zero.
 pub fn variation(values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -42,7 +42,7 @@ pub fn variation(values: &[f64]) -> Option<f64> {
     (values.len() > 1 && mean > 0.0).then(|| variance.sqrt() / mean)
 }
 
-/// The 95 % interval of `median of candidates / median of bases`, from drawing whole pairs again.
+/// Returns the 95 % interval of `median of candidates / median of bases`, from resampling whole pairs.
 pub fn ratio_interval(pairs: &[(f64, f64)]) -> (f64, f64) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let ratios: Vec<f64> = (0..RESAMPLES)

@@ -1,6 +1,6 @@
-//! A result as a page shows it: per lane and peer the middle of the runs, and what each is beside the floor. Pure.
+//! A result in the form that a page shows: per lane and peer the median of the runs, and its ratio to the floor. Pure.
 //!
-//! Leaves out everything about drawing.
+//! Leaves out: drawing.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use crate::metric::{Direction, OPS_PER_SECOND, headline, metric};
 use crate::result::{Figures, Flags, Kind, Lane, Measured, Row, Version};
 use crate::statistics::{median, quantile, variation};
 
-/// The peer that the others are measured against.
+/// The peer that is the reference for the others.
 pub const FLOOR: &str = "raw";
-/// The floor of reads that keep their snapshot: it is named wherever the other floor is beaten.
+/// The floor of reads that keep their snapshot. It is shown wherever a peer is better than the other floor.
 pub const HELD_FLOOR: &str = "raw-held";
 
-/// One result.
+/// The summary of one result.
 #[derive(Debug, Serialize)]
 pub struct Summary {
-    /// The circumstances: everything of the file but its rows.
+    /// The circumstances: everything in the file except its rows.
     #[serde(flatten)]
     pub circumstances: Circumstances,
-    /// The lanes, release before focused, else in the order of the file.
+    /// The lanes, release before focused, otherwise in the order of the file.
     pub lanes: Vec<LaneSummary>,
-    /// Lanes that differ in how many ask at once.
+    /// Lanes that differ only in the number of concurrent callers.
     pub scalings: Vec<Scaling>,
 }
 
-/// What a figure without is worth little.
+/// The circumstances, without which a figure means little.
 #[derive(Debug, Serialize)]
 #[allow(missing_docs, reason = "they are those of the result file")]
 pub struct Circumstances {
@@ -48,83 +48,83 @@ pub struct Circumstances {
     pub floor: String,
 }
 
-/// One lane.
+/// The summary of one lane.
 #[derive(Debug, Serialize)]
 pub struct LaneSummary {
-    /// Its name.
+    /// The lane's name.
     pub name: String,
-    /// What it is.
+    /// The lane's description.
     #[serde(flatten)]
     pub lane: Lane,
-    /// The metric it exists for.
+    /// The lane's main metric.
     pub headline: &'static str,
-    /// Whether more of that is better.
+    /// Whether higher values of that metric are better.
     pub higher_is_better: bool,
-    /// The lane that the floor's figure is from: of many at once it is the floor alone.
+    /// The lane of the floor's figure: a concurrent lane is compared with the floor's single caller.
     pub floor_lane: Option<String>,
     /// Every peer that has a row.
     pub peers: Vec<PeerSummary>,
 }
 
-/// One peer in one lane.
+/// The summary of one peer in one lane.
 #[derive(Debug, Serialize)]
 pub struct PeerSummary {
-    /// The peer.
+    /// The peer's name.
     pub peer: String,
-    /// How many runs were measured.
+    /// The number of measured runs.
     pub runs: usize,
-    /// The first error.
+    /// The first error, if any.
     pub error: Option<String>,
-    /// Every figure by name.
+    /// Every figure, by name.
     pub figures: BTreeMap<String, Spread>,
-    /// The headline over the floor's.
+    /// The ratio of the main metric to the floor's.
     pub to_floor: Option<f64>,
-    /// The headline over the held floor's.
+    /// The ratio of the main metric to the held floor's.
     pub to_held_floor: Option<f64>,
-    /// Whether it is better than the floor.
+    /// Whether the peer is better than the floor.
     pub beats_floor: bool,
-    /// Pairs of a quantile and the median over the runs of its latency.
+    /// Pairs of a quantile and the latency at it, as the median over the runs.
     pub latency_quantiles: Vec<(f64, f64)>,
-    /// What the lane recorded over time: pairs of seconds and a value, from the middle run.
+    /// What the lane recorded over time: pairs of seconds and a value, from the median run.
     pub over_time: BTreeMap<String, Vec<(f64, f64)>>,
 }
 
-/// A figure over the runs.
+/// The distribution of a figure over the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle.
+    /// The median of the runs.
     pub median: f64,
-    /// The least.
+    /// The minimum of the runs.
     pub low: f64,
-    /// The most.
+    /// The maximum of the runs.
     pub high: f64,
-    /// Coefficient of variation.
+    /// The coefficient of variation.
     pub cv: Option<f64>,
 }
 
-/// Rates against the number of those who ask at once.
+/// Rates by the number of concurrent callers.
 #[derive(Debug, Serialize)]
 pub struct Scaling {
-    /// The lanes' common name.
+    /// The common part of the lanes' names.
     pub family: String,
-    /// What is counted.
+    /// The unit of the operations.
     pub ops_unit: String,
-    /// The points.
+    /// One point per peer and number of callers.
     pub points: Vec<ScalingPoint>,
 }
 
-/// One peer at one number.
+/// One peer at one number of callers.
 #[derive(Debug, Serialize)]
 pub struct ScalingPoint {
-    /// The peer.
+    /// The peer's name.
     pub peer: String,
-    /// How many at once.
+    /// The number of concurrent callers.
     pub at: u32,
-    /// Operations a second.
+    /// Operations per second.
     pub rate: Spread,
 }
 
-/// Sums a result up.
+/// Summarizes a result.
 pub fn summarize(measured: &Measured) -> Summary {
     let floor = if measured.kind == Kind::Ab { BASE } else { FLOOR };
     let mut lanes: Vec<LaneSummary> =
@@ -204,19 +204,19 @@ fn peer_summary(peer: &str, rows: Vec<&Row>) -> PeerSummary {
 }
 
 impl Spread {
-    /// The spread of at least one value.
+    /// Returns the distribution of at least one value.
     pub fn of(values: &[f64]) -> Self {
         let (median, low, high) = (median(values), quantile(values, 0.0), quantile(values, 1.0));
         Self { median, low, high, cv: variation(values) }
     }
 }
 
-/// An array of pairs in `extra`.
+/// Returns an array of pairs from `extra`.
 fn pairs(figures: &Figures, name: &str) -> Vec<(f64, f64)> {
     figures.extra.get(name).and_then(|value| serde_json::from_value(value.clone()).ok()).unwrap_or_default()
 }
 
-/// At each quantile of the first run the median over all runs.
+/// Returns, at each quantile of the first run, the median over all runs.
 fn latency_quantiles(measured: &[&Figures]) -> Vec<(f64, f64)> {
     let runs: Vec<Vec<(f64, f64)>> = measured.iter().map(|figures| pairs(figures, "latency_quantiles")).collect();
     let at = |run: &[(f64, f64)], wanted: f64| run.iter().find(|(place, _)| *place >= wanted).map(|(_, us)| *us);
@@ -227,7 +227,7 @@ fn latency_quantiles(measured: &[&Figures]) -> Vec<(f64, f64)> {
     first.iter().map(|(wanted, _)| (*wanted, middle(*wanted))).collect()
 }
 
-/// The series of the run with the middle p50: a median of times would be of no run at all.
+/// Returns the series of the run with the median p50. Medians over time would belong to no real run.
 fn over_time(measured: &[&Figures]) -> BTreeMap<String, Vec<(f64, f64)>> {
     let mut by_median = measured.to_vec();
     by_median.sort_by(|one, other| one.p50_us.total_cmp(&other.p50_us));
@@ -238,7 +238,7 @@ fn over_time(measured: &[&Figures]) -> BTreeMap<String, Vec<(f64, f64)>> {
     names.map(|name| (name.clone(), pairs(middle, name))).filter(|(_, points)| !points.is_empty()).collect()
 }
 
-/// `insert_concurrent_100_full` is `insert_concurrent_full` at 100.
+/// Splits a lane's name: `insert_concurrent_100_full` is `insert_concurrent_full` at 100.
 fn family(lane: &str) -> Option<(String, u32)> {
     let words: Vec<&str> = lane.split('_').collect();
     let place = words.iter().position(|word| word.parse::<u32>().is_ok()).filter(|_| lane.contains("concurrent"))?;

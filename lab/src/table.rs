@@ -1,4 +1,4 @@
-//! What `compare` and `ab` print.
+//! The output of `compare` and `ab`.
 
 use std::fmt::{Display, Formatter};
 
@@ -67,7 +67,7 @@ fn cells(judgement: &Judgement) -> [String; 9] {
     ]
 }
 
-/// A figure with as many digits as say something.
+/// Formats a figure with as many digits as are meaningful.
 pub fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 1000.0 => 0,
@@ -80,7 +80,7 @@ pub fn number(value: f64) -> String {
     rest.map_or_else(|| grouped.clone(), |rest| format!("{grouped}.{rest}"))
 }
 
-/// A whole number in groups of three.
+/// Formats a whole number in groups of three digits.
 pub fn thousands_of(value: f64) -> String {
     thousands(&format!("{value:.0}"))
 }

@@ -1,33 +1,34 @@
-//! The verdict on one metric: accepted, rejected, inconclusive, no effect, or none at all, and the sentence that says why.
+//! The verdict on one metric: accepted, rejected, inconclusive, no effect, or no verdict, with the reason in a
+//! sentence.
 //!
-//! Pure: figures go in, a judgement comes out. Changes are compared as logarithms of ratios, so that twice as slow and
-//! twice as fast weigh the same. Leaves out the vetoes, which need more than one lane: `compare` has them.
+//! Pure: the input is figures, the output is a judgement. Changes are compared as logarithms of ratios, so that twice
+//! as slow and twice as fast have the same weight. Leaves out: the vetoes, which need more than one lane (`compare`).
 
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{Direction, Metric};
 use crate::statistics::{median, median_absolute_deviation, ratio_interval, variation};
 
-/// Fewer pairs than this decide nothing.
+/// With fewer pairs there is no verdict.
 pub const PAIRS_FOR_A_VERDICT: usize = 3;
-/// Nor do fewer than this about p99, p99.9, the maximum and the longest stall.
+/// The same for p99, p99.9, the maximum and the longest stall.
 pub const PAIRS_FOR_A_TAIL: usize = 5;
-/// The share of pairs that must point the way of their median.
+/// The share of pairs that must have the same direction as their median.
 const AGREEMENT: f64 = 0.8;
 
-/// What the figures say about a change.
+/// What the figures show about a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Better, beyond the noise.
+    /// Better, by more than the noise.
     Accepted,
-    /// Worse, beyond the noise.
+    /// Worse, by more than the noise.
     Rejected,
-    /// The noise is too large to tell.
+    /// The noise is too large to decide.
     Inconclusive,
-    /// An effect that matters would have been seen.
+    /// The measurement would have shown a relevant effect, and shows none.
     NoEffect,
-    /// Not enough runs, or not paired: figures only.
+    /// Not enough runs, or not paired: there are only figures.
     NoVerdict,
 }
 
@@ -54,7 +55,7 @@ pub struct Pair {
     pub base_first: bool,
 }
 
-/// Everything that is known about one metric of one lane.
+/// The judgement of one metric of one lane.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     /// The metric's name.
@@ -69,22 +70,22 @@ pub struct Judgement {
     pub base_cv: Option<f64>,
     /// Coefficient of variation of the candidate.
     pub candidate_cv: Option<f64>,
-    /// Candidate over base; none if one of them is not above zero.
+    /// Candidate over base; `None` if one of them is not above zero.
     pub ratio: Option<f64>,
     /// The 95 % interval of the ratio.
     pub interval: Option<(f64, f64)>,
-    /// The change that it takes: 0.05 is five percent either way.
+    /// The change that counts as an effect: 0.05 is five percent in either direction.
     pub threshold: Option<f64>,
-    /// Whether the ratio changed its sign with the order of the sides.
+    /// Whether the ratio changed its direction with the order of the sides.
     pub drift: bool,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why, in one sentence.
+    /// The reason for the verdict, in one sentence.
     pub reason: String,
 }
 
 impl Judgement {
-    /// The figures of both sides without any claim.
+    /// Returns the figures of both sides without a verdict.
     pub fn figures(metric: &Metric, bases: &[f64], candidates: &[f64], reason: &str) -> Self {
         let (base, candidate) = (median(bases), median(candidates));
         Self {
@@ -108,7 +109,7 @@ impl Judgement {
     }
 }
 
-/// Judges one metric from the paired runs of one lane. There is at least one pair.
+/// Judges one metric from the paired runs of one lane. There must be at least one pair.
 pub fn judge(metric: &Metric, pairs: &[Pair]) -> Judgement {
     let (bases, candidates): (Vec<f64>, Vec<f64>) = pairs.iter().map(|pair| (pair.base, pair.candidate)).unzip();
     let figures = Judgement::figures(metric, &bases, &candidates, "");
@@ -131,7 +132,7 @@ fn too_few(metric: &Metric, pairs: usize, needed: usize) -> String {
     format!("{} takes {needed} runs a side, there are {pairs}", metric.name)
 }
 
-/// A figure at or below zero has no ratio: only the absolute floor can speak.
+/// A figure at or below zero has no ratio, so only the absolute floor is used.
 fn without_ratio(metric: &Metric, figures: Judgement) -> Judgement {
     let difference = (figures.candidate - figures.base).abs();
     if difference < metric.absolute_floor {
@@ -182,7 +183,7 @@ fn by_ratio(metric: &Metric, pairs: &[Pair], figures: Judgement) -> Judgement {
     judged.decided(verdict, reason)
 }
 
-/// Whether both orders show an effect, and not the same one.
+/// Returns whether both orders of the sides show an effect, but different ones.
 fn drifts(pairs: &[Pair], floor: f64) -> bool {
     let (first, second): (Vec<&Pair>, Vec<&Pair>) = pairs.iter().partition(|pair| pair.base_first);
     let middle =
@@ -201,14 +202,14 @@ fn better(metric: &Metric, ratio: f64) -> bool {
     }
 }
 
-/// `12 % lower (better)`.
+/// Formats a ratio, such as `12 % lower (better)`.
 fn describe(metric: &Metric, ratio: f64) -> String {
     let way = if ratio < 1.0 { "lower" } else { "higher" };
     let worth = if better(metric, ratio) { "better" } else { "worse" };
     format!("{} {way} ({worth})", percent((ratio - 1.0).abs()))
 }
 
-/// `12 %`, with one decimal below ten.
+/// Formats a share, such as `12 %`, with one decimal below ten.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }

@@ -1,4 +1,4 @@
-//! The verdict's table: what figures lead to what, and that noise alone leads to nothing.
+//! Tests of the verdict: which figures lead to which verdict, and that noise alone leads to none.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -6,7 +6,8 @@ use rand::{RngExt, SeedableRng};
 use super::*;
 use crate::metric::{OPS_PER_SECOND, metric};
 
-/// Pairs around 100, the sides in turn first, each candidate `factor` times its base and moved by its noise.
+/// Returns pairs around 100. The sides run first alternately, and each candidate is `factor` times its base plus its
+/// noise.
 fn pairs(factor: f64, noise: &[f64]) -> Vec<Pair> {
     let pair = |(run, noise): (usize, &f64)| Pair {
         base: 100.0 + run as f64,
@@ -110,7 +111,7 @@ fn every_judgement_has_one_sentence() {
     }
 }
 
-/// Sums of uniform numbers: near enough to a bell, with a deviation of `deviation`.
+/// Returns a sum of uniform random numbers, which is approximately normal, with the standard deviation `deviation`.
 fn noise(random: &mut Xoshiro256PlusPlus, deviation: f64) -> f64 {
     let sum: f64 = (0..12).map(|_| random.random::<f64>()).sum();
     (sum - 6.0) * deviation

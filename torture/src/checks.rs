@@ -1,4 +1,4 @@
-//! What is looked at in a database after each round, with plain SQLite.
+//! The checks of a database after each round, with plain SQLite.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use crate::round::Finding;
 
-/// `integrity_check` and `foreign_key_check` of the main database.
+/// Runs `integrity_check` and `foreign_key_check` on the main database.
 pub(crate) fn is_sound(path: &Path) -> Result<(), Finding> {
     let plain = Connection::open(path)?;
     let mut said = plain.prepare("PRAGMA integrity_check(5)")?;

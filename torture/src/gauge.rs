@@ -1,7 +1,8 @@
-//! How long a poll holds the thread that makes it: act 5, which takes place in the others.
+//! How long a poll blocks the thread that makes it: act 5, which runs inside the other acts.
 //!
-//! Owns: the longest wall time and CPU time of one poll, and of an idle thread that sleeps for a millisecond again and
-//! again, which says what the machine itself does to threads. A hold is a finding only if the machine does not explain it.
+//! Owns: the longest wall time and CPU time of one poll, and the longest delay of an idle thread that repeatedly sleeps
+//! for a millisecond. That delay shows how the machine itself delays threads. A long poll is a finding only if the
+//! machine does not explain it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,11 +16,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::round::Finding;
 
-/// A poll may take this long beyond what the idle thread was held up.
+/// The longest a poll may take beyond the delay of the idle thread.
 const TOO_LONG: Duration = Duration::from_millis(500);
 const NAP: Duration = Duration::from_millis(1);
 
-/// The longest holds, in microseconds.
+/// The longest times, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hold {
     pub(crate) polls: u64,
@@ -37,7 +38,7 @@ impl Hold {
     }
 }
 
-/// Measures polls from when it is made until it is read.
+/// Measures polls from its creation until it is read.
 pub(crate) struct Gauge {
     longest: Arc<Longest>,
     idle: Option<JoinHandle<()>>,
@@ -52,7 +53,7 @@ struct Longest {
     over: AtomicBool,
 }
 
-/// A future whose polls are measured.
+/// A future that measures its polls.
 pub(crate) struct Gauged<F> {
     future: Pin<Box<F>>,
     longest: Arc<Longest>,
@@ -72,12 +73,13 @@ impl Gauge {
         Self { longest, idle: Some(idle) }
     }
 
-    /// The same future, measured.
+    /// Wraps a future to measure its polls.
     pub(crate) fn watch<F: Future>(&self, future: F) -> Gauged<F> {
         Gauged { future: Box::pin(future), longest: self.longest.clone() }
     }
 
-    /// What was measured; a finding if a poll held its thread for long and the machine did not.
+    /// Adds the measured times to `into`. Returns a finding if a poll blocked its thread for long and the machine does
+    /// not explain it.
     pub(crate) fn read(mut self, into: &mut Hold) -> Result<(), Finding> {
         self.stop();
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
@@ -88,7 +90,7 @@ impl Gauge {
             idle_us: read(&self.longest.idle_us),
         };
         into.merge(&hold);
-        // Both must be long: CPU time alone is what a busy machine cannot add to, wall time is what a wait adds.
+        // Both times must be long: a busy machine does not increase CPU time, and a wait increases only wall time.
         if hold.wall_us > micros(TOO_LONG) + 2 * hold.idle_us {
             return Err(Finding::new(format!(
                 "a poll held its thread for {} us ({} us of CPU at most), where an idle thread was held up {} us",
@@ -101,7 +103,7 @@ impl Gauge {
     fn stop(&mut self) {
         self.longest.over.store(true, Ordering::Relaxed);
         if let Some(idle) = self.idle.take() {
-            // It cannot panic.
+            // The idle thread cannot panic.
             let _ = idle.join();
         }
     }
@@ -127,7 +129,7 @@ impl<F: Future> Future for Gauged<F> {
     }
 }
 
-/// CPU time of this thread.
+/// Returns the CPU time of this thread.
 fn thread_cpu() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }

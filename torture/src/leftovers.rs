@@ -1,6 +1,7 @@
-//! What a round must not leave behind in its process: descriptors, threads, locks, memory.
+//! The resources that a round must not leave behind in its process: descriptors, threads, locks, memory.
 //!
-//! It is seen before the round and after it. Threads end a moment after they were asked to, so all is waited for.
+//! They are recorded before and after the round. Threads end a moment after they were asked to, so the check waits for
+//! all resources.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,15 +9,16 @@ use std::time::{Duration, Instant};
 
 use crate::round::Finding;
 
-/// Threads and locks that are not gone after so long stay.
+/// After this time, threads and locks that still exist count as leftovers.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What a round may keep: the allocator does not give all back of what an act itself took for its images and histories.
+/// The memory that a round may keep: the allocator does not return all of what an act took for its images and
+/// histories.
 const MEMORY: u64 = 256 << 20;
 
-/// What a process has.
+/// The resources of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Belongings {
-    /// What each open descriptor leads to.
+    /// The target of each open descriptor.
     descriptors: Vec<String>,
     threads: BTreeSet<String>,
     locks: usize,
@@ -28,7 +30,7 @@ impl Belongings {
         Self { descriptors: descriptors(), threads: threads(), locks: locks(), memory_bytes: memory_bytes() }
     }
 
-    /// Waits until no more is there than then; a finding if that does not come.
+    /// Waits until no more resources exist than in `self`. Returns a finding if that does not happen.
     pub(crate) fn are_back(&self) -> Result<(), Finding> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -66,7 +68,7 @@ fn threads() -> BTreeSet<String> {
     entries.map(named).collect()
 }
 
-/// Locks on files that belong to this process.
+/// Returns the number of file locks that belong to this process.
 fn locks() -> usize {
     let own = std::process::id().to_string();
     let all = fs::read_to_string("/proc/locks").unwrap_or_default();

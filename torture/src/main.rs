@@ -1,7 +1,7 @@
-//! `flatwater-torture`: tries to break Flatwater, and says what it did, how often, and what it found.
+//! `flatwater-torture`: tries to break Flatwater, and reports what it did, how often, and what it found.
 //!
-//! `run` takes the acts in turn until the time is over. Each round of an act is a process of its own (`round`), so that a
-//! crash, an abort and a hang are findings too; a round may have processes of its own (`part`).
+//! `run` runs the acts in turn until the time is over. Each round of an act is a separate process (`round`), so that a
+//! crash, an abort and a hang are findings too. A round may start further processes (`part`).
 
 mod acts;
 mod checks;

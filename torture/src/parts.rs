@@ -1,7 +1,7 @@
-//! Parts: the processes that a round starts, or the run for a round. Starting one, under a preloaded library where that is
-//! wanted; waiting for its end; and what it says.
+//! Parts: the processes that a round starts, or that the run starts for a round. This file starts a part, with a
+//! preloaded library if necessary, waits for its end, and collects its output.
 //!
-//! Leaves out what a part does, and what its end means.
+//! Leaves out: what a part does, and what its end means.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -11,22 +11,22 @@ use std::time::{Duration, Instant};
 
 use crate::round::Finding;
 
-/// Between two looks at whether a process has ended.
+/// The time between two checks of whether a process has ended.
 const POLL: Duration = Duration::from_millis(2);
 
-/// This program again.
+/// Returns a command that runs this program again.
 pub(crate) fn again() -> Command {
     Command::new(std::env::current_exe().expect("this program has a path"))
 }
 
-/// This program again, as the part of that name.
+/// Returns a command that runs this program as the part `name`.
 pub(crate) fn part(name: &str) -> Command {
     let mut command = again();
     command.args(["part", name]);
     command
 }
 
-/// Where a library that is preloaded into a part lies: beside this program.
+/// Returns the path of a library to preload into a part: it is beside this program.
 pub(crate) fn library(file_name: &str) -> Result<PathBuf, Finding> {
     let path = std::env::current_exe()?.with_file_name(file_name);
     if path.exists() {
@@ -36,7 +36,7 @@ pub(crate) fn library(file_name: &str) -> Result<PathBuf, Finding> {
     }
 }
 
-/// Waits for the end of a process. `None` if it runs on after so long.
+/// Waits for the end of a process. Returns `None` if it still runs after `limit`.
 pub(crate) fn ended(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     let until = Instant::now() + limit;
     loop {
@@ -48,7 +48,7 @@ pub(crate) fn ended(child: &mut Child, limit: Duration) -> io::Result<Option<Exi
     }
 }
 
-/// The same, and a process that runs on is killed.
+/// As `ended`, but kills a process that still runs after `limit`.
 pub(crate) fn ended_or_killed(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     let status = ended(child, limit)?;
     if status.is_none() {
@@ -58,7 +58,7 @@ pub(crate) fn ended_or_killed(child: &mut Child, limit: Duration) -> io::Result<
     Ok(status)
 }
 
-/// All that a process says, read beside it so that it never waits for a reader.
+/// Collects the output of a process on a separate thread, so that the process never blocks on a full pipe.
 pub(crate) fn gathered(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut all = Vec::new();
@@ -67,12 +67,12 @@ pub(crate) fn gathered(mut from: impl Read + Send + 'static) -> JoinHandle<Strin
     })
 }
 
-/// What was gathered until the process ended; nothing where there was nothing to read.
+/// Returns what was collected until the process ended; an empty text if there was nothing to collect.
 pub(crate) fn said(gathered: Option<JoinHandle<String>>) -> String {
     gathered.and_then(|thread| thread.join().ok()).unwrap_or_default()
 }
 
-/// The last lines, as many as that.
+/// Returns the last `count` lines.
 pub(crate) fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<_> = text.lines().collect();
     lines[lines.len().saturating_sub(count)..].join("\n")

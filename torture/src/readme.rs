@@ -1,6 +1,7 @@
-//! The table in the README: what the last long run did, generated between two marks from the file that the run wrote.
+//! The table in the README: what the last long run did. It is generated between two marks from the file that the run
+//! wrote.
 //!
-//! Leaves out what the counts mean, which `docs/design/torture.md` says.
+//! Leaves out: what the counts mean, which `docs/design/torture.md` explains.
 
 use std::fs;
 use std::path::PathBuf;
@@ -49,13 +50,13 @@ fn written(args: &ReadmeArgs) -> Result<()> {
     Ok(())
 }
 
-/// The file that the page names.
+/// Returns the file that the page names.
 fn named_in(page: &str) -> Result<&str> {
     let (_, rest) = page.split_once(BEGIN).context(NO_MARKS)?;
     rest.split_once(" -->").map(|(file, _)| file.trim()).context(NO_MARKS)
 }
 
-/// The page with the table of that report.
+/// Returns the page with the table of `report`.
 fn rewritten(page: &str, named: &str, report: &str) -> Result<String> {
     let report: Report = serde_json::from_str(report).with_context(|| format!("{named} is not what a run writes"))?;
     if !report.is_clean() {

@@ -1,4 +1,4 @@
-//! What a run did, in a line for each act, and as a file.
+//! The report of a run: one line per act, and a file.
 
 use std::fmt;
 use std::fs;
@@ -36,14 +36,14 @@ impl ActReport {
     }
 }
 
-/// A run.
+/// One run of the program.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) seed: u64,
     pub(crate) seconds: u64,
     pub(crate) cores: usize,
     pub(crate) date: String,
-    /// Of the sources, with a `+` if there were changes.
+    /// The commit of the sources, with a `+` if there were uncommitted changes.
     pub(crate) commit: String,
     pub(crate) acts: Vec<ActReport>,
 }
@@ -64,7 +64,7 @@ impl Report {
         fs::write(file, serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// Rounds and findings so far.
+    /// Returns a summary of the rounds and findings so far.
     pub(crate) fn in_short(acts: &[ActReport]) -> String {
         let rounds: u64 = acts.iter().map(|act| act.rounds).sum();
         let findings: usize = acts.iter().map(|act| act.findings.len()).sum();
@@ -93,13 +93,13 @@ impl fmt::Display for Report {
     }
 }
 
-/// The line that a program prints; nothing where there is none.
+/// Returns the output of a program; an empty text if it cannot run.
 fn said_by(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output();
     output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
 }
 
-/// With a comma at each thousand.
+/// Formats a number with a comma between thousands.
 pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let grouped: Vec<_> = digits.as_bytes().rchunks(3).rev().map(|chunk| String::from_utf8_lossy(chunk)).collect();

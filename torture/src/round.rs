@@ -1,6 +1,7 @@
-//! One round of an act: its random numbers, its directory, what it counts, and what a finding is.
+//! One round of an act: its random numbers, its directory, its counts, and its findings.
 //!
-//! Everything random in a round comes from its seed, so that the seed repeats it as far as threads allow.
+//! Everything random in a round is derived from its seed, so the same seed repeats the round as far as thread timing
+//! allows.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,12 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::gauge::Hold;
 
-/// Something that must not be.
+/// A violation that a round found.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Finding {
-    /// What is wrong, in a sentence.
+    /// What is wrong, in one sentence.
     pub(crate) what: String,
-    /// The shortest history that still shows it, or what is known of how it came about.
+    /// The shortest history that still shows it, or what is known about its cause.
     pub(crate) history: String,
 }
 
@@ -32,13 +33,13 @@ impl Finding {
 }
 
 impl<E: std::error::Error> From<E> for Finding {
-    /// An error where none may be.
+    /// Converts an error where no error is allowed.
     fn from(error: E) -> Self {
         Self::new(format!("unexpected error: {error}"))
     }
 }
 
-/// What a round, or all rounds of an act, did: a word and how often.
+/// What a round, or all rounds of an act, did: a count per word.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Counts(pub(crate) BTreeMap<String, u64>);
 
@@ -58,7 +59,7 @@ impl Counts {
     }
 }
 
-/// What a process tells of a round, or of its share of one, in its last line.
+/// The result of a round, or of one process of it, which the process prints as its last line.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Told {
     pub(crate) counts: Counts,
@@ -71,20 +72,20 @@ impl Told {
         println!("{}", serde_json::to_string(self).expect("counts and texts are JSON"));
     }
 
-    /// `None` if the process ended before it could tell.
+    /// Parses the result; `None` if the process ended before it printed one.
     pub(crate) fn heard(said: &str) -> Option<Self> {
         serde_json::from_str(said.lines().last()?).ok()
     }
 }
 
-/// A round while it runs.
+/// A running round.
 pub(crate) struct Round {
     pub(crate) seed: u64,
     pub(crate) rng: StdRng,
     pub(crate) counts: Counts,
-    /// The longest that a poll held the thread that made it, and what an idle thread saw meanwhile.
+    /// The longest time that a poll blocked its thread, and the longest delay of an idle thread meanwhile.
     pub(crate) hold: Hold,
-    /// When a round should be over; a little later is no harm.
+    /// When the round should end. A small delay is harmless.
     pub(crate) until: Instant,
     directory: tempfile::TempDir,
 }
@@ -101,7 +102,7 @@ impl Round {
         })
     }
 
-    /// Whether there is time for more.
+    /// Returns whether there is time left.
     pub(crate) fn goes_on(&self) -> bool {
         Instant::now() < self.until
     }
@@ -110,7 +111,7 @@ impl Round {
         self.counts.add(what, 1);
     }
 
-    /// A path in the round's own directory, which goes with it.
+    /// Returns a path in the round's own directory, which is deleted with the round.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }

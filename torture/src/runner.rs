@@ -1,6 +1,6 @@
-//! Taking the acts in turn, each round in a process of its own, and gathering what they did.
+//! Runs the acts in turn, each round in a separate process, and collects their results.
 //!
-//! A round that crashes, or does not end, is a finding like any other. After a finding the other rounds go on.
+//! A round that crashes or does not end is a finding like any other. After a finding the other rounds continue.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ use crate::parts;
 use crate::report::{ActReport, Report};
 use crate::round::{Finding, Round, Told};
 
-/// How long one round is to be, and how much later it is taken to hang.
+/// The planned duration of a round, and the additional time after which it counts as hung.
 const ROUND: Duration = Duration::from_secs(3);
 const HANGS: Duration = Duration::from_secs(180);
-/// Findings of one act after which it rests.
+/// The number of findings after which an act is not run again.
 const ENOUGH: usize = 3;
 const PROGRESS: Duration = Duration::from_secs(60);
-/// Of what a round complained before it crashed.
+/// The number of lines of stderr that are kept of a round that crashed.
 const LINES: usize = 40;
 
 #[derive(Args)]
@@ -56,7 +56,7 @@ pub(crate) struct RoundArgs {
     machine: bool,
 }
 
-/// Takes the acts in turn.
+/// Runs the acts in turn.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
     if let Some(unknown) = args.act.iter().find(|name| ALL.iter().all(|act| act.name != **name)) {
         eprintln!("there is no act {unknown}; `list` names them");
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
     let (began, length) = (Instant::now(), Duration::from_secs(args.seconds));
     let mut shown = began;
     println!("seed {seed}, {} s", args.seconds);
-    // Each act has one round at least.
+    // Each act has at least one round.
     'time: for number in 0.. {
         for (at, act) in acts.iter().enumerate() {
             let left = length.saturating_sub(began.elapsed());
@@ -115,14 +115,14 @@ fn take_round(act: &Act, seed: u64, number: u64, report: &mut ActReport) {
     }
 }
 
-/// One round in a process of its own.
+/// Runs one round in a separate process.
 fn in_process(act: &Act, seed: u64) -> Told {
     let child = parts::again()
         .args(["round", act.name, &seed.to_string(), "--machine"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // So that all of it can be killed together.
+        // All its processes can then be killed together.
         .process_group(0)
         .spawn();
     match child {
@@ -136,7 +136,7 @@ fn until_over(mut child: Child) -> Told {
     let said = child.stdout.take().map(parts::gathered);
     let complained = child.stderr.take().map(parts::gathered);
     let status = parts::ended(&mut child, ROUND + HANGS).ok().flatten();
-    // Whatever it started ends with it.
+    // Kills all processes that the round started.
     let _ = killpg(group, Signal::SIGKILL);
     let _ = child.wait();
     let (told, complained) = (Told::heard(&parts::said(said)), parts::said(complained));
@@ -157,7 +157,7 @@ fn ended(status: Option<ExitStatus>) -> String {
     }
 }
 
-/// One round in this process.
+/// Runs one round in this process.
 pub(crate) fn one_round(args: &RoundArgs) -> ExitCode {
     let Some(act) = ALL.iter().find(|act| act.name == args.act) else {
         eprintln!("there is no act {}; `list` names them", args.act);
@@ -193,10 +193,10 @@ fn from_clock() -> u64 {
     since.map_or(1, |since| since.as_secs())
 }
 
-/// The seed of one round: splitmix64 over the run's seed, the act's name and the round's number.
+/// Returns the seed of one round: splitmix64 over the run's seed, the act's name and the round's number.
 fn mixed(seed: u64, act: &str, number: u64) -> u64 {
     let named = act.bytes().fold(seed, |mixed, byte| step(mixed ^ u64::from(byte)));
-    // Short enough to be typed.
+    // Short enough to type.
     step(named ^ number) >> 16
 }
 

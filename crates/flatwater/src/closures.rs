@@ -1,7 +1,7 @@
 //! User closures on a connection of the database, for what rusqlite can do and Flatwater does not offer.
 //!
-//! Owns: carrying a closure to a connection's thread and its result back to the caller. Leaves out: restoring the
-//! connection after the closure.
+//! Owns: sending a closure to a connection's thread, where it runs, and returning its result to the caller. Leaves out:
+//! restoring the connection after the closure.
 
 use crate::call::Call;
 use crate::database::Database;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::workers::request::{Returned, Work};
 
 impl Database {
-    /// Runs a closure on one of the readers, inside a read transaction: everything it reads is from one point in time.
+    /// Runs a closure on one of the readers, inside a read transaction: everything it reads is from one snapshot.
     ///
     /// The closure runs on a thread that may block. Changes it makes to the connection's handlers are undone.
     /// Transaction control, ATTACH, and PRAGMAs that change the connection are refused.
@@ -26,11 +26,11 @@ impl Database {
         self.operations.call("read_with", Ok(work), |answer, _| answer.returned())
     }
 
-    /// Runs a closure on the writer, inside a transaction of its own. Commits if the closure returns `Ok`; rolls back
-    /// if it returns an error or panics. The closure may use everything rusqlite offers on the transaction it is given.
+    /// Runs a closure on the writer, inside its own transaction. Commits if the closure returns `Ok`; rolls back if it
+    /// returns an error or panics. The closure may use everything rusqlite offers on the transaction it is given.
     ///
     /// The closure runs on the writer's thread; other writes wait for it. If the call is dropped while the closure
-    /// runs, the closure is finished and committed all the same.
+    /// runs, it still runs to its end and is committed.
     ///
     /// # Errors
     /// The closure's own error; `Misuse` if it panics; `Busy`, `Closed`, `Io`, and any error of COMMIT.

@@ -64,7 +64,7 @@ impl Database {
         Self { operations: Operations(Caller { handle: Arc::new(handle), options, inside: None }) }
     }
 
-    /// Returns a handle whose writes are never members of a group: each runs in a transaction of its own.
+    /// Returns a handle whose writes are never members of a group: each runs in its own transaction.
     #[must_use]
     pub fn alone(&self) -> Self {
         self.with_options(CallOptions { alone: true, ..self.operations.0.options })
@@ -293,7 +293,7 @@ impl Options {
             }
             let (promise, opened) = reply();
             let open = move || {
-                // If the caller is gone the database is dropped here, and closed.
+                // If the caller has dropped the call, the database is dropped here, which closes it.
                 if let Ok(waker) = promise.fill(Ok(open())) {
                     wake(waker);
                 }

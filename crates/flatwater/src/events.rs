@@ -1,8 +1,9 @@
-//! What is told through `tracing` (feature `tracing`): each event has its function, and without the feature they are empty.
+//! Events for `tracing` (feature `tracing`). Each event has a function, which is empty without the feature.
 //!
-//! Owns: names, levels and fields. A normal step is `debug`; what somebody should look at is `warn`. The fields have
-//! OpenTelemetry's names (<https://opentelemetry.io/docs/specs/semconv/db/>) where it has one. Invariants: no bound value;
-//! whoever listens is foreign code, so nothing is told with a lock held. Leaves out: when to tell, and shortening SQL.
+//! Owns: names, levels and fields. A normal step is `debug`; a condition that needs attention is `warn`. Fields have
+//! OpenTelemetry's names (<https://opentelemetry.io/docs/specs/semconv/db/>) where it defines one. Runs on the thread
+//! of the caller of each function. Invariants: an event contains no bound value; a subscriber is foreign code, so
+//! callers emit events without holding a lock. Leaves out: when to emit an event, and shortening SQL.
 #![cfg_attr(not(feature = "tracing"), allow(unused_variables, dead_code))]
 
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use super::error::Error;
 
-/// Whether anybody can listen.
+/// Whether events are compiled in, so that a subscriber can receive them.
 pub(crate) const ARE_BUILT: bool = cfg!(feature = "tracing");
 
 #[cfg(feature = "tracing")]
@@ -33,71 +34,71 @@ fn us(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A read of ours that is in the way of a checkpoint, its age and its SQL; `None` if somebody else is.
+/// The age and the SQL of this engine's read that blocks a checkpoint; `None` if another process blocks it.
 pub(crate) type InTheWay<'a> = Option<(Duration, &'a str)>;
 
 fn cause(by: InTheWay<'_>) -> &'static str {
     if by.is_some() { "read" } else { "foreign" }
 }
 
-/// Frames were copied; `left` were not reached.
+/// A checkpoint copied `frames` frames; `left` frames remain.
 pub(crate) fn copied(path: &Path, frames: u32, left: u32, took: Duration) {
     event!(debug, path, { frames, left, took_us = us(took), }, "copied frames of the WAL into the database");
 }
 
-/// The WAL was started over.
+/// A checkpoint reset the WAL to its start.
 pub(crate) fn was_reset(path: &Path, took: Duration) {
     event!(debug, path, { took_us = us(took), }, "started the WAL over");
 }
 
-/// The WAL's file was made empty.
+/// A checkpoint truncated the WAL file to zero bytes.
 pub(crate) fn truncated(path: &Path) {
     event!(debug, path, {}, "made the WAL's file empty");
 }
 
-/// A checkpoint met a lock and is tried again later.
+/// A lock blocked a checkpoint, which will be tried again later.
 pub(crate) fn blocked(path: &Path, by: InTheWay<'_>) {
     event!(debug, path, { cause = cause(by), age_us = by.map(|(age, _)| us(age)), db.query.text = by.map(|(_, sql)| sql), }, "a checkpoint was blocked");
 }
 
-/// That happened several times in a row, for the first time since the WAL was started over.
+/// A lock blocked several checkpoints in a row, for the first time since the WAL restarted.
 pub(crate) fn starved(path: &Path, by: InTheWay<'_>) {
     event!(warn, path, { cause = cause(by), age_us = by.map(|(age, _)| us(age)), db.query.text = by.map(|(_, sql)| sql), },
         "the WAL cannot be started over and grows");
 }
 
-/// A read was ended because of `Options::read_limit`.
+/// A read was ended because it exceeded `Options::read_limit`.
 pub(crate) fn cut_off(path: &Path, age: Duration, sql: &str) {
     event!(warn, path, { age_us = us(age), db.query.text = sql, }, "ended a read that kept the WAL from starting over");
 }
 
-/// Writers waited because the WAL is beyond its hard limit, for the first time since it was started over.
+/// Writers waited because the WAL exceeds its hard limit, for the first time since the WAL restarted.
 pub(crate) fn waited_for_room(path: &Path, took: Duration) {
     event!(warn, path, { took_us = us(took), }, "the WAL is beyond its hard limit: writes wait");
 }
 
-/// A checkpoint failed for another reason than a lock.
+/// A checkpoint failed for a reason other than a lock.
 pub(crate) fn checkpoint_failed(path: &Path, error: &Error) {
     event!(warn, path, { error.type = error.kind().name(), error = error.message(), }, "a checkpoint failed");
 }
 
-/// Somebody else keeps the WAL short.
+/// Another program checkpoints the WAL.
 pub(crate) fn external(path: &Path) {
     event!(debug, path, {}, "checkpoints are left to another program");
 }
 
-/// Nothing may be written any more.
+/// From now on the engine refuses all writes.
 pub(crate) fn refused(path: &Path, error: &Error) {
     event!(warn, path, { error.type = error.kind().name(), error = error.message(), },
         "writes are refused until the database is opened again");
 }
 
-/// Another SQLite library in the process has the file open, which `SecondCopy::Warn` lets pass.
+/// Another SQLite library in this process has the file open, which `SecondCopy::Warn` allows.
 pub(crate) fn second_copy(path: &Path, libraries: &[String]) {
     event!(warn, path, { libraries = libraries.join(", "), }, "another SQLite library in this process has the file open");
 }
 
-/// A transaction that holds the writer was not used for so long.
+/// A transaction that holds the writer has been unused for `idle`.
 pub(crate) fn idle_transaction(path: &Path, idle: Duration) {
     event!(warn, path, { idle_us = us(idle), }, "a transaction holds the writer and is not used");
 }
@@ -107,7 +108,7 @@ pub(crate) fn commit_failed(path: &Path, error: &Error) {
     event!(warn, path, { error.type = error.kind().name(), error = error.message(), }, "a COMMIT failed");
 }
 
-/// A connection was replaced.
+/// A connection was closed and replaced by a new one.
 pub(crate) fn replaced_connection(path: &Path) {
     event!(debug, path, {}, "replaced a connection");
 }

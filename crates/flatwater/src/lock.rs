@@ -1,15 +1,15 @@
-//! Waiting for a lock that another process, or another connection, holds.
+//! Waiting for a lock that another process or another connection holds.
 //!
-//! Owns: the pauses between two tries and the end of the wait. Runs inside SQLite's busy handler, on the thread that
-//! waits, and touches no connection. Invariant: pauses never grow beyond 1 ms, so that one who waits longer is not
-//! served later than one who just came. Leaves out: an order among processes.
+//! Owns: the pauses between two attempts, and the end of the wait. Runs inside SQLite's busy handler, on the waiting
+//! thread, and uses no connection. Invariant: pauses never exceed 1 ms, so that a connection that has waited longer
+//! does not get the lock later than one that has just started to wait. Leaves out: any order among processes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The pause before try number `tries` (from 0). The first is made at once: BEGIN IMMEDIATE also reports a lost race
-/// for a lock that is free again.
+/// Returns the pause before attempt number `tries` (from 0). The first attempt has no pause: BEGIN IMMEDIATE also
+/// reports a lost race for a lock that is already free again.
 pub(crate) fn pause(tries: u32) -> Duration {
     match tries {
         0 => Duration::ZERO,
@@ -19,12 +19,12 @@ pub(crate) fn pause(tries: u32) -> Duration {
     }
 }
 
-/// When the current wait on a connection ends. Set by the worker before it runs something, read by the busy handler on
-/// the same thread; it is an atomic only because the connection moves between threads.
+/// When the current wait on a connection ends. The worker sets it before it runs a request; the busy handler reads it
+/// on the same thread. It is an atomic only because the connection moves between threads.
 #[derive(Debug, Clone)]
 pub(crate) struct BusyWait {
     made: Instant,
-    /// Nanoseconds after `made`; 0 where locks are not waited for.
+    /// Nanoseconds after `made`; 0 if the connection does not wait for locks.
     ends: Arc<AtomicU64>,
 }
 
@@ -40,12 +40,13 @@ impl BusyWait {
         self.ends.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Locks are not waited for.
+    /// Makes the connection not wait for locks.
     pub(crate) fn never(&self) {
         self.ends.store(0, Ordering::Relaxed);
     }
 
-    /// The busy handler. Without a deadline it gives up at once.
+    /// The busy handler: waits and returns true, or returns false after the deadline. Without a deadline it returns
+    /// false at once.
     pub(crate) fn again(&self, tries: u32) -> bool {
         let left = Duration::from_nanos(self.ends.load(Ordering::Relaxed)).saturating_sub(self.made.elapsed());
         if left.is_zero() {

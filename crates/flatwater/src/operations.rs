@@ -1,8 +1,8 @@
-//! The operations that a database and a transaction have in common, as requests.
+//! The operations that a database and a transaction share, as requests.
 //!
-//! Owns: building the request of each operation and choosing how its answer is read, on the caller's thread. Invariant:
-//! nothing runs here; a call begins when it is polled. Leaves out: the documentation for users, which is at `Database`
-//! and `Transaction`.
+//! Owns: building the request of each operation, and choosing how its result is read, on the caller's thread.
+//! Invariant: no work runs here; a call begins when it is polled. Leaves out: the documentation for users, which is at
+//! `Database` and `Transaction`.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(crate) trait Sql {
 
 impl Sql for str {
     fn text(&self, handle: &Handle) -> Result<Arc<StatementInfo>> {
-        // The catalogue's lock may be one that a thread held which a forked child does not have.
+        // A forked child process would block forever on the catalogue's lock if another thread of the parent held it.
         refuse_forked()?;
         Ok(handle.engine().text(self))
     }

@@ -1,8 +1,8 @@
 //! Interactive transactions and their savepoints.
 //!
 //! Owns: the caller's side of an open transaction; its methods run on the caller's thread. Invariant: a transaction
-//! that goes out of scope without `commit` is rolled back, in whatever way that happens; a savepoint's parent cannot be
-//! used while the savepoint is open. Leaves out: serving the transaction, which the writer does.
+//! that goes out of scope without `commit` is rolled back, however that happens; a savepoint's parent cannot be used
+//! while the savepoint is open. Leaves out: serving the transaction, which the writer does.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl<'a> Transaction<'a> {
         Self { operations, level: Level::Outermost(guard), parent: PhantomData }
     }
 
-    /// A nested one: the savepoint of this number, in the place of `caller`.
+    /// Creates the handle of the savepoint `number`, nested in the transaction of `caller`.
     fn nested(caller: &Caller, number: u64) -> Self {
         let mut caller = caller.clone();
         let mut level = Level::Ended;
@@ -167,7 +167,7 @@ impl<'a> Transaction<'a> {
                 Ok(result)
             }
             Err(error) => {
-                // The body's error is what counts; a failed rollback ends in a replaced connection.
+                // The body's error is returned. If the rollback fails, the connection is replaced.
                 let _ = self.rollback().await;
                 Err(error)
             }

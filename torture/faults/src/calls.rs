@@ -1,8 +1,8 @@
-//! The functions that stand in the place of the C library's. Each asks for its fate, and makes the call of the system that
-//! the replaced function makes, with its arguments.
+//! The functions that replace the C library's. Each asks the plan for the call's fate, and makes the same system call
+//! as the replaced function, with its arguments.
 //!
-//! `open` and `fcntl` have more arguments in C than are always given; on the machines Linux runs on a function may take
-//! one that was not given, as long as it does not look at it.
+//! `open` and `fcntl` have variadic arguments in C, which are not always given. On the machines that Linux supports, a
+//! function may declare an argument that was not passed, as long as it does not use it.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -10,7 +10,7 @@ use crate::plan::{Fate, Kind, fate};
 use crate::system::{as_int, failed, wait_20_ms};
 use crate::{control, files, system};
 
-/// A call without bytes that may be cut: fails with the error number, waits, or goes on.
+/// Applies the plan to a call without bytes: returns the error number, waits, or continues.
 macro_rules! meet {
     ($kind:expr, $file:expr) => {
         match fate($kind, $file) {
@@ -21,7 +21,7 @@ macro_rules! meet {
     };
 }
 
-/// A call of that many bytes: how many of them there are to be.
+/// Applies the plan to a call of this many bytes: the result is how many of them to process.
 macro_rules! cut {
     ($kind:expr, $fd:expr, $bytes:expr) => {
         match fate($kind, files::of_descriptor($fd)) {
@@ -36,7 +36,7 @@ macro_rules! cut {
     };
 }
 
-/// Another name of a function that is replaced.
+/// Another name of a replaced function.
 macro_rules! also {
     ($($name:ident = $other:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {
         $(
@@ -50,10 +50,11 @@ macro_rules! also {
     };
 }
 
-// SAFETY: the C library's signature; nothing else in this library defines the name. So for all that follow.
+// SAFETY: the C library's signature; no other item in this library defines the name. This also applies to the functions
+// below.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn openat(at: c_int, path: *const c_char, flags: c_int, mode: c_int) -> c_int {
-    // SAFETY: a path that is opened ends with a NUL.
+    // SAFETY: a path passed to open ends with a NUL.
     let name = unsafe { CStr::from_ptr(path) };
     if let Some(answer) = control::answer(name) {
         return failed(answer);
@@ -82,7 +83,7 @@ unsafe extern "C" fn close(fd: c_int) -> c_int {
     if matches!(fate, Fate::Late) {
         wait_20_ms();
     }
-    // SAFETY: the caller's argument. As in Linux, the descriptor is gone even if an error is answered.
+    // SAFETY: the caller's argument. As in Linux, the descriptor is closed even if an error is returned.
     let answer = as_int(unsafe { libc::syscall(libc::SYS_close, fd) });
     if let Fate::Fails(errno) = fate { failed(errno) } else { answer }
 }
@@ -188,7 +189,7 @@ unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> 
     let file = files::of_descriptor(fd);
     match command {
         libc::F_SETLK | libc::F_SETLKW | libc::F_OFD_SETLK | libc::F_OFD_SETLKW if file.is_some() => {
-            // SAFETY: these commands come with a lock.
+            // SAFETY: these commands have a pointer to a lock as argument.
             let frees = c_int::from(unsafe { (*argument.cast::<libc::flock>()).l_type }) == libc::F_UNLCK;
             meet!(if frees { Kind::Unlock } else { Kind::Lock }, file);
         }

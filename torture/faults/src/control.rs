@@ -1,7 +1,7 @@
-//! What the program says, and is answered, by opening paths below `/flatwater-torture`. Such an open always fails.
+//! The protocol with the program, which opens paths below `/flatwater-torture`. Such an open always fails.
 //!
-//! - `arm/KINDS/FILES/EFFECT/WHEN/STEP/MOST/SEED`, all numbers: this plan holds from now on.
-//! - `disarm`: no call is meant any more.
+//! - `arm/KINDS/FILES/EFFECT/WHEN/STEP/MOST/SEED`, all numbers: sets the plan.
+//! - `disarm`: removes the plan, so all calls are made.
 //! - `met`, `syncs`: how many calls had another fate than to be made, were failed syncs. The answer is the error number
 //!   less 1,000,000, so that a program without this library, which sees "not found", can tell.
 
@@ -12,7 +12,7 @@ use crate::plan;
 const ANSWER: i32 = 1_000_000;
 const MOST: u64 = 1_000_000_000;
 
-/// The error number of such an open; `None` for every other path.
+/// Returns the error number of such an open; `None` for every other path.
 pub(crate) fn answer(path: &CStr) -> Option<i32> {
     let rest = path.to_bytes().strip_prefix(b"/flatwater-torture/")?;
     let number = match rest {

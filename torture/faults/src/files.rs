@@ -1,7 +1,8 @@
-//! Which descriptor and which path belongs to which file of the database.
+//! Maps descriptors and paths to the files of the database.
 //!
-//! A file has a number, whose bit stands in a plan: 0 to 3 are `main.db`, its `-wal`, `-shm` and `-journal`, 4 to 7 those of
-//! `other.db`, 8 is the directory. The program's own table of these numbers is in `plan.rs` of the act.
+//! Each file has a number, which is the number of its bit in a plan: 0 to 3 are `main.db`, its `-wal`, `-shm` and
+//! `-journal`, 4 to 7 those of `other.db`, 8 is the directory. The program has its own table of these numbers in
+//! `plan.rs` of the act.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -11,10 +12,10 @@ const ENDS: [&[u8]; 4] = [b"", b"-wal", b"-shm", b"-journal"];
 const DATABASES: [&[u8]; 2] = [b"main.db", b"other.db"];
 const DESCRIPTORS: usize = 4096;
 
-/// For each descriptor the number of its file and one, or zero.
+/// For each descriptor, the number of its file plus one, or zero.
 static OPEN: [AtomicU8; DESCRIPTORS] = [const { AtomicU8::new(0) }; DESCRIPTORS];
 
-/// The file of a path, which is absolute if it is one of ours.
+/// Returns the file of a path. Paths of the database's files are absolute.
 pub(crate) fn of_path(path: &CStr) -> Option<u8> {
     let rest = path.to_bytes().strip_prefix(directory()?)?;
     if rest.is_empty() {
@@ -33,7 +34,7 @@ pub(crate) fn of_descriptor(fd: c_int) -> Option<u8> {
     slot(fd)?.load(Ordering::Relaxed).checked_sub(1)
 }
 
-/// The descriptor leads there from now on.
+/// Records that the descriptor refers to this file from now on.
 pub(crate) fn opened(fd: c_int, file: Option<u8>) {
     if let Some(slot) = slot(fd) {
         slot.store(file.map_or(0, |file| file + 1), Ordering::Relaxed);
@@ -50,6 +51,7 @@ fn directory() -> Option<&'static [u8]> {
     if value.is_null() {
         return None;
     }
-    // SAFETY: a value of the environment ends with a NUL; the program that this is for never changes its environment.
+    // SAFETY: a value of the environment ends with a NUL; the program that uses this library never changes its
+    // environment.
     Some(unsafe { CStr::from_ptr(value) }.to_bytes())
 }

@@ -1,10 +1,11 @@
-//! The plan: which calls are meant, and what becomes of them.
+//! The plan: which calls are selected, and what happens to them.
 //!
-//! Calls of the kinds and on the files that a plan names are counted from 1 on. A file's or kind's number is a bit.
+//! Calls of the kinds and on the files that a plan names are counted from 1. The number of a file or kind is the number
+//! of a bit.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What sort of call it is. The numbers stand in a plan.
+/// The kind of a call. The numbers are used in plans.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Open,
@@ -33,28 +34,28 @@ const FILES: [&[u8]; 9] = [
     b"the directory",
 ];
 
-/// What becomes of a call.
+/// What happens to a call.
 pub(crate) enum Fate {
-    /// It is made as it is.
+    /// The call is made unchanged.
     Made,
-    /// It fails with this error number.
+    /// The call fails with this error number.
     Fails(i32),
-    /// It is made with half of the bytes.
+    /// The call is made with half of the bytes.
     Short,
-    /// It is made 20 ms later.
+    /// The call is made 20 ms later.
     Late,
 }
 
-/// Numbers that a plan has in the place of an error number.
+/// Values that a plan uses instead of an error number.
 const SHORT: u64 = 1001;
 const LATE: u64 = 1002;
-/// Calls of a plan that are written to stderr.
+/// The maximum number of a plan's calls to print on stderr.
 const TOLD: u64 = 100;
 
 static IS_ARMED: AtomicBool = AtomicBool::new(false);
-/// Kinds, files, effect, when, step, most, seed: as they stand in the path that arms.
+/// Kinds, files, effect, when, step, most, seed: the numbers of the path that sets the plan.
 static WORDS: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
-/// Calls that were counted, and those that had another fate than to be made.
+/// The number of counted calls, and of those that were not made unchanged.
 static COUNTED: AtomicU64 = AtomicU64::new(0);
 static MET: AtomicU64 = AtomicU64::new(0);
 static SYNCS_FAILED: AtomicU64 = AtomicU64::new(0);
@@ -82,7 +83,7 @@ pub(crate) fn syncs_failed() -> u64 {
     SYNCS_FAILED.load(Ordering::SeqCst)
 }
 
-/// What becomes of a call of this kind on this file.
+/// Returns what happens to a call of this kind on this file.
 pub(crate) fn fate(kind: Kind, file: Option<u8>) -> Fate {
     let Some(file) = file.filter(|_| IS_ARMED.load(Ordering::SeqCst)) else { return Fate::Made };
     let [kinds, files, effect, when, step, most, seed] =
@@ -117,7 +118,7 @@ pub(crate) fn fate(kind: Kind, file: Option<u8>) -> Fate {
     }
 }
 
-/// A line on stderr, for the history of a finding.
+/// Prints a line on stderr, for the history of a finding.
 fn tell(kind: Kind, file: u8, number: u64) {
     let mut line = [0; 80];
     let mut length = 0;
@@ -143,7 +144,7 @@ fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
     }
 }
 
-/// splitmix64.
+/// The mixing function of splitmix64.
 fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

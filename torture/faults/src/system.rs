@@ -1,16 +1,16 @@
-//! The system itself, without the C library's functions, which this library replaces.
+//! System calls that do not use the C library's functions, which this library replaces.
 
 use std::ffi::{c_int, c_long};
 
 use libc::c_char;
 
-/// Sets the C library's error number of this thread.
+/// Sets this thread's errno.
 pub(crate) fn set_errno(number: c_int) {
-    // SAFETY: the address of this thread's error number, which lives as long as the thread.
+    // SAFETY: the address of this thread's errno, which is valid as long as the thread runs.
     unsafe { *libc::__errno_location() = number };
 }
 
-/// The error number is set, and -1 is the answer.
+/// Sets errno and returns -1.
 pub(crate) fn failed<T: From<i8>>(number: c_int) -> T {
     set_errno(number);
     T::from(-1)
@@ -18,12 +18,12 @@ pub(crate) fn failed<T: From<i8>>(number: c_int) -> T {
 
 pub(crate) fn wait_20_ms() {
     let time = libc::timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-    // SAFETY: a time to read; nothing is written back.
+    // SAFETY: the kernel reads the time, and writes nothing back.
     unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, std::ptr::null_mut::<libc::timespec>()) };
 }
 
 pub(crate) fn complain(line: &[u8]) {
-    // SAFETY: the bytes are there for as long as the call lasts.
+    // SAFETY: the bytes are valid during the call.
     unsafe { libc::syscall(libc::SYS_write, libc::STDERR_FILENO, line.as_ptr(), line.len()) };
 }
 
@@ -34,7 +34,7 @@ pub(crate) unsafe fn open(at: c_int, path: *const c_char, flags: c_int, mode: c_
     as_int(unsafe { libc::syscall(libc::SYS_openat, at, path, flags, mode) })
 }
 
-/// What a call of the system answers where it answers an int.
+/// Converts the result of a system call that returns an int.
 pub(crate) fn as_int(answer: c_long) -> c_int {
     c_int::try_from(answer).unwrap_or(-1)
 }

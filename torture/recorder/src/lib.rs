@@ -1,17 +1,19 @@
-//! Preloaded into a process that runs Flatwater, it writes down what happens to the files of one directory, in order:
-//! what is written where, truncated, created, unlinked, and which syncs began and ended.
+//! A library to preload into a process that runs Flatwater. It records what happens to the files of one directory, in
+//! order: what is written where, truncated, created, unlinked, and which syncs began and ended.
 //!
-//! Owns: the functions that stand in the place of the C library's. Each makes the system call itself, so that nothing has
-//! to be looked up and nothing comes back here. A call that changes a file, and its record, are made under one lock, so the
-//! log has the true order. A sync is made outside of it: what it covers is what was recorded before its begin, and it
-//! counts from its end. `-shm` files are left out, for nothing of them outlives a power failure.
+//! Owns: the functions that replace the C library's. Each makes the system call directly, so that there is no symbol to
+//! look up, and no call returns to this library. A call that changes a file, and its record, are made under one lock,
+//! so the log has the true order. A sync runs outside the lock: it covers what was recorded before its begin, and it
+//! counts from its end. `-shm` files are not recorded, because they do not survive a power failure.
 //!
-//! The process speaks to it by opening paths that do not exist: `/flatwater-torture/mark/TEXT` puts TEXT into the log,
-//! `/flatwater-torture/fail-wal-sync/` lets the next sync of a WAL fail with EIO, `fail-wal-write/` the next write that
-//! completes a commit in one, although it is made; `fail-nothing/` takes back what did not fail yet.
+//! The process sends commands by opening paths that do not exist: `/flatwater-torture/mark/TEXT` writes TEXT into the
+//! log, `/flatwater-torture/fail-wal-sync/` makes the next sync of a WAL fail with EIO, `fail-wal-write/` the next
+//! write that completes a commit in a WAL, although the write is made; `fail-nothing/` cancels a failure that has not
+//! occurred yet.
 //!
-//! Leaves out: calls that SQLite does not make on a database (`writev`, `fallocate`, `rename`, writes through a mapping,
-//! `dup`). That none was missed is shown by the reader of the log, who builds the files from it and compares.
+//! Leaves out: calls that SQLite does not make on a database (`writev`, `fallocate`, `rename`, writes through a
+//! mapping, `dup`). The reader of the log checks that no such call was missed: it builds the files from the log and
+//! compares them.
 #![cfg(target_os = "linux")]
 
 mod log;
@@ -27,10 +29,10 @@ const MARK: &[u8] = b"/flatwater-torture/mark/";
 const FAIL: &[u8] = b"/flatwater-torture/fail-";
 
 /// # Safety
-/// As open(2). The mode is there whenever the flags want it; otherwise it is a register's content that nobody reads.
+/// As open(2). The mode is passed whenever the flags require it; otherwise the value is arbitrary and is not used.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     unsafe { open_at(libc::AT_FDCWD, path, flags, mode) }
 }
 
@@ -38,7 +40,7 @@ pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -
 /// As `open`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     unsafe { open_at(libc::AT_FDCWD, path, flags, mode) }
 }
 
@@ -46,7 +48,7 @@ pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_uint)
 /// As `open`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn openat(directory: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     unsafe { open_at(directory, path, flags, mode) }
 }
 
@@ -54,7 +56,7 @@ pub unsafe extern "C" fn openat(directory: c_int, path: *const c_char, flags: c_
 /// As `open`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn openat64(directory: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     unsafe { open_at(directory, path, flags, mode) }
 }
 
@@ -75,7 +77,7 @@ unsafe fn open_at(directory: c_int, path: *const c_char, flags: c_int, mode: c_u
         });
         return missing();
     }
-    // SAFETY: the call that was asked for.
+    // SAFETY: the arguments of the caller's own call.
     let call = || unsafe { libc::syscall(libc::SYS_openat, directory, path, flags, mode) as c_int };
     match log::place(text) {
         Place::Elsewhere => call(),
@@ -102,13 +104,13 @@ unsafe fn open_at(directory: c_int, path: *const c_char, flags: c_int, mode: c_u
 }
 
 fn missing() -> c_int {
-    // SAFETY: the C library's errno of this thread.
+    // SAFETY: this thread's errno.
     unsafe { *libc::__errno_location() = libc::ENOENT };
     -1
 }
 
 fn fail() {
-    // SAFETY: the C library's errno of this thread.
+    // SAFETY: this thread's errno.
     unsafe { *libc::__errno_location() = libc::EIO };
 }
 
@@ -117,7 +119,7 @@ fn fail() {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     log::closed(fd);
-    // SAFETY: the call that was asked for.
+    // SAFETY: the arguments of the caller's own call.
     unsafe { libc::syscall(libc::SYS_close, fd) as c_int }
 }
 
@@ -125,11 +127,11 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 /// As write(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(fd: c_int, data: *const c_void, bytes: size_t) -> ssize_t {
-    // SAFETY: the call that was asked for.
+    // SAFETY: the arguments of the caller's own call.
     let call = || unsafe { libc::syscall(libc::SYS_write, fd, data, bytes) as ssize_t };
-    // SAFETY: a descriptor's position; no memory is touched.
+    // SAFETY: reads a descriptor's position; no memory is accessed.
     let at = || unsafe { libc::syscall(libc::SYS_lseek, fd, 0 as c_long, libc::SEEK_CUR) as off_t };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     unsafe { written(fd, data, at, call) }
 }
 
@@ -137,9 +139,9 @@ pub unsafe extern "C" fn write(fd: c_int, data: *const c_void, bytes: size_t) ->
 /// As pwrite(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwrite(fd: c_int, data: *const c_void, bytes: size_t, at: off_t) -> ssize_t {
-    // SAFETY: the call that was asked for.
+    // SAFETY: the arguments of the caller's own call.
     let call = || unsafe { libc::syscall(libc::SYS_pwrite64, fd, data, bytes, at) as ssize_t };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     unsafe { written(fd, data, || at, call) }
 }
 
@@ -147,21 +149,21 @@ pub unsafe extern "C" fn pwrite(fd: c_int, data: *const c_void, bytes: size_t, a
 /// As pwrite(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwrite64(fd: c_int, data: *const c_void, bytes: size_t, at: off_t) -> ssize_t {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     unsafe { pwrite(fd, data, bytes, at) }
 }
 
-/// Makes a write and records as much of it as was done. It may be told as failed all the same.
+/// Makes a write and records the bytes that were written. The write may still be reported as failed.
 ///
 /// # Safety
-/// `data` has as many bytes as the call answers.
+/// `data` must have as many bytes as `call` returns.
 unsafe fn written(fd: c_int, data: *const c_void, at: impl FnOnce() -> off_t, call: impl Fn() -> ssize_t) -> ssize_t {
     let Some(file) = log::file_of(fd).filter(|file| *file != log::DIRECTORY) else { return call() };
     log::with(|log| {
         let at = at();
         let done = call();
         if let Ok(bytes) = usize::try_from(done) {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller guarantees it.
             let data = unsafe { slice::from_raw_parts(data.cast::<u8>(), bytes) };
             log.record(Kind::Write, file, at.unsigned_abs(), data);
             if log.completes_commit(file, data) && log.fails(file, Fails::Write) {
@@ -178,7 +180,7 @@ unsafe fn written(fd: c_int, data: *const c_void, at: impl FnOnce() -> off_t, ca
 /// As ftruncate(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ftruncate(fd: c_int, length: off_t) -> c_int {
-    // SAFETY: the call that was asked for.
+    // SAFETY: the arguments of the caller's own call.
     let call = || unsafe { libc::syscall(libc::SYS_ftruncate, fd, length) as c_int };
     let Some(file) = log::file_of(fd) else { return call() };
     log::with(|log| {
@@ -195,7 +197,7 @@ pub unsafe extern "C" fn ftruncate(fd: c_int, length: off_t) -> c_int {
 /// As ftruncate(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ftruncate64(fd: c_int, length: off_t) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     unsafe { ftruncate(fd, length) }
 }
 
@@ -207,14 +209,14 @@ pub unsafe extern "C" fn fsync(fd: c_int) -> c_int {
 }
 
 /// # Safety
-/// As fdatasync(2), which syncs as much of the length as is needed to read the data.
+/// As fdatasync(2), which syncs the file's length as far as it is needed to read the data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdatasync(fd: c_int) -> c_int {
     synced(fd, libc::SYS_fdatasync)
 }
 
 fn synced(fd: c_int, number: c_long) -> c_int {
-    // SAFETY: it takes a descriptor, whatever it may be.
+    // SAFETY: the call takes any descriptor.
     let call = || unsafe { libc::syscall(number, fd) as c_int };
     let Some(file) = log::file_of(fd) else { return call() };
     let Some(sync) = log::with(|log| log.sync_begins(fd, file)) else { return call() };
@@ -231,7 +233,7 @@ fn synced(fd: c_int, number: c_long) -> c_int {
 /// As unlink(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     unsafe { unlinkat(libc::AT_FDCWD, path, 0) }
 }
 
@@ -239,7 +241,7 @@ pub unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
 /// As unlinkat(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unlinkat(directory: c_int, path: *const c_char, flags: c_int) -> c_int {
-    // SAFETY: the call that was asked for.
+    // SAFETY: the arguments of the caller's own call.
     let call = || unsafe { libc::syscall(libc::SYS_unlinkat, directory, path, flags) as c_int };
     // SAFETY: the caller's path is a C string.
     let Place::File(name) = log::place(unsafe { CStr::from_ptr(path) }.to_bytes()) else { return call() };

@@ -1,26 +1,26 @@
-//! The log: which files there are, and one record after the other.
+//! The log: the files' names, and one record after the other.
 //!
-//! Owns: the log's descriptor and its lock, the number of each file, and which descriptor leads to which file. A file that is
-//! made anew under an old name is another file. A record is its kind (1 byte), file (4), number (8), length (4), and so many
-//! bytes, in the order of the machine. Invariant: a record that cannot be written ends the process, for a log with a gap
-//! would tell lies.
+//! Owns: the log's descriptor and its lock, the number of each file, and the file of each descriptor. A file that is
+//! created again under an old name is another file. A record consists of its kind (1 byte), file (4), number (8),
+//! length (4), and that many bytes, in the machine's byte order. Invariant: if a record cannot be written, the process
+//! ends, because a log with a gap would be wrong. Leaves out: interpreting the log, which the program does.
 
 use std::ffi::c_int;
 use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// What a record is. The reader has the same numbers.
+/// The kind of a record. The reader uses the same numbers.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// A file that was there when it was opened; its name.
+    /// A file that existed when it was opened; its name.
     Met = 1,
     /// A new file; its name.
     Create = 2,
-    /// At which offset, and what.
+    /// The offset, and the bytes.
     Write = 3,
-    /// To which length.
+    /// The new length.
     Truncate = 4,
     /// The number of the sync.
     SyncBegin = 5,
@@ -28,20 +28,20 @@ pub(crate) enum Kind {
     SyncEnd = 6,
     /// The number of the sync, which failed.
     SyncFailed = 7,
-    /// The file that lost its name; the name.
+    /// The file lost its name; the name.
     Unlink = 8,
-    /// A text of the process itself.
+    /// A text from the process itself.
     Mark = 9,
-    /// The number of the sync, which only told of one before it that failed.
+    /// The number of the sync, which reported the failure of an earlier one.
     SyncTold = 10,
 }
 
-/// Where a path leads.
+/// The place a path refers to.
 pub(crate) enum Place<'a> {
     Elsewhere,
-    /// The directory that is recorded.
+    /// The recorded directory.
     Directory,
-    /// A file in it, by its name.
+    /// A file in it, with its name.
     File(&'a [u8]),
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Fails {
     Write,
 }
 
-/// A sync that began.
+/// A sync that has begun.
 #[derive(Clone, Copy)]
 pub(crate) struct Sync {
     pub(crate) number: u64,
@@ -63,40 +63,40 @@ pub(crate) struct Sync {
 
 pub(crate) struct Log {
     fd: c_int,
-    /// The files that have a name, and their numbers.
+    /// The files that have a name, with their numbers.
     names: Vec<(Vec<u8>, u32)>,
     files: u32,
     syncs: u64,
-    /// The file whose last write was the header of a frame that commits.
+    /// The file whose last write was the header of a commit frame.
     commits: Option<u32>,
 }
 
 /// The number of the directory itself.
 pub(crate) const DIRECTORY: u32 = u32::MAX;
-/// No file; the number of what is not recorded.
+/// No file; the number of everything that is not recorded.
 const NONE: u32 = 0;
 const FRAME_HEADER: usize = 24;
 const DESCRIPTORS: usize = 1 << 16;
 
 static FILES: [AtomicU32; DESCRIPTORS] = [const { AtomicU32::new(NONE) }; DESCRIPTORS];
-/// Descriptors whose next sync fails: of those that lead to a file whose sync failed each is told once.
+/// Descriptors whose next sync fails. After a failed sync, each descriptor of the file reports it once.
 static FAIL: [AtomicBool; DESCRIPTORS] = [const { AtomicBool::new(false) }; DESCRIPTORS];
 
-/// Whether the descriptor has to tell of a failure, which it does once.
+/// Returns whether the descriptor has to report a failure, which it does once.
 fn has_to_tell(fd: c_int) -> bool {
     usize::try_from(fd).is_ok_and(|at| FAIL[at].swap(false, Ordering::SeqCst))
 }
 
-/// What is to fail next.
+/// The call that is to fail next.
 static NEXT: AtomicU8 = AtomicU8::new(Fails::Nothing as u8);
 
-/// The directory to record, without a slash at its end.
+/// Returns the directory to record, without a slash at its end.
 fn directory() -> Option<&'static [u8]> {
     static DIRECTORY: OnceLock<Option<Vec<u8>>> = OnceLock::new();
     DIRECTORY.get_or_init(|| Some(std::env::var_os("FLATWATER_RECORDED_DIRECTORY")?.into_vec())).as_deref()
 }
 
-/// Runs with the log and its lock; `None` if nothing is to be recorded.
+/// Calls `body` with the log, under its lock; returns `None` if nothing is to be recorded.
 pub(crate) fn with<T>(body: impl FnOnce(&mut Log) -> T) -> Option<T> {
     static LOG: OnceLock<Option<Mutex<Log>>> = OnceLock::new();
     let log = LOG.get_or_init(|| Log::open().map(Mutex::new)).as_ref()?;
@@ -130,7 +130,7 @@ pub(crate) fn closed(fd: c_int) {
     }
 }
 
-/// The file a descriptor leads to, if it is recorded.
+/// Returns the file a descriptor refers to, if it is recorded.
 pub(crate) fn file_of(fd: c_int) -> Option<u32> {
     let file = FILES.get(usize::try_from(fd).ok()?)?.load(Ordering::SeqCst);
     (file != NONE).then_some(file)
@@ -145,7 +145,7 @@ impl Log {
         let mut path = std::env::var_os("FLATWATER_RECORDED_LOG")?.into_vec();
         path.push(0);
         let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC;
-        // SAFETY: the path ends with a zero and lives for the call.
+        // SAFETY: the path ends with a NUL and is valid during the call.
         let fd = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600) as c_int };
         if fd < 0 {
             give_up("the log cannot be opened");
@@ -153,7 +153,7 @@ impl Log {
         Some(Self { fd, names: Vec::new(), files: 0, syncs: 0, commits: None })
     }
 
-    /// The number of the file of that name, which was opened just now.
+    /// Returns the number of the file of that name, which has just been opened.
     pub(crate) fn file(&mut self, name: &[u8], was_there: bool) -> u32 {
         if let Some((_, file)) = self.names.iter().find(|(known, _)| known == name) {
             return *file;
@@ -170,8 +170,8 @@ impl Log {
         self.record(Kind::Unlink, file, 0, name);
     }
 
-    /// Whether what was written, if that file is a WAL, is the page of a frame that commits. SQLite writes the header of a
-    /// frame (<https://sqlite.org/fileformat2.html#walformat>) and then its page.
+    /// Returns whether `data`, if the file is a WAL, is the page of a commit frame. SQLite writes the header of a frame
+    /// (<https://sqlite.org/fileformat2.html#walformat>) and then its page.
     pub(crate) fn completes_commit(&mut self, file: u32, data: &[u8]) -> bool {
         let is_header = data.len() == FRAME_HEADER;
         let before = self.commits.replace(file).is_some_and(|before| before == file);
@@ -181,7 +181,7 @@ impl Log {
         before && !is_header
     }
 
-    /// Whether this call on a file is the one that was to fail.
+    /// Returns whether this call on a file is the one that is to fail.
     pub(crate) fn fails(&self, file: u32, call: Fails) -> bool {
         let is_wal = || self.names.iter().any(|(name, number)| *number == file && name.ends_with(b"-wal"));
         NEXT.load(Ordering::SeqCst) == call as u8
@@ -201,7 +201,7 @@ impl Log {
         Sync { number: self.syncs, fails }
     }
 
-    /// Answers whether the sync may be said to have succeeded.
+    /// Records the end of a sync. Returns whether the sync may be reported as successful.
     pub(crate) fn sync_ends(&mut self, fd: c_int, file: u32, sync: u64, succeeds: bool) -> bool {
         let kind = match (succeeds, succeeds && has_to_tell(fd)) {
             (true, false) => Kind::SyncEnd,
@@ -225,7 +225,7 @@ impl Log {
 
     fn append(&mut self, mut data: &[u8]) {
         while !data.is_empty() {
-            // SAFETY: the bytes live for the call.
+            // SAFETY: the bytes are valid during the call.
             let done = unsafe { libc::syscall(libc::SYS_write, self.fd, data.as_ptr(), data.len()) };
             match usize::try_from(done) {
                 Ok(done) => data = &data[done..],
@@ -235,12 +235,12 @@ impl Log {
     }
 }
 
-/// Ends the process.
+/// Ends the process with a message.
 fn give_up(why: &str) -> ! {
     for text in ["the recorder gives up: ", why, "\n"] {
-        // SAFETY: the bytes live for the call.
+        // SAFETY: the bytes are valid during the call.
         unsafe { libc::syscall(libc::SYS_write, libc::STDERR_FILENO, text.as_ptr(), text.len()) };
     }
-    // SAFETY: it does not come back.
+    // SAFETY: abort does not return.
     unsafe { libc::abort() }
 }

@@ -1,4 +1,4 @@
-//! The acts, each with what it breaks, and the processes that their rounds start.
+//! The list of acts, with a description of each and the processes that their rounds start.
 
 mod failing_calls;
 mod histories;
@@ -11,23 +11,23 @@ use std::process::ExitCode;
 
 use crate::round::{Finding, Round};
 
-/// One way of trying to break it.
+/// One act: a way of trying to break Flatwater.
 pub(crate) struct Act {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// One round. What it did is counted in the round.
+    /// Runs one round, and adds its counts to the round.
     pub(crate) round: fn(&mut Round) -> Result<(), Finding>,
-    /// The processes that its rounds start, by name.
+    /// The processes that the act's rounds start, by name.
     pub(crate) parts: &'static [(&'static str, Part)],
 }
 
-/// A process of a round: what it is told comes in, its exit code goes out.
+/// A process of a round: takes its arguments, returns its exit code.
 pub(crate) type Part = fn(&[String]) -> ExitCode;
 
 pub(crate) const ALL: &[&Act] =
     &[&histories::ACT, &processes::ACT, &failing_calls::ACT, &power_loss::ACT, &odd_callers::ACT, &strangers::ACT];
 
-/// Runs the process of that name.
+/// Runs the process `name`.
 pub(crate) fn part(name: &str, args: &[String]) -> ExitCode {
     match ALL.iter().flat_map(|act| act.parts).find(|(known, _)| *known == name) {
         Some((_, part)) => part(args),

@@ -1,3 +1,3 @@
-//! Floor 2: sinks. How the rows of SQLite become what a caller gets.
+//! Floor 2: sinks, which convert SQLite's rows into the caller's result type.
 
 pub(crate) mod rows;

@@ -1,7 +1,7 @@
-//! The sink that fills a flat block of rows.
+//! The sink that collects rows in a flat block.
 //!
-//! Owns: the block while it grows. Runs inside the step loop. Invariant: only whole rows leave it. Leaves out: reading
-//! the block, which is `values::row`.
+//! Owns: the block while it grows. Runs inside the step loop, on the thread that runs the statement. Invariant: the
+//! block contains only whole rows when it leaves the sink. Leaves out: reading the block, which `values::row` does.
 
 use flatwater_sqlite::{Flow, Sink};
 
@@ -14,17 +14,17 @@ pub(crate) struct RowSink {
 }
 
 impl RowSink {
-    /// Sized for a result like the last ones. Stops after `limit` rows.
+    /// Creates a sink with capacity for a result of this many cells and bytes. It stops after `limit` rows.
     pub(crate) fn new((cells, bytes): (usize, usize), limit: usize) -> Self {
         Self { block: Block::with_room(cells, bytes), rows_left: limit }
     }
 
-    /// Cells and bytes of the result.
+    /// Returns the number of cells and bytes of the result.
     pub(crate) fn size(&self) -> (usize, usize) {
         (self.block.cells(), self.block.bytes())
     }
 
-    /// How many more rows it takes.
+    /// Returns how many more rows the sink accepts.
     pub(crate) fn rows_left(&self) -> usize {
         self.rows_left
     }

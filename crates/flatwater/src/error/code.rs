@@ -9,7 +9,7 @@ macro_rules! code_names {
         pub(crate) fn code_name(code: i32) -> &'static str {
             match code {
                 $(ffi::$name => stringify!($name),)*
-                // An extended code that is not in the list still has a primary one that is.
+                // An extended code that is not in the list has a primary code that is.
                 _ if code > 0xff => code_name(code & 0xff),
                 _ => "SQLITE_UNKNOWN",
             }

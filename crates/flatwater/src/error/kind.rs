@@ -1,11 +1,11 @@
 //! The kinds of failure.
 //!
-//! Owns: the kinds, and the mapping from SQLite's result codes to kinds. Pure, on any thread. Leaves out: everything
-//! else an error says.
+//! Owns: the kinds, and the mapping from SQLite's result codes to kinds. Pure, on any thread. Invariant: every result
+//! code has a kind. Leaves out: all other parts of an error.
 
 use rusqlite::ffi;
 
-/// The kind of a failure. Stable: a new SQLite code is mapped to one of these.
+/// The kind of a failure. The list is stable: a new SQLite code is mapped to one of these kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -19,11 +19,11 @@ pub enum Kind {
     Busy,
     /// The call's deadline passed, or a transaction was idle for too long.
     Timeout,
-    /// The caller gave up, and its work was interrupted.
+    /// The caller dropped the call, and its work was interrupted.
     Cancelled,
     /// The disk or the database is full.
     Full,
-    /// The file system failed.
+    /// An operation of the file system failed.
     Io,
     /// The file is damaged.
     Corrupt,
@@ -31,18 +31,18 @@ pub enum Kind {
     Closed,
     /// Too many requests are waiting.
     Overloaded,
-    /// The call is wrong whatever the database contains.
+    /// The call is wrong, regardless of what the database contains.
     Misuse,
-    /// A COMMIT failed, and it cannot be known whether the transaction will be there after a restart.
+    /// A COMMIT failed, and it is unknown whether the transaction will be present after a restart.
     CommitUnknown,
-    /// A read was ended because it kept the WAL from starting over for longer than `Options::read_limit`.
+    /// A read was ended because it prevented the WAL from restarting for longer than `Options::read_limit`.
     SnapshotTooOld,
     /// A remote backend failed.
     Remote,
 }
 
 impl Kind {
-    /// The kind's name in lower case, as logs and metrics use it.
+    /// Returns the kind's name in lower case, as used in logs and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -65,10 +65,10 @@ impl Kind {
     }
 }
 
-/// The kind for a SQLite result code.
+/// Returns the kind for a SQLite result code.
 pub(crate) fn kind_of(code: i32) -> Kind {
     match code & 0xff {
-        // SQLITE_LOCKED is a conflict within one connection, which waiting does not end.
+        // SQLITE_LOCKED is a conflict within one connection. Waiting does not resolve it.
         ffi::SQLITE_BUSY => Kind::Busy,
         ffi::SQLITE_INTERRUPT => Kind::Cancelled,
         ffi::SQLITE_FULL => Kind::Full,
@@ -81,7 +81,7 @@ pub(crate) fn kind_of(code: i32) -> Kind {
     }
 }
 
-/// True for a failure that says nothing about the SQL text, nor about the schema.
+/// Returns true for a failure that depends neither on the SQL text nor on the schema.
 pub(crate) fn is_passing(code: i32) -> bool {
     matches!(
         code & 0xff,

@@ -1,8 +1,8 @@
 //! The one error type of Flatwater.
 //!
-//! Owns: the error and its text, built on the thread where the failure happens. Invariant: a bound value is never part
-//! of an error; the SQL is, shortened. Leaves out: conversions of errors from other modules, which are in those
-//! modules.
+//! Owns: the error and its text, built on the thread where the failure happens. Invariant: an error never contains a
+//! bound value; it contains the SQL, shortened. Leaves out: conversions of errors from other modules, which are in
+//! those modules.
 
 mod code;
 pub(crate) mod kind;
@@ -21,18 +21,18 @@ use super::error::kind::kind_of;
 /// The result of a Flatwater call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Whether the work of a call that timed out was done.
+/// Whether a call that timed out has taken effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Applied {
-    /// None of the work was done.
+    /// No part of the work was done.
     No,
     /// The work was done.
     Yes,
-    /// It cannot be known whether the work was done.
+    /// It is unknown whether the work was done.
     Unknown,
 }
 
-/// Why a call failed: a [`Kind`], SQLite's result code, the operation, the SQL, and a hint on what to do.
+/// Why a call failed: a [`Kind`], SQLite's result code, the operation, the SQL, and a hint.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
 
@@ -48,7 +48,7 @@ struct Inner {
     applied: Option<Applied>,
 }
 
-/// SQL in an error is cut to this many bytes.
+/// The maximum number of bytes of SQL in an error.
 const SQL_SHOWN_BYTES: usize = 200;
 
 impl Error {
@@ -83,7 +83,7 @@ impl Error {
         error
     }
 
-    /// The error for a user closure that panicked.
+    /// Returns the error for a user closure that panicked.
     #[cold]
     pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Self {
         let said = panic.downcast_ref::<&str>().copied();
@@ -109,7 +109,7 @@ impl Error {
         self
     }
 
-    /// Adds `bytes` to the offset: it was found in the rest of the SQL, which begins there.
+    /// Adds `bytes` to the offset, for an offset that is relative to the SQL from that byte on.
     #[must_use]
     pub(crate) fn offset_by(mut self, bytes: usize) -> Self {
         self.0.offset = self.0.offset.map(|offset| offset + bytes);
@@ -128,7 +128,7 @@ impl Error {
         self
     }
 
-    /// Adds what the operating system reported to the message, and a hint if there is one.
+    /// Appends the operating system's failure to the message, and a hint if there is one.
     #[must_use]
     pub(crate) fn because(mut self, failure: SystemFailure) -> Self {
         if let Some(clause) = system::clause(failure) {
@@ -140,66 +140,66 @@ impl Error {
         self
     }
 
-    /// The kind of failure.
+    /// Returns the kind of failure.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// SQLite's extended result code, if the error came from SQLite (<https://sqlite.org/rescode.html>).
+    /// Returns SQLite's extended result code if the error came from SQLite (<https://sqlite.org/rescode.html>).
     #[must_use]
     pub fn sqlite_code(&self) -> Option<i32> {
         self.0.code
     }
 
-    /// The name of [`sqlite_code`](Self::sqlite_code), such as `SQLITE_CONSTRAINT_UNIQUE`.
+    /// Returns the name of [`sqlite_code`](Self::sqlite_code), such as `SQLITE_CONSTRAINT_UNIQUE`.
     #[must_use]
     pub fn sqlite_name(&self) -> Option<&'static str> {
         self.0.code.map(code_name)
     }
 
-    /// The message alone, without the SQL and the hint.
+    /// Returns the message alone, without the SQL and the hint.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The name of the call that failed, such as `execute`.
+    /// Returns the name of the call that failed, such as `execute`.
     #[must_use]
     pub fn operation(&self) -> Option<&'static str> {
         self.0.operation
     }
 
-    /// The SQL, cut to 200 bytes. Bound values are never part of it.
+    /// Returns the SQL, cut to 200 bytes. It never contains bound values.
     #[must_use]
     pub fn sql(&self) -> Option<&str> {
         self.0.sql.as_deref()
     }
 
-    /// The byte offset of the offending token in the SQL, where SQLite knows it.
+    /// Returns the byte offset of the offending token in the SQL, if SQLite reported one.
     #[must_use]
     pub fn offset(&self) -> Option<usize> {
         self.0.offset
     }
 
-    /// A hint on what to do about the error, where there is one.
+    /// Returns a hint on how to resolve the error, if there is one.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
 
-    /// For a [`Kind::Timeout`]: whether the work was done.
+    /// For a [`Kind::Timeout`], returns whether the work was done.
     #[must_use]
     pub fn applied(&self) -> Option<Applied> {
         self.0.applied
     }
 
-    /// True if a sync failed: it is then unknown what the disk holds.
+    /// Returns true if a sync failed. The content of the disk is then unknown.
     pub(crate) fn is_failed_sync(&self) -> bool {
         matches!(self.0.code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
     }
 
-    /// True if the same call may succeed later without any change, and this attempt did none of its work.
+    /// Returns true if the same call may succeed later without any change, and this attempt did none of its work.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self.0.kind {
@@ -242,14 +242,14 @@ impl From<flatwater_sqlite::Error> for Error {
     }
 }
 
-/// For closures: SQLite's own errors keep their code; all others become `Misuse`.
+/// For errors inside closures: SQLite's own errors keep their code; all others become `Misuse`.
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         flatwater_sqlite::from_rusqlite(error).into()
     }
 }
 
-/// The SQL, cut to `SQL_SHOWN_BYTES` if it is longer.
+/// Returns the SQL, cut to `SQL_SHOWN_BYTES` if it is longer.
 pub(crate) fn shorten(sql: &str) -> Cow<'_, str> {
     let sql = sql.trim_end();
     if sql.len() <= SQL_SHOWN_BYTES {

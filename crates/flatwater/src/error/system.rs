@@ -1,4 +1,4 @@
-//! The text for failures of the operating system.
+//! The error text for failures of the operating system.
 //!
 //! Owns: a clause and a hint for each failure. Pure, on any thread. Leaves out: where the failure came from, and hints
 //! that depend on the operation.
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use flatwater_sqlite::SystemFailure;
 
-/// What happened, as a clause for a message; `None` if the failure adds nothing.
+/// Returns what happened, as a clause for a message; `None` if the failure adds no information.
 pub(crate) fn clause(failure: SystemFailure) -> Option<Cow<'static, str>> {
     Some(match failure {
         SystemFailure::TooManyFiles => "this process has too many open files".into(),
@@ -17,14 +17,15 @@ pub(crate) fn clause(failure: SystemFailure) -> Option<Cow<'static, str>> {
         SystemFailure::DiskFull => "there is no space left on the disk".into(),
         SystemFailure::Device => "the disk failed".into(),
         SystemFailure::Memory => "the machine is out of memory".into(),
-        // SQLite asks for a file that is to be created a second time, without creating it: this is the second answer.
+        // SQLite looks up a file that it is about to create a second time, without creating it. This is that second
+        // result.
         SystemFailure::NotFound => return None,
         SystemFailure::Other(number) => std::io::Error::from_raw_os_error(number).to_string().into(),
         _ => return None,
     })
 }
 
-/// A hint on what to do, where it does not depend on the operation.
+/// Returns a hint if it does not depend on the operation.
 pub(crate) fn hint(failure: SystemFailure) -> Option<&'static str> {
     Some(match failure {
         SystemFailure::TooManyFiles => {

@@ -1,41 +1,41 @@
 //! The values of the options that are choices, and their defaults.
 //!
-//! Owns: plain values for any thread. Invariant: the defaults are part of the API. Leaves out: which values contradict
-//! each other (`resolve`).
+//! Owns: plain values, usable on any thread. Invariant: the defaults are part of the API. Leaves out: checking which
+//! values contradict each other (`resolve`).
 
 use std::time::Duration;
 
-/// What an acknowledged write survives.
+/// The failures that an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// The end of the process, including kill -9. A power failure may lose the last writes, in order, without damage to
-    /// the file (`PRAGMA synchronous=NORMAL`).
+    /// The end of the process, including kill -9. A power failure may lose the last writes, in order, but does not
+    /// damage the file (`PRAGMA synchronous=NORMAL`).
     #[default]
     Normal,
-    /// Also a power failure, at the cost of one fsync per commit (`PRAGMA synchronous=FULL`).
+    /// Also a power failure. Each commit costs one fsync (`PRAGMA synchronous=FULL`).
     Full,
 }
 
 /// What to do with the file's journal mode (<https://sqlite.org/pragma.html#pragma_journal_mode>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Journal {
-    /// Switch the file to WAL mode, which is persistent.
+    /// Switches the file to WAL mode, which is persistent.
     #[default]
     Wal,
-    /// Keep the mode the file has. In a mode other than WAL there is one connection: reads queue behind writes, and
-    /// wait for an open transaction to end. [`Stats::journal`](crate::Stats::journal) tells the mode.
+    /// Keeps the mode the file has. In a mode other than WAL there is only one connection: reads queue behind writes
+    /// and wait for an open transaction to end. [`Stats::journal`](crate::Stats::journal) contains the mode.
     Keep,
 }
 
-/// Who checkpoints the WAL to keep it short (<https://sqlite.org/wal.html#ckpt>). SQLite's autocheckpoint is off either
-/// way.
+/// Which program checkpoints the WAL to keep it short (<https://sqlite.org/wal.html#ckpt>). SQLite's autocheckpoint is
+/// off in both cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checkpoint {
-    /// Flatwater, on a dedicated thread. Commits pause only when the WAL is started over.
+    /// Flatwater checkpoints the WAL on a dedicated thread. Commits pause only while the WAL is reset to its start.
     Managed(CheckpointLimits),
-    /// Another program, such as Litestream: Flatwater never checkpoints on its own, not even when the database is
-    /// closed, and the WAL has no limit. Chosen automatically for a file that has Litestream's tables when it is
-    /// opened.
+    /// Another program, such as Litestream, checkpoints the WAL. Flatwater never does so on its own, not even when the
+    /// database is closed, and the WAL has no size limit. This is chosen automatically if the file contains
+    /// Litestream's tables when it is opened.
     External,
 }
 
@@ -45,15 +45,15 @@ impl Default for Checkpoint {
     }
 }
 
-/// The limits of a WAL that Flatwater keeps short.
+/// The size limits of a WAL that Flatwater checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointLimits {
-    /// The WAL starts over before it is longer than this, unless one transaction is larger, or a read or another
-    /// process is in the way, which [`WalStats::cause`](crate::WalStats::cause) tells. Default 32 MiB; at least 256
-    /// KiB.
+    /// The WAL restarts at its beginning before it grows beyond this length, unless one transaction is larger, or a
+    /// read or another process prevents the restart. [`WalStats::cause`](crate::WalStats::cause) contains the reason.
+    /// Default 32 MiB; at least 256 KiB.
     pub limit_bytes: u64,
-    /// Beyond this length writes are slowed: each turn of the writer, which is one write or a group, waits up to 100 ms
-    /// for the WAL to start over, and then runs all the same. Default 256 MiB; must be more than `limit_bytes`.
+    /// Beyond this length writes are slowed down: each turn of the writer, which is one write or one group, waits up to
+    /// 100 ms for the WAL to restart, and then runs regardless. Default 256 MiB; must be more than `limit_bytes`.
     pub hard_limit_bytes: u64,
 }
 
@@ -63,31 +63,31 @@ impl Default for CheckpointLimits {
     }
 }
 
-/// What to do if another SQLite library in this process opens the file. When that library closes the file, this
-/// library's locks are lost, and acknowledged writes with them
+/// What to do if another SQLite library in this process opens the file. When that library closes the file, this library
+/// loses its locks, and acknowledged writes can be lost
 /// (<https://sqlite.org/howtocorrupt.html#multiple_copies_of_sqlite_linked_into_the_same_application>).
 ///
-/// Flatwater checks for another library when the database is opened and every few seconds after that, on Linux and in
-/// WAL mode. Independent of this setting, guard descriptors keep the other library from taking the WAL away.
+/// Flatwater checks for another library when it opens the database and every few seconds after that, on Linux and in
+/// WAL mode. Independently of this setting, guard descriptors prevent the other library from deleting the WAL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SecondCopy {
-    /// Refuse to open the database; if another library is found later, refuse writes.
+    /// Refuse to open the database. If another library is found later, refuse writes.
     #[default]
     Refuse,
-    /// Count it in [`Stats::second_copies`](crate::Stats::second_copies).
+    /// Count the event in [`Stats::second_copies`](crate::Stats::second_copies).
     Warn,
     /// Do not check for another library.
     Off,
 }
 
-/// The limits of a group: writes that arrive together and share one transaction.
+/// The limits of a group: a set of writes that arrive together and share one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupLimits {
     /// The maximum number of writes in a group. Default 256.
     pub members: usize,
-    /// No further write is added once the group has run for this long. Default 1 ms.
+    /// The running time after which no further write is added to the group. Default 1 ms.
     pub time: Duration,
-    /// The maximum total of text and blob parameters, in bytes. Default 1 MiB.
+    /// The maximum total size of text and blob parameters, in bytes. Default 1 MiB.
     pub bytes: usize,
 }
 

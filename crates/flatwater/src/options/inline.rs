@@ -1,18 +1,20 @@
-//! Whether short work may run on its caller's thread, and what counts as short.
+//! Whether short calls may run inline, and what counts as short.
 //!
-//! Owns: the option's values, plain values for any thread. Invariant: the defaults are part of the API. Leaves out:
-//! deciding whether a call is short.
+//! An inline run is a run of a short statement on the thread of its caller.
+//!
+//! Owns: the option's values, usable on any thread. Invariant: the defaults are part of the API. Leaves out: deciding
+//! whether a call is short.
 
 use std::time::Duration;
 
-/// Whether an awaited call may run on the thread that polls it. A call that is known to be short then costs about what
-/// SQLite itself costs, instead of two thread switches.
+/// Whether an awaited call may run on the thread that polls it. A call that is known to be short then costs about as
+/// much as the SQLite call itself, and saves two thread switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inline {
-    /// A statement may run inline if its bytecode shows that it is short and its runs stay within these limits. A run
-    /// that exceeds them is repeated by a worker, and the statement then goes to workers for a while.
+    /// A statement may run inline if its bytecode shows that it is short, and if its runs stay within these limits. If
+    /// a run exceeds them, a worker repeats it, and the statement runs on workers for a while.
     Auto(InlineLimits),
-    /// Everything runs on worker threads.
+    /// Every call runs on a worker thread.
     Never,
 }
 
@@ -22,17 +24,17 @@ impl Default for Inline {
     }
 }
 
-/// The limits of an inline call.
+/// The limits of an inline run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InlineLimits {
-    /// A read is ended after this long; the time is checked about every 1,000 steps of SQLite's virtual machine, and
-    /// before each page that is read from the file. A write runs inline only if it usually takes no longer; it is ended
-    /// only before reading such a page, and not in a transaction. Default 50 us.
+    /// The maximum duration of a read. The time is checked about every 1,000 steps of SQLite's virtual machine, and
+    /// before each page that is read from the file. A write runs inline only if it usually takes no longer than this;
+    /// it is interrupted only before it reads such a page, and never inside a transaction. Default 50 us.
     pub time: Duration,
     /// The maximum number of rows in a result. Default 256.
     pub rows: usize,
     /// The maximum size in bytes of all text and blob parameters together, and of each value and row that is touched.
-    /// For values and rows, a limit of less than 1 KiB counts as 1 KiB. Default 64 KiB.
+    /// For values and rows, a limit below 1 KiB counts as 1 KiB. Default 64 KiB.
     pub bytes: usize,
 }
 

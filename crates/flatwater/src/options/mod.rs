@@ -1,7 +1,8 @@
-//! Every setting of a database and its default, in one place.
+//! Every setting of a database and its default.
 //!
-//! Owns: `Options`, a plain value for any thread. Invariant: the defaults are part of the API. Leaves out: which
-//! settings contradict each other (`resolve`), and applying them, which the connection and the backend do.
+//! Owns: `Options`, a plain value, usable on any thread. Invariant: the defaults are part of the API. Leaves out:
+//! checking which settings contradict each other (`resolve`), and applying them, which the connection and the backend
+//! do.
 
 mod choices;
 pub(crate) mod inline;
@@ -15,7 +16,7 @@ pub use super::options::choices::{Checkpoint, CheckpointLimits, Durability, Grou
 use super::options::inline::Inline;
 use super::options::uri::Mode;
 
-/// How to open a database. Created with a path; every other setting has a default.
+/// How to open a database. The path is required; every other setting has a default.
 ///
 /// ```no_run
 /// # async fn example() -> flatwater::Result<()> {
@@ -54,24 +55,24 @@ pub struct Options {
     pub(crate) inline: Inline,
 }
 
-/// Another database file, attached on every connection.
+/// Another database file that is attached on every connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Attached {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
-    /// The `mode` its URI asks for, if any.
+    /// The `mode` in its URI, if any.
     pub(crate) mode: Option<Mode>,
     pub(crate) immutable: bool,
 }
 
-/// The path that stands for a private in-memory database.
+/// The path of a private in-memory database.
 pub(crate) const MEMORY: &str = ":memory:";
 
 impl Options {
     /// Returns the default options for the database file at `path`. `":memory:"` is a private in-memory database.
     ///
     /// A path that begins with `file:` is a URI (<https://sqlite.org/uri.html>). It may set `mode` (`ro`, `rw`, `rwc`,
-    /// `memory`), `immutable` and `vfs`; opening fails if it has any other key.
+    /// `memory`), `immutable` and `vfs`. Opening fails if it has any other key.
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self {
             path: path.as_ref().to_owned(),
@@ -115,7 +116,7 @@ impl Options {
         self
     }
 
-    /// What an acknowledged write survives. Default [`Durability::Normal`].
+    /// Sets which failures an acknowledged write survives. Default [`Durability::Normal`].
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
@@ -127,14 +128,14 @@ impl Options {
         self
     }
 
-    /// The maximum number of reader connections. Default: the number of cores, at least 2 and at most 8.
+    /// Sets the maximum number of reader connections. Default: the number of cores, at least 2 and at most 8.
     pub fn readers(mut self, readers: usize) -> Self {
         self.readers = readers;
         self
     }
 
-    /// The number of requests that may wait in a queue: one queue for the writer, one for the readers. A call that
-    /// finds its queue full waits for a place, in order. Default 1,024.
+    /// Sets the number of requests that may wait in a queue. The writer has one queue, the readers share another. A
+    /// call that finds its queue full waits for a free place, in order of arrival. Default 1,024.
     pub fn queue(mut self, requests: usize) -> Self {
         self.queue = requests;
         self
@@ -146,137 +147,137 @@ impl Options {
         self
     }
 
-    /// Turns groups off: every write runs in a transaction of its own.
+    /// Disables groups: every write runs in its own transaction.
     pub fn no_group(mut self) -> Self {
         self.group = None;
         self
     }
 
-    /// The number of prepared statements kept per connection. Default 128.
+    /// Sets the number of prepared statements kept per connection. Default 128.
     pub fn statement_cache(mut self, statements: usize) -> Self {
         self.statement_cache = statements;
         self
     }
 
-    /// The size of the writer's page cache in bytes. Default 16 MiB.
+    /// Sets the size of the writer's page cache in bytes. Default 16 MiB.
     pub fn writer_cache_bytes(mut self, bytes: usize) -> Self {
         self.writer_cache_bytes = bytes;
         self
     }
 
-    /// The size of each reader's page cache in bytes. Default 4 MiB.
+    /// Sets the size of each reader's page cache in bytes. Default 4 MiB.
     pub fn reader_cache_bytes(mut self, bytes: usize) -> Self {
         self.reader_cache_bytes = bytes;
         self
     }
 
-    /// The number of bytes of the file to map into memory. Default 0, because under writes a mapping is torn down at
-    /// every commit.
+    /// Sets the number of bytes of the file to map into memory. Default 0, because SQLite unmaps the file at every
+    /// commit while there are writes.
     pub fn mmap_bytes(mut self, bytes: usize) -> Self {
         self.mmap_bytes = bytes;
         self
     }
 
-    /// How long to wait for a lock that another process holds. Default 30 s.
+    /// Sets how long to wait for a lock that another process holds. Default 30 s.
     pub fn busy_timeout(mut self, wait: Duration) -> Self {
         self.busy_timeout = wait;
         self
     }
 
-    /// How long a transaction may go unused before it is rolled back. Default 30 s.
+    /// Sets how long a transaction may stay unused before it is rolled back. Default 30 s.
     pub fn transaction_idle(mut self, limit: Duration) -> Self {
         self.transaction_idle = limit;
         self
     }
 
-    /// How long `close` waits for an open transaction before it rolls it back. Default 5 s.
+    /// Sets how long `close` waits for an open transaction before it rolls it back. Default 5 s.
     pub fn close_wait(mut self, wait: Duration) -> Self {
         self.close_wait = wait;
         self
     }
 
-    /// Attaches another database file under `name`, on every connection. It is opened like the main file, but its
-    /// journal mode is left unchanged. A `file:` URI may set `mode` and `immutable`. Writes to it are never grouped.
-    /// Every transaction, including that of a `batch` or `execute_many`, takes the write lock of every attached file,
-    /// whether needed or not, because BEGIN IMMEDIATE does so.
+    /// Attaches another database file as `name` on every connection. It is opened like the main file, but its journal
+    /// mode is left unchanged. A `file:` URI may set `mode` and `immutable`. Writes to it are never grouped. Every
+    /// transaction, including that of a `batch` or `execute_many`, takes the write lock of every attached file, even if
+    /// it does not use the file, because BEGIN IMMEDIATE does so.
     pub fn attach(mut self, name: impl Into<String>, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref().to_owned();
         self.attach.push(Attached { name: name.into(), path, mode: None, immutable: false });
         self
     }
 
-    /// What to do with the file's journal mode. Default [`Journal::Wal`].
+    /// Sets what to do with the file's journal mode. Default [`Journal::Wal`].
     pub fn journal(mut self, journal: Journal) -> Self {
         self.journal = journal;
         self
     }
 
-    /// Promises that no process changes the file while it is open. The file is then only read, without locks, and no
-    /// file beside it is needed. If the promise is broken, reads return wrong results
+    /// Asserts that no process changes the file while it is open. The file is then only read, without locks, and needs
+    /// no other file beside it. If a process changes the file anyway, reads return wrong results
     /// (<https://sqlite.org/uri.html#uriimmutable>). Default off.
     pub fn immutable(mut self, immutable: bool) -> Self {
         self.immutable = immutable;
         self
     }
 
-    /// The VFS to open the file with, by the name it was registered under (<https://sqlite.org/vfs.html>). Default: the
-    /// operating system's own.
+    /// Sets the VFS to open the file with, by its registered name (<https://sqlite.org/vfs.html>). Default: the default
+    /// VFS of the operating system.
     pub fn vfs(mut self, name: impl Into<String>) -> Self {
         self.vfs = Some(name.into());
         self
     }
 
-    /// Allows opening a file on a network or shared file system. WAL needs memory that all users of the file share, so
-    /// this is safe only while one machine, or one side of the share, uses the file. Default off.
+    /// Allows opening a file on a network or shared file system. WAL mode needs memory that all users of the file
+    /// share. So this is safe only while a single machine, or a single side of the share, uses the file. Default off.
     pub fn network_filesystem(mut self, allowed: bool) -> Self {
         self.network_filesystem = allowed;
         self
     }
 
-    /// What to do about another SQLite library in this process. Default [`SecondCopy::Refuse`].
+    /// Sets what to do about another SQLite library in this process. Default [`SecondCopy::Refuse`].
     pub fn second_copy(mut self, second_copy: SecondCopy) -> Self {
         self.second_copy = second_copy;
         self
     }
 
-    /// SQL to run on every connection right after it is opened, such as a PRAGMA that no option sets; several calls add
-    /// up. It also runs on reader connections, which are read-only. If the SQL fails, so does the open. Settings that
-    /// have an option, ATTACH, transaction control and TEMP objects are refused.
+    /// Adds SQL to run on every connection right after it is opened, such as a PRAGMA that no option sets. Calling this
+    /// again adds more SQL. The SQL also runs on reader connections, which are read-only. If it fails, opening the
+    /// database fails. Settings that have an option, ATTACH, transaction control and TEMP objects are refused.
     pub fn on_open(mut self, sql: impl Into<String>) -> Self {
         self.on_open.push(sql.into());
         self
     }
 
-    /// Who checkpoints the WAL to keep it short. Default [`Checkpoint::Managed`], 32 MiB. The WAL of an attached file
-    /// is checkpointed when the database is closed.
+    /// Sets which program checkpoints the WAL to keep it short. Default [`Checkpoint::Managed`], 32 MiB. The WAL of an
+    /// attached file is checkpointed when the database is closed.
     pub fn checkpoint(mut self, checkpoint: Checkpoint) -> Self {
         self.checkpoint = checkpoint;
         self
     }
 
-    /// Whether short calls may run on the thread that polls them. Flatwater decides whether a statement is short from
-    /// the bytecode SQLite compiled it to, when the statement is used for the second time. Other calls, and writes
-    /// outside of a transaction with [`Durability::Full`], always go to a worker. A call's result is the same either
-    /// way. A page that is not in the cache is read from the disk on the polling thread. Default [`Inline::Auto`] with
-    /// a limit of 50 us.
+    /// Sets whether short calls may run on the thread that polls them. When a statement is used for the second time,
+    /// Flatwater decides from its bytecode whether it is short. Other calls, and writes outside a transaction with
+    /// [`Durability::Full`], always run on a worker. The result of a call is the same either way. If a page is not in
+    /// the cache, the polling thread reads it from the disk. Default [`Inline::Auto`] with a limit of 50 us.
     pub fn inline(mut self, inline: Inline) -> Self {
         self.inline = inline;
         self
     }
 
-    /// Ends a read that has been running for longer than this *and* keeps the WAL from starting over
-    /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>); it fails with
-    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld). A read that blocks no WAL restart goes on. Default: no
-    /// read is ended.
+    /// Ends a read that has been running for longer than this *and* prevents the WAL from restarting
+    /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>). The read fails with
+    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld). A read that does not block a WAL restart continues.
+    /// Default: no read is ended.
     pub fn read_limit(mut self, limit: Duration) -> Self {
         self.read_limit = Some(limit);
         self
     }
 
-    /// Lets a reader keep its read transaction open for the next read, for milliseconds, while nothing is committed:
-    /// the next read then needs no lock. In the same way the writer keeps its own for the next short write; each write
-    /// is still committed when it ends. Results are the same either way. No leases are taken with attached files, with
-    /// an external checkpointer ([`Checkpoint::External`], or Litestream), or in a journal mode other than WAL. Default on.
+    /// Lets a reader keep its read transaction open for the next read, for milliseconds, while there is no commit. The
+    /// next read then needs no lock. In the same way the writer keeps its read transaction open for the next short
+    /// write; each write is still committed when it ends. Results are the same either way. There are no leases with
+    /// attached files, with an external checkpointer ([`Checkpoint::External`], or Litestream), or in a journal mode
+    /// other than WAL. Default on.
     pub fn leases(mut self, on: bool) -> Self {
         self.leases = on;
         self

@@ -1,9 +1,9 @@
-//! Resolving options: reads URIs, makes paths absolute, and refuses what cannot work.
+//! Resolves options: reads URIs, makes paths absolute, and refuses options that cannot work.
 //!
-//! Owns: the step from the options a caller gave to those a database is opened with, and the comparison of two such
-//! options. Runs on the thread that opens the database; looks at paths, opens nothing. Invariant: resolved options are
+//! Owns: the step from the caller's options to those that a database is opened with, and the comparison of two resolved
+//! options. Runs on the thread that opens the database; inspects paths, opens no file. Invariant: resolved options are
 //! consistent, and their paths name the same files even if links or the current directory change later. Leaves out:
-//! whether the files can be used.
+//! checking whether the files can be used.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::options::{Attached, Checkpoint, CheckpointLimits, MEMORY, Options};
 
 const MAX_ATTACHED: usize = 10;
 const SMALLEST_WAL: u64 = 256 << 10;
-/// The number of symbolic links that are followed, as in SQLite.
+/// The maximum number of symbolic links to follow, the same as in SQLite.
 const MAX_LINKS: usize = 100;
 
 impl Options {
@@ -21,7 +21,7 @@ impl Options {
         self.path.as_os_str() == MEMORY
     }
 
-    /// Reads URIs, anchors paths, and refuses options that cannot work, before anything is opened.
+    /// Reads URIs, makes paths absolute, and refuses options that cannot work, before any file is opened.
     pub(crate) fn resolve(mut self) -> Result<Self> {
         self.read_uris()?;
         self.check()?;
@@ -94,8 +94,8 @@ impl Options {
         Ok(())
     }
 
-    /// Makes paths absolute and free of links, because connections are also opened later, when the current directory or
-    /// a link may have changed.
+    /// Makes paths absolute and free of links. Connections are also opened later, when the current directory or a link
+    /// may have changed.
     fn anchor(&mut self) -> Result<()> {
         let attached = self.attach.iter_mut().map(|attached| &mut attached.path);
         for path in std::iter::once(&mut self.path).chain(attached).filter(|path| path.as_os_str() != MEMORY) {
@@ -135,8 +135,8 @@ impl Options {
         Ok(())
     }
 
-    /// The first setting that keeps two resolved options from sharing a database. Settings that only concern how one
-    /// caller accesses it do not count: the path, its rights, permission to create the file, permission to use a
+    /// Returns the first setting that prevents two resolved options from sharing a database. Settings that only concern
+    /// the access of one caller do not count: the path, its rights, permission to create the file, permission to use a
     /// network file system.
     pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
         let Self {
@@ -211,14 +211,14 @@ impl Attached {
     }
 }
 
-/// The file beside a database whose name ends with `suffix`, such as `-wal`.
+/// Returns the path of the file beside a database whose name ends with `suffix`, such as `-wal`.
 pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// The path without links. For a file that does not exist yet, its directory is resolved.
+/// Returns the path without links. For a file that does not exist yet, resolves its directory.
 fn real(path: PathBuf, links: usize) -> PathBuf {
     if let Ok(real) = std::fs::canonicalize(&path) {
         return real;

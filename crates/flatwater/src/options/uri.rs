@@ -1,8 +1,8 @@
 //! `file:` URIs (<https://sqlite.org/uri.html>): parsing and writing them.
 //!
-//! Owns: reading a URI into its path and settings, and the reverse for SQLite. Pure, on any thread. Invariant: a key or
-//! value that is not understood is refused, where SQLite itself would ignore it. Leaves out: which settings contradict
-//! each other, which the options check.
+//! Owns: parsing a URI into its path and settings, and writing one for SQLite. Pure, on any thread. Invariant: an
+//! unknown key or value is refused, where SQLite itself would ignore it. Leaves out: checking which settings contradict
+//! each other, which the options do.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// The contents of a URI; `None` for a setting it does not have.
+/// The contents of a URI. A setting that is not present is `None`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Uri {
     pub(crate) path: PathBuf,
@@ -79,7 +79,7 @@ impl Uri {
     }
 }
 
-/// The path after the authority, which must be empty or `localhost`.
+/// Returns the path after the authority, which must be empty or `localhost`.
 fn without_host(path: &[u8]) -> Result<&[u8]> {
     let Some(rest) = path.strip_prefix(b"//") else { return Ok(path) };
     let at = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
@@ -120,7 +120,7 @@ fn os_string(bytes: Vec<u8>) -> Result<OsString> {
 #[cfg(not(unix))]
 fn os_string(bytes: Vec<u8>) -> Result<OsString> {
     let text = String::from_utf8(bytes).map_err(|_| refused("is not UTF-8"))?;
-    // `/C:/dir` is how a URI writes `C:/dir`.
+    // A URI writes `C:/dir` as `/C:/dir`.
     let is_drive = text.as_bytes().get(2) == Some(&b':') && text.starts_with('/');
     Ok(if is_drive { text[1..].into() } else { text.into() })
 }
@@ -129,7 +129,7 @@ fn refused(why: &str) -> Error {
     Error::misuse(format!("the `file:` URI {why}")).in_operation("open")
 }
 
-/// The URI with which SQLite opens an absolute path.
+/// Returns the URI with which SQLite opens an absolute path.
 pub(crate) fn write(path: &Path, mode: Option<Mode>, immutable: bool) -> String {
     let mode = match mode {
         Some(Mode::ReadOnly) => "mode=ro&",

@@ -1,7 +1,7 @@
-//! Tests of what SQLite does between two looks at the progress handler.
+//! Tests of what SQLite does between two checks of the progress handler.
 //!
-//! Owns: the property that no short query goes far without one, and the figures of what is opaque. Leaves out: which
-//! text has which shape (`shapes`).
+//! Owns: the property that no short query runs for long without a check, and the figures for opaque programs. Leaves
+//! out: which text has which shape (`shapes`).
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ use super::analysis::ProgramAnalysis;
 use super::graph::{INLINE_VALUE_BYTES, Shape, Strange};
 use super::shapes::{analysis, memory};
 
-/// Stops at one of the looks.
+/// Stops the statement at check number `look`.
 struct StopAt {
     look: u32,
     looks: AtomicU32,
@@ -30,7 +30,8 @@ impl Interrupt for StopAt {
     }
 }
 
-/// Runs a statement until it ends or is stopped, and answers the steps it had made at each row and at last.
+/// Runs a statement until it ends or is stopped. Returns the number of steps at each row and at the end, and whether it
+/// ended.
 fn steps_at_rows(statement: &mut Statement<'_>) -> (Vec<i32>, bool) {
     statement.reset_status(StatementStatus::VmStep);
     let mut rows = statement.raw_query();
@@ -46,7 +47,8 @@ fn steps_at_rows(statement: &mut Statement<'_>) -> (Vec<i32>, bool) {
     (steps, ended)
 }
 
-/// The longest run of steps between two moments when the caller could have stopped the statement: a look or a row.
+/// Returns the longest run of steps between two moments when the caller could have stopped the statement: a check or a
+/// row.
 fn longest_gap(sqlite: &Sqlite, sql: &str) -> i32 {
     let mut statement = sqlite.rusqlite().prepare(sql).unwrap();
     let (mut moments, _) = steps_at_rows(&mut statement);
@@ -144,7 +146,7 @@ fn a_short_query_never_goes_far_without_a_look() {
     assert!(bounded.get() > 50, "{} acyclic and {} bounded queries: too few to tell", acyclic.get(), bounded.get());
 }
 
-/// Notes the times between two moments when it could have stopped the statement.
+/// Records the times between two moments when the statement could have been stopped.
 struct Clock(Mutex<(Instant, Vec<Duration>)>);
 
 impl Interrupt for Clock {
@@ -157,15 +159,15 @@ impl Interrupt for Clock {
     }
 }
 
-/// The longest time between two looks or rows, in microseconds, and how the statement ended. Each time is the shortest
-/// of some runs, for the machine may have done something else meanwhile.
+/// Returns the longest time between two checks or rows, in microseconds, and how the statement ended. Each time is the
+/// minimum of several runs, because the machine may have run other work meanwhile.
 fn longest_wait(sqlite: &Sqlite, sql: &str, values: &[&str]) -> (u128, &'static str) {
     let runs: Vec<_> = (0..4).map(|_| waits(sqlite, sql, values)).collect();
     let shortest = (0..runs[0].0.len()).filter_map(|at| runs.iter().filter_map(|(waits, _)| waits.get(at)).min());
     (shortest.max().map_or(0, Duration::as_micros), runs[0].1)
 }
 
-/// The times between looks or rows of one run.
+/// Returns the times between checks or rows of one run.
 fn waits(sqlite: &Sqlite, sql: &str, values: &[&str]) -> (Vec<Duration>, &'static str) {
     let mut statement = sqlite.rusqlite().prepare(sql).unwrap();
     for (index, value) in (1..).zip(values) {
@@ -189,7 +191,7 @@ fn waits(sqlite: &Sqlite, sql: &str, values: &[&str]) -> (Vec<Duration>, &'stati
     (waits, end)
 }
 
-/// Prints figures for a new SQLite to be compared with, and checks no time. See them with `--nocapture`.
+/// Prints figures for comparison with a new SQLite, and asserts no time. Shown with `--nocapture`.
 #[test]
 fn the_longest_waits_of_what_is_opaque() {
     let mut sqlite = memory();

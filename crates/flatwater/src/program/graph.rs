@@ -1,8 +1,9 @@
-//! What the program of a prepared statement looks like, and so whether it is short. Pure.
+//! Analyzes the bytecode program of a prepared statement to decide whether it is short. Pure.
 //!
-//! Owns: the control-flow graph of a program and the shape that follows from it. Invariants: an acyclic program runs
-//! each instruction a few times at most; between two looks at the progress handler a bounded one does the same; what
-//! cannot be shown is opaque. Leaves out: single instructions (`opcodes`), when to learn (`learnt`), the size of rows.
+//! Owns: the control-flow graph of a program, and the shape derived from it. Invariants: an acyclic program runs each
+//! instruction a few times at most; a bounded program does so between two calls of the progress handler; a program
+//! about which neither can be proved is opaque. Leaves out: properties of single instructions (`opcodes`), when to
+//! analyze (`learnt`), the size of rows.
 
 use std::collections::HashSet;
 
@@ -10,28 +11,29 @@ use flatwater_sqlite::{Op, Program};
 
 use super::opcodes::{Flow, flow, is_own_collation, is_short_function};
 
-/// What keeps a program from being long.
+/// The property that limits how long a program runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// It has no loop.
+    /// The program has no loop.
     Acyclic,
-    /// Each of its loops passes an instruction where SQLite looks at the progress handler.
+    /// Each loop of the program contains an instruction that checks the progress handler.
     Bounded,
-    /// Nothing that can be shown; the instruction, function or collation that is to blame.
+    /// Neither can be proved. Contains the instruction, function or collation that is the cause.
     Opaque(Box<str>),
 }
 
-/// What a connection has that is not SQLite's own, though it may be named like it. In lower case.
+/// Functions and collations of a connection that are not SQLite's own, even if they have the name of a built-in one. In
+/// lower case.
 #[derive(Debug, Default)]
 pub(crate) struct Strange {
     pub(crate) functions: HashSet<String>,
     pub(crate) collations: HashSet<String>,
 }
 
-/// A value that is longer than this ends an inline stay.
+/// A value longer than this ends an inline run.
 pub(crate) const INLINE_VALUE_BYTES: i32 = 64 * 1024;
 
-/// The shape of the statement whose programs these are.
+/// Returns the shape of the statement that consists of `programs`.
 pub(crate) fn shape(programs: &[Program], strange: &Strange) -> Shape {
     let [program] = programs else { return Shape::Opaque("Program".into()) };
     if let Some(blamed) = program.iter().find_map(|op| opaque_part(op, strange)) {
@@ -55,13 +57,13 @@ fn flow_of(program: &Program, at: usize) -> Flow {
     flow(&program[at].opcode).unwrap_or(Flow::Opaque)
 }
 
-/// What of an instruction is opaque, if something is.
+/// Returns the part of an instruction that is opaque, if any.
 fn opaque_part(op: &Op, strange: &Strange) -> Option<Box<str>> {
     let p4 = op.p4.as_deref().unwrap_or_default();
     let is_opaque = match &*op.opcode {
-        // It fills as many bytes as it says, for the filter of a join, under no limit.
+        // For the filter of a join, this fills P1 bytes, which no limit restricts.
         "Blob" => op.p4.is_none() && op.p1 > INLINE_VALUE_BYTES,
-        // Where to go on if a record is corrupt.
+        // P3 is the address to continue at if a record is corrupt.
         "Init" => op.p3 != 0,
         "Function" | "PureFunc" | "AggStep" | "AggFinal" => {
             let name = p4.split('(').next().unwrap_or_default().to_ascii_lowercase();
@@ -79,7 +81,7 @@ fn opaque_part(op: &Op, strange: &Strange) -> Option<Box<str>> {
     collations(op).into_iter().find(is_strange).map(Into::into)
 }
 
-/// The collations an instruction compares with: of a key, `k(2,-NOCASE,)`, or of one comparison, `NOCASE-8`.
+/// Returns the collations an instruction compares with: of a key, `k(2,-NOCASE,)`, or of one comparison, `NOCASE-8`.
 fn collations(op: &Op) -> Vec<&str> {
     let p4 = op.p4.as_deref().unwrap_or_default();
     match &*op.opcode {
@@ -92,18 +94,18 @@ fn collations(op: &Op) -> Vec<&str> {
     }
 }
 
-/// The name of a collation in a key, without the marks of a descending order and of NULLs at the other end.
+/// Returns the name of a collation in a key, without the marks for descending order and for the position of NULLs.
 pub(crate) fn bare(name: &str) -> &str {
     let name = name.strip_prefix('-').unwrap_or(name);
     name.strip_prefix("N.").unwrap_or(name)
 }
 
-/// The way of a `Once` into its body is gone after the first time, so no loop goes through it again.
+/// Returns whether this is the edge of a `Once` into its body. The edge is taken only once, so no loop contains it.
 fn is_spent(program: &Program, from: usize, to: usize) -> bool {
     flow_of(program, from) == Flow::Once && to == from + 1
 }
 
-/// The instructions that put a row into a table of the statement's own.
+/// Returns the instructions that insert a row into the statement's ephemeral table at `cursor`.
 fn fills(program: &Program, cursor: i32) -> impl Iterator<Item = usize> {
     (0..program.len()).filter(move |at| {
         let op = &program[*at];
@@ -111,13 +113,14 @@ fn fills(program: &Program, cursor: i32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// A table of the statement's own that a loop fills: it is given back in one piece when the statement ends.
+/// Returns the instruction that opens an ephemeral table that a loop fills. SQLite frees such a table in one step when
+/// the statement ends.
 fn growing_table(program: &Program, graph: &Graph) -> Option<Box<str>> {
     let grows = |op: &&Op| &*op.opcode == "OpenEphemeral" && fills(program, op.p1).any(|at| graph.reaches(at, at));
     program.iter().find(grows).map(|op| op.opcode.clone())
 }
 
-/// Whether this is the way back of a loop over a table of the statement's own that gets one row, as for RETURNING.
+/// Returns whether this is the back edge of a loop over an ephemeral table that gets one row, as for RETURNING.
 fn ends_after_one_row(program: &Program, graph: &Graph, from: usize, to: usize) -> bool {
     let cursor = program[from].p1;
     let opens = |op: &Op| &*op.opcode == "OpenEphemeral" && op.p1 == cursor;
@@ -128,7 +131,8 @@ fn ends_after_one_row(program: &Program, graph: &Graph, from: usize, to: usize) 
         && fills(program, cursor).all(|at| !graph.reaches(at, at))
 }
 
-/// Where control can go from each instruction. It can be more than in truth, never less.
+/// The possible successors of each instruction. The graph may contain edges that cannot be taken, but never lacks one
+/// that can.
 pub(crate) struct Graph(Vec<Vec<usize>>);
 
 impl Graph {
@@ -141,7 +145,7 @@ impl Graph {
         Self(self.0.iter().enumerate().map(kept).collect())
     }
 
-    /// Whether a way of at least one step leads from one to the other.
+    /// Returns whether a path of at least one step leads from `from` to `to`.
     pub(crate) fn reaches(&self, from: usize, to: usize) -> bool {
         let mut seen = vec![false; self.0.len()];
         let mut next = vec![from];
@@ -158,7 +162,7 @@ impl Graph {
         false
     }
 
-    /// Takes away whatever nothing leads to, until nothing is left or only loops and what follows them.
+    /// Removes nodes without predecessors until there are none. The graph is acyclic if no node is left.
     fn is_acyclic(&self) -> bool {
         let mut leading = vec![0_u32; self.0.len()];
         self.0.iter().flatten().for_each(|to| leading[*to] += 1);
@@ -177,7 +181,7 @@ impl Graph {
     }
 }
 
-/// The addresses that follow on the one at `at`. One behind the end is a Halt.
+/// Returns the addresses that can follow the instruction at `at`. An address beyond the end is a Halt.
 fn ways(program: &Program, at: usize) -> Vec<usize> {
     let op = &program[at];
     let address = |p: i32| usize::try_from(p).unwrap_or(usize::MAX);
@@ -193,7 +197,8 @@ fn ways(program: &Program, at: usize) -> Vec<usize> {
         Flow::Jump => [op.p1, op.p2, op.p3].map(address).to_vec(),
         Flow::Return => of(&[Flow::Gosub, Flow::Yield]).chain([at]).map(|at| at + 1).collect(),
         Flow::Yield => {
-            // P2 is where to go when the coroutine has ended, so who has none is the coroutine and not who asks it.
+            // P2 is the address to continue at after the coroutine has ended. So a `Yield` without P2 is in the
+            // coroutine itself, not in its caller.
             let asks = op.p2 != 0 || of(&[Flow::EndCoroutine]).next().is_none();
             let begins = of(&[Flow::InitCoroutine]).filter(|_| asks).map(|at| address(program[at].p3));
             let others = of(&[Flow::Yield]).filter(|other| *other != at && (asks || program[*other].p2 != 0));

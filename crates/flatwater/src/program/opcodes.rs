@@ -1,49 +1,50 @@
-//! What is known of SQLite's instructions and functions, as tables. Pure.
+//! Properties of SQLite's instructions and functions, as tables. Pure.
 //!
-//! Owns: where control goes after an instruction, whether SQLite looks at the progress handler there, and whether its
-//! work is short whatever the data. Invariant: what stands in no table is opaque. "Short" is said under the limit of
-//! 64 KiB for one value that an inline stay arms: about 200 us for a value, most far below. Leaves out: programs.
-//! The reasons are in `docs/design/inline.md`.
+//! Owns: where control goes after an instruction, whether SQLite checks the progress handler there, and whether its
+//! work is short for any data. Invariant: an instruction or function that is in no table is opaque. "Short" assumes the
+//! limit of 64 KiB for one value, which an inline run sets: about 200 us for a value, most take far less. Leaves out:
+//! whole programs. The reasons are in `docs/design/inline.md`.
 
 /// Where control goes after an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// To the next one.
+    /// To the next instruction.
     On,
-    /// To the next one or to P2, if P2 is not 0.
+    /// To the next instruction, or to P2 if P2 is not 0.
     Branch,
-    /// As `Branch`, and SQLite looks at the progress handler before it goes on.
+    /// As `Branch`, and SQLite checks the progress handler before it continues.
     LookingBranch,
-    /// To P2, after a look.
+    /// To P2, after a check of the progress handler.
     Goto,
-    /// To P2, after a look; the place is kept in register P1.
+    /// To P2, after a check of the progress handler. Register P1 receives the return address.
     Gosub,
-    /// To the place in register P1, or on.
+    /// To the address in register P1, or to the next instruction.
     Return,
-    /// To P2; a coroutine begins at P3.
+    /// To P2. A coroutine begins at P3.
     InitCoroutine,
     /// To the other side of the coroutine in register P1.
     Yield,
-    /// To P2 of the `Yield` that asked the coroutine.
+    /// To P2 of the `Yield` that resumed the coroutine.
     EndCoroutine,
     /// To P1, P2 or P3.
     Jump,
-    /// The first time to the next one, from then on to P2.
+    /// The first time to the next instruction, after that to P2.
     Once,
-    /// Nowhere.
+    /// The program ends.
     Halt,
-    /// Its work can be long and SQLite looks at nothing meanwhile, or control goes where the listing does not show.
+    /// The work can be long without a check of the progress handler, or control goes to an address that the listing
+    /// does not show.
     Opaque,
 }
 
 impl Flow {
-    /// Whether SQLite looks at the progress handler when it has run such an instruction.
+    /// Returns whether SQLite checks the progress handler after such an instruction.
     pub(crate) fn looks(self) -> bool {
         matches!(self, Self::LookingBranch | Self::Goto | Self::Gosub)
     }
 }
 
-/// What an opcode does to control; `None` for one that is not known.
+/// Returns the control flow of an opcode; `None` for an unknown opcode.
 pub(crate) fn flow(opcode: &str) -> Option<Flow> {
     Some(match opcode {
         // Values and registers.
@@ -53,14 +54,14 @@ pub(crate) fn flow(opcode: &str) -> Option<Flow> {
         | "Not" | "Null" | "OffsetLimit" | "Or" | "Param" | "Permutation" | "PureFunc" | "Real" | "RealAffinity"
         | "Remainder" | "ResultRow" | "SCopy" | "SetSubtype" | "ShiftLeft" | "ShiftRight" | "SoftNull" | "String"
         | "String8" | "Subtract" | "TypeCheck" | "Variable" | "ZeroOrNull" => Flow::On,
-        // Aggregates, by their functions.
+        // Aggregates; `is_short_function` decides about their functions.
         "AggStep" | "AggFinal" => Flow::On,
-        // One place of one b-tree.
+        // Operations on one position of one b-tree.
         "Close" | "Column" | "ColumnsUsed" | "CursorHint" | "CursorLock" | "CursorUnlock" | "DeferredSeek"
         | "Delete" | "FilterAdd" | "FinishSeek" | "IdxDelete" | "IdxInsert" | "IdxRowid" | "Insert" | "NewRowid"
         | "NullRow" | "Offset" | "OpenEphemeral" | "OpenPseudo" | "OpenRead" | "OpenWrite" | "ReopenIdx"
         | "RowData" | "Rowid" | "SeekEnd" | "SeekHit" | "Sequence" => Flow::On,
-        // Of the statement.
+        // State of the statement.
         "Abortable" | "Explain" | "FkCheck" | "FkCounter" | "Noop" | "ReleaseReg" | "ResetCount" | "TableLock"
         | "Trace" | "Transaction" => Flow::On,
         // Comparisons.
@@ -81,14 +82,14 @@ pub(crate) fn flow(opcode: &str) -> Option<Flow> {
         "Jump" => Flow::Jump,
         "Once" => Flow::Once,
         "Halt" => Flow::Halt,
-        // A whole table or b-tree in one instruction.
+        // Operations on a whole table or b-tree in one instruction.
         "Clear" | "Count" | "Destroy" | "IFindKey" | "IntegrityCk" | "ResetSorter" | "RowCell" => Flow::Opaque,
         // Sorting, and sets that are sorted when they are read.
         "RowSetAdd" | "RowSetRead" | "RowSetTest" | "SorterCompare" | "SorterData" | "SorterInsert" | "SorterNext"
         | "SorterOpen" | "SorterSort" => Flow::Opaque,
-        // Indexes made for one statement, and windows.
+        // Indexes built for one statement, and window functions.
         "AggInverse" | "AggStep1" | "AggValue" | "OpenAutoindex" | "OpenDup" => Flow::Opaque,
-        // Triggers and what foreign keys do to other rows.
+        // Triggers and foreign key actions on other rows.
         "Program" => Flow::Opaque,
         // Virtual tables.
         "VBegin" | "VCheck" | "VColumn" | "VCreate" | "VDestroy" | "VFilter" | "VInitIn" | "VNext" | "VOpen"
@@ -101,28 +102,28 @@ pub(crate) fn flow(opcode: &str) -> Option<Flow> {
     })
 }
 
-/// Functions that are short, as P4 names them: with the number of arguments they were declared with, negative if it
-/// varies.
+/// Returns whether a function is short. `call` is its name in P4, with the number of arguments it was declared with,
+/// negative if that varies.
 pub(crate) fn is_short_function(call: &str) -> bool {
     matches!(
         call,
-        // Choosing and asking.
+        // Selection and type tests.
         "coalesce(-4)" | "coalesce(-1)" | "iif(-4)" | "iif(3)" | "if(-4)" | "ifnull(2)" | "nullif(2)" | "likely(1)"
         | "unlikely(1)" | "likelihood(2)" | "typeof(1)" | "subtype(1)" | "max(-3)" | "max(-1)" | "min(-3)"
         | "min(-1)" | "changes(0)" | "total_changes(0)" | "last_insert_rowid(0)" | "sqlite_version(0)"
         | "sqlite_source_id(0)"
-        // Texts and blobs, in time linear in their length.
+        // Text and blob functions with time linear in the length of their arguments.
         | "char(-1)" | "concat(-3)" | "concat_ws(-4)" | "hex(1)" | "length(1)" | "lower(1)" | "ltrim(1)"
         | "octet_length(1)" | "quote(1)" | "randomblob(1)" | "rtrim(1)" | "soundex(1)" | "substr(2)" | "substr(3)"
         | "substring(2)" | "substring(3)" | "trim(1)" | "unhex(1)" | "unicode(1)" | "unistr(1)" | "unistr_quote(1)"
         | "upper(1)" | "zeroblob(1)"
-        // Numbers.
+        // Numeric functions.
         | "abs(1)" | "random(0)" | "round(1)" | "round(2)" | "sign(1)" | "acos(1)" | "acosh(1)" | "asin(1)"
         | "asinh(1)" | "atan(1)" | "atan2(2)" | "atanh(1)" | "ceil(1)" | "ceiling(1)" | "cos(1)" | "cosh(1)"
         | "degrees(1)" | "exp(1)" | "floor(1)" | "ln(1)" | "log(1)" | "log(2)" | "log10(1)" | "log2(1)" | "mod(2)"
         | "pi(0)" | "pow(2)" | "power(2)" | "radians(1)" | "sin(1)" | "sinh(1)" | "sqrt(1)" | "tan(1)" | "tanh(1)"
         | "trunc(1)"
-        // Times.
+        // Date and time functions.
         | "current_date(0)" | "current_time(0)" | "current_timestamp(0)" | "date(-1)" | "datetime(-1)"
         | "julianday(-1)" | "time(-1)" | "timediff(2)" | "unixepoch(-1)"
         // Aggregates.
@@ -131,7 +132,7 @@ pub(crate) fn is_short_function(call: &str) -> bool {
     )
 }
 
-/// Collations of SQLite, as P4 names them: `B` and nothing are BINARY.
+/// Returns whether a collation is SQLite's own. P4 writes BINARY as `B` or as an empty name.
 pub(crate) fn is_own_collation(name: &str) -> bool {
     ["", "B", "BINARY", "NOCASE", "RTRIM"].iter().any(|own| own.eq_ignore_ascii_case(name))
 }

@@ -1,7 +1,8 @@
-//! Tests of shapes and inline writes on the programs that the linked SQLite makes.
+//! Tests of shapes and inline writes on programs that the linked SQLite compiles.
 //!
-//! Owns: the tables of texts by shape, and the comparison of our table with the opcodes of SQLite. Leaves out: what
-//! programs really do between two looks (`gaps`), learning on a connection (`learnt`).
+//! Owns: the tables of texts by shape, and the comparison of Flatwater's opcode table with SQLite's opcodes. Leaves
+//! out: what programs really do between two checks of the progress handler (`gaps`), learning on a connection
+//! (`learnt`).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -195,7 +196,7 @@ const WRITES: &[(&str, Option<InlineWrite>)] = &[
     ("CREATE TABLE x (a)", None),
 ];
 
-/// Where cargo keeps the source of the SQLite that is linked, if it does.
+/// Returns the source of the linked SQLite from cargo's registry, if it is there.
 fn amalgamation() -> Option<String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))?;
@@ -206,13 +207,13 @@ fn amalgamation() -> Option<String> {
     sources.filter_map(|path| std::fs::read_to_string(path).ok()).find(|source| source.contains(&version))
 }
 
-/// The words in quotes of a text.
+/// Returns the quoted words of a text.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('"').skip(1).step_by(2)
 }
 
-/// EXPLAIN shows only the opcodes of one program, so all of them are read from SQLite's source. Without that source,
-/// as where another SQLite is linked, this shows nothing.
+/// Reads all opcodes from SQLite's source, because EXPLAIN shows only the opcodes of one program. Without that source,
+/// for example if another SQLite is linked, the test checks nothing.
 #[test]
 fn our_table_has_the_opcodes_of_the_linked_sqlite() {
     let Some(source) = amalgamation() else {

@@ -1,8 +1,9 @@
-//! What a text does, learnt from one prepare. Pure.
+//! What a SQL text does, derived from one prepare. Pure.
 //!
-//! Owns: routing by the authorizer's events and the rule of what may be a member of a group. SQLite's own `readonly`
-//! never decides alone, since COMMIT, SAVEPOINT and ATTACH count as such. A group touches one file, contains nothing
-//! that ends or outlives its transaction, and nothing whose failure must leave something behind.
+//! Owns: routing by the authorizer's events, and the rule for membership in a group. SQLite's `readonly` is never the
+//! only criterion, because COMMIT, SAVEPOINT and ATTACH count as read-only. Invariant: a group touches one file, and
+//! contains no statement that ends or outlives its transaction, nor one whose failure must leave part of its work in
+//! place. Leaves out: running the text.
 
 use flatwater_sqlite::{AuthEvent, Prepared};
 use rusqlite::ffi;
@@ -11,34 +12,35 @@ use super::policy::pragma_of;
 use super::pragma::{self, Pragma};
 use super::tokens::{has_aborting_conflict_clause, names_temp};
 
-/// Who runs a text.
+/// The kind of connection that runs a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Route {
     Read,
     Write,
 }
 
-/// What one prepare taught about a text.
+/// The properties of a text that one prepare revealed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Class {
     pub(crate) route: Route,
-    /// Whether it may share a transaction with others.
+    /// Whether the text may share a transaction with others.
     pub(crate) groupable: bool,
-    /// Number of result columns.
+    /// The number of result columns.
     pub(crate) columns: usize,
-    /// It is an INSERT, UPDATE or DELETE, so that `changes()` speaks of it.
+    /// Whether the text is an INSERT, UPDATE or DELETE, so that `changes()` applies to it.
     pub(crate) changes_rows: bool,
-    /// The table it inserts into itself, not through a trigger.
+    /// The table that the text itself inserts into, not through a trigger.
     pub(crate) inserts_into: Option<Box<str>>,
-    /// It changes the schema.
+    /// Whether the text changes the schema.
     pub(crate) defines: bool,
-    /// It creates TEMP objects.
+    /// Whether the text creates TEMP objects.
     pub(crate) makes_temp: bool,
 }
 
-/// The facts of the schema that matter to a class.
+/// The properties of the schema that affect a class.
 pub(crate) trait Schema {
-    /// Whether a constraint or trigger of `table` ends statements without undoing them, or ends transactions.
+    /// Returns whether `table` has a constraint or trigger that ends statements without undoing them, or ends
+    /// transactions.
     fn is_aborting(&self, table: &str) -> bool;
 }
 
@@ -63,9 +65,9 @@ pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> 
     }
 }
 
-/// Whether the events of a prepare contradict it: a statement that writes nothing does not write, and one that does
-/// writes one table by itself. (An upsert, a trigger and a foreign key do not count: theirs are of the same table, or
-/// have an accessor.)
+/// Returns whether the events contradict the kind of the statement: a read-only statement must not write, and a write
+/// must not write more than one table itself. (Upserts, triggers and foreign keys do not count: their events concern the
+/// same table or have an accessor.)
 pub(crate) fn names_other_tables(prepared: &Prepared) -> bool {
     let mut written = prepared.events.iter().filter(|e| is_row_write(e) && e.accessor.is_none());
     let Some(first) = written.next() else { return false };
@@ -82,7 +84,7 @@ fn route(prepared: &Prepared) -> Route {
         return if pragma_of(event) == Pragma::Answer { Route::Read } else { Route::Write };
     }
     let writes = prepared.events.iter().any(|e| is_row_write(e) || is_definition(e) || is_writing_pragma(e));
-    // VACUUM tells the authorizer nothing, and is not readonly.
+    // VACUUM causes no authorizer event, and is not readonly.
     if writes || !prepared.readonly { Route::Write } else { Route::Read }
 }
 
@@ -102,8 +104,9 @@ fn is_row_write(event: &AuthEvent) -> bool {
     matches!(event.action, ffi::SQLITE_INSERT | ffi::SQLITE_UPDATE | ffi::SQLITE_DELETE)
 }
 
-/// Reading the table of a PRAGMA that may write (<https://sqlite.org/pragma.html#pragfunc>), or one of that name. It runs
-/// the PRAGMA later, under no policy; but there is no such table for one that sets something.
+/// Returns whether the event reads the table of a PRAGMA that may write (<https://sqlite.org/pragma.html#pragfunc>), or
+/// a table with such a name. Such a table runs the PRAGMA at execution time, when no policy applies. PRAGMAs that set a
+/// value have no such table.
 fn is_writing_pragma(event: &AuthEvent) -> bool {
     let table = event.first.as_deref().filter(|_| event.action == ffi::SQLITE_READ).unwrap_or_default();
     let (prefix, name) = table.split_at_checked("pragma_".len()).unwrap_or_default();
@@ -115,7 +118,7 @@ fn is_plain(event: &AuthEvent) -> bool {
         || matches!(event.action, ffi::SQLITE_READ | ffi::SQLITE_SELECT | ffi::SQLITE_FUNCTION | ffi::SQLITE_RECURSIVE)
 }
 
-/// CREATE, DROP, ALTER, REINDEX, ANALYZE, and the same for virtual tables.
+/// Returns true for CREATE, DROP, ALTER, REINDEX, ANALYZE, and the same for virtual tables.
 fn is_definition(event: &AuthEvent) -> bool {
     matches!(
         event.action,
@@ -125,12 +128,13 @@ fn is_definition(event: &AuthEvent) -> bool {
     )
 }
 
-/// A trigger on a table of another schema is TEMP by its name alone, which no event tells.
+/// Returns true for any CREATE TRIGGER. A TEMP trigger on a table of another schema is TEMP only by its own name, which
+/// no event contains.
 fn is_trigger(event: &AuthEvent) -> bool {
     event.action == ffi::SQLITE_CREATE_TRIGGER
 }
 
-/// It creates a TEMP object. A TEMP trigger tells the schema of its table.
+/// Returns whether the event creates a TEMP object. The event of a TEMP trigger names the schema of its table.
 fn makes_temp(event: &AuthEvent) -> bool {
     (ffi::SQLITE_CREATE_TEMP_INDEX..=ffi::SQLITE_CREATE_TEMP_VIEW).contains(&event.action)
         || (is_definition(event) && event.database.as_deref() == Some("temp"))

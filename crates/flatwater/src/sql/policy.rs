@@ -1,8 +1,9 @@
-//! What a text may do: one policy per situation, and the sentence a refused caller reads.
+//! What a text may do: one policy per situation, and the error message of a refusal.
 //!
-//! Owns: the rules about connection state. Transaction control, ATTACH and PRAGMAs that change a connection have an
-//! owner elsewhere (`transaction`, the options); TEMP objects belong to one connection and so only to a transaction.
-//! A policy is asked while a text is prepared, before it has any effect. Pure.
+//! Owns: the rules about connection state. Transaction control, ATTACH and PRAGMAs that change a connection are the
+//! task of other modules (`transaction`, the options). A TEMP object belongs to one connection, so only a transaction
+//! may create one. SQLite calls a policy while it prepares a text, before the text has any effect. Pure. Leaves out:
+//! the classes of PRAGMAs (`pragma`).
 
 use flatwater_sqlite::{AuthEvent, Verdict};
 use rusqlite::ffi;
@@ -10,27 +11,27 @@ use rusqlite::ffi;
 use super::pragma::{self, Pragma};
 use crate::error::Error;
 
-/// SQL of our own, and texts that were judged before.
+/// The policy for Flatwater's own SQL, and for texts that were checked before.
 pub(crate) fn trusted(_: &AuthEvent) -> Verdict {
     Verdict::Allow
 }
 
-/// Where nothing may be prepared.
+/// The policy where no text may be prepared.
 pub(crate) fn nothing(_: &AuthEvent) -> Verdict {
     Verdict::Deny
 }
 
-/// A text given to `execute`, `query` and the like.
+/// The policy for a text given to `execute`, `query` and the like.
 pub(crate) fn statement(event: &AuthEvent) -> Verdict {
     verdict(is_refused(event) || is_temp(event))
 }
 
-/// A text inside a transaction, whose TEMP objects end with it.
+/// The policy for a text inside a transaction, whose TEMP objects end with it.
 pub(crate) fn transaction(event: &AuthEvent) -> Verdict {
     verdict(is_refused(event))
 }
 
-/// The caller's SQL for every new connection: what changes a connection is welcome, except what an option sets.
+/// The policy for the caller's SQL for new connections: it may change the connection, except for what an option sets.
 pub(crate) fn on_open(event: &AuthEvent) -> Verdict {
     let is_setting = event.action == ffi::SQLITE_PRAGMA
         && matches!(pragma_of(event), Pragma::ConnectionState(_))
@@ -38,12 +39,13 @@ pub(crate) fn on_open(event: &AuthEvent) -> Verdict {
     verdict(!is_setting && (is_refused(event) || is_temp(event)))
 }
 
-/// A closure of the user on a reader.
+/// The policy for a user closure on a reader.
 pub(crate) fn read_closure(event: &AuthEvent) -> Verdict {
     statement(event)
 }
 
-/// A closure of the user on the writer, inside a transaction of ours that ends all its savepoints.
+/// The policy for a user closure on the writer. It runs inside a Flatwater transaction, whose end also ends the
+/// closure's savepoints.
 pub(crate) fn write_closure(event: &AuthEvent) -> Verdict {
     verdict(is_refused(event) && event.action != ffi::SQLITE_SAVEPOINT)
 }
@@ -71,12 +73,12 @@ fn is_temp(event: &AuthEvent) -> bool {
     }
 }
 
-/// The class of the PRAGMA of a `SQLITE_PRAGMA` event.
+/// Returns the class of the PRAGMA of a `SQLITE_PRAGMA` event.
 pub(crate) fn pragma_of(event: &AuthEvent) -> Pragma {
     pragma::class(event.first.as_deref().unwrap_or_default(), event.second.is_some())
 }
 
-/// The error for a text that was denied because of `event`.
+/// Returns the error for a text that was denied because of `event`.
 pub(crate) fn refusal(event: &AuthEvent) -> Error {
     let first = event.first.as_deref().unwrap_or_default();
     match event.action {
@@ -101,7 +103,7 @@ pub(crate) fn refusal(event: &AuthEvent) -> Error {
     }
 }
 
-/// The error for a text that creates a TEMP object where none may live.
+/// Returns the error for a text that creates a TEMP object where none is allowed.
 pub(crate) fn temp_refusal() -> Error {
     Error::misuse("a TEMP object would be seen by one connection of several")
         .with_hint("create it inside a transaction or `write_with`, where it lives until the end")

@@ -1,21 +1,22 @@
-//! PRAGMAs by what they touch. Pure.
+//! Classifies PRAGMAs by what they change. Pure.
 //!
-//! Owns: the table of known PRAGMAs (<https://sqlite.org/pragma.html>). A PRAGMA either answers (any connection will
-//! do), changes the state of the database (the writer's work), or changes the state of one connection, which nobody
-//! but the options may, since a caller does not know which connection serves it.
+//! Owns: the table of known PRAGMAs (<https://sqlite.org/pragma.html>). A PRAGMA either only returns a value, which any
+//! connection can do; or changes the state of the database, which the writer does; or changes the state of one
+//! connection. Only the options may do the last, because a caller does not know which connection serves it. Leaves out:
+//! refusing a PRAGMA (`policy`).
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pragma {
     Answer,
     DatabaseState,
-    /// With the way to get what is wanted.
+    /// Contains a hint on the supported alternative.
     ConnectionState(&'static str),
     Unknown,
 }
 
 const ON_OPEN: &str = "set it in the options, for every connection: `Options::on_open`";
 
-/// The class of `PRAGMA name` or, with an argument, of `PRAGMA name = argument`.
+/// Returns the class of `PRAGMA name` or, with an argument, of `PRAGMA name = argument`.
 pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
     let name = name.to_ascii_lowercase();
     match name.as_str() {
@@ -83,7 +84,7 @@ pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
     }
 }
 
-/// Whether Flatwater, or an option of its own, sets PRAGMA `name`.
+/// Returns whether Flatwater, or one of its options, sets PRAGMA `name`.
 pub(crate) fn is_ours(name: &str) -> bool {
     advice(&name.to_ascii_lowercase()) != ON_OPEN
 }

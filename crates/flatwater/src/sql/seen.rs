@@ -1,23 +1,24 @@
-//! Whether the schema that a connection has seen can still be the newest one, as far as that is known without a look.
+//! Determines, without reading the file, whether the schema that a connection has seen is still the newest one.
 //!
-//! Owns: which state of the WAL this engine's writer left behind, with how often the schema may have changed by then;
-//! and of one connection, the schema cookie it has seen and where it was seen. Invariant: SQLite reads the whole schema
-//! anew, before it asks anybody, when a statement meets another schema than its connection has seen (`OP_Transaction`);
-//! so on a thread that must not be held up nothing runs before the schema is known to be that one, or its cookie was
-//! compared in the same snapshot. Leaves out: what is prepared under a schema (`statements`).
+//! Owns: the state of the WAL that this engine's writer left behind, with the number of possible schema changes up to
+//! then; and, for each connection, the schema cookie it has seen and the state in which it saw it. Pure bookkeeping, on
+//! any thread. Invariant: if a statement finds another schema than the one its connection has seen, SQLite reads the
+//! whole schema again without calling any handler (`OP_Transaction`). So a statement runs on a thread that must not
+//! block only if the schema is known to be the seen one, or its cookie was compared in the same snapshot. Leaves out:
+//! what is prepared under a schema (`statements`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flatwater_sqlite::WalState;
 
-/// What the writer left. Written by the holder of the token, read by any thread: in one word, so that a state is never taken
-/// for one before another change.
+/// The state that the writer left. The holder of the writer's token writes it, and any thread reads it. The state and
+/// the number of changes share one word, so that a reader never combines a state with an older number.
 #[derive(Default)]
 pub(crate) struct Left(AtomicU64);
 
 impl Left {
-    /// The holder of the token gives it back at this state. Since it was last given back the schema `may_have_changed`: by
-    /// somebody else, or by what was run.
+    /// Records the state at which the holder returns the token. `may_have_changed`: whether the schema may have changed
+    /// since the token was last returned, either by another process or by what the holder ran.
     pub(crate) fn leave(&self, state: &WalState, may_have_changed: bool) {
         self.leave_at(state.stamp(), may_have_changed);
     }
@@ -27,7 +28,8 @@ impl Left {
         self.0.store(changes << 32 | u64::from(stamp), Ordering::Release);
     }
 
-    /// How often the schema may have changed when the writer left this state, if it was the writer who left it.
+    /// Returns how often the schema may have changed when the writer left this state; `None` if the writer did not
+    /// leave it.
     fn changes(&self, stamp: u32) -> Option<u32> {
         let left = self.0.load(Ordering::Acquire);
         let (changes, last) = ((left >> 32) as u32, left as u32);
@@ -35,18 +37,19 @@ impl Left {
     }
 }
 
-/// What one connection has seen of the schema. Belongs to whoever has the connection.
+/// What one connection has seen of the schema. Only the thread that has the connection uses it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Seen {
     cookie: Option<i64>,
-    /// The state at which it was compared last.
+    /// The state at which the cookie was last compared.
     stamp: u32,
-    /// How often it may have changed up to then.
+    /// The number of possible schema changes up to then.
     changes: Option<u32>,
 }
 
 impl Seen {
-    /// Whether the schema is the one that was seen: nobody committed since, or only this engine, which would have told.
+    /// Returns whether the schema is the one that was seen. This holds if there was no commit since, or only commits of
+    /// this engine, which records possible schema changes.
     pub(crate) fn holds(&self, state: &WalState, left: &Left) -> bool {
         self.holds_at(state.stamp(), left)
     }
@@ -55,7 +58,7 @@ impl Seen {
         self.cookie.is_some() && (self.stamp == stamp || self.changes.is_some() && self.changes == left.changes(stamp))
     }
 
-    /// The connection has this schema. It was seen in a snapshot of this state, or of a later one.
+    /// Records that the connection has this schema, seen in a snapshot of this state or of a later one.
     pub(crate) fn saw(&mut self, cookie: i64, state: &WalState, left: &Left) {
         self.saw_at(cookie, state.stamp(), left);
     }
@@ -64,7 +67,7 @@ impl Seen {
         *self = Self { cookie: Some(cookie), stamp, changes: left.changes(stamp) };
     }
 
-    /// Whether a cookie is that of the schema that was seen.
+    /// Returns whether a cookie equals that of the schema that was seen.
     pub(crate) fn is(&self, cookie: i64) -> bool {
         self.cookie == Some(cookie)
     }
@@ -73,7 +76,7 @@ impl Seen {
         self.cookie.is_some()
     }
 
-    /// Something may have changed the schema, or what the connection knows of it.
+    /// Forgets the schema, because something may have changed it, or what the connection knows of it.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }

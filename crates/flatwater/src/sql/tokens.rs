@@ -1,10 +1,11 @@
-//! Words in SQL that change what a failed statement leaves behind. Pure.
+//! Finds words in SQL that change how a text must be handled. Pure.
 //!
-//! Owns: just enough of SQLite's tokens to skip strings, quoted names and comments (<https://sqlite.org/lang_keywords.html>).
-//! Leaves out: everything a parser knows. It may see a conflict clause where there is none, which costs speed only.
+//! Owns: the part of SQLite's tokenizer that is needed to skip strings, quoted names and comments
+//! (<https://sqlite.org/lang_keywords.html>). Leaves out: parsing. It may report a conflict clause where there is none,
+//! which only costs speed.
 
-/// True if the text has a conflict clause or RAISE that ends a statement without undoing it (FAIL), or ends the whole
-/// transaction (ROLLBACK).
+/// Returns true if the text has a conflict clause or RAISE that ends a statement without undoing it (FAIL), or ends the
+/// whole transaction (ROLLBACK).
 pub(crate) fn has_aborting_conflict_clause(sql: &str) -> bool {
     let mut before = "";
     let mut before_that = "";
@@ -21,15 +22,15 @@ pub(crate) fn has_aborting_conflict_clause(sql: &str) -> bool {
     false
 }
 
-/// A guess at what a text does that was never prepared, so that a write keeps its place among its caller's other writes.
-/// Either guess is safe: the writer can read, and a reader refuses to write.
+/// Guesses whether a text that was never prepared writes, so that a write keeps its order among its caller's other
+/// writes. A wrong guess is safe: the writer can read, and a reader refuses to write.
 pub(crate) fn looks_like_a_write(sql: &str) -> bool {
     let mut words = words(sql).skip_while(|word| *word == ";");
     let is = |word: &str, names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
     match words.next() {
         None => false,
         Some(first) if is(first, &["WITH"]) => {
-            // The first verb outside of all parentheses is the statement's own.
+            // The first verb outside all parentheses belongs to the statement itself.
             let mut depth = 0_usize;
             let verb = words.find(|word| {
                 match *word {
@@ -45,20 +46,22 @@ pub(crate) fn looks_like_a_write(sql: &str) -> bool {
     }
 }
 
-/// Whether the text is a PRAGMA or begins with EXPLAIN: the answer of its statement is that of the schema as it was known
-/// when it was prepared. A listing even points into that schema, without a look whether it is still there.
+/// Returns whether the text is a PRAGMA or begins with EXPLAIN. The result of such a statement depends on the schema at
+/// the time of its prepare. A PRAGMA that lists objects even keeps pointers into that schema, and does not check
+/// whether it still exists.
 pub(crate) fn tells_of_its_prepare(sql: &str) -> bool {
     let first = words(sql).find(|word| *word != ";");
     first.is_some_and(|word| word.eq_ignore_ascii_case("PRAGMA") || word.eq_ignore_ascii_case("EXPLAIN"))
 }
 
-/// Whether something is named in the schema `temp`.
+/// Returns whether the text names an object in the schema `temp`.
 pub(crate) fn names_temp(sql: &str) -> bool {
     let words: Vec<&str> = words(sql).collect();
     words.windows(2).any(|two| two[0].eq_ignore_ascii_case("TEMP") && two[1] == ".")
 }
 
-/// Whether the text may call a function, whose name is given in lower case. One in a comment or a string counts, too.
+/// Returns whether the text may call the function `function`, given in lower case. A name in a comment or a string also
+/// counts.
 pub(crate) fn may_call(sql: &str, function: &str, has_arguments: bool) -> bool {
     let lower = sql.to_ascii_lowercase();
     lower.match_indices(function).any(|(at, _)| {
@@ -71,13 +74,13 @@ pub(crate) fn may_call(sql: &str, function: &str, has_arguments: bool) -> bool {
     })
 }
 
-/// Whether a list may have been given for the one parameter of `IN (?)`.
+/// Returns whether the text contains `IN (?)`, for whose single parameter the caller may have passed a list.
 pub(crate) fn has_in_with_one_parameter(sql: &str) -> bool {
     let words: Vec<&str> = words(sql).collect();
     words.windows(4).any(|four| four[0].eq_ignore_ascii_case("IN") && four[1..] == ["(", "?", ")"])
 }
 
-/// Words and single other characters, without white space, comments, strings and quoted names.
+/// Returns words and single other characters, without white space, comments, strings and quoted names.
 fn words(sql: &str) -> impl Iterator<Item = &str> {
     let mut rest = sql;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Input that cannot be right: what the error says, and that nothing came of it.
+//! Invalid input: the text of the error, and that the call had no effect.
 //!
 //! Leaves out: SQL that SQLite refuses (`error_texts`), paths and files that cannot be opened (`bad_paths`).
 
@@ -27,7 +27,7 @@ pub(crate) async fn two_users(place: &Place) -> Database {
     db
 }
 
-/// The users are the two of the beginning, and everything can be done.
+/// Checks that the two initial users are still there, and that every operation works.
 pub(crate) async fn is_unharmed(db: &Database) {
     let update = || db.execute("UPDATE users SET name = name WHERE id > ?", (0,));
     let (a, b, c) = futures_util::join!(update(), update(), update());
@@ -37,14 +37,14 @@ pub(crate) async fn is_unharmed(db: &Database) {
     db.begin().await.unwrap().commit().await.unwrap();
 }
 
-/// What every call that takes one statement answers to a text that cannot be prepared.
+/// Returns the errors of every call that takes one statement, for a text that cannot be prepared.
 pub(crate) async fn all_errors(db: &Database, sql: &str) -> Vec<Error> {
     let mut errors = execute_errors(db, sql, ()).await;
     errors.extend(query_errors(db, sql, ()).await);
     errors
 }
 
-/// What every call that fits answers to a statement that can be prepared.
+/// Returns the errors of every suitable call, for a statement that can be prepared.
 pub(crate) async fn errors(db: &Database, sql: &str, params: Result<Params>) -> Vec<Error> {
     if sql.starts_with("SELECT") {
         return query_errors(db, sql, params).await;

@@ -1,6 +1,6 @@
-//! Paths and files that cannot be opened, or not be written: what the error says, and that no file was touched.
+//! Paths and files that cannot be opened or written: the text of the error, and that no file was changed.
 //!
-//! Root may write everything, so what is about permissions runs in a process of its own, as somebody else.
+//! Root may write every file, so tests of permissions run in a separate process as another user.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use flatwater::{Database, Error, Kind, Options};
 
 use crate::support::{TestFile, files, run};
 
-/// The error of opening with these options. Nothing in the directory is touched.
+/// Returns the error of opening with these options. No file in the directory may change.
 async fn refused(file: &TestFile, options: Options) -> Error {
     let before = files(file.directory());
     let error = options.clone().open().await.unwrap_err();
@@ -96,7 +96,7 @@ fn a_damaged_file_is_refused_by_its_name_and_left_as_it_is() {
     });
 }
 
-/// The switch to WAL is a commit, which reads the count of free pages in a file that vacuums itself.
+/// The switch to WAL is a commit. In a file with auto_vacuum, a commit reads the number of free pages.
 #[test]
 fn a_file_whose_switch_to_wal_fails_in_its_commit_is_refused_and_can_be_read() {
     let file = TestFile::new();
@@ -177,7 +177,7 @@ async fn names_one_file(file: &TestFile, name: OsString) {
     assert!(after.len() == before + 1 && after.iter().any(|(there, _)| *there == name), "{name:?}: {after:?}");
 }
 
-/// What every writing call answers.
+/// Returns the errors of every writing call.
 async fn write_errors(db: &Database) -> Vec<Error> {
     let insert = "INSERT INTO t VALUES (2)";
     vec![

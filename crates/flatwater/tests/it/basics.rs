@@ -1,4 +1,4 @@
-//! Open, write, read: the operations of a database, one by one.
+//! Open, write, read: the operations of a database, one at a time.
 
 use flatwater::{Error, Kind, named, params};
 
@@ -123,7 +123,7 @@ async fn a_transaction_and_a_closure_see_what_was_written(place: &Place) {
     assert_eq!(db.write_with(move |tx| sum(tx).map_err(Error::from)).await, Ok(3));
 }
 
-/// A write on the database from inside a transaction's body would wait for the body's own end.
+/// A write on the database inside a transaction's body would wait for the body's own end.
 async fn a_transaction_body_that_uses_the_database_is_told_so_at_once(place: &Place) {
     let db = place.open().await;
     db.execute("CREATE TABLE t (a)", ()).await.unwrap();

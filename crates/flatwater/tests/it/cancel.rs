@@ -1,6 +1,6 @@
-//! Calls that are given up, at every stage: what is never begun, what is interrupted, what is finished all the same.
+//! Calls that are dropped at every stage: which never begin, which are interrupted, which are completed regardless.
 //!
-//! Leaves out: deadlines (`deadlines`), transactions that are given up (`transactions`).
+//! Leaves out: deadlines (`deadlines`), transactions that are dropped (`transactions`).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ in_both_places!(
     who_cancels_is_told_what_became_of_the_call,
 );
 
-/// Polls each once. None is ready.
+/// Polls each call once. None is ready.
 async fn begin<F: Future + Unpin>(calls: &mut [F]) {
     for call in calls {
         assert!(futures_util::poll!(Pin::new(call)).is_pending());
@@ -109,7 +109,7 @@ fn a_running_read_is_interrupted_and_its_reader_is_free_again() {
     });
 }
 
-/// Reads on all readers at once: each waits for the others.
+/// Reads on all readers at the same time. Each read waits for the others.
 async fn every_reader_answers(db: &Database, readers: usize) {
     let together = Arc::new(std::sync::Barrier::new(readers));
     let reads = (0..readers).map(|_| {
@@ -256,7 +256,7 @@ async fn who_cancels_is_told_what_became_of_the_call(place: &Place) {
     assert_eq!(count(&db).await, 4);
 }
 
-/// A text that looks like a read goes to a reader first, which hands it over.
+/// A text that looks like a read is sent to a reader first, which forwards it to the writer.
 #[test]
 fn what_a_reader_hands_over_keeps_its_caller_and_its_rights() {
     let file = TestFile::new();

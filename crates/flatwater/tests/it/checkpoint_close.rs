@@ -1,4 +1,5 @@
-//! The last checkpoint, at the close: it takes a bounded time, and a WAL that it cannot copy stays and loses nothing.
+//! The last checkpoint, at the close: it takes bounded time. If it cannot copy the WAL, the WAL remains and nothing is
+//! lost.
 
 use std::time::Duration;
 
@@ -8,13 +9,14 @@ use super::support::{TestFile, count, empty_table, integer, run};
 
 const ROWS: i64 = 2000;
 
-/// Nothing is copied before the close.
+/// Options with which no checkpoint runs before the close.
 fn lazy(file: &TestFile) -> Options {
     let managed = CheckpointLimits { limit_bytes: 1 << 30, hard_limit_bytes: 1 << 31 };
     file.options().checkpoint(Checkpoint::Managed(managed))
 }
 
-/// Closes a database whose WAL holds all it has, with `before` called in between. Answers whether the WAL is left.
+/// Closes a database whose content is completely in its WAL. Calls `before` before the close. Returns whether the WAL
+/// still exists.
 fn close_with_a_long_wal<T>(file: &TestFile, options: Options, before: impl FnOnce() -> T) -> (bool, T) {
     run(async {
         let db = empty_table(options).await;
@@ -66,7 +68,7 @@ fn a_close_beside_a_foreign_reader_leaves_the_wal_and_loses_nothing() {
     reopens(&file);
 }
 
-/// Whether the copy is done in that time or not.
+/// The test passes whether or not the copy finishes in that time.
 #[test]
 fn a_close_that_has_no_time_loses_nothing() {
     for wait in [Duration::ZERO, Duration::from_nanos(1), Duration::from_micros(100), Duration::from_millis(1)] {

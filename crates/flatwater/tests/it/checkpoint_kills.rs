@@ -1,8 +1,8 @@
-//! kill -9 between any two system calls of a run through copies, resets, an asked-for truncate and the close: whatever
-//! was acknowledged is there, and the file opens at once, with plain SQLite and with us, and can be written.
+//! kill -9 between any two system calls of a run with copies, resets, an explicit truncate and the close: every
+//! acknowledged write is present, the file opens at once with plain SQLite and with Flatwater, and it can be written.
 //!
-//! The child is this program again, running the ignored test below. Its pages are large and its limit is the smallest,
-//! so that a reset comes after a few frames.
+//! The child is this program, which runs the ignored test below. Its pages are large and its limit is the smallest, so
+//! that the WAL is reset after a few frames.
 #![cfg(target_os = "linux")]
 
 use std::io::Write;
@@ -19,7 +19,8 @@ const PATH: &str = "FLATWATER_CHECKPOINTS_PATH";
 const PHASE: &str = "FLATWATER_CHECKPOINTS_PHASE";
 const CALL: &str = "FLATWATER_CHECKPOINTS_CALL";
 const INSERT: &str = "INSERT INTO t VALUES (?, zeroblob(3000))";
-/// Rows that were there before the child, each in a commit of its own: enough for the checkpointer to begin.
+/// The number of rows that exist before the child starts, each from its own commit: enough for the checkpointer to
+/// begin.
 const BEFORE: i64 = 70;
 const RESETS: u64 = 3;
 
@@ -72,7 +73,7 @@ fn child() {
     });
 }
 
-/// The database and a WAL that a process left behind which was killed.
+/// Returns the database and the WAL of a process that was killed.
 fn start() -> tempfile::TempDir {
     let (file, start) = (TestFile::new(), tempfile::tempdir().unwrap());
     let plain = file.plain();
@@ -90,7 +91,7 @@ fn start() -> tempfile::TempDir {
     start
 }
 
-/// Runs the child on a copy of `start`, killed instead of the `call`-th call of its phase. False if it survived that.
+/// Runs the child on a copy of `start`, and kills it at call number `call` of its phase. Returns false if it survived.
 fn is_killed(start: &Path, phase: &str, call: i64) -> bool {
     let file = TestFile::new();
     for suffix in ["", "-wal"] {
@@ -120,7 +121,7 @@ fn check(file: &TestFile, acknowledged: i64, call: i64) -> i64 {
     newest
 }
 
-/// It opens with us and takes rows; they, too, are there.
+/// Opens the file with Flatwater and writes rows, which must then be present too.
 fn write_on(file: &TestFile, at_least: i64, call: i64) {
     let db = options(&file.path()).open().wait().unwrap();
     let newest: i64 = db.query_value("SELECT ifnull(max(a), 0) FROM t WHERE a > 0", ()).wait().unwrap().unwrap();

@@ -1,7 +1,8 @@
-//! Others beside us: a second database in this process, a second Flatwater on the same file, and plain connections that
-//! checkpoint as they like. Everything acknowledged is there, the WAL comes back below its limit, nobody starves.
+//! Other users of the file: a second database in this process, a second Flatwater on the same file, and plain
+//! connections that checkpoint at any time. Every acknowledged write is present, the WAL returns below its limit, and
+//! no caller starves.
 //!
-//! The other process is this program again, running the ignored test below; it does what it is told, line by line.
+//! The other process is this program, which runs the ignored test below and executes commands line by line.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
@@ -29,7 +30,7 @@ fn plain(path: &Path) -> rusqlite::Connection {
     plain
 }
 
-/// `flatwater N` and `plain N` write rows; `restart` and `truncate` checkpoint, if nobody is in the way.
+/// The commands: `flatwater N` and `plain N` write rows; `restart` and `truncate` checkpoint, if no lock prevents it.
 #[test]
 #[ignore = "runs as the child of the tests below"]
 fn child() {
@@ -87,7 +88,7 @@ impl Beside {
         Self { tells: child.stdin.take(), child, says }
     }
 
-    /// Tells it to do something and waits until it did. Answers what it says then.
+    /// Sends a command and waits until it is done. Returns the number that the process prints.
     fn does(&mut self, what: &str) -> u64 {
         writeln!(self.tells.as_mut().unwrap(), "{what}").unwrap();
         let said = self.says.by_ref().map(Result::unwrap).find_map(|line| line.split_once("did ")?.1.parse().ok());
@@ -103,7 +104,7 @@ impl Drop for Beside {
     }
 }
 
-/// Writes for as long as `other` works on its thread. Answers how many rows, and what the other said.
+/// Writes for as long as `other` runs on its thread. Returns the number of rows, and the result of `other`.
 async fn write_while<T: Send>(db: &Database, other: impl FnOnce() -> T + Send) -> (i64, T) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -147,7 +148,7 @@ fn two_databases_of_one_process_do_not_disturb_each_other() {
     });
 }
 
-/// Each goes on while the other never stops.
+/// Each of them makes progress although the other never stops.
 #[test]
 fn two_processes_with_a_checkpointer_each_both_go_on() {
     let file = TestFile::new();

@@ -1,5 +1,5 @@
-//! Reads that stay open: the WAL grows, it is told who is in the way, and it is short again when the read has ended,
-//! without anybody's help.
+//! Reads that stay open: the WAL grows, the cause is reported, and the WAL is short again after the read has ended,
+//! without further action.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use super::support::{ENDLESS, TestFile, count, empty_table, run, until};
 
 const INSERT: &str = "INSERT INTO t VALUES (randomblob(8000))";
 const LIMIT: u64 = 1 << 20;
-/// Frames of 4 KiB pages in as many bytes.
+/// The number of frames of 4 KiB pages that fit into the limit.
 const LIMIT_FRAMES: u32 = 254;
 
 fn small(file: &TestFile) -> Options {
@@ -26,7 +26,7 @@ async fn write(db: &Database, rows: usize) {
     }
 }
 
-/// A database in which a reset was blocked several times by `read`, which began after the first rows.
+/// Blocks a reset several times by `read`, which begins after the first rows.
 async fn starved<T>(db: &Database, read: impl AsyncFnOnce() -> T) -> T {
     write(db, 10).await;
     let read = read().await;
@@ -37,7 +37,7 @@ async fn starved<T>(db: &Database, read: impl AsyncFnOnce() -> T) -> T {
     read
 }
 
-/// Nobody writes any more.
+/// Waits until the WAL is short again, while there are no writes.
 async fn gets_short_again(db: &Database) {
     until(|| db.stats().wal.frames < LIMIT_FRAMES / 2).await;
     let wal = db.stats().wal;
@@ -92,7 +92,8 @@ fn a_closure_that_reads_for_long_is_named_and_the_wal_is_short_when_it_has_ended
     });
 }
 
-/// The transaction holds what the reset waits for, and what it reads must stay. It is waited for, and named by nobody.
+/// The transaction holds the lock that the reset needs, and its snapshot must remain. The reset waits for it, and no
+/// read is reported as the cause.
 #[test]
 fn a_transaction_that_only_reads_keeps_the_reset_waiting_until_it_ends() {
     let file = TestFile::new();

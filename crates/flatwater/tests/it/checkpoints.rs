@@ -1,4 +1,4 @@
-//! Checkpoints: the WAL stays short without anybody's commit paying, and who is in the way is told.
+//! Checkpoints: the WAL stays short without delaying commits, and the cause of a blocked checkpoint is reported.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Closing: what was asked before is done, what is asked later is refused, and nothing is left behind.
+//! Closing: earlier calls are completed, later calls are refused, and no resources remain.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ in_both_places!(
     a_close_that_is_given_up_closes_all_the_same,
 );
 
-/// What every call answers once the database is closed.
+/// Checks that every call returns the error for a closed database.
 async fn is_closed(db: &Database) {
     let insert = "INSERT INTO t VALUES (0)";
     for error in [
@@ -45,7 +45,8 @@ fn is_left_clean(file: &TestFile) {
     assert!(!file.beside("-wal").exists() && !file.beside("-shm").exists());
 }
 
-/// Nothing of the process has the file any more. A close with little time may leave the WAL, which one with time takes away.
+/// Checks that the process has no descriptor on the file. A close with little time may leave the WAL; a close with
+/// enough time deletes it.
 async fn is_left_free(file: &TestFile) {
     file.open().await.close().await.unwrap();
     is_left_clean(file);
@@ -287,7 +288,7 @@ fn a_file_can_be_opened_again_and_again() {
     });
 }
 
-/// Closing a descriptor would take away the locks that a plain connection of this process has on the file.
+/// Closing a descriptor would release the locks that a plain connection of this process has on the file.
 #[test]
 #[cfg(target_os = "linux")]
 fn descriptors_that_others_kept_open_are_closed_when_these_are_done() {

@@ -1,6 +1,6 @@
-//! Closures on rusqlite's connection: what they may use, how they end, and that they cannot call the database.
+//! Closures on rusqlite's connection: what they may use, how they end, and that they cannot wait for the database.
 //!
-//! Leaves out: closures that leave the connection unlike it was (`hostile_closures`).
+//! Leaves out: closures that change the state of the connection (`hostile_closures`).
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -123,7 +123,7 @@ async fn rusqlites_own_tools_can_be_used(place: &Place) {
     assert_eq!(db.stats().replaced_connections, 0, "nothing was out of order");
 }
 
-/// What calls from inside a closure answer: all of them at once, with an error.
+/// Returns the errors of calls from inside a closure, all of which fail at once.
 fn calls_from_inside(db: &Database) -> Vec<Error> {
     let blocking = db.clone();
     vec![
@@ -155,7 +155,7 @@ async fn a_closure_that_calls_the_database_is_refused_and_goes_on(place: &Place)
     db.close().await.unwrap();
 }
 
-/// Runs `call` on a thread of its own and waits for it to end, for as long as a test may take.
+/// Runs `call` on a separate thread and waits for its end, within the time limit of a test.
 fn ends(call: impl FnOnce() + Send + 'static) {
     let ended = Arc::new(AtomicBool::new(false));
     let done = ended.clone();

@@ -1,4 +1,5 @@
-//! Deadlines of calls, and the wait for a lock that somebody else holds. A `Timeout` that says "not applied" is true.
+//! Deadlines of calls, and the wait for a lock that another connection holds. If a `Timeout` says "not applied", that
+//! is true.
 
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ fn is_timeout(error: &Error, operation: &str) {
     assert!(error.is_retryable() && error.operation() == Some(operation), "{error:?}");
 }
 
-/// A write that would take years.
+/// Returns a write that would take years.
 fn endless_insert() -> String {
     format!("INSERT INTO t {ENDLESS}")
 }

@@ -1,8 +1,8 @@
-//! Grouped writes against the same writes one by one: the same results, the same errors, the same content.
+//! Compares grouped writes with the same writes one by one: the same results, the same errors, the same content.
 //!
-//! A list of random statements runs three times in the same order: all at once on a database that groups, one after the
-//! other on one that does not, and one after the other on plain rusqlite in autocommit. `FLATWATER_SEED` repeats one
-//! list, `FLATWATER_LISTS` sets how many there are.
+//! A list of random statements runs three times in the same order: all at once on a database with groups, one after the
+//! other on a database without groups, and one after the other on plain rusqlite in autocommit mode. `FLATWATER_SEED`
+//! repeats one list, `FLATWATER_LISTS` sets the number of lists.
 
 use flatwater::rusqlite::limits::Limit;
 use flatwater::rusqlite::{self, Connection, types::Value};
@@ -58,7 +58,7 @@ const TABLES: &[&str] = &[
     "strict_keys",
 ];
 
-/// Statements without rows; `?` are small numbers.
+/// Statements that return no rows; `?` are small numbers.
 const EXECUTE: &[&str] = &[
     "INSERT INTO t VALUES (?, ?, ?, ?)",
     "INSERT INTO t (b, c, d) VALUES (?, ?, ?)",
@@ -106,7 +106,7 @@ const EXECUTE: &[&str] = &[
     "DROP INDEX IF EXISTS by_c",
 ];
 
-/// Statements with rows.
+/// Statements that return rows.
 const QUERY: &[&str] = &[
     "INSERT INTO t VALUES (?, ?, ?, ?) RETURNING a, b",
     "INSERT INTO t VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET c = excluded.c RETURNING *",
@@ -183,7 +183,7 @@ async fn perform(db: Database, step: Step) -> Result<Outcome, Error> {
     }
 }
 
-/// What plain SQLite says to the step in autocommit: the error's code, or the changes.
+/// Returns the result of a step in plain SQLite in autocommit mode: the error's code, or the number of changes.
 fn perform_plainly(connection: &mut Connection, step: &Step) -> Result<u64, i32> {
     let code = |error: rusqlite::Error| match error {
         rusqlite::Error::SqliteFailure(error, _) => error.extended_code,
@@ -241,7 +241,7 @@ fn content(connection: &Connection) -> Content {
     TABLES.iter().map(|table| (*table, rows(table))).collect()
 }
 
-/// The content, from outside where there is an outside.
+/// Returns the content, read with plain SQLite where the place has a file.
 async fn content_of(db: &Database, place: &Place) -> Content {
     match place.file() {
         Some(file) => content(&file.plain()),
@@ -269,8 +269,8 @@ async fn all_at_once(db: &Database, steps: &[Step]) -> Vec<Result<Outcome, Error
     outcomes
 }
 
-/// Values may not be longer, so that an UPDATE can fail on a later row without a function in it: where there is one,
-/// SQLite keeps a statement journal and undoes the rows before.
+/// A limit on the length of values, so that an UPDATE can fail at a later row without calling a function. If it calls
+/// one, SQLite keeps a statement journal and undoes the rows before.
 const LONGEST: i32 = 100_000;
 
 async fn limit_length(db: &Database) {
@@ -332,7 +332,7 @@ async fn compare(place: fn() -> Place, seed: u64, steps: usize, totals: &mut Tot
     single.close().await.unwrap();
 }
 
-/// Each list has a runtime of its own, so that one that hangs is told apart from many.
+/// Each list has its own runtime, so that a list that hangs can be identified.
 fn compare_lists(place: fn() -> Place) {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     if let Some(seed) = number("FLATWATER_SEED") {
@@ -361,7 +361,7 @@ fn grouped_writes_in_memory_do_what_the_same_writes_do_one_by_one() {
     compare_lists(Place::in_memory);
 }
 
-/// The two statements that SQLite does not undo by itself inside a transaction.
+/// The two statements that SQLite itself does not undo inside a transaction.
 async fn a_member_that_fails_half_way_leaves_nothing_behind(place: &Place) {
     let db = grouped(place.options()).open().await.unwrap();
     db.execute_script(

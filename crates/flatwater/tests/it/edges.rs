@@ -1,5 +1,5 @@
-//! The edges: the longest durations, the end of a close, odd TEMP objects, locks on attached files, empty statements,
-//! maintenance beside open readers, a checkpoint beside another.
+//! Edge cases: the longest durations, the end of a close, unusual TEMP objects, locks on attached files, empty
+//! statements, maintenance with open readers, a checkpoint during another.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ in_both_places!(
     semicolons_and_comments_around_one_statement_do_no_harm_and_none_at_all_is_misuse,
 );
 
-/// No test waits for this long.
+/// Longer than any test waits.
 const HOUR: Duration = Duration::from_secs(3600);
 const INSERT: &str = "INSERT INTO t VALUES (?)";
 
@@ -60,7 +60,7 @@ async fn the_longest_duration_means_never_in_every_option(place: &Place) {
     }
 }
 
-/// Is answered at its first poll: the database is closed.
+/// Checks that the call fails at its first poll, because the database is closed.
 async fn is_refused_at_once<T: std::fmt::Debug>(call: impl Future<Output = Result<T, Error>>) {
     let mut call = Box::pin(call);
     match futures_util::poll!(call.as_mut()) {
@@ -135,7 +135,7 @@ const KEYED_TEMP: &str = "
     CREATE TEMP TABLE later (id INTEGER PRIMARY KEY, c REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
     INSERT INTO parent VALUES (1, 1), (2, 1); INSERT INTO later VALUES (1, 2); INSERT INTO child VALUES (1, 1), (2, 1)";
 
-/// TEMP objects that the writer's connection has.
+/// Returns the number of TEMP objects that the writer's connection has.
 async fn left(db: &Database) -> i64 {
     let tx = db.begin().await.unwrap();
     let of = "SELECT count(*) FROM temp.sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
@@ -253,7 +253,8 @@ async fn semicolons_and_comments_around_one_statement_do_no_harm_and_none_at_all
 
 type Read = Pin<Box<dyn Future<Output = Result<(i64, i64), Error>> + Send>>;
 
-/// A read closure that counts before and after it is told to go on; it has begun when this answers.
+/// Starts a read closure that counts rows before and after it is told to continue. The closure has begun when this
+/// returns.
 async fn open_reader(db: &Database) -> (mpsc::Sender<()>, Read) {
     let (go_on, wait) = mpsc::channel();
     let (begins, begun) = mpsc::channel();

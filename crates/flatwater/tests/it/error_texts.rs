@@ -1,4 +1,4 @@
-//! What errors of SQLite say: where the SQL is wrong, which table was meant, which constraint, and never a bound value.
+//! The text of SQLite's errors: the position in the SQL, the table, the constraint, and never a bound value.
 
 use flatwater::{Kind, params};
 

@@ -1,7 +1,7 @@
-//! Statements that fail inside a transaction: what stays of them, and when the transaction is lost with them.
+//! Statements that fail inside a transaction: which of their changes remain, and when the transaction ends with them.
 //!
-//! SQLite by itself undoes a failed statement only if it thought of that while it prepared it; in autocommit the
-//! rollback hides the rest (<https://sqlite.org/lang_conflict.html>).
+//! SQLite itself undoes a failed statement only if it prepared for that; in autocommit mode the rollback removes the
+//! rest (<https://sqlite.org/lang_conflict.html>).
 
 use flatwater::{Database, Error, Kind, Transaction, params};
 
@@ -20,7 +20,7 @@ in_both_places!(
 
 const COLUMNS: usize = 250;
 
-/// An UPDATE of three rows that dies of SQLITE_TOOBIG at the third, and the value it takes.
+/// Returns an UPDATE of three rows that fails with SQLITE_TOOBIG at the third, and its parameter.
 fn too_big() -> (String, String) {
     let sets = (0..COLUMNS).map(|n| format!("c{n} = CASE id WHEN 3 THEN ?1 ELSE 'changed' END"));
     let sql = format!("UPDATE wide SET {}", sets.collect::<Vec<_>>().join(", "));
@@ -200,7 +200,7 @@ async fn a_deferred_foreign_key_fails_at_the_commit_which_rolls_back(place: &Pla
     assert_eq!(db.query_value::<i64>("SELECT count(*) FROM c", ()).await.unwrap(), Some(1));
 }
 
-/// Submits the numbers behind an open transaction, so that they are one group, and answers which were refused.
+/// Submits the numbers behind an open transaction, so that they form one group. Returns the refused ones.
 async fn insert_together(db: &Database, numbers: &[i64]) -> Vec<i64> {
     let transaction = db.begin().await.unwrap();
     let inserts = numbers.iter().map(|n| db.execute("INSERT INTO once VALUES (?)", (*n,)));

@@ -1,9 +1,9 @@
-//! The structure, read from the sources: a file imports from lower floors only.
+//! Checks the structure of the sources: a file imports from lower floors only.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Floors of `src`, lowest first. Folders of one floor do not import each other.
+/// The floors of `src`, lowest first. Folders of the same floor do not import each other.
 const FLOORS: &[&[&str]] = &[
     &["error", "inline", "lock", "program", "thread"],
     &["events", "options", "sql", "time", "values"],
@@ -34,7 +34,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The module of a file: its folders and its name.
+/// Returns the module of a file: its folders and its name.
 fn module(src: &Path, file: &Path) -> Vec<String> {
     let below = file.strip_prefix(src).unwrap().with_extension("");
     let mut parts: Vec<_> = below.components().map(|part| part.as_os_str().to_str().unwrap().to_owned()).collect();
@@ -44,14 +44,14 @@ fn module(src: &Path, file: &Path) -> Vec<String> {
     parts
 }
 
-/// The code of a file, without comments and without its tests.
+/// Returns the code of a file, without comments and tests.
 fn code(text: &str) -> String {
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap().split("#[cfg(all(test").next().unwrap();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The paths that begin at `rest`, such as `a::{b, c::D}`: each with its first names.
+/// Returns the paths that begin at `rest`, such as `a::{b, c::D}`: the first names of each.
 fn paths(rest: &str) -> Vec<Vec<String>> {
     let name = rest.trim_start();
     if let Some(group) = name.strip_prefix('{') {
@@ -77,7 +77,7 @@ fn paths(rest: &str) -> Vec<Vec<String>> {
     below.into_iter().map(|below| [vec![first.to_owned()], below].concat()).collect()
 }
 
-/// What a file imports, as paths from the root: `crate::` and `super::`, wherever they stand, groups too.
+/// Returns the imports of a file, as paths from the root: `crate::` and `super::`, at any place, including groups.
 fn imports(module: &[String], text: &str) -> Vec<Vec<String>> {
     let code = code(text);
     let begins = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || "_$:".contains(c));
@@ -94,7 +94,7 @@ fn imports(module: &[String], text: &str) -> Vec<Vec<String>> {
     absolute.chain(relative).collect()
 }
 
-/// The rooms of the names that the root exports.
+/// Returns the modules of the names that the root exports.
 fn exported(src: &Path) -> BTreeMap<String, String> {
     let text = std::fs::read_to_string(src.join("lib.rs")).unwrap();
     let code = code(&text);

@@ -1,7 +1,7 @@
-//! Code that is not ours: wakers that panic, captured values that panic where they are dropped, executors that poll as
-//! they like, callers that leave at any moment. Whatever it does, the next caller is served.
+//! Foreign code: wakers that panic, captured values that panic when they are dropped, unusual executors, callers that
+//! drop calls at any moment. The next caller is served in all cases.
 //!
-//! Leaves out: what closures do to their connection (`hostile_closures`).
+//! Leaves out: closures that change their connection (`hostile_closures`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
@@ -33,7 +33,7 @@ in_both_places!(
 
 const INSERT: &str = "INSERT INTO t VALUES (?)";
 
-/// Every kind of call is answered.
+/// Checks that every kind of call completes.
 async fn is_served(db: &Database) {
     let before = count(db).await;
     db.execute(INSERT, (0,)).await.unwrap();
@@ -47,7 +47,7 @@ async fn is_served(db: &Database) {
     assert_eq!((stats.writes_waiting, stats.reads_waiting), (0, 0));
 }
 
-/// Counts its calls, and then panics if it is told to. The panic is silent.
+/// Counts its calls, and panics afterwards if requested. The panic prints nothing.
 struct Noted {
     calls: AtomicUsize,
     panics: bool,
@@ -73,8 +73,8 @@ impl Wake for Noted {
     }
 }
 
-/// Polls with a waker that panics until it was called: a call that is answered at once, which wakes nobody, is made
-/// again. Answers what the call answered.
+/// Polls with a waker that panics, until the waker was called: a call that completes at once calls no waker, and is
+/// repeated. Returns the result of the call.
 async fn with_bad_waker<F: Future + Unpin>(make: impl AsyncFn() -> F) -> F::Output {
     loop {
         let mut call = make().await;
@@ -139,7 +139,7 @@ async fn a_waker_that_panics_while_others_wait_for_a_place_or_share_its_commit_c
     is_served(&db).await;
 }
 
-/// Panics where it is dropped, silently.
+/// Panics when it is dropped, and prints nothing.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -148,7 +148,7 @@ impl Drop for Bomb {
     }
 }
 
-/// Keeps the only reader until it is told to go on.
+/// Occupies the only reader until it is told to continue.
 async fn keep_the_reader(db: &Database) -> (mpsc::Sender<()>, tokio::task::JoinHandle<Result<(), Error>>) {
     let (go_on, wait) = mpsc::channel();
     let (begins, begun) = mpsc::channel();
@@ -278,7 +278,7 @@ async fn the_waker_of_the_last_poll_is_the_one_that_is_called(place: &Place) {
     }
 }
 
-/// Polls a call that was answered.
+/// Checks that a completed call returns an error when it is polled again.
 async fn is_refused_again<F: Future<Output = Result<T, Error>> + Unpin, T: std::fmt::Debug>(mut call: F) {
     let _ = (&mut call).await;
     for _ in 0..3 {
@@ -330,7 +330,8 @@ async fn ten_thousand_calls_with_deadlines_of_microseconds_on_a_full_queue_all_e
     is_served(&db).await;
 }
 
-/// One random operation, which writes `n`, or `n` and `-n`, or fails on purpose. True: `n` was acknowledged.
+/// Runs one random operation, which writes `n`, or `n` and `-n`, or fails on purpose. Returns true if `n` was
+/// acknowledged.
 async fn operate(db: &Database, which: u32, n: i64) -> bool {
     let both = "INSERT INTO t VALUES (?1), (-?1)";
     match which {
@@ -367,7 +368,7 @@ async fn operate(db: &Database, which: u32, n: i64) -> bool {
     }
 }
 
-/// Random operations one after the other, each given up at some moment or not at all.
+/// Runs random operations one after the other. Each is dropped at some moment or not at all.
 async fn restless(db: Database, caller: u64, acknowledged: Arc<Mutex<Vec<i64>>>) {
     let mut random = StdRng::seed_from_u64(caller);
     for n in 1..=120 {

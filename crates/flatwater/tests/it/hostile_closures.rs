@@ -1,6 +1,6 @@
-//! Closures that leave the connection unlike it was: the next caller sees a clean one, and correct results.
+//! Closures that change the state of the connection: the next caller gets a clean connection, and correct results.
 //!
-//! Leaves out: what only the raw handle can do, which floor 0's tests do.
+//! Leaves out: changes that need the raw handle, which the tests of floor 0 cover.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -20,10 +20,10 @@ in_both_places!(
     pragmas_temp_objects_and_transaction_control_are_refused_in_closures,
 );
 
-/// What a closure does to its connection.
+/// A change that a closure makes to its connection.
 type Mischief = fn(&Connection);
 
-/// Leaves a statement of rusqlite behind that stands on its first row.
+/// Forgets a rusqlite statement that is positioned on its first row.
 fn forget_stepped(connection: &Connection, sql: &str) {
     let mut statement = connection.prepare(sql).unwrap();
     let mut rows = statement.query([]).unwrap();
@@ -36,14 +36,14 @@ const SCHEMA: &str = "CREATE TABLE t (a INTEGER PRIMARY KEY); CREATE TABLE c (p 
     CREATE VIEW v AS SELECT a FROM t; CREATE TABLE done (a);
     CREATE TRIGGER watch AFTER INSERT ON t BEGIN INSERT INTO log VALUES (new.a); END";
 
-/// A database with one reader at most: what a closure leaves there the next caller meets.
+/// Opens a database with at most one reader, so that the next caller uses the connection that the closure used.
 async fn open(place: &Place) -> Database {
     let db = place.options().readers(1).open().await.unwrap();
     db.execute_script(SCHEMA).await.unwrap();
     db
 }
 
-/// Every kind of call does what it should, several times over, and nothing of the closure's is called.
+/// Checks several times that every kind of call works, and that no handler of the closure is called.
 async fn is_clean(db: &Database, place: &Place) {
     db.execute_script("DELETE FROM t; DELETE FROM log").await.unwrap();
     let inserts = join_all((0..60).map(|n| db.execute("INSERT INTO t VALUES (?)", (n,)))).await;
@@ -70,7 +70,7 @@ async fn is_clean(db: &Database, place: &Place) {
     }
 }
 
-/// A write that finds the lock taken waits for it, which it does not without our busy handler.
+/// Checks that a write waits for a lock, which needs Flatwater's busy handler.
 async fn waits_for_locks(db: &Database, file: &TestFile) {
     let plain = file.plain();
     plain.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -84,7 +84,7 @@ async fn waits_for_locks(db: &Database, file: &TestFile) {
     write.await.unwrap().unwrap();
 }
 
-/// Each mischief where closures write and where they read, each on a database of its own.
+/// Runs each misuse in a write closure and in a read closure, each on a new database.
 async fn check(place: &Place, mischiefs: &[(&str, Mischief)]) {
     let mut failed = Vec::new();
     for (name, mischief) in mischiefs {
@@ -95,7 +95,8 @@ async fn check(place: &Place, mischiefs: &[(&str, Mischief)]) {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-/// What the closure wrote is there if and only if it was told so, and the next caller notices nothing.
+/// Checks that a closure's write is present if and only if it was acknowledged, and that the next caller is not
+/// affected.
 async fn check_one(place: &Place, mischief: Mischief) {
     let db = open(place).await;
     let wrote = db.write_with(move |tx: &Transaction<'_>| {

@@ -1,4 +1,4 @@
-//! How a file can be opened: by URI, keeping its journal mode, promised not to change, with SQL for every connection.
+//! Ways to open a file: by URI, with its own journal mode, as immutable, with SQL for every connection.
 
 use flatwater::{Database, Error, Journal, Kind, Options};
 

@@ -1,5 +1,4 @@
-//! Reads on their caller's thread: what is long never runs there, others get their turn, and whoever leaves gives the
-//! connection back.
+//! Inline reads: long reads never run inline, other callers are not delayed, and a dropped call returns the connection.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -17,7 +16,7 @@ use crate::support::{TestFile, count, run, until};
 
 const FIND: &str = "SELECT a FROM t WHERE rowid = ?";
 
-/// A database with rows and a text that runs on its caller's thread.
+/// Opens a database with rows and a text that runs inline.
 async fn known(file: &TestFile) -> Database {
     let db = unhurried(file.options()).open().await.unwrap();
     db.execute_script("CREATE TABLE t (a); INSERT INTO t VALUES (1), (2), (3)").await.unwrap();
@@ -38,7 +37,7 @@ const LONG_SCHEMA: &str = "
     CREATE TABLE doc (j);
     INSERT INTO doc SELECT json_group_array(y) FROM many;";
 
-/// Texts that are not short, each for a reason of its own.
+/// Texts that are not short, each for a different reason.
 const LONG: &[&str] = &[
     "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000) SELECT sum(i) FROM n",
     "SELECT count(*) FROM many a, many b WHERE a.id < 100 AND b.id < 2000 AND a.x <> b.y",
@@ -111,7 +110,7 @@ fn a_read_that_turns_out_long_is_interrupted_and_answered_by_a_worker() {
     });
 }
 
-/// However little time it has. Nobody checkpoints, so that no page has to be read again.
+/// Even with very little time. There is no checkpoint, so no page has to be read again.
 #[test]
 fn a_read_without_a_loop_runs_to_its_end() {
     let file = TestFile::new();
@@ -227,7 +226,7 @@ fn a_loop_of_point_queries_lets_another_task_run() {
     });
 }
 
-/// Polls once.
+/// Polls a future once.
 fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }

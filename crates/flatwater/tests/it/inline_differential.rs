@@ -1,7 +1,8 @@
-//! Stays against workers: a list of random statements does the same whether short ones run on their caller's thread or
-//! nothing does. Limits are tiny or large, and the schema changes between statements, by ourselves and by others.
+//! Compares inline runs with workers: a list of random statements has the same results whether short statements run
+//! inline or none does. Limits are tiny or large, and the schema changes between statements, by Flatwater and by
+//! another program.
 //!
-//! `FLATWATER_SEED` repeats one list, `FLATWATER_LISTS` sets how many there are.
+//! `FLATWATER_SEED` repeats one list, `FLATWATER_LISTS` sets the number of lists.
 
 use std::time::Duration;
 
@@ -91,11 +92,11 @@ enum Step {
     Query(&'static str, Vec<Value>),
     QueryOne(&'static str, Vec<Value>),
     Define(&'static str),
-    /// The same by another program.
+    /// The same, by another program.
     DefineOutside(&'static str),
-    /// Values may not be longer from now on.
+    /// Limits the length of values from now on.
     LimitLength(i32),
-    /// Statements of a transaction, each whether it stands in a savepoint, and whether it commits.
+    /// The statements of a transaction, each with whether it runs in a savepoint, and whether the transaction commits.
     Transaction(Vec<(Step, bool)>, bool),
 }
 
@@ -105,8 +106,8 @@ enum Outcome {
     Rows(Rows),
     Row(Option<Vec<Value>>),
     Done,
-    /// A transaction was lost before. Whether the caller or the writer's thread finds that out is a race, and so is the
-    /// name of the operation; the words are the same.
+    /// The transaction was lost before. It is a race whether the caller or the writer's thread finds that out, and so
+    /// is the name of the operation; the message is the same.
     Lost(String),
     Each(Vec<Result<Outcome, Error>>),
 }

@@ -1,4 +1,4 @@
-//! Statements of an open transaction on their caller's thread: nothing else about the transaction changes.
+//! Inline runs of statements in an open transaction: nothing else about the transaction changes.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 
 use crate::support::{TestFile, count, run, until};
 
-/// Time decides nothing here.
+/// Options with limits so long that time decides nothing.
 pub(crate) fn unhurried(options: Options) -> Options {
     options.readers(1).inline(Inline::Auto(InlineLimits { time: Duration::from_secs(60), ..InlineLimits::default() }))
 }
@@ -15,7 +15,7 @@ pub(crate) fn unhurried(options: Options) -> Options {
 const INSERT: &str = "INSERT INTO t VALUES (?, ?)";
 const FIND: &str = "SELECT b FROM t WHERE a = ?";
 
-/// A database whose two texts are known to be short. Its rows are none.
+/// Opens a database with two texts that are known to be short. Its table is empty.
 async fn known(options: Options) -> Database {
     let db = unhurried(options).open().await.unwrap();
     db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b UNIQUE)", ()).await.unwrap();
@@ -176,7 +176,7 @@ fn the_idle_limit_and_close_still_end_it() {
     });
 }
 
-/// In memory, where the connection that has the transaction is the one that learnt what reads are.
+/// In memory, the connection of the transaction is the one that learnt which reads are short.
 #[test]
 fn a_read_in_a_transaction_stays_and_keeps_to_the_limit_of_rows() {
     run(async {
@@ -202,8 +202,8 @@ fn a_read_in_a_transaction_stays_and_keeps_to_the_limit_of_rows() {
     });
 }
 
-/// CREATE INDEX, ANALYZE and the like expire every prepared statement of a connection, those of savepoints too
-/// (<https://sqlite.org/c3ref/prepare.html>). A stay must not fail half way because of it.
+/// CREATE INDEX, ANALYZE and similar statements expire every prepared statement of a connection, including those of
+/// savepoints (<https://sqlite.org/c3ref/prepare.html>). An inline run must not fail halfway because of that.
 #[test]
 fn a_stay_is_undone_or_done_whole_when_prepared_statements_have_expired() {
     let file = TestFile::new();

@@ -1,4 +1,4 @@
-//! Writes on their caller's thread: the worker's errors, applied once, nobody blocked, and the WAL is kept short.
+//! Inline writes: the same errors as on a worker, applied once, no caller blocked, and the WAL stays short.
 
 use std::pin::Pin;
 use std::sync::mpsc;
@@ -13,7 +13,7 @@ use crate::support::{TestFile, integer, run, until};
 
 const COUNT: &str = "INSERT INTO counted (n, v) VALUES (?, ?)";
 
-/// A database with a table in which a write that is applied twice fails, and whose `COUNT` runs on its caller's thread.
+/// Opens a database with a table in which a write that is applied twice fails, and whose `COUNT` runs inline.
 async fn counted(options: Options) -> Database {
     let db = options.open().await.unwrap();
     db.execute("CREATE TABLE counted (n UNIQUE NOT NULL, v)", ()).await.unwrap();
@@ -267,7 +267,7 @@ fn a_write_whose_time_was_over_says_whether_it_was_applied() {
     });
 }
 
-/// A try of the queue that asynchronous callers began ends for blocking ones too, who never use the queue.
+/// If asynchronous callers began a trial of the queue, it also ends for blocking callers, which never use the queue.
 #[test]
 fn blocking_writes_run_at_once_again_after_a_try_of_the_queue() {
     let file = TestFile::new();

@@ -1,6 +1,6 @@
-//! kill -9 at any moment: every acknowledged write is there, whole, and the file is sound.
+//! kill -9 at any moment: every acknowledged write is present and complete, and the file is sound.
 //!
-//! The child is this program again, running the ignored test below. `FLATWATER_KILLS` sets the number of rounds.
+//! The child is this program, which runs the ignored test below. `FLATWATER_KILLS` sets the number of rounds.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +17,7 @@ const PATH: &str = "FLATWATER_KILL_PATH";
 const FIRST: &str = "FLATWATER_KILL_FIRST";
 const TASKS: &str = "FLATWATER_KILL_TASKS";
 
-/// Each write is a pair of rows that must be found together, or one row.
+/// Writes a pair of rows that must be present together, or one row.
 async fn write_pair(db: &Database, number: i64, way: i64) -> Result<(), Error> {
     const PAIR: &str = "INSERT INTO pair SELECT ?1, value FROM json_each('[1,2]')";
     match way {
@@ -83,7 +83,7 @@ fn nothing_acknowledged_is_lost_to_kill_9() {
     kill(16);
 }
 
-/// Each write begins when the one before is acknowledged: most run on their caller's thread.
+/// Each write begins when the previous one is acknowledged, so most run inline.
 #[test]
 fn nothing_acknowledged_one_by_one_is_lost_to_kill_9() {
     kill(1);

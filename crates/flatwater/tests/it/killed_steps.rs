@@ -1,7 +1,7 @@
-//! kill -9 between any two system calls of SQLite, from the open of a file to the end of its close: whatever was
-//! acknowledged is there, and the file opens at once, with plain SQLite and with us.
+//! kill -9 between any two system calls of SQLite, from the open of a file to the end of its close: every acknowledged
+//! write is present, and the file opens at once with plain SQLite and with Flatwater.
 //!
-//! The child is this program again, running the ignored test below.
+//! The child is this program, which runs the ignored test below.
 #![cfg(target_os = "linux")]
 
 use std::io::Write;
@@ -16,9 +16,9 @@ use crate::support::{TestFile, as_child, integer, integrity, run_until_killed};
 const PATH: &str = "FLATWATER_STEPS_PATH";
 const CALL: &str = "FLATWATER_STEPS_CALL";
 const INSERT: &str = "INSERT INTO t VALUES (?)";
-/// Rows that were there before the child.
+/// The number of rows that exist before the child starts.
 const BEFORE: i64 = 100;
-/// Rows that the child writes.
+/// The number of rows that the child writes.
 const WRITTEN: i64 = 6;
 
 fn acknowledge(row: i64) {
@@ -52,7 +52,7 @@ fn child() {
     db.close().wait().unwrap();
 }
 
-/// Runs the child on a copy of `start`, killed instead of its `call`-th call. False if it survived.
+/// Runs the child on a copy of `start`, and kills it at call number `call`. Returns false if it survived.
 fn is_killed(start: &Path, call: i64) -> bool {
     let file = TestFile::new();
     for suffix in ["", "-wal", "-journal"] {
@@ -102,8 +102,8 @@ fn check_with_us(file: &TestFile, before: i64, acknowledged: Option<i64>, call: 
     }
 }
 
-/// Kills the child at its first call, at its second, and so on until it survives, as `is_killed` says. Answers at how many
-/// it was killed.
+/// Kills the child at its first call, at its second, and so on until it survives; `is_killed` runs one child. Returns
+/// the number of calls at which it was killed.
 pub(crate) fn kill_everywhere(is_killed: impl Fn(i64) -> bool + Sync) -> i64 {
     let (next, survived) = (AtomicI64::new(1), AtomicI64::new(i64::MAX));
     std::thread::scope(|scope| {
@@ -134,7 +134,7 @@ fn a_new_file_survives_a_kill_between_any_two_steps() {
     assert!(steps > 80, "{steps} steps are not all of them");
 }
 
-/// Its WAL was left behind by a process that was killed.
+/// A killed process left its WAL behind.
 #[test]
 fn a_wal_file_survives_a_kill_between_any_two_steps() {
     let (file, start) = (TestFile::new(), tempfile::tempdir().unwrap());
@@ -147,7 +147,7 @@ fn a_wal_file_survives_a_kill_between_any_two_steps() {
     assert!(steps > 80, "{steps} steps are not all of them");
 }
 
-/// Its journal, too, was left behind: opening it rolls back a transaction, and then switches it to WAL.
+/// It also left its journal behind: opening the file rolls back a transaction, and then switches the file to WAL.
 #[test]
 fn a_file_with_a_rollback_journal_survives_a_kill_between_any_two_steps() {
     let (file, start) = (TestFile::new(), tempfile::tempdir().unwrap());

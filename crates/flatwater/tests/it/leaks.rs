@@ -1,4 +1,4 @@
-//! What must not grow: memory, threads and descriptors. Each test runs in a process of its own, where it is alone.
+//! Resources that must not grow: memory, threads and descriptors. Each test runs alone in a separate process.
 #![cfg(target_os = "linux")]
 
 use std::time::Duration;
@@ -8,7 +8,8 @@ use futures_util::future::join_all;
 
 use crate::support::{TestFile, is_alone_in_process, run, wait_until};
 
-/// Threads of ours that run now. The timer's, which is everybody's, ends when it has had nothing to do for a while.
+/// Returns the number of Flatwater's running threads. The timer's thread, which all databases share, ends after it was
+/// idle for a while.
 fn threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path().join("comm"));
     let names = tasks.filter_map(|comm| std::fs::read_to_string(comm).ok());
@@ -51,13 +52,13 @@ fn two_hundred_databases_leave_no_thread_and_no_descriptor() {
     wait_until(|| threads() == 0 && descriptors() <= before);
 }
 
-/// Kilobytes of memory this process has in use.
+/// Returns the resident memory of this process in KiB.
 fn resident_kib() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4
 }
 
-/// Runs `count` texts that nobody ever sent before: reads, writes, and some too long to keep.
+/// Runs `count` texts that were never used before: reads, writes, and some too long for the cache.
 async fn distinct_texts(db: &Database, from: usize, count: usize) {
     let padding = "/* padding */".repeat(1500);
     for n in (from..from + count).step_by(50) {

@@ -1,4 +1,4 @@
-//! What a worker learns from a statement after its second use must not be seen by callers.
+//! What a worker learns about a statement after its second use must not have effects that callers can see.
 
 use flatwater::{Database, Options, named, params};
 
@@ -61,7 +61,7 @@ fn a_batch_can_always_ask_for_its_changes() {
     });
 }
 
-/// Writes that ask for `changes()` and do not say so themselves.
+/// Writes that call `changes()` indirectly: their text does not contain the call.
 const ASKS: &[(&str, &str)] = &[
     (
         "a trigger",
@@ -113,7 +113,7 @@ async fn a_write_that_is_looked_at_sees_the_changes_of_the_one_before_it(place: 
     }
 }
 
-/// Looked at in the transaction that adds the trigger, and in one after it whose statement was prepared before.
+/// Checked in the transaction that adds the trigger, and in a later one whose statement was prepared before.
 #[test]
 fn a_trigger_that_is_new_sees_the_changes_of_the_write_before_it() {
     let file = TestFile::new();
@@ -151,7 +151,7 @@ fn a_trigger_that_is_new_sees_the_changes_of_the_write_before_it() {
     });
 }
 
-/// What a foreign key does to other rows may ask, too.
+/// Foreign key actions on other rows may call it too.
 #[test]
 fn a_default_that_a_foreign_key_sets_sees_the_changes_of_the_write_before_it() {
     let file = TestFile::new();

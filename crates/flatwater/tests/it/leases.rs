@@ -1,5 +1,5 @@
-//! Leases: a reader keeps its snapshot for the next read, and nobody can tell, neither by what is read nor by what has
-//! to wait for it.
+//! Leases: a reader keeps its snapshot for the next read. No caller can observe this, neither by the rows it reads nor
+//! by waiting for it.
 
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use super::support::{ENDLESS, TestFile, as_child, integer, run, wait_until};
 
 const READERS: usize = 3;
 const THREADS: usize = 4;
-/// Who counts: Flatwater, a plain connection of this process, another process.
+/// The number of writers that count: Flatwater, a plain connection of this process, another process.
 const WRITERS: usize = 3;
 const COUNT: &str = "UPDATE t SET n = n + 1, pad = randomblob(3000) WHERE w = ?1";
 const ONE: &str = "SELECT n FROM t WHERE w = ?";
 
-/// A WAL that starts over every few dozen commits.
+/// Options with a WAL that restarts every few dozen commits.
 fn small(file: &TestFile) -> Options {
     let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
     file.options().readers(READERS).checkpoint(Checkpoint::Managed(managed))
@@ -47,7 +47,7 @@ fn read_often(db: &Database, times: usize) {
     }
 }
 
-/// Reads until a lease is held.
+/// Reads until a reader holds a lease.
 fn hold(db: &Database) {
     wait_until(|| {
         read_often(db, 3);
@@ -55,7 +55,7 @@ fn hold(db: &Database) {
     });
 }
 
-/// Another process that counts when it is told to.
+/// Another process that counts on request.
 struct Foreign {
     child: Child,
     orders: ChildStdin,
@@ -79,7 +79,7 @@ fn child() {
     }
 }
 
-/// As a writer that is killed between the two copies of the wal-index header, of which it writes the second one first.
+/// Acts like a writer that is killed between the two copies of the wal-index header. It writes the second copy first.
 fn die_while_publishing(plain: &rusqlite::Connection, database: &Path) {
     const HEADER: usize = 48;
     plain.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -120,7 +120,7 @@ impl Foreign {
     }
 }
 
-/// What was counted and answered, by writer, and how far the readers are.
+/// The counted and acknowledged values, by writer, and the progress of the readers.
 #[derive(Default)]
 struct Progress {
     answered: [AtomicI64; WRITERS],
@@ -128,7 +128,7 @@ struct Progress {
     ended: AtomicBool,
 }
 
-/// Ends the others when a thread is done, or fails.
+/// Ends the other threads when a thread ends or fails.
 struct Ends<'a>(&'a Progress);
 
 impl Drop for Ends<'_> {
@@ -138,7 +138,7 @@ impl Drop for Ends<'_> {
 }
 
 impl Progress {
-    /// Counts again and again, each time after a few reads.
+    /// Counts repeatedly, each time after a few reads.
     fn count(&self, writer: usize, mut count: impl FnMut()) {
         let mut next = 0;
         loop {
@@ -171,8 +171,8 @@ impl Progress {
     }
 }
 
-/// Counters go up here, on a plain connection and in another process, while threads read; now and then a writer of yet
-/// another process dies in the middle of publishing, so that the index is recovered.
+/// A plain connection and another process increment counters while threads read. Now and then a writer of a further
+/// process dies while it publishes a commit, so that the index is recovered.
 fn nothing_older_is_ever_read(reads: usize) {
     let file = TestFile::new();
     let db = counters(small(&file));
@@ -277,7 +277,7 @@ fn leases_end_by_themselves_when_nobody_reads() {
     assert_eq!(db.stats().wal.oldest_read, None);
 }
 
-/// Threads that read without a pause until the end.
+/// Starts threads that read without a pause until the end.
 fn keep_reading<'s>(scope: &'s std::thread::Scope<'s, '_>, db: &'s Database, progress: &'s Progress) {
     for _ in 0..THREADS {
         scope.spawn(|| {

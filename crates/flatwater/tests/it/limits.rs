@@ -1,4 +1,4 @@
-//! Much at once: callers, texts, rows, bytes.
+//! Large numbers at once: callers, texts, rows, bytes.
 
 use std::task::Poll;
 use std::time::Duration;
@@ -19,7 +19,7 @@ in_both_places!(
 
 const CALLERS: i64 = 10_000;
 
-/// Submits its writes without waiting in between. They happen in this order.
+/// Submits its writes without waiting in between. They run in this order.
 async fn pipelines(db: Database, caller: i64) {
     let insert = "INSERT INTO t VALUES (?, ?)";
     let (first, second, third, fourth) = futures_util::join!(

@@ -1,5 +1,5 @@
-//! Databases by the thousand, one after the other and at once: what they take and what they give back. Each test runs in
-//! a process of its own, where it is alone.
+//! Thousands of databases, one after the other and at once: the resources they use and release. Each test runs alone in
+//! a separate process.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
@@ -10,14 +10,14 @@ use crate::support::{TestFile, integer, is_alone_in_process, wait_until};
 
 const MANY: usize = 1000;
 
-/// The threads of ours, by name.
+/// Returns the names of Flatwater's threads.
 fn threads() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path().join("comm"));
     let names = tasks.filter_map(|comm| std::fs::read_to_string(comm).ok());
     names.map(|name| name.trim().to_owned()).filter(|name| name.starts_with("fw-")).collect()
 }
 
-/// Threads that serve requests.
+/// Returns the number of threads that serve requests.
 fn workers() -> usize {
     threads().iter().filter(|name| name.starts_with("fw-writer") || name.starts_with("fw-reader")).count()
 }
@@ -26,7 +26,7 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// The locks of all descriptors. One by flock is not ours: this process may have been started with it.
+/// Returns the number of locks on all descriptors. Does not count flock locks, which this process may have inherited.
 fn locks() -> usize {
     let all = std::fs::read_dir("/proc/self/fdinfo").unwrap().map(|info| info.unwrap().path());
     let texts = all.filter_map(|info| std::fs::read_to_string(info).ok());
@@ -99,7 +99,8 @@ fn a_thousand_files_that_are_deleted_leave_nothing() {
     });
 }
 
-/// As many as the limit of descriptors allows: an open database has five of them, and each reader two more.
+/// Returns the number of databases that the limit of descriptors allows: an open database has five, and each reader two
+/// more.
 fn as_many_as_allowed() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
     let limit = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();

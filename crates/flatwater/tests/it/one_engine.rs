@@ -1,10 +1,11 @@
-//! One file, one engine: opening a file again, by whatever name, with whatever rights; and files that change under it.
+//! One file, one engine: opens of a file that is already open, by any name, with any rights; and files that change
+//! while open.
 
 use flatwater::{Database, Durability, Kind, Options};
 
 use super::support::{TestFile, count, empty_table, run, until};
 
-/// Two handles are of one engine if they share its counters.
+/// Returns whether two handles belong to one engine: they then share its counters.
 fn share_an_engine(one: &Database, other: &Database) -> bool {
     let calls = |db: &Database| db.stats().calls.iter().map(|call| call.count).sum::<u64>();
     calls(one) == calls(other) && calls(one) > 0

@@ -1,6 +1,7 @@
-//! Many processes open one new file at the same moment: all of them get in, whoever makes the file and whoever closes it.
+//! Many processes open one new file at the same moment: all succeed, regardless of which one creates or closes the
+//! file.
 //!
-//! The children are this program again, running the ignored test below. A lock that the parent gives up lets them go.
+//! The children are this program, which runs the ignored test below. They start when the parent releases a lock.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -14,8 +15,8 @@ const GATE: &str = "FLATWATER_GATE";
 const PROCESSES: usize = 16;
 const ROUNDS: usize = 50;
 
-/// For each path it is told: waits at the gate, opens the file, writes a row. It closes the file at once, or when it is
-/// told the next path if this one ends with `stay.db`.
+/// For each path it reads: waits at the gate, opens the file, writes a row. Closes the file at once or, if the path
+/// ends with `stay.db`, when it reads the next path.
 #[test]
 #[ignore = "runs as the child of the test below"]
 fn child() {
@@ -59,7 +60,7 @@ impl Opener {
         writeln!(self.child.stdin.as_mut().unwrap(), "{path}").unwrap();
     }
 
-    /// Waits until it says `word`; the harness says more.
+    /// Waits until the child prints `word`; the test harness prints more.
     fn hear(&mut self, word: &str) {
         let said = self.says.by_ref().map(Result::unwrap).find(|line| line.ends_with(word));
         assert!(said.is_some(), "a process failed to open the file or to write");

@@ -1,13 +1,13 @@
-//! The places a database can be in, a file and memory: what holds in both is told once and tested in each.
+//! The places of a database, a file and memory: a fact that holds in both is written once and tested in each.
 
 use flatwater::{Database, Options};
 
 use crate::support::{TestFile, run};
 
-/// Where the database of a test is.
+/// The place of a test's database.
 pub(crate) enum Place {
     File(TestFile),
-    /// Every opening is a database of its own, and has one connection: its reads wait as its writes do.
+    /// Every open creates a separate database with one connection: its reads wait in the same way as its writes.
     Memory,
 }
 
@@ -20,7 +20,7 @@ impl Place {
         Self::Memory
     }
 
-    /// An empty place of the same kind.
+    /// Returns an empty place of the same kind.
     pub(crate) fn another(&self) -> Self {
         match self {
             Self::File(_) => Self::on_file(),
@@ -28,7 +28,7 @@ impl Place {
         }
     }
 
-    /// What can be opened again, and looked at from outside.
+    /// Returns the file, which can be opened again and read by another connection.
     pub(crate) fn file(&self) -> Option<&TestFile> {
         match self {
             Self::File(file) => Some(file),
@@ -36,7 +36,7 @@ impl Place {
         }
     }
 
-    /// Whether reads are served while a transaction is open.
+    /// Returns whether reads are served while a transaction is open.
     pub(crate) fn has_readers(&self) -> bool {
         matches!(self, Self::File(_))
     }
@@ -49,7 +49,7 @@ impl Place {
         self.options().open().await.unwrap()
     }
 
-    /// Tests a fact here.
+    /// Tests a fact in this place.
     pub(crate) fn check(self, fact: impl AsyncFnOnce(&Self)) {
         run(fact(&self));
     }

@@ -1,5 +1,5 @@
-//! PRAGMAs that are read as tables: `SELECT * FROM pragma_table_info('t')`
-//! (<https://sqlite.org/pragma.html#pragfunc>). They go where the PRAGMA itself would go.
+//! PRAGMAs that are read as tables: `SELECT * FROM pragma_table_info('t')` (<https://sqlite.org/pragma.html#pragfunc>).
+//! They use the same route as the PRAGMA itself.
 
 use flatwater::{Database, Error, Kind, Params, rusqlite};
 
@@ -17,7 +17,7 @@ async fn table(place: &Place) -> Database {
     db
 }
 
-/// Every PRAGMA that can be read as a table, and with which arguments. SQLite knows no such table for the others.
+/// Every PRAGMA that can be read as a table, with its arguments. SQLite has no such table for the others.
 async fn a_pragma_that_is_read_as_a_table_is_answered_by_whoever_may_run_it(place: &Place) {
     let db = table(place).await;
     let names: Vec<(String,)> = db.query_as("SELECT name FROM pragma_pragma_list", ()).await.unwrap();
@@ -44,7 +44,7 @@ async fn a_pragma_that_is_read_as_a_table_is_answered_by_whoever_may_run_it(plac
     assert_eq!(settings(&db, &names).await, before);
 }
 
-/// What each of the PRAGMAs that have no argument answers, where closures write and where they read.
+/// Returns the results of each PRAGMA without arguments, in a write closure and in a read closure.
 async fn settings(db: &Database, names: &[(String,)]) -> Vec<Vec<String>> {
     let moves = ["data_version", "optimize", "incremental_vacuum", "wal_checkpoint", "module_list", "page_count"];
     let names: Vec<String> = names.iter().map(|(name,)| name.clone()).filter(|n| !moves.contains(&&**n)).collect();
@@ -60,7 +60,7 @@ async fn settings(db: &Database, names: &[(String,)]) -> Vec<Vec<String>> {
     vec![written, db.read_with(move |c| Ok::<_, Error>(ask(c, &names))).await.unwrap()]
 }
 
-/// As `PRAGMA optimize` is: the writer's, alone, and refused where nothing may be written.
+/// Like `PRAGMA optimize`: only the writer runs it, alone, and it is refused where writes are refused.
 async fn a_table_that_optimizes_is_the_writers(place: &Place) {
     let db = table(place).await;
     db.execute("CREATE TABLE said (text)", ()).await.unwrap();

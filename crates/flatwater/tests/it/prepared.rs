@@ -1,4 +1,4 @@
-//! `Database::prepare`: the same as the text itself, after schema changes, across clones and after close.
+//! `Database::prepare`: the same behavior as with the text itself, after schema changes, across clones and after close.
 
 use flatwater::{Error, Kind};
 

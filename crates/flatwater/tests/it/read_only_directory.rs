@@ -1,5 +1,5 @@
-//! Files in a directory that nobody may write, such as a mounted image: what can be read there, and that nothing in it
-//! changes. Root may write everything, so each test runs in a process of its own, as somebody else.
+//! Files in a directory without write permission, such as a mounted image: what can be read there, and that nothing in
+//! it changes. Root may write every file, so each test runs in a separate process as another user.
 #![cfg(target_os = "linux")]
 
 use std::fs::{Permissions, set_permissions};
@@ -19,7 +19,7 @@ fn sum(options: Options) -> Option<i64> {
     sum
 }
 
-/// Runs `body` while neither the directory nor a file in it can be written; nothing in it changes.
+/// Runs `body` while neither the directory nor a file in it can be written. Checks that nothing in it changes.
 fn while_frozen(file: &TestFile, body: impl FnOnce()) {
     let set_modes = |of_files: u32, of_directory: u32| {
         for (name, _) in files(file.directory()) {
@@ -36,7 +36,7 @@ fn while_frozen(file: &TestFile, body: impl FnOnce()) {
     set_modes(0o644, 0o755);
 }
 
-/// A file in this journal mode with the rows 1 and 2, and the connection that wrote them.
+/// Creates a file in this journal mode with the rows 1 and 2, and returns the connection that wrote them.
 fn written(journal: &str) -> (TestFile, rusqlite::Connection) {
     let file = TestFile::new();
     let plain = file.plain();
@@ -48,7 +48,7 @@ fn written(journal: &str) -> (TestFile, rusqlite::Connection) {
     (file, plain)
 }
 
-/// As after a crash, or in a copy of a live file.
+/// The state after a crash, or in a copy of a live file.
 #[test]
 fn a_wal_file_with_the_files_beside_it_is_read() {
     if !is_alone_in_process("read_only_directory::a_wal_file_with_the_files_beside_it_is_read", nobody()) {

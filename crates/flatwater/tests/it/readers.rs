@@ -1,4 +1,4 @@
-//! Reads: they see what was acknowledged before, one point in time, and any schema.
+//! Reads: they see acknowledged writes, one snapshot, and the current schema.
 
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
@@ -108,7 +108,7 @@ fn a_read_closure_keeps_its_snapshot_while_the_writer_commits() {
     });
 }
 
-/// Reads that do not begin with SELECT, or that have the words of writes in them.
+/// Reads that do not begin with SELECT, or that contain keywords of writes.
 const READS: [&str; 7] = [
     "WITH x AS (SELECT 'abc' AS a) SELECT replace(a, 'b', '') FROM x",
     "with recursive x(\"delete\") AS (VALUES ('ac')) SELECT \"delete\" AS \"update\" FROM x",

@@ -1,4 +1,5 @@
-//! The futures belong to no runtime: the same scenario on several, on plain threads, and with wakers of any kind.
+//! The futures do not depend on a runtime: the same scenario on several, on threads without one, and with wakers of any
+//! kind.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ in_both_places!(
     blocking_calls_of_many_threads_do_not_disturb_each_other,
 );
 
-/// A little of everything.
+/// A few operations of each kind.
 async fn scenario(options: Options) {
     let db = options.open().await.unwrap();
     db.execute_script("CREATE TABLE t (id INTEGER PRIMARY KEY, a); CREATE TABLE log (a)").await.unwrap();
@@ -74,7 +75,7 @@ fn the_futures_run_on_smol() {
     everywhere(|future| smol::block_on(async { smol::spawn(future).await }));
 }
 
-/// The simplest executor there is: it parks its thread.
+/// A minimal executor, which parks its thread.
 struct Unpark(thread::Thread, AtomicUsize);
 
 impl Wake for Unpark {
@@ -168,7 +169,7 @@ async fn a_waker_that_panics_harms_nobody_else(place: &Place) {
     db.close().await.unwrap();
 }
 
-/// A waker that uses the database on the thread that wakes, which is one of the database's own.
+/// A waker that uses the database on the thread that calls it, which is one of the database's threads.
 struct Meddles(Database, std::sync::mpsc::Sender<Option<Kind>>);
 
 impl Wake for Meddles {
@@ -208,7 +209,7 @@ async fn blocking_calls_of_many_threads_do_not_disturb_each_other(place: &Place)
     }
 }
 
-/// What each of the threads does. It sees its own writes.
+/// The work of each thread. It sees its own writes.
 fn works(db: &Database, number: i64) {
     db.execute("INSERT INTO sums VALUES (?, 0)", (number,)).wait().unwrap();
     for n in 1..=100_i64 {

@@ -1,6 +1,6 @@
-//! Nested transactions whose handles go away in every way there is: what is kept and what is undone.
+//! Nested transactions whose handles are dropped in every way: which changes are kept and which are undone.
 //!
-//! Leaves out: nested transactions that are ended as one should (`transactions`).
+//! Leaves out: nested transactions that are ended normally (`transactions`).
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,12 +27,12 @@ in_both_places!(
     what_nested_transactions_of_any_depth_leave_is_what_their_ends_say,
 );
 
-/// What the transaction sees.
+/// Returns the rows that the transaction sees.
 async fn visible(tx: &Transaction<'_>) -> Vec<i64> {
     tx.query_as::<(i64,)>("SELECT a FROM t ORDER BY a", ()).await.unwrap().into_iter().map(|(a,)| a).collect()
 }
 
-/// A waker that keeps whoever wakes it.
+/// A waker that blocks the thread that calls it.
 struct Gate {
     reached: AtomicBool,
     opened: Barrier,
@@ -46,7 +46,7 @@ impl Wake for Gate {
 }
 
 impl Gate {
-    /// Keeps the thread that serves `tx`: it begins nothing more until the gate is opened.
+    /// Blocks the thread that serves `tx`: it begins no other work until the gate is opened.
     async fn close(tx: &Transaction<'_>) -> Arc<Self> {
         let gate = Arc::new(Self { reached: AtomicBool::new(false), opened: Barrier::new(2) });
         let waker: Waker = gate.clone().into();
@@ -66,7 +66,7 @@ impl Gate {
     }
 }
 
-/// Asks, and goes away before an answer came.
+/// Makes a call, and drops it before it completes.
 async fn given_up<F: Future>(call: F) {
     let mut call = Box::pin(call);
     assert!(futures_util::poll!(call.as_mut()).is_pending());
@@ -110,7 +110,7 @@ async fn a_nested_commit_that_is_given_up_before_it_ran_keeps_nothing(place: &Pl
     assert_eq!(content(&db).await, [1, 2]);
 }
 
-/// Calls of one kind that were answered, or that ran and found nobody to answer.
+/// Returns the number of calls of one kind that completed, or that ran after their caller had dropped them.
 fn ran(db: &Database, kind: &str) -> u64 {
     db.stats().calls.iter().find(|calls| calls.kind == kind).map_or(0, |calls| calls.count)
 }
@@ -197,7 +197,7 @@ async fn a_call_of_a_nested_transaction_that_is_over_is_refused_whoever_stands_t
     assert_eq!(content(&db).await, [1, 2]);
 }
 
-/// The end of a nested transaction misses its deadline, because what was asked before takes longer.
+/// The end of a nested transaction misses its deadline, because an earlier call takes longer.
 async fn ends_too_late(place: &Place, commit: bool) {
     // Long enough for whatever is short.
     let db = empty_table(place.options()).await;
@@ -219,10 +219,10 @@ async fn a_nested_transaction_whose_end_times_out_is_undone(place: &Place) {
     futures_util::join!(ends_too_late(place, true), ends_too_late(&other, false));
 }
 
-/// What should be there, one list for each open transaction, the outermost first.
+/// The expected rows: one list for each open transaction, the outermost first.
 type Model = Vec<Vec<i64>>;
 
-/// Random writes and nested transactions inside `tx`, with every way to leave one.
+/// Random writes and nested transactions inside `tx`, with every way to end one.
 fn wander<'a>(
     tx: &'a mut Transaction<'_>,
     random: &'a mut StdRng,

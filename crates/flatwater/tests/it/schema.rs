@@ -1,4 +1,4 @@
-//! Schema changes between two runs of a text: by us, by another program, and in transactions that roll back.
+//! Schema changes between two runs of a text: by Flatwater, by another program, and in transactions that roll back.
 
 use flatwater::{Database, Error, Kind, params};
 
@@ -12,7 +12,7 @@ in_both_places!(
     a_schema_changed_by_another_program_or_a_closure_is_learnt_before_the_next_group,
 );
 
-/// The rows of `SELECT *` with their names, as a reader and as the writer see them.
+/// Returns the rows of `SELECT *` with their names, from a reader and from the writer.
 async fn both_sides(db: &mut Database) -> Vec<String> {
     let show = |rows: flatwater::Rows| {
         let names = rows.columns().collect::<Vec<_>>().join(",");
@@ -29,7 +29,7 @@ async fn both_sides(db: &mut Database) -> Vec<String> {
     vec![read, in_transaction, returned]
 }
 
-/// Changes the schema in another program. In memory there is none, and it is the database itself that does it.
+/// Changes the schema with another program. In memory there is no other program, so the database itself changes it.
 async fn change_elsewhere(place: &Place, db: &Database, sql: &str) {
     match place.file() {
         Some(file) => file.plain().execute_batch(sql).unwrap(),
@@ -51,7 +51,8 @@ async fn columns_that_come_and_go_are_in_the_names_and_in_the_rows(place: &Place
     assert_eq!(both_sides(&mut db).await, [other; 3]);
 }
 
-/// SQLite compares no schema when it runs a listing, and reads names from the one that it was prepared under.
+/// SQLite does not compare schemas when it runs a PRAGMA that lists objects, and reads names from the schema of its
+/// prepare.
 async fn a_listing_is_of_the_schema_of_now(place: &Place) {
     let db = place.options().readers(1).open().await.unwrap();
     db.execute("CREATE TABLE t (a)", ()).await.unwrap();
@@ -66,12 +67,13 @@ async fn a_listing_is_of_the_schema_of_now(place: &Place) {
     }
 }
 
-/// Four rows but one. Texts with other comments are other texts, not prepared before.
+/// Returns an INSERT of four rows, one of which fails. A text with another comment is another text, which was not
+/// prepared before.
 fn into_noisy(comment: &str) -> String {
     format!("INSERT INTO noisy SELECT value FROM json_each('[1,2,3,4]') WHERE value <> ? -- {comment}")
 }
 
-/// `noisy` passes its rows on to `hostile`, whose trigger keeps what came before the failing row.
+/// `noisy` passes its rows on to `hostile`, whose trigger keeps the rows before the failing one.
 async fn noisy(place: &Place) -> Database {
     let db = place.open().await;
     db.execute_script(
@@ -84,7 +86,7 @@ async fn noisy(place: &Place) -> Database {
     db
 }
 
-/// Runs the text queued beside another write, and tells which rows it left.
+/// Runs the text in the queue together with another write. Returns the rows it left.
 async fn beside_another(db: &Database, text: &str) -> Vec<i64> {
     for _ in 0..3 {
         db.execute("INSERT INTO other VALUES (1)", ()).await.unwrap();
@@ -104,7 +106,7 @@ async fn beside_another(db: &Database, text: &str) -> Vec<i64> {
     rows.into_iter().map(|(a,)| a).collect()
 }
 
-/// What FAIL leaves in autocommit.
+/// The rows that FAIL keeps in autocommit mode.
 const KEPT: [i64; 3] = [1, 2, 3];
 
 async fn what_is_learnt_under_a_schema_that_is_rolled_back_does_not_count(place: &Place) {
@@ -143,7 +145,8 @@ async fn a_schema_changed_by_another_program_or_a_closure_is_learnt_before_the_n
     assert_eq!(beside_another(&db, &text).await, KEPT, "a closure");
 }
 
-/// As plain SQLite has it: a text that needs no schema works beside a damaged one, and one that does says so.
+/// As in plain SQLite: with a damaged schema, a text that needs no schema works, and a text that needs it returns an
+/// error.
 #[tokio::test]
 async fn a_damaged_schema_is_an_error_of_the_texts_that_need_it() {
     let file = TestFile::new();
@@ -170,7 +173,7 @@ async fn a_damaged_schema_is_an_error_of_the_texts_that_need_it() {
     assert_eq!(file.open().await.execute("INSERT INTO t VALUES (1)", ()).await.unwrap().changes, 1);
 }
 
-/// SQLite keeps no CHECK of a schema that it reads through a connection that cannot write (`sqlite3AddCheckConstraint`).
+/// SQLite does not load CHECKs of a schema that it reads through a read-only connection (`sqlite3AddCheckConstraint`).
 #[tokio::test]
 async fn integrity_check_looks_at_check_constraints_on_the_writer() {
     let file = TestFile::new();

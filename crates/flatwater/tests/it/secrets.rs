@@ -1,6 +1,6 @@
-//! Bound values never stand in errors, whatever quotes them; what stands in the SQL may be read.
+//! Errors never contain bound values, even if SQLite quotes them; they may contain the SQL.
 //!
-//! Leaves out: the other words of errors (`error_texts`).
+//! Leaves out: the other parts of error texts (`error_texts`).
 
 use flatwater::{Database, Error, Params, params};
 
@@ -13,7 +13,7 @@ in_both_places!(
     values_that_do_not_fit_what_is_read_stay_out_of_the_error,
 );
 
-/// Stands for what nobody may read in a log.
+/// A value that must not appear in a log.
 const SECRET: &str = "hunter2secret";
 
 const SCHEMA: &str = "
@@ -25,7 +25,7 @@ const SCHEMA: &str = "
 
 const MATCH: &str = "SELECT * FROM five WHERE five MATCH ?";
 
-/// Each fails, and SQLite quotes the value, or a part of it, in most of them.
+/// Statements that fail. In most cases SQLite quotes the value, or a part of it.
 const FAILING: &[(&str, &str)] = &[
     ("SELECT json_extract('{\"a\":1}', ?)", "hunter2secret"),
     ("SELECT json_extract('{\"a\":[1]}', ?)", "$.a[hunter2secret"),
@@ -70,7 +70,7 @@ async fn open(place: &Place) -> Database {
     db
 }
 
-/// What every call answers to a text that fails where it runs, outside of a transaction and inside.
+/// Returns the errors of every call for a text that fails when it runs, outside a transaction and inside.
 async fn errors(db: &Database, sql: &str, params: &Params) -> Vec<Error> {
     let params = || params.clone();
     let mut errors = vec![db.batch([(sql, Ok(params()))]).await.err()];

@@ -1,4 +1,4 @@
-//! The options do what they say, seen through the connections they are for. Defaults too.
+//! The options have their documented effect, checked on the connections they apply to. This includes the defaults.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -20,7 +20,7 @@ in_both_places!(
     waits_can_be_set_to_for_ever,
 );
 
-/// What the PRAGMAs answer on the writer, and on a reader; nothing is an empty text.
+/// Returns the values of the PRAGMAs on the writer and on a reader; no value is an empty text.
 async fn pragmas<const N: usize>(db: &Database, names: [&'static str; N]) -> [[String; N]; 2] {
     let read = move |c: &rusqlite::Connection| -> Result<[String; N], Error> {
         Ok(names.map(|name| match c.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)).optional().unwrap() {

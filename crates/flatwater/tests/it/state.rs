@@ -1,5 +1,5 @@
-//! State that outlives a statement: transaction control, ATTACH, PRAGMAs and TEMP objects have an owner, and are
-//! refused elsewhere with a pointer to it.
+//! State that outlives a statement: transaction control, ATTACH, PRAGMAs and TEMP objects are refused except in the API
+//! that is responsible for them, which the error names.
 //!
 //! Leaves out: what the options set (`settings`).
 
@@ -20,7 +20,7 @@ in_both_places!(
     temp_objects_of_any_name_end_with_their_transaction,
 );
 
-/// What every call answers to a text that is refused wherever it stands, outside of a transaction and inside.
+/// Returns the errors of every call for a text that is refused everywhere, outside a transaction and inside.
 async fn refused_everywhere(db: &Database, sql: &str) -> Vec<Error> {
     let mut errors = vec![
         db.execute(sql, ()).await.unwrap_err(),
@@ -91,7 +91,7 @@ const CONNECTION_STATE: &[(&str, &str, &str)] = &[
     ("PRAGMA temp_store = FILE", "temp_store", "temporary data"),
 ];
 
-/// The PRAGMA's value, if it has one here, where closures write and where they read.
+/// Returns the PRAGMA's value, if it has one, in a write closure and in a read closure.
 async fn on_each_connection(db: &Database, pragma: &'static str) -> [String; 2] {
     let value = move |c: &rusqlite::Connection| {
         let value = c.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, Value>(0)).optional()?;
@@ -187,7 +187,7 @@ const TEMP: &[&str] = &[
     "CREATE VIRTUAL TABLE temp.x USING fts5(a)",
 ];
 
-/// TEMP objects, counted where closures write and where they read.
+/// Returns the number of TEMP objects, counted in a write closure and in a read closure.
 async fn temp_objects(db: &Database) -> [i64; 2] {
     let count = |c: &rusqlite::Connection| {
         let sql = "SELECT count(*) FROM temp.sqlite_schema WHERE name <> 'sqlite_sequence'";

@@ -1,4 +1,4 @@
-//! What `execute` and `query` take, what they answer of it, and the statements that are more than a row write.
+//! The statements that `execute` and `query` accept, their results, and statements other than row writes.
 
 use flatwater::{Database, Error, Executed, Kind};
 
@@ -97,7 +97,7 @@ async fn maintenance_and_virtual_tables_work(place: &Place) {
     db.execute("DROP TABLE notes", ()).await.unwrap();
 }
 
-/// What each statement answers, outside of a transaction and inside, in this order.
+/// Checks the result of each statement, outside a transaction and inside, in this order.
 async fn rowids(db: &Database, statements: &[(&str, u64, Option<i64>)]) {
     for (sql, changes, last_insert_rowid) in statements {
         let expected = Executed { changes: *changes, last_insert_rowid: *last_insert_rowid };

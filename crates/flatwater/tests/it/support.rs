@@ -1,5 +1,5 @@
-//! What the tests share: a database in a directory of its own that is checked at the end, waiting for conditions, and
-//! running a test in a process of its own.
+//! What the tests share: a database in its own directory that is checked at the end, waiting for conditions, and
+//! running a test in a separate process.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use flatwater::{Database, GroupLimits, Options};
 
-/// A test that takes longer hangs, also beside ten other programs. Says that it does; decides nothing else.
+/// The time after which a test counts as hung, even if ten other programs run. It only detects hangs.
 const HANGS: Duration = Duration::from_secs(600);
 
-/// Writes that wait together are one group, however slow the machine is just now.
+/// Options with which writes that wait together form one group, however slow the machine is.
 pub(crate) fn grouped(options: Options) -> Options {
     options.group(GroupLimits { time: Duration::from_secs(3600), ..GroupLimits::default() })
 }
@@ -21,7 +21,7 @@ pub(crate) fn grouped(options: Options) -> Options {
 pub(crate) const ENDLESS: &str =
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n WHERE x < 0";
 
-/// A database file in a directory of its own. Dropping it checks the file with plain SQLite, foreign keys too.
+/// A database file in its own directory. Dropping it checks the file with plain SQLite, including foreign keys.
 pub(crate) struct TestFile {
     directory: tempfile::TempDir,
     may_violate: AtomicBool,
@@ -36,12 +36,12 @@ impl TestFile {
         self.directory.path().join("test.db")
     }
 
-    /// The test leaves rows without their parent, on purpose.
+    /// Declares that the test leaves rows without their parent on purpose.
     pub(crate) fn violates_foreign_keys(&self) {
         self.may_violate.store(true, Ordering::Relaxed);
     }
 
-    /// The file beside the database that ends with `suffix`, such as `-wal`.
+    /// Returns the file beside the database that ends with `suffix`, such as `-wal`.
     pub(crate) fn beside(&self, suffix: &str) -> PathBuf {
         self.directory.path().join(format!("test.db{suffix}"))
     }
@@ -58,7 +58,7 @@ impl TestFile {
         self.options().open().await.unwrap()
     }
 
-    /// A plain connection to the same file, as another program would have it.
+    /// Returns a plain connection to the same file, as another program would have it.
     pub(crate) fn plain(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.path()).unwrap()
     }
@@ -79,12 +79,13 @@ impl Drop for TestFile {
     }
 }
 
-/// What `PRAGMA integrity_check` says of the main database. It does not look at foreign keys.
+/// Returns the result of `PRAGMA integrity_check` for the main database. It does not check foreign keys.
 pub(crate) fn integrity(connection: &rusqlite::Connection) -> String {
     connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()
 }
 
-/// What `PRAGMA foreign_key_check` names: the tables with rows whose parent is missing, each with their number.
+/// Returns the result of `PRAGMA foreign_key_check`: the tables with rows whose parent is missing, each with their
+/// number.
 pub(crate) fn foreign_keys_violated(connection: &rusqlite::Connection) -> Vec<(String, i64)> {
     let sql = "SELECT \"table\", count(*) FROM pragma_foreign_key_check GROUP BY 1";
     let mut statement = connection.prepare(sql).unwrap();
@@ -117,12 +118,12 @@ pub(crate) fn wait_until(condition: impl Fn() -> bool) {
     }
 }
 
-/// The one integer that `sql` answers on a plain connection.
+/// Returns the single integer that `sql` returns on a plain connection.
 pub(crate) fn integer(connection: &rusqlite::Connection, sql: &str) -> i64 {
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-/// Every file in the directory with its content.
+/// Returns every file in the directory with its content.
 pub(crate) fn files(directory: &Path) -> Vec<(OsString, Vec<u8>)> {
     let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
     let mut files: Vec<_> =
@@ -131,14 +132,14 @@ pub(crate) fn files(directory: &Path) -> Vec<(OsString, Vec<u8>)> {
     files
 }
 
-/// This program again, to run the ignored test of that name, which is the child of another one.
+/// Returns a command that runs this program's ignored test of that name, which is the child of another test.
 pub(crate) fn as_child(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--ignored", "--nocapture"]);
     command
 }
 
-/// Runs a child that may be killed at its `call`-th call of something; answers whether it was, and what it said.
+/// Runs a child that may be killed at its call number `call`. Returns whether it was killed, and its output.
 #[cfg(unix)]
 pub(crate) fn run_until_killed(child: &mut Command, call: i64) -> (bool, String) {
     use std::os::unix::process::ExitStatusExt;
@@ -149,8 +150,8 @@ pub(crate) fn run_until_killed(child: &mut Command, call: i64) -> (bool, String)
     (killed, said)
 }
 
-/// True in a process in which this test runs alone, as user `uid` if one is given: then the test goes on. Otherwise
-/// runs it in such a process, passes its failure on, and answers false.
+/// Returns true in a process in which this test runs alone, as user `uid` if it is given: the test then continues.
+/// Otherwise runs the test in such a process, passes on its failure, and returns false.
 #[cfg(unix)]
 pub(crate) fn is_alone_in_process(test: &str, uid: Option<u32>) -> bool {
     use std::os::unix::process::CommandExt;
@@ -170,7 +171,7 @@ pub(crate) fn is_alone_in_process(test: &str, uid: Option<u32>) -> bool {
     false
 }
 
-/// A user who is not root and owns nothing, if this process is root: root may write everything.
+/// Returns a user who is not root and owns no files, if this process is root, because root may write every file.
 #[cfg(unix)]
 pub(crate) fn nobody() -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
@@ -178,20 +179,20 @@ pub(crate) fn nobody() -> Option<u32> {
     (owner == 0).then_some(65534)
 }
 
-/// A database with the table `t (a)`.
+/// Opens a database with the table `t (a)`.
 pub(crate) async fn empty_table(options: Options) -> Database {
     let db = options.open().await.unwrap();
     db.execute("CREATE TABLE t (a)", ()).await.unwrap();
     db
 }
 
-/// Calls that wait to be served.
+/// Returns the number of calls that wait to be served.
 pub(crate) fn waiting(db: &Database) -> usize {
     let stats = db.stats();
     stats.writes_waiting + stats.reads_waiting
 }
 
-/// The rows of `t`.
+/// Returns the number of rows of `t`.
 pub(crate) async fn count(db: &Database) -> i64 {
     db.query_value("SELECT count(*) FROM t", ()).await.unwrap().unwrap()
 }

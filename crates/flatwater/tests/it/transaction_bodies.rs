@@ -1,4 +1,4 @@
-//! `transaction(body)`: what a body answers, how it fails, and where it runs.
+//! `transaction(body)`: the results of a body, how it fails, and where it runs.
 
 use std::panic::AssertUnwindSafe;
 

@@ -1,4 +1,4 @@
-//! Interactive transactions: every way they end, nesting, and what others see and wait for meanwhile.
+//! Interactive transactions: every way they end, nesting, and what other callers see and wait for meanwhile.
 //!
 //! Leaves out: bodies (`transaction_bodies`), statements that fail inside one (`failed_statements`).
 
@@ -30,13 +30,13 @@ pub(crate) async fn insert(tx: &Transaction<'_>, n: i64) {
     assert_eq!(tx.execute("INSERT INTO t VALUES (?)", (n,)).await.unwrap().changes, 1);
 }
 
-/// A body that inserts.
+/// A body that inserts a row.
 async fn inserted(tx: &Transaction<'_>, n: i64) -> Result<(), Error> {
     insert(tx, n).await;
     Ok(())
 }
 
-/// The content, read outside of any transaction; and that the writer is free.
+/// Returns the content, read outside any transaction, and checks that the writer is free.
 pub(crate) async fn content(db: &Database) -> Vec<i64> {
     db.execute("UPDATE t SET a = a WHERE 0", ()).await.unwrap();
     db.query_as::<(i64,)>("SELECT a FROM t ORDER BY a", ()).await.unwrap().into_iter().map(|(a,)| a).collect()

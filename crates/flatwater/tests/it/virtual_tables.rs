@@ -1,4 +1,4 @@
-//! Virtual tables that come with SQLite: FTS5, FTS4 and R-Tree. They are read and written as any other table is.
+//! Virtual tables that are part of SQLite: FTS5, FTS4 and R-Tree. They are read and written like any other table.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ in_both_places!(
 struct Table {
     module: &'static str,
     create: &'static str,
-    /// With a number from which the row is made.
+    /// A statement with a number as parameter, from which it makes the row.
     insert: &'static str,
-    /// Fails, because there is a row 1.
+    /// A statement that fails, because row 1 exists.
     taken: &'static str,
-    /// Each answers 1 where row 1 is the only one.
+    /// Statements that each return 1 if row 1 is the only one.
     reads: &'static [&'static str],
 }
 
@@ -55,7 +55,7 @@ const TABLES: &[Table] = &[
     },
 ];
 
-/// The tables whose module is compiled in.
+/// Returns the tables whose module is compiled in.
 async fn tables() -> Vec<&'static Table> {
     let db = Database::open(":memory:").await.unwrap();
     let modules = db.query_as::<(String,)>("SELECT name FROM pragma_module_list", ()).await.unwrap();
@@ -72,7 +72,7 @@ async fn with_one_row(options: Options, table: &Table) -> Database {
     db
 }
 
-/// What would wait for the writer ends here.
+/// The time limit of a call that would wait for the writer.
 const FAILS: Duration = Duration::from_secs(10);
 
 async fn answers(db: &Database, sql: &str) {
@@ -97,7 +97,7 @@ fn they_are_read_on_readers_while_a_transaction_is_open() {
     });
 }
 
-/// The first statement on a virtual table makes its connection prepare statements of the table's own.
+/// The first statement on a virtual table makes its connection prepare the table's own statements.
 #[test]
 fn they_are_read_on_readers_also_the_first_time_on_a_connection() {
     run(async {

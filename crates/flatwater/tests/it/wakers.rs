@@ -1,4 +1,5 @@
-//! When a caller is woken the writer is free: what its waker writes runs at once, on the thread that wakes.
+//! When a caller is woken, the writer is free: a write made by its waker runs at once, on the thread that calls the
+//! waker.
 //!
 //! Leaves out: wakers that panic (`foreign_code`).
 
@@ -13,11 +14,11 @@ use flatwater::{Checkpoint, Database, Error, params};
 
 use crate::support::{TestFile, run};
 
-/// What takes longer hangs. Says that it does; decides nothing else.
+/// The time after which a test counts as hung. It only detects hangs.
 const HANGS: Duration = Duration::from_secs(120);
 const INSERT: &str = "INSERT INTO t (x) VALUES (?)";
 
-/// Writes, and tells whether that ran at once.
+/// A waker that writes, and records whether the write ran at once.
 struct Writes {
     db: Database,
     tell: Mutex<Sender<bool>>,
@@ -43,7 +44,7 @@ struct Bench {
     db: Database,
     waker: Waker,
     told: Receiver<bool>,
-    /// How often what a waker wrote ran at once.
+    /// How often a waker's write ran at once.
     found_free: usize,
 }
 
@@ -64,7 +65,7 @@ impl Bench {
         Self { _file: file, db, waker: writes.into(), told, found_free: 0 }
     }
 
-    /// What the future answers. Whenever it suspends its waker is waited for.
+    /// Returns the result of the future. Each time the future suspends, waits for its waker.
     fn finish<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = pin!(future);
         loop {
@@ -75,7 +76,7 @@ impl Bench {
         }
     }
 
-    /// Makes the call until its waker found the writer free.
+    /// Repeats the call until its waker found the writer free.
     fn until_woken(&mut self, call: impl Fn(&mut Self)) {
         let (before, began) = (self.found_free, Instant::now());
         while self.found_free == before {
@@ -86,13 +87,14 @@ impl Bench {
     }
 }
 
-/// On a busy machine the text may have taken too long to run at once. What a waker only polls once teaches nothing new.
+/// On a busy machine the text may have taken too long for an inline run. Calls that a waker polls only once do not
+/// change that.
 fn short_again(db: &Database) {
     db.execute(INSERT, (0,)).wait().unwrap();
 }
 
-/// Each kind of call that the writer's thread answers. One that was answered before it could suspend is made again, and one
-/// whose waker came while short writes go through the queue: on a busy machine that may be the cheaper way for a while.
+/// Each kind of call that the writer's thread completes. A call is repeated if it completed before it could suspend, or
+/// if its waker was called while short writes use the queue, which may be faster for a while on a busy machine.
 #[test]
 fn whoever_is_woken_finds_the_writer_free() {
     let mut bench = Bench::new();

@@ -1,5 +1,5 @@
-//! The writer's lease: short writes go on in the snapshot of the write before, and nobody can tell, neither by what is
-//! written nor by what has to wait for it.
+//! The writer's lease: short writes continue in the snapshot of the previous write. No caller can observe this, neither
+//! by what is written nor by waiting for it.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -33,7 +33,8 @@ fn written(db: &Database) -> u64 {
     db.stats().leases.reused_by_writes
 }
 
-/// Writes until a write goes on in the snapshot of the one before, which is held from then on. Answers how often it did.
+/// Writes until a write continues in the snapshot of the previous one, which is held from then on. Returns the number of
+/// writes.
 fn hold_by(db: &Database, write: impl Fn()) -> i64 {
     let (before, writes) = (written(db), Cell::new(0));
     wait_until(|| {
@@ -50,7 +51,7 @@ fn hold(db: &Database) -> i64 {
     hold_by(db, || count(db))
 }
 
-/// Nobody keeps the lock. The checkpointer has it for a moment now and then.
+/// Waits until no connection holds the write lock. The checkpointer holds it for a moment now and then.
 fn nobody_writes(plain: &rusqlite::Connection) {
     wait_until(|| plain.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok());
 }
@@ -87,7 +88,7 @@ fn a_snapshot_that_nobody_uses_goes_by_itself() {
     });
 }
 
-/// Ends the others when a thread is done, or fails.
+/// Ends the other threads when a thread ends or fails.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -152,7 +153,7 @@ fn commits_of_others_between_two_writes_are_built_upon() {
     assert_eq!(counted(&db), 2 * THEIRS + ours);
 }
 
-/// The other statement is prepared under the schema of before when it runs in the snapshot of a write under the new one.
+/// The other statement was prepared under the old schema when it runs in the snapshot of a write under the new one.
 #[test]
 fn a_schema_that_somebody_else_changes_is_written_under_at_once() {
     const OTHER: &str = "INSERT INTO other (a) VALUES (1)";
@@ -205,7 +206,8 @@ fn a_write_that_fails_leaves_no_lock_and_costs_the_next_one_nothing() {
     hold(&db);
 }
 
-/// What SQLite refuses while a statement of the connection is in the middle of its run, and what leaves an old snapshot.
+/// Statements that SQLite refuses while a statement of the connection is running, and statements that leave an old
+/// snapshot.
 #[test]
 fn whatever_comes_next_finds_the_connection_free() {
     let file = TestFile::new();
@@ -246,7 +248,7 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// SQLite keeps an interrupt in force until no statement of the connection is in the middle of its run.
+/// SQLite keeps an interrupt in force until no statement of the connection is running.
 #[test]
 fn an_interrupt_by_a_handle_that_a_closure_leaked_costs_no_write() {
     let file = TestFile::new();

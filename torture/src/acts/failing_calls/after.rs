@@ -1,6 +1,7 @@
-//! After the calls stopped failing: everything goes on.
+//! Checks that the database works again after the calls have stopped failing.
 //!
-//! What a failed sync latched is opened again, and then it must work; nothing else may be refused. Each step has 30 s.
+//! If a failed sync made the database refuse writes, it is opened again and must then work. No other call may be
+//! refused. Each step has 30 s.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use crate::round::Finding;
 const LIMIT: Duration = Duration::from_secs(30);
 const BETWEEN: Duration = Duration::from_millis(5);
 
-/// Goes on with the database, or opens it; closes it, and opens it once more.
+/// Continues with the open database, or opens it; then closes it, and opens it once more.
 pub(super) async fn goes_on(
     work: &Work,
     options: &Options,
@@ -46,7 +47,7 @@ async fn opened(options: &Options) -> Result<Database, Finding> {
     Ok(within(LIMIT, "open", options.clone().open()).await??)
 }
 
-/// A write succeeds. What a failed sync latched is opened again first.
+/// Checks that a write succeeds. After a failed sync it opens the database again first.
 async fn writes_again(work: &Work, options: &Options, db: Database) -> Result<Database, Finding> {
     let failed = within(LIMIT, "a write", db.execute("UPDATE counter SET n = n WHERE id = 1", ())).await?;
     let Err(error) = failed else { return Ok(db) };
@@ -58,7 +59,7 @@ async fn writes_again(work: &Work, options: &Options, db: Database) -> Result<Da
     opened(options).await
 }
 
-/// Each sort of load succeeds.
+/// Checks that each kind of load succeeds.
 async fn everything_works(work: &Work, db: &Database) -> Result<(), Finding> {
     for (seed, load) in (1..).zip(LOADS) {
         let what = format!("{load:?}");
@@ -67,7 +68,7 @@ async fn everything_works(work: &Work, db: &Database) -> Result<(), Finding> {
     Ok(())
 }
 
-/// The checkpointer starts the WAL over by itself, while it is written.
+/// Checks that the checkpointer restarts the WAL by itself during writes.
 async fn wal_starts_over(work: &Work, db: &Database) -> Result<(), Finding> {
     let (before, until) = (db.stats().wal.resets, Instant::now() + LIMIT);
     while db.stats().wal.resets == before {
@@ -76,7 +77,7 @@ async fn wal_starts_over(work: &Work, db: &Database) -> Result<(), Finding> {
             return Err(Finding::new(format!("the WAL was not started over within {} s: {wal:?}", LIMIT.as_secs())));
         }
         within(LIMIT, "a write", load::step(work, db, Load::Many, 7)).await??;
-        // So that a WAL that never starts over fills no disk.
+        // The pause prevents a WAL that never restarts from filling the disk.
         tokio::time::sleep(BETWEEN).await;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What was answered to each write: the model that the database must agree with.
+//! The result of each write: the model that the database must agree with.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::case::Load;
 use crate::round::Finding;
 
-/// What is known of a write.
+/// What is known about a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Outcome {
     There,
@@ -28,24 +28,25 @@ impl Outcome {
     }
 }
 
-/// One write: its number, its rows in both files, and its answer.
+/// One write: its number, its rows in both files, and its result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Answer {
     pub(super) number: i64,
     pub(super) load: Load,
     pub(super) main: u64,
     pub(super) other: u64,
-    /// It added one to the counter, too.
+    /// Whether the write also added one to the counter.
     pub(super) is_counted: bool,
     pub(super) outcome: Outcome,
-    /// The error.
+    /// The text of the error.
     pub(super) said: String,
 }
 
-/// Rows of a write in one table: how many, and how many different ones.
+/// The rows of each write in one table: how many there are, and how many distinct ones.
 type Found = BTreeMap<i64, (u64, u64)>;
 
-/// Every write is as it was answered: all of its rows, each once, or none of them; and the counter counts as many.
+/// Checks that every write is as its result says: all of its rows, each once, or none of them; and that the counter has
+/// the right value.
 pub(super) fn agree(answers: &[Answer], main: &Path, other: &Path) -> Result<(), Finding> {
     let plain = Connection::open(main)?;
     let in_main = found(&plain, "t")?;
@@ -89,7 +90,7 @@ fn found(plain: &Connection, table: &str) -> Result<Found, Finding> {
 mod tests {
     use super::*;
 
-    /// What is found when the writes were answered so, and the databases were changed by `sql` behind their back.
+    /// Returns the finding if the writes had this outcome, and `sql` then changed the databases directly.
     fn found_after(outcome: Outcome, sql: &str) -> Option<String> {
         let directory = tempfile::tempdir().unwrap();
         let [main, other] = ["main.db", "other.db"].map(|name| directory.path().join(name));

@@ -1,4 +1,4 @@
-//! A case: a plan, and the load that meets it. Both stand in a finding, so that it can be repeated and made shorter.
+//! A case: a plan and a load. A finding contains both, so that it can be repeated and shrunk.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::plan::Plan;
 
-/// What the load consists of.
+/// A kind of load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) enum Load {
     /// Writes of one row, one after the other.
@@ -15,21 +15,21 @@ pub(super) enum Load {
     Group,
     /// Several statements, all or nothing.
     Batch,
-    /// One statement with many rows.
+    /// One statement with many rows of parameters.
     Many,
     /// A transaction with a savepoint, which may be rolled back.
     Transaction,
     /// A closure on the writer's connection.
     Closure,
-    /// A write of a plain thread.
+    /// A write from a thread without a runtime.
     Blocking,
-    /// One commit over the main and the attached file.
+    /// One commit that covers the main and the attached file.
     Both,
     /// A write with a deadline of a few milliseconds.
     Deadline,
     Read,
     Checkpoint,
-    /// Close, and open again.
+    /// Closes the database and opens it again.
     Reopen,
 }
 
@@ -51,17 +51,17 @@ pub(super) const LOADS: [Load; 12] = [
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Case {
     pub(super) plan: Plan,
-    /// Where the load's random numbers begin.
+    /// The seed of the load's random numbers.
     pub(super) seed: u64,
     pub(super) loads: Vec<Load>,
     pub(super) steps: u32,
-    /// With durability `full`.
+    /// Whether durability is `full`.
     pub(super) full: bool,
-    /// With an attached file.
+    /// Whether there is an attached file.
     pub(super) attached: bool,
-    /// Pages are read from a mapped file.
+    /// Whether pages are read from a memory mapping.
     pub(super) mapped: bool,
-    /// Calls fail from the open on, not only after it.
+    /// Whether calls already fail during the open, not only after it.
     pub(super) while_opening: bool,
 }
 
@@ -79,7 +79,7 @@ impl Case {
         }
     }
 
-    /// Shorter cases, the shortest first, that may show the same.
+    /// Returns shorter cases that may show the same finding, the shortest first.
     pub(super) fn shorter(&self) -> Vec<Self> {
         let mut all = Vec::new();
         if self.steps > 1 {

@@ -1,4 +1,5 @@
-//! The preloaded library, as the part speaks with it: by opening paths that it answers.
+//! The part's side of the protocol with the preloaded library: it opens special paths, and the library returns values
+//! as error numbers.
 
 use std::path::PathBuf;
 
@@ -6,10 +7,10 @@ use super::plan::Plan;
 use crate::parts;
 use crate::round::Finding;
 
-/// The library adds this to what it answers.
+/// The library adds this to the values it returns.
 const ANSWER: i32 = 1_000_000;
 
-/// Where the library lies.
+/// Returns the path of the library.
 pub(super) fn library() -> Result<PathBuf, Finding> {
     parts::library("libflatwater_torture_faults.so")
 }
@@ -19,17 +20,17 @@ pub(super) fn arm(plan: &Plan) -> Result<(), Finding> {
     ask(&plan.path()).map(drop)
 }
 
-/// From now on every call is made.
+/// From now on no call fails.
 pub(super) fn disarm() -> Result<(), Finding> {
     ask("/flatwater-torture/disarm").map(drop)
 }
 
-/// Calls that failed, were cut short or late since it was armed.
+/// Returns the number of calls that failed, were cut short or delayed since `arm`.
 pub(super) fn met() -> Result<u64, Finding> {
     ask("/flatwater-torture/met")
 }
 
-/// Syncs of these that failed.
+/// Returns the number of syncs among them that failed.
 pub(super) fn failed_syncs() -> Result<u64, Finding> {
     ask("/flatwater-torture/syncs")
 }

@@ -1,4 +1,4 @@
-//! The load while calls fail: steps of several things at once, until enough calls have failed or the time is over.
+//! The load while calls fail: steps of several operations at once, until enough calls have failed or the time is over.
 
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,14 @@ use super::writes::Work;
 use crate::gauge::Gauge;
 use crate::round::Finding;
 
-/// No call takes longer.
+/// The time after which a call counts as hung.
 pub(super) const HANGS: Duration = Duration::from_secs(60);
-/// How long the load of a case is to be.
+/// The planned duration of the load of a case.
 const LENGTH: Duration = Duration::from_millis(700);
-/// How often a database is tried to be opened while calls fail.
+/// The number of attempts to open a database while calls fail.
 const TRIES: u32 = 5;
 
-/// Small limits, so that the WAL starts over often; short waits, so that nothing waits for what failed.
+/// Small limits, so that the WAL restarts often; short waits, so that no call waits long for a failed one.
 pub(super) fn options(case: &Case, directory: &std::path::Path) -> Options {
     let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 };
     let options = Options::new(directory.join("main.db"))
@@ -36,13 +36,13 @@ pub(super) fn options(case: &Case, directory: &std::path::Path) -> Options {
     if case.attached { options.attach("other", directory.join("other.db")) } else { options }
 }
 
-/// What it answers, within the time after which a call hangs.
+/// Returns the result of the future, or a finding if it takes longer than `time`.
 pub(super) async fn within<F: Future>(time: Duration, what: &str, future: F) -> Result<F::Output, Finding> {
     let ended = tokio::time::timeout(time, future).await;
     ended.map_err(|_| Finding::new(format!("{what} did not end within {} s", time.as_secs())))
 }
 
-/// Runs the load; answers the database if it is open at the end.
+/// Runs the load. Returns the database if it is open at the end.
 pub(super) async fn run(
     case: &Case,
     work: &Work,
@@ -57,7 +57,8 @@ pub(super) async fn run(
             break;
         }
         let Some(open) = open(work, options, &mut db).await? else { break };
-        // Always as many numbers from the generator, so that a case with fewer loads leaves out and changes nothing else.
+        // Always draw the same number of random numbers, so that a case with fewer loads only omits loads and changes
+        // nothing else.
         let together: [(Load, u64); 3] =
             std::array::from_fn(|_| (*LOADS.choose(&mut rng).expect("there are loads"), rng.random()));
         let number = rng.random_range(1..=together.len());
@@ -73,7 +74,7 @@ pub(super) async fn run(
     Ok(db)
 }
 
-/// One of the things of a step.
+/// Runs one operation of a step.
 pub(super) async fn step(work: &Work, db: &Database, load: Load, seed: u64) -> Result<(), Finding> {
     match load {
         Load::Read => read(work, db, seed).await,
@@ -105,7 +106,7 @@ async fn close(work: &Work, db: Database) -> Result<(), Finding> {
     }
 }
 
-/// What was acknowledged is seen, and what failed is not.
+/// Checks that reads see acknowledged writes, and no failed ones.
 async fn read(work: &Work, db: &Database, seed: u64) -> Result<(), Finding> {
     let known: Vec<_> = {
         let answers = work.answers.borrow();

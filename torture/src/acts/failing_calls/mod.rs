@@ -1,8 +1,9 @@
-//! Act: calls of the system that fail, once, now and then, or for a while, under a load of every kind of write.
+//! Act: system calls that fail once, at intervals, or for a while, under a load of every kind of write.
 //!
-//! Owns: the cases of a round, and making a case that found something shorter. The rest is in the files of this folder:
-//! what fails (`plan`), what meets it (`case`, `load`, `writes`, `transactions`), what comes after (`after`), the process
-//! in which it happens (`part`, `control`) and the one beside it (`supervise`), and how it should be (`answers`).
+//! Owns: the cases of a round, and shrinking a case that found something. The other files of this folder contain the
+//! rest: what fails (`plan`), the load (`case`, `load`, `writes`, `transactions`), the time after it (`after`), the
+//! process whose calls fail (`part`, `control`) and the process that observes it (`supervise`), and the model
+//! (`answers`).
 
 mod after;
 mod answers;
@@ -32,13 +33,13 @@ pub(crate) const ACT: Act = Act {
     parts: &[("failing-calls", part::run), ("failing-case", again)],
 };
 
-/// A part that has not ended then hangs.
+/// A part that has not ended after this time counts as hung.
 const HANGS: Duration = Duration::from_secs(110);
-/// For how long cases are made shorter, each of which must show the finding within the other time. Together with a case
-/// before them that did not take longer than that either, the round ends before it is taken to hang.
+/// How long to shrink cases; each shorter case must show the finding within the other limit. Together with one
+/// preceding case that takes no longer than this, the round ends before it counts as hung.
 const SHORTENING: Duration = Duration::from_secs(40);
 const SHOWN_WITHIN: Duration = Duration::from_secs(30);
-/// Cases of a sweep, in which the next of these calls fails.
+/// The number of cases of a sweep. In each case the call after that of the previous case fails.
 const SWEEP: u32 = 6;
 
 fn round(round: &mut Round) -> Result<(), Finding> {
@@ -76,7 +77,7 @@ fn taken(case: &Case, limit: Duration) -> Result<Told, Finding> {
     supervise::run(case, tempfile::tempdir()?.path(), limit)
 }
 
-/// The shortest case found that fails, too, and how to run it again.
+/// Returns the finding of the shortest case that still fails, with the command to run it again.
 fn shortened(mut case: Case, mut finding: Finding, is_quick: bool) -> Finding {
     let until = Instant::now() + SHORTENING;
     while is_quick && let Some((shorter, found)) = case.shorter().into_iter().find_map(|case| shows(case, until)) {
@@ -87,7 +88,7 @@ fn shortened(mut case: Case, mut finding: Finding, is_quick: bool) -> Finding {
     finding.with_history(history)
 }
 
-/// The case and what it finds, if it finds something in time.
+/// Runs the case, and returns it with its finding if there is one in time.
 fn shows(case: Case, until: Instant) -> Option<(Case, Finding)> {
     let began = Instant::now();
     if began >= until {
@@ -97,7 +98,7 @@ fn shows(case: Case, until: Instant) -> Option<(Case, Finding)> {
     (began.elapsed() < SHOWN_WITHIN).then_some((case, found))
 }
 
-/// One case once more, as a finding names it; for a person.
+/// Runs one case again, as a finding names it, for manual analysis.
 fn again(args: &[String]) -> ExitCode {
     let Some(case) = args.first().and_then(|json| serde_json::from_str::<Case>(json).ok()) else {
         eprintln!("the case is missing");

@@ -1,4 +1,4 @@
-//! The part: the process whose calls fail. It runs one case, and tells what was answered.
+//! The part: the process whose calls fail. It runs one case, and reports the result of each write.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -16,16 +16,16 @@ use crate::gauge::{Gauge, Hold};
 use crate::leftovers::Belongings;
 use crate::round::{Counts, Finding};
 
-/// What the part says when the files are to be copied; it goes on when it is answered a line.
+/// The part prints this when the files are to be copied; it continues when it reads a line.
 pub(super) const COPY: &str = "copy";
 
-/// What a part tells in its last line.
+/// The content of a part's last line.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Told {
     pub(super) answers: Vec<Answer>,
     pub(super) counts: Counts,
     pub(super) hold: Hold,
-    /// How many of the answers there were when the files were copied.
+    /// The number of answers when the files were copied.
     pub(super) copied_after: usize,
     pub(super) met: u64,
     pub(super) finding: Option<Finding>,
@@ -63,7 +63,7 @@ fn with_runtime(case: &Case, directory: &Path, work: &Work, told: &mut Told) -> 
         .thread_keep_alive(Duration::from_millis(1))
         .build()?;
     let ended = runtime.block_on(all(case, directory, work, told));
-    // What hangs must not keep the part from telling it.
+    // A call that hangs must not prevent the part from reporting it.
     runtime.shutdown_background();
     ended
 }
@@ -74,7 +74,7 @@ async fn all(case: &Case, directory: &Path, work: &Work, told: &mut Told) -> Res
     let options = load::options(case, directory);
     let db = options.clone().open().await?;
     db.execute_script(SCHEMA).await?;
-    // So that the timer's thread, which stays, is there before.
+    // Starts the timer's thread, which never ends, before the check for leftovers.
     db.timeout(Duration::from_secs(1)).execute_script("ANALYZE").await?;
     db.close().await?;
     let before = Belongings::now();
@@ -93,7 +93,7 @@ async fn all(case: &Case, directory: &Path, work: &Work, told: &mut Told) -> Res
     gauge.read(&mut told.hold)
 }
 
-/// Has the files copied as they are, by a process whose closing of them takes no lock away from this one.
+/// Asks the supervising process to copy the files. If this process read them itself, closing them would release its locks.
 fn copied() -> Result<(), Finding> {
     println!("{COPY}");
     std::io::stdout().flush()?;

@@ -1,13 +1,13 @@
-//! A plan: which calls of the system fail, on which files, how, and when.
+//! A plan: which system calls fail, on which files, how, and when.
 //!
-//! The numbers are those of the preloaded library (`torture/faults`), which reads a plan from a path that is opened.
+//! The numbers are those of the preloaded library (`torture/faults`), which receives a plan in a path that is opened.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use serde::{Deserialize, Serialize};
 
-/// What sort of call it is.
+/// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Call {
     Open,
@@ -36,7 +36,7 @@ pub(super) enum File {
     Directory,
 }
 
-/// What becomes of a call that is meant.
+/// The effect on a selected call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Effect {
     Eintr,
@@ -44,22 +44,22 @@ pub(super) enum Effect {
     Enomem,
     Emfile,
     Enospc,
-    /// Half of the bytes.
+    /// Only half of the bytes are processed.
     Short,
-    /// 20 ms later.
+    /// The call is delayed by 20 ms.
     Late,
 }
 
-/// Which of the calls that the plan counts are meant.
+/// Which of the counted calls are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum When {
-    /// This one, counted from 1 on.
+    /// The call with this number, counted from 1.
     Once(u64),
-    /// Each whose number is a multiple of it.
+    /// Each call whose number is a multiple of this.
     Every(u64),
-    /// One in so many, at random.
+    /// One in this many calls, at random.
     OneIn(u64, u64),
-    /// So many, from this one on.
+    /// This many calls, starting at this one.
     From(u64, u64),
 }
 
@@ -71,7 +71,8 @@ pub(super) struct Plan {
     pub(super) when: When,
 }
 
-/// With every call late a load would take minutes, and what is interrupted each time would be tried for ever.
+/// The maximum number of calls that are delayed or interrupted. If every call were delayed, a load would take minutes;
+/// and a call that is always interrupted would be repeated forever.
 const MOST_TRIED_AGAIN: u64 = 60;
 const MOST: u64 = 1_000_000;
 
@@ -107,7 +108,7 @@ const CALLS: &[Known] = &[
 ];
 
 impl Plan {
-    /// Any of them.
+    /// Returns a random plan.
     pub(super) fn random(rng: &mut StdRng) -> Self {
         let known = CALLS.choose(rng).expect("there are calls");
         let effect = *known.effects.choose(rng).expect("each fails somehow");
@@ -127,7 +128,7 @@ impl Plan {
         Self { calls, files, effect, when }
     }
 
-    /// One call of one kind on one file fails: the next of these fails the next call.
+    /// Returns a plan in which one call of one kind on one file fails. `next` selects the call after it.
     pub(super) fn once(rng: &mut StdRng) -> Self {
         let failing: Vec<_> = CALLS.iter().filter(|known| known.effects.iter().any(|effect| *effect != Late)).collect();
         let known = failing.choose(rng).expect("calls fail");
@@ -140,18 +141,19 @@ impl Plan {
         }
     }
 
-    /// The same for the next call.
+    /// Returns the same plan for the next call.
     pub(super) fn next(&self) -> Self {
         let When::Once(number) = self.when else { return self.clone() };
         Self { when: When::Once(number + 1), ..self.clone() }
     }
 
-    /// Whether at most one call fails.
+    /// Returns whether at most one call fails.
     pub(super) fn is_once(&self) -> bool {
         matches!(self.when, When::Once(_))
     }
 
-    /// Whether nobody may notice: a call that is late, or is interrupted or cut short where the rest is to be tried.
+    /// Returns whether no caller may notice the plan: calls are only delayed, or interrupted or cut short where SQLite
+    /// has to repeat them.
     pub(super) fn is_unnoticed(&self) -> bool {
         let tries_again = |call: &Call| matches!(call, Call::Open | Call::Read | Call::Write | Call::Truncate);
         match self.effect {
@@ -162,12 +164,12 @@ impl Plan {
         }
     }
 
-    /// Whether reads of the attached file fail.
+    /// Returns whether reads of the attached file fail.
     pub(super) fn fails_reads_of_other(&self) -> bool {
         self.calls.contains(&Call::Read) && self.files.iter().any(|file| matches!(file, Other | OtherWal))
     }
 
-    /// The path that arms the library with this plan.
+    /// Returns the path that arms the library with this plan.
     pub(super) fn path(&self) -> String {
         let calls = self.calls.iter().fold(0, |bits, call| bits | 1_u64 << *call as u64);
         let files = self.files.iter().fold(0, |bits, file| bits | 1_u64 << *file as u64);
@@ -192,7 +194,7 @@ impl Plan {
 }
 
 impl Known {
-    /// The number of a call, most often a small one.
+    /// Returns the number of a call, most often a small one.
     fn step(&self, rng: &mut StdRng) -> u64 {
         let doubled = rng.random_range(0..if self.is_frequent { 9 } else { 5 });
         rng.random_range(1 << doubled..=2 << doubled)

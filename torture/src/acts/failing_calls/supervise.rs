@@ -1,4 +1,4 @@
-//! Starting a part with the library preloaded, copying the files when it asks, and checking them when it is over.
+//! Starts a part with the preloaded library, copies the files when it asks, and checks them when it has ended.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use super::part::{COPY, Told};
 use crate::round::Finding;
 use crate::{checks, parts};
 
-/// Of what the part complained.
+/// The number of lines of the part's stderr to keep.
 const LINES: usize = 25;
 
-/// Runs a case in a directory that is empty; a part that has not ended within the limit hangs.
+/// Runs a case in an empty directory. A part that has not ended within the limit counts as hung.
 pub(super) fn run(case: &Case, directory: &Path, limit: Duration) -> Result<Told, Finding> {
     let other = directory.join("other.db");
     Connection::open(&other)?.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE o (op, part, pad)")?;
@@ -51,7 +51,7 @@ pub(super) fn run(case: &Case, directory: &Path, limit: Duration) -> Result<Told
     Ok(told)
 }
 
-/// Until it told what was answered, or ended.
+/// Waits until the part has reported its results, or has ended.
 fn attended(
     child: &mut Child,
     lines: &Receiver<String>,
@@ -76,8 +76,8 @@ fn attended(
     }
 }
 
-/// The files as a process that is killed now leaves them. A checkpoint may run meanwhile, but no write does: so the WAL is
-/// first, and whatever it has no more the database has.
+/// Copies the files as they would be if the process were killed now. A checkpoint may run meanwhile, but no write: so
+/// the WAL is copied first, and the database contains all that the WAL no longer has.
 fn copied(directory: &Path) -> Result<(), Finding> {
     std::fs::create_dir(restart(directory))?;
     for name in ["main.db-wal", "other.db-wal", "main.db", "other.db"] {
@@ -93,7 +93,7 @@ fn restart(directory: &Path) -> PathBuf {
     directory.join("restart")
 }
 
-/// Both databases are sound and are as was answered: now, and as a kill at the end of the load would have left them.
+/// Checks that both databases are sound and agree with the results: now, and in the copy made at the end of the load.
 fn checked(told: &Told, directory: &Path) -> Result<(), Finding> {
     for database in ["main.db", "other.db"] {
         checks::is_sound(&directory.join(database))?;

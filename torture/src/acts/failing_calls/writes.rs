@@ -1,4 +1,4 @@
-//! The writes of a load. Each has a number of its own, which stands in each of its rows, and its answer is kept.
+//! The writes of a load. Each has a unique number, which is in each of its rows, and its result is recorded.
 
 use std::cell::{Cell, RefCell};
 
@@ -19,18 +19,18 @@ pub(super) const INSERT: &str = "INSERT INTO t VALUES (?, ?, zeroblob(?))";
 const INSERT_OTHER: &str = "INSERT INTO o VALUES (?, ?, zeroblob(?))";
 const COUNT: &str = "UPDATE counter SET n = n + 1 WHERE id = 1";
 
-/// One open database under a load, and what was answered.
+/// An open database under a load, and the results of its writes.
 pub(super) struct Work {
     pub(super) plan: Plan,
     pub(super) is_attached: bool,
     pub(super) answers: RefCell<Vec<Answer>>,
     pub(super) counts: RefCell<Counts>,
-    /// No call fails now, so none of ours may.
+    /// No system call fails now, so no call of Flatwater may fail.
     pub(super) is_calm: Cell<bool>,
     next: Cell<i64>,
 }
 
-/// What a write is to change.
+/// The rows that a write changes.
 #[derive(Clone, Copy)]
 struct Change {
     number: i64,
@@ -61,7 +61,7 @@ impl Work {
         Change { number, load, rows, bytes: rng.random_range(0..longest) }
     }
 
-    /// Keeps the answer; a finding if an error is of a kind that no failing call explains.
+    /// Records the result. Returns a finding if no failing call explains the kind of an error.
     fn keep(&self, change: Change, is_counted: bool, answer: Result<(), &Error>) -> Result<(), Finding> {
         let outcome = answer.map_or_else(Outcome::of, |()| Outcome::There);
         self.count(match outcome {
@@ -81,7 +81,7 @@ impl Work {
         answer.err().map_or(Ok(()), |error| self.may_fail(error, change.load))
     }
 
-    /// A finding if no failing call explains the error.
+    /// Returns a finding if no failing call explains the error.
     pub(super) fn may_fail(&self, error: &Error, load: Load) -> Result<(), Finding> {
         let wrong = |why: &str| Err(Finding::new(format!("{why}: {load:?} was answered {error}")));
         let is_timeout = error.kind() == Kind::Timeout && load == Load::Deadline;
@@ -97,7 +97,7 @@ impl Work {
         if error.kind() == Kind::CommitUnknown && self.plan.is_once() && load != Load::Both {
             return wrong("one failing call makes no outcome unknown");
         }
-        // Not told as a failed read in an attached file (docs/design/connection.md).
+        // A failed read in an attached file is not reported as such (docs/design/connection.md).
         let is_read_of_other = self.is_attached && self.plan.fails_reads_of_other();
         match error.kind() {
             Kind::Corrupt if is_read_of_other && matches!(load, Load::Both | Load::Reopen) => Ok(()),
@@ -124,7 +124,7 @@ impl Work {
                 let ended = super::transactions::run(db, change.row(), change.rows, rolls_back).await;
                 match &ended {
                     Ok(true) => self.keep(change, true, Ok(())),
-                    // Rolled back as it was to be: no row is right.
+                    // Rolled back as intended: the database must contain none of its rows.
                     Ok(false) => self.keep(Change { rows: 0, ..change }, false, Ok(())),
                     Err(error) => self.keep(change, true, Err(error)),
                 }

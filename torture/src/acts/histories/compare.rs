@@ -1,4 +1,4 @@
-//! A history that was run, against the same history on plain SQLite, in the order in which it was committed.
+//! Compares a history that was run with the same history on plain SQLite, in the order in which it was committed.
 
 use rusqlite::types::Value;
 
@@ -7,27 +7,27 @@ use super::op::{History, Leave, Op, Part, Table, Told};
 use super::plain::Plain;
 use super::play::{Outcome, Played};
 
-/// What is not as plain SQLite has it.
+/// A difference from plain SQLite.
 #[derive(Debug, Clone)]
 pub(super) struct Difference {
-    /// The task and its operation, if it is about one.
+    /// The task and its operation, if the difference concerns one.
     pub(super) at: Option<(usize, usize)>,
     pub(super) what: String,
-    /// The operations of the history in the order in which they were replayed, up to the one.
+    /// The operations of the history in the order in which they were replayed, up to this one.
     pub(super) order: Vec<Op>,
 }
 
-/// One operation, or one call of several that were made together.
+/// One operation, or one of several calls that were made together.
 struct Piece {
     task: usize,
     at: usize,
     op: Op,
     outcome: Outcome,
-    /// When it ran, and which it is of those that ran since then.
+    /// When it ran, and its position among those that ran since then.
     key: (usize, usize),
 }
 
-/// Compares all of it.
+/// Compares a complete history.
 pub(super) fn compare(tasks: &History, played: &Played) -> rusqlite::Result<Result<(), Difference>> {
     let mut order: Vec<Op> = Vec::new();
     let pieces = match in_order(tasks, played) {
@@ -49,7 +49,8 @@ pub(super) fn compare(tasks: &History, played: &Played) -> rusqlite::Result<Resu
     })
 }
 
-/// What ran when, by the notes of the statements. What noted nothing comes right after what its task did before.
+/// Returns the pieces in the order in which they ran, from the ticks of their statements. A piece without a tick
+/// follows directly the previous piece of its task.
 fn in_order(tasks: &History, played: &Played) -> Result<Vec<Piece>, Difference> {
     let mut pieces = Vec::new();
     for (task, (ops, outcomes)) in tasks.iter().zip(&played.outcomes).enumerate() {
@@ -77,7 +78,7 @@ fn in_order(tasks: &History, played: &Played) -> Result<Vec<Piece>, Difference> 
     Ok(pieces)
 }
 
-/// Finds out which of the calls that nobody waited for were done, such that plain SQLite tells what ours told.
+/// Finds a set of dropped calls such that plain SQLite gives the same results if exactly these were done.
 fn explain(plain: &mut Plain, op: &Op, outcome: &Outcome, scope: Scope) -> rusqlite::Result<Result<(), String>> {
     let left = outcome.told.iter().filter(|told| **told == Told::Left).count();
     let before = if left > 0 { Some(plain.saved()?) } else { None };
@@ -116,8 +117,8 @@ fn told_differently(ours: &[Told], plain: &[Told]) -> Option<String> {
     Some(format!("call {at} told\nours: {}\nplain: {}", told(ours), told(plain)))
 }
 
-/// Rows without ORDER BY may come in any order, and which is the first of them is open: it depends on which of several indexes
-/// SQLite scans, and so on what a connection saw of statistics and definitions, and in which order.
+/// Compares two results. Rows without ORDER BY may be in any order, and any of them may be the first: SQLite may scan one of
+/// several indexes, depending on the statistics and definitions that a connection has read, and in which order.
 fn same(ours: &Told, plain: &Told) -> bool {
     match (ours, plain) {
         (Told::Rows(ours), Told::Rows(plain)) => sorted(ours) == sorted(plain),

@@ -1,14 +1,14 @@
-//! What a database holds, as lines of text that can be compared: all of it, or what belongs to one task. Leaves out the
+//! The content of a database as comparable lines of text: all of it, or what belongs to one task. Leaves out: the
 //! counters, which `counters` compares.
 
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
-/// What is looked at.
+/// The part of the content that is compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Scope {
     All,
-    /// All but statistics, which say of the tables of all tasks what was there at one moment.
+    /// All but statistics, which describe the tables of all tasks at one moment.
     AllOfMany,
     Task(i64),
 }
@@ -16,18 +16,18 @@ pub(super) enum Scope {
 pub(super) type Content = Vec<String>;
 
 impl Scope {
-    /// What is compared at the end of a history of so many tasks.
+    /// Returns what is compared at the end of a history with this number of tasks.
     pub(super) fn at_the_end(tasks: usize) -> Self {
         if tasks == 1 { Self::All } else { Self::AllOfMany }
     }
 
-    /// What a task can answer for.
+    /// Returns the content that only this task writes.
     pub(super) fn of_task(task: usize, tasks: usize) -> Self {
         if tasks == 1 { Self::All } else { Self::Task(task as i64) }
     }
 }
 
-/// The content, table by table.
+/// Returns the content, table by table.
 pub(super) fn content(connection: &Connection, scope: Scope) -> rusqlite::Result<Content> {
     let mut lines = Vec::new();
     match scope {
@@ -59,8 +59,8 @@ pub(super) fn content(connection: &Connection, scope: Scope) -> rusqlite::Result
     Ok(lines)
 }
 
-/// What ANALYZE wrote. It takes the tables in an order that depends on when the schema was read. How FTS5 divides its index
-/// among the rows of its own tables depends on the savepoints and commits between the writes.
+/// Adds the result of ANALYZE. It processes tables in an order that depends on when the schema was read. The way FTS5
+/// distributes its index over the rows of its own tables depends on the savepoints and commits between the writes.
 fn statistics(connection: &Connection, name: &str, scope: Scope, lines: &mut Content) -> rusqlite::Result<()> {
     if scope == Scope::AllOfMany {
         return Ok(());
@@ -71,7 +71,7 @@ fn statistics(connection: &Connection, name: &str, scope: Scope, lines: &mut Con
     Ok(())
 }
 
-/// Tables, and whether they have no rowids.
+/// Returns the tables, and whether they are WITHOUT ROWID tables.
 fn tables(connection: &Connection) -> rusqlite::Result<Vec<(String, bool)>> {
     let sql = "SELECT name, wr FROM pragma_table_list
                WHERE schema = 'main' AND type IN ('table', 'virtual') AND name NOT IN ('sqlite_schema', 'counters')
@@ -90,14 +90,14 @@ fn rows(connection: &Connection, name: &str, sql: &str, lines: &mut Content) -> 
     Ok(())
 }
 
-/// The first line that is in one and not in the other.
+/// Returns the first line that only one of them contains.
 pub(super) fn difference(ours: &Content, plain: &Content) -> Option<String> {
     let at = (0..ours.len().max(plain.len())).find(|at| ours.get(*at) != plain.get(*at))?;
     let line = |content: &Content| content.get(at).map_or("(nothing)".into(), |line| cut(line));
     Some(format!("ours: {}\nplain: {}", line(ours), line(plain)))
 }
 
-/// The beginning of a long line.
+/// Returns the beginning of a long line.
 pub(super) fn cut(line: &str) -> String {
     line.chars().take(300).collect()
 }

@@ -1,8 +1,7 @@
-//! Counters that all tasks share: each addition answers another number, none is lost, and nobody reads less than was
-//! answered before the read began.
+//! Counters that all tasks share: each addition returns another number, none is lost, and no read returns less than a
+//! value that was returned before the read began.
 //!
-//! These statements are short enough to run on their callers' threads, and so do not tell when they ran. Their answers
-//! do.
+//! These statements are short enough to run inline, so they cannot record ticks. Their results show the order instead.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -13,14 +12,14 @@ use rusqlite::types::Value;
 use super::op::{Op, Told};
 use crate::round::Finding;
 
-/// What was answered so far.
+/// The results so far.
 #[derive(Default)]
 pub(super) struct Counters(Mutex<Noted>);
 
 #[derive(Default)]
 struct Noted {
     answered: BTreeSet<(i64, i64)>,
-    /// Additions that may have been done, by counter.
+    /// For each counter, the number of additions that may have been done.
     open: Vec<i64>,
     wrong: Option<String>,
 }
@@ -36,7 +35,7 @@ impl Counters {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The highest number that was answered of the counter that the operation is about.
+    /// Returns the highest number returned so far for the operation's counter.
     pub(super) fn highest(&self, op: &Op) -> i64 {
         match op {
             Op::Count(id, _) | Op::ReadCount(id) => self.lock().highest(*id),
@@ -44,7 +43,7 @@ impl Counters {
         }
     }
 
-    /// Notes what the operation told, which began when `before` was the highest.
+    /// Records the results of an operation that began when `before` was the highest number.
     pub(super) fn note(&self, op: &Op, before: i64, told: &[Told]) {
         let mut noted = self.lock();
         let number = match told {
@@ -76,7 +75,7 @@ impl Counters {
         }
     }
 
-    /// Compares what was answered with what is there.
+    /// Compares the results with the counters in the database.
     pub(super) async fn are_right(&self, db: &Database) -> Result<(), Finding> {
         let there: Vec<(i64, i64)> = db.query_as("SELECT id, n FROM counters", ()).await?;
         let noted = self.lock();

@@ -1,7 +1,7 @@
-//! Random histories: what each task does, in order.
+//! Random histories: the operations of each task, in order.
 //!
-//! One task does anything. Of many, each statement on a shared table tells when it was used, by a function of ours; what
-//! does not tell works on rows and tables of its own task only.
+//! A single task does anything. With many tasks, each statement on a shared table records when it ran, through a user
+//! function; a statement that records nothing only uses rows and tables of its own task.
 
 use std::time::Duration;
 
@@ -15,19 +15,19 @@ use super::owned;
 use super::palette::Palette;
 use super::schema::{COUNTERS, DEFINITIONS, EXTRA, REFUSED};
 
-/// Makes the operations of one task.
+/// Generates the operations of one task.
 struct Maker<'a> {
     rng: &'a mut StdRng,
     palette: &'a Palette,
     task: i64,
     /// Whether other tasks write at the same time.
     shares: bool,
-    /// The number of the operation that is being made.
+    /// The number of the operation that is being generated.
     unit: i64,
 }
 
 impl Maker<'_> {
-    /// An operation; `unit` is its number among those of all tasks.
+    /// Returns an operation. `unit` is its number among those of all tasks.
     fn op(&mut self, unit: i64) -> Op {
         self.unit = unit;
         match self.rng.random_range(0..100) {
@@ -42,14 +42,14 @@ impl Maker<'_> {
             35..40 if !self.shares => Op::Call(self.read(), self.leave(true)),
             35..60 if self.shares => Op::Call(self.owned(), self.leave(true)),
             _ => {
-                // Of what leaves no trace of its own nobody could say whether it was done.
+                // If an operation leaves no trace of its own, it cannot be known whether it was done.
                 let leaves = !self.shares;
                 Op::Call(self.single(), self.leave(leaves))
             }
         }
     }
 
-    /// One of several calls that are made together, which has a number of its own.
+    /// Returns one of several calls that are made together, with its own number.
     fn member(&mut self, unit: i64) -> Work {
         self.unit = unit;
         self.single()
@@ -81,7 +81,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A text with its marks replaced, and values for its parameters.
+    /// Returns a text with its placeholders replaced, and values for its parameters.
     fn rendered(&mut self, text: &str) -> Statement {
         let (mut sql, mut params) = (String::new(), Vec::new());
         let mut rest = text;
@@ -107,7 +107,7 @@ impl Maker<'_> {
             rest = &rest[mark.len()..];
         }
         sql.push_str(rest);
-        // Now and then one too many or too few.
+        // Sometimes one parameter too many or too few.
         if !self.shares || !text.contains('@') {
             match self.rng.random_range(0..120) {
                 0 => params.push(Value::Null),
@@ -138,12 +138,12 @@ impl Maker<'_> {
         self.pick(&palette.reads)
     }
 
-    /// A definition, or a write where there are none.
+    /// Returns a definition, or a write if `from` has none.
     fn definition(&mut self, from: &[&'static str]) -> Statement {
         if self.palette.defines { self.pick(from) } else { self.write() }
     }
 
-    /// One write of one text.
+    /// Returns one write with one text.
     fn single(&mut self) -> Work {
         match self.rng.random_range(0..12) {
             0 | 1 => Work::Query(self.returning()),
@@ -160,13 +160,13 @@ impl Maker<'_> {
         }
     }
 
-    /// Another value for a parameter, unless it is the number of the operation.
+    /// Returns another value for a parameter, unless the value is the operation's number.
     fn like(&mut self, value: &Value) -> Value {
         let is_unit = self.shares && *value == Value::Integer(self.unit);
         if is_unit { value.clone() } else { self.value() }
     }
 
-    /// A call that other tasks' texts would notice, that is wrong, or that is refused.
+    /// Returns a call that is wrong, is refused, or has effects on other tasks' texts.
     fn any(&mut self) -> Work {
         match self.rng.random_range(0..10) {
             0 => Work::Execute(self.pick(REFUSED)),
@@ -186,7 +186,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Statements of one call or transaction; the first leaves the task's mark.
+    /// Returns the statements of one call or transaction. The first one writes the task's mark.
     fn statements(&mut self, most: usize) -> Vec<Statement> {
         let mut all = vec![owned::mark(self.task, self.unit, self.shares)];
         for _ in 0..self.rng.random_range(0..most) {
@@ -202,7 +202,7 @@ impl Maker<'_> {
         all
     }
 
-    /// A batch or a script.
+    /// Returns a batch or a script.
     fn several(&mut self) -> Work {
         if self.one_in(4) {
             let mut all = vec![owned::mark_as_text(self.task, self.unit, self.shares)];
@@ -222,7 +222,7 @@ impl Maker<'_> {
         let deadline = self.one_in(8).then(|| Duration::from_micros(self.rng.random_range(0..3000)));
         let mark = owned::mark(self.task, self.unit, self.shares);
         let mut steps = vec![Step::Call(Work::Execute(mark), Leave::Stays)];
-        // Each call that is left may have been done or not, and all combinations are tried.
+        // Each dropped call may have been done or not, and all combinations are tried.
         let mut may_leave = 2;
         steps.extend(self.steps(0, &mut may_leave));
         Op::Transaction { steps, end: self.end(&mut may_leave), deadline }
@@ -234,13 +234,13 @@ impl Maker<'_> {
             .map(|_| {
                 if depth < 3 && self.one_in(4) {
                     let inside = self.steps(depth + 1, may_leave);
-                    // What a task of many looks at would not show whether it was kept.
+                    // With many tasks, the content that is compared would not show whether it was kept.
                     let mut never = 0;
                     return Step::Nested(inside, self.end(if self.shares { &mut never } else { may_leave }));
                 }
                 let leave = self.drops(may_leave);
                 let work = match self.rng.random_range(0..4) {
-                    // The content that its task looks at must show whether it was done.
+                    // The content of its task must show whether it was done.
                     _ if self.shares && leave != Leave::Stays => self.owned(),
                     0 => self.read_inside(),
                     _ => self.single(),
@@ -277,7 +277,7 @@ impl Maker<'_> {
     }
 }
 
-/// A history of `tasks` tasks that has about `total` operations.
+/// Returns a history of `tasks` tasks with about `total` operations.
 pub(super) fn history(rng: &mut StdRng, tasks: usize, total: usize) -> History {
     let each = (total / tasks).max(2);
     let shares = tasks > 1;
@@ -291,7 +291,8 @@ pub(super) fn history(rng: &mut StdRng, tasks: usize, total: usize) -> History {
         .collect()
 }
 
-/// The number of an operation, which no small random value is. Those that follow are for its members.
+/// Returns the number of an operation, which is larger than any small random value. The numbers after it are for its
+/// members.
 fn unit(task: usize, at: usize) -> i64 {
     ((task + 1) * 1_000_000 + at * 100) as i64
 }

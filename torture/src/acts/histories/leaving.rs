@@ -1,18 +1,18 @@
-//! A caller who leaves: a future that is polled so many times and then dropped.
+//! A caller that drops a call: the future is polled a number of times and then dropped.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::op::Leave;
 
-/// Answers `None` when the future was dropped before it was ready.
+/// Resolves to `None` if the future was dropped before it was ready.
 pub(super) struct Leaving<F> {
     future: Option<Pin<Box<F>>>,
-    /// Polls that are left, and whether they follow each other at once.
+    /// The remaining polls, and whether they follow each other immediately.
     polls: Option<(u32, bool)>,
 }
 
-/// The future, until its caller leaves.
+/// Wraps a future that its caller drops as `leave` says.
 pub(super) fn leaving<F: Future>(future: F, leave: Leave) -> Leaving<F> {
     let polls = if let Leave::After { polls, at_once } = leave { Some((polls, at_once)) } else { None };
     Leaving { future: Some(Box::pin(future)), polls }

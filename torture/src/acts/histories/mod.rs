@@ -1,9 +1,10 @@
-//! Act `histories`: random calls of every kind, by one task or by up to a thousand, against the same calls on plain
-//! SQLite in the order in which they were committed.
+//! Act `histories`: random calls of every kind, by one task or by up to a thousand, compared with the same calls on
+//! plain SQLite in the order in which they were committed.
 //!
-//! A history of one task does anything, and everything that it is told is compared. One of many tasks writes shared
-//! tables with statements that tell when they ran (`ticks`), and what is its own in any way (`owned`). Callers leave,
-//! deadlines pass, transactions are dropped; what was done then must be all of it or nothing, which the content shows.
+//! A history of one task does anything, and all its results are compared. With many tasks, statements on shared tables
+//! record when they ran (`ticks`), and each task also uses tables and rows of its own in any way (`owned`). Callers
+//! drop calls, deadlines pass, transactions are dropped; such work must then be done completely or not at all, which
+//! the content shows.
 
 mod compare;
 mod content;
@@ -45,7 +46,7 @@ pub(crate) const ACT: Act = Act {
     parts: &[],
 };
 
-/// Operations of a history of one task, and of all tasks of one of many.
+/// The number of operations of a history of one task, and of all tasks together of a history of many.
 const ALONE: usize = 250;
 const TOGETHER: usize = 2500;
 
@@ -59,7 +60,7 @@ fn round(round: &mut Round) -> Result<(), Finding> {
     found.and(measured)
 }
 
-/// Of one task and of many in turn, each at least once.
+/// Runs histories of one task and of many in turn, at least one of each.
 fn histories(round: &mut Round, gauge: &Arc<Gauge>) -> Result<(), Finding> {
     for number in 0.. {
         if number > 1 && !round.goes_on() {

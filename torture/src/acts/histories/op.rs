@@ -1,4 +1,4 @@
-//! What a history consists of, and what was told of each of its parts. Leaves out: running them.
+//! The parts of a history, and the results of each. Leaves out: running them.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,20 +21,20 @@ pub(super) enum Work {
     Many(String, Vec<Vec<Value>>),
     Batch(Vec<Statement>),
     Script(String),
-    /// A closure on the writer, which commits or not.
+    /// A closure on the writer; the flag says whether it commits.
     Closure(Vec<Statement>, bool),
     /// A closure on a reader.
     Reads(Vec<Statement>),
 }
 
-/// When the caller of a call leaves.
+/// When the caller drops a call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Leave {
-    /// It stays for the answer.
+    /// The caller waits for the result.
     Stays,
-    /// After so many polls, each as soon as the one before is over, or each when the call wakes its task.
+    /// After this number of polls: each directly after the one before it, or each when the call wakes its task.
     After { polls: u32, at_once: bool },
-    /// It stays, and the call has a deadline.
+    /// The caller waits, and the call has a deadline.
     Deadline(Duration),
 }
 
@@ -44,7 +44,7 @@ pub(super) enum End {
     Commit(Leave),
     Rollback,
     Drops,
-    /// It was the body of `transaction`, which answers Ok, or an error.
+    /// The transaction was the body of `transaction`, which returns Ok (true) or an error.
     Body(bool),
 }
 
@@ -59,34 +59,34 @@ pub(super) enum Step {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Op {
     Call(Work, Leave),
-    /// Writes that are polled for the first time one after the other, before any is waited for.
+    /// Writes that are all polled once before any of them is awaited.
     Together(Vec<Work>),
-    /// A transaction. A deadline is one of each of its calls.
+    /// A transaction. A deadline applies to each of its calls.
     Transaction {
         steps: Vec<Step>,
         end: End,
         deadline: Option<Duration>,
     },
-    /// Adds one to a counter that all tasks share, and answers it.
+    /// Adds one to a counter that all tasks share, and returns it.
     Count(i64, Leave),
     /// Reads that counter.
     ReadCount(i64),
 }
 
-/// An operation and its number, by which it is found again among those of all tasks.
+/// An operation and its number, which identifies it among those of all tasks.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Part {
     pub(super) number: i64,
     pub(super) op: Op,
 }
 
-/// What each task does, in order.
+/// The operations of each task, in order.
 pub(super) type History = Vec<Vec<Part>>;
 
-/// A result: names and cells.
+/// A result set: column names and cells.
 pub(super) type Table = (Vec<String>, Vec<Vec<Value>>);
 
-/// What a call told, or should have told.
+/// The result of a call, or the expected one.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Told {
     Executed(u64, Option<i64>),
@@ -96,19 +96,19 @@ pub(super) enum Told {
     AnyOf(Vec<Vec<Value>>),
     Changes(u64),
     Batch(Vec<(u64, Option<i64>, Option<Table>)>),
-    /// Of the statements of a closure.
+    /// The results of a closure's statements.
     Each(Vec<Told>),
     Done,
-    /// SQLite's extended code, and its words where they do not quote values.
+    /// SQLite's extended code, and its message if it does not quote values.
     Sqlite(i32, Option<String>),
     Misuse,
-    /// SQLite rolled the transaction back before.
+    /// SQLite had already rolled the transaction back.
     Lost,
     /// The error of a body or a closure.
     OwnError,
     /// The deadline passed, and nothing was done.
     TimedOut,
-    /// The caller left; nothing was told.
+    /// The caller dropped the call, so there is no result.
     Left,
     Other(String),
 }
@@ -118,14 +118,14 @@ impl Told {
         matches!(self, Self::Sqlite(..) | Self::Misuse | Self::Lost | Self::OwnError | Self::Other(_))
     }
 
-    /// Whether content must be looked at to know, or to check, what was done.
+    /// Returns whether the content must be read to know, or to check, what was done.
     pub(super) fn is_open(&self) -> bool {
         matches!(self, Self::Left | Self::TimedOut)
     }
 }
 
 impl Op {
-    /// How many statements it has.
+    /// Returns the number of its statements.
     pub(super) fn statements(&self) -> u64 {
         match self {
             Self::Call(work, _) => work.statements(),
@@ -157,7 +157,7 @@ impl Work {
     }
 }
 
-/// As a reader of a finding sees it.
+/// The form that findings show.
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut told = format!("{self:?}");

@@ -1,6 +1,6 @@
-//! What a task writes that is its own: rows of `owned` with keys that no other task uses, its row of `marks`, its table.
+//! What only one task writes: rows of `owned` with keys that no other task uses, its row of `marks`, its table.
 //!
-//! No call of it depends on what other tasks do, and each that does anything can be seen by what it left.
+//! None of these calls depends on what other tasks do, and the trace of each write shows whether it was done.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -8,7 +8,7 @@ use rusqlite::types::Value;
 
 use super::op::{Statement, Work};
 
-/// Rows of a task in `owned`.
+/// The number of rows of a task in `owned`.
 const KEYS: i64 = 8;
 
 const TEXTS: &[&str] = &[
@@ -38,7 +38,7 @@ const DEFINITIONS: &[&str] = &[
     "INSERT INTO own_# (a, b) VALUES (:u, :v)",
 ];
 
-/// A call on what belongs to the task.
+/// Returns a call on what belongs to the task.
 pub(super) fn work(rng: &mut StdRng, task: i64, unit: i64, defines: bool) -> Work {
     let number = task.to_string();
     let text = match rng.random_range(0..25) {
@@ -59,14 +59,14 @@ pub(super) fn work(rng: &mut StdRng, task: i64, unit: i64, defines: bool) -> Wor
     if answers { Work::Query(statement) } else { Work::Execute(statement) }
 }
 
-/// `?` for each name, and their values in that order.
+/// Replaces each name with `?`, and returns their values in that order.
 fn positional(text: &str, values: &[(&str, i64)]) -> Statement {
     let (mut sql, mut params) = (String::new(), Vec::new());
     let mut rest = text;
     while let Some(at) = rest.find(':') {
         sql.push_str(&rest[..at]);
         rest = &rest[at..];
-        // No name is the beginning of another.
+        // No name is a prefix of another.
         let (name, value) = values.iter().find(|(name, _)| rest.starts_with(name)).expect("each name has a value");
         sql.push('?');
         params.push(Value::Integer(*value));
@@ -76,7 +76,7 @@ fn positional(text: &str, values: &[(&str, i64)]) -> Statement {
     Statement { sql, params }
 }
 
-/// Leaves the number of the operation in the task's row of `marks`.
+/// Returns the statement that stores the operation's number in the task's row of `marks`.
 pub(super) fn mark(task: i64, unit: i64, shares: bool) -> Statement {
     let (unit, task) = (Value::Integer(unit), Value::Integer(task));
     if shares {
@@ -87,7 +87,7 @@ pub(super) fn mark(task: i64, unit: i64, shares: bool) -> Statement {
     Statement { sql, params: vec![task, unit] }
 }
 
-/// The same for a script.
+/// Returns the same for a script.
 pub(super) fn mark_as_text(task: i64, unit: i64, shares: bool) -> String {
     let value = if shares { format!("at({unit}, {unit})") } else { unit.to_string() };
     format!("INSERT INTO marks VALUES ({task}, {value}) ON CONFLICT DO UPDATE SET u = excluded.u")

@@ -6,8 +6,8 @@ use rand::seq::IndexedRandom;
 
 use super::schema::{HOSTILE, READS, RETURNING, WRITES};
 
-/// With few of them each is used often, and with no definitions among them what was learnt of
-/// a text stays true: then statements come into groups and run on their callers' threads.
+/// Few texts, so that each is used often. Without definitions among them, what was learnt about a text stays valid, so
+/// its statements join groups and run inline.
 pub(super) struct Palette {
     pub(super) writes: Vec<&'static str>,
     pub(super) hostile: Vec<&'static str>,

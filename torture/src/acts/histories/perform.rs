@@ -1,4 +1,4 @@
-//! Running one part of a history on a database, as a caller would, and noting what is told.
+//! Runs one part of a history on a database, as a caller would, and records the results.
 
 use std::pin::Pin;
 
@@ -12,7 +12,8 @@ use super::op::{End, Leave, Op, Statement, Step, Table, Told, Work};
 use super::statement::closure;
 use crate::gauge::Gauge;
 
-/// What an operation told: one for each of its calls, in order. A transaction's begin and end are calls, too.
+/// Returns the results of an operation: one for each of its calls, in order. The begin and end of a transaction count
+/// as calls.
 pub(super) async fn perform(db: &Database, gauge: &Gauge, op: &Op) -> Vec<Told> {
     match op {
         Op::Call(work, leave) => vec![left(gauge, call(&timed(db, *leave), work), *leave).await],
@@ -52,7 +53,7 @@ fn counted(value: Result<Option<i64>, Error>) -> Told {
     }
 }
 
-/// One call on a database.
+/// Makes one call on a database.
 async fn call(db: &Database, work: &Work) -> Told {
     match work {
         Work::Execute(one) => executed(db.execute(&one.sql, params(one)).await),
@@ -72,7 +73,7 @@ async fn call(db: &Database, work: &Work) -> Told {
     }
 }
 
-/// The same in a transaction, where there are no closures.
+/// Makes the same call in a transaction, where there are no closures.
 async fn call_inside(tx: &Transaction<'_>, work: &Work) -> Told {
     match work {
         Work::Execute(one) => executed(tx.execute(&one.sql, params(one)).await),
@@ -85,7 +86,7 @@ async fn call_inside(tx: &Transaction<'_>, work: &Work) -> Told {
     }
 }
 
-/// The error of a body of a transaction.
+/// The error of a transaction's body.
 enum Body {
     Own,
     Ours(Error),
@@ -208,7 +209,7 @@ fn batched(told: flatwater::Result<Vec<BatchResult>>) -> Told {
     told.map_or_else(|error| failed(&error), |all| Told::Batch(all.iter().map(one).collect()))
 }
 
-/// What a closure answers: what its statements told, as an error if it gave up.
+/// The outcome of a closure: the results of its statements, as an error if it rolls back.
 enum Closed {
     GaveUp(Vec<Told>),
     Ours(Error),
@@ -243,7 +244,7 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
     (0..row.len()).map(|at| row.get(at).expect("every cell is a value")).collect()
 }
 
-/// What is compared of an error.
+/// Returns the part of an error that is compared.
 pub(super) fn failed(error: &Error) -> Told {
     let is_lost = error.message().starts_with("the transaction was rolled back by SQLite");
     match (error.kind(), error.sqlite_code()) {

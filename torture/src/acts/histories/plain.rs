@@ -1,7 +1,7 @@
-//! The oracle: the same calls on plain rusqlite, one after the other, and what each must have told.
+//! The oracle: the same calls on plain rusqlite, one after the other, and the expected result of each.
 //!
-//! Owns: what our calls mean in plain SQL. A batch, `execute_many` and a script are one transaction, and one that failed
-//! to commit is rolled back. Leaves out: transactions of several calls (`replay`).
+//! Owns: what Flatwater's calls mean in plain SQL. A batch, `execute_many` and a script are one transaction, which is
+//! rolled back if its commit fails. Leaves out: transactions of several calls (`replay`).
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use super::ticks::{self, Ticks};
 
 pub(super) struct Plain {
     pub(super) connection: Connection,
-    /// The tables that the last statement inserted a row into.
+    /// The tables that the last statement inserted into.
     inserted: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -36,7 +36,7 @@ impl Plain {
         Ok(Self { connection, inserted })
     }
 
-    /// A copy of the content.
+    /// Returns a copy of the content.
     pub(super) fn saved(&self) -> rusqlite::Result<Connection> {
         let mut copy = Connection::open_in_memory()?;
         Backup::new(&self.connection, &mut copy)?.step(-1)?;
@@ -56,13 +56,13 @@ impl Plain {
         let (changes, rows) = run(&self.connection, statement, wants)?;
         let inserted = self.inserted.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = target(&statement.sql).is_some_and(|table| {
-            // Of a virtual table the hook sees the tables behind it.
+            // For a virtual table, the hook reports its shadow tables.
             inserted.contains(table) || (table == "text" && inserted.contains("text_content"))
         });
         Ok((changes, is_new.then(|| self.connection.last_insert_rowid()), rows))
     }
 
-    /// Statements in the transaction that is open.
+    /// Runs statements in the open transaction.
     pub(super) fn body(&self, work: &Work) -> Result<Told, Told> {
         match work {
             Work::Execute(one) => {
@@ -74,7 +74,7 @@ impl Plain {
                 Ok(Told::AnyOf(rows.map_or_else(Vec::new, |(_, rows)| rows)))
             }
             Work::Many(sql, rows) => {
-                // Without rows the text is judged all the same.
+                // Without rows, the text is still checked.
                 self.connection.prepare(sql).map_err(failed)?;
                 let one = |row: &Vec<_>| Statement { sql: sql.clone(), params: row.clone() };
                 let changes = rows.iter().map(|row| self.one(&one(row), Wants::Nothing).map(|(changes, ..)| changes));
@@ -93,7 +93,7 @@ impl Plain {
         }
     }
 
-    /// One call outside of a transaction.
+    /// Runs one call outside a transaction.
     pub(super) fn call(&self, work: &Work) -> rusqlite::Result<Told> {
         match work {
             Work::Execute(_) | Work::Query(_) | Work::QueryOne(_) => Ok(either(self.body(work))),
@@ -119,7 +119,7 @@ impl Plain {
         }
     }
 
-    /// Ends the transaction that is open, if it still is. A COMMIT that fails is what is told.
+    /// Ends the transaction if it is still open. If COMMIT fails, its error is the result.
     pub(super) fn end(&self, keeps: bool, told: Told) -> rusqlite::Result<Told> {
         let failure = if keeps { self.control("COMMIT").err() } else { None };
         if !self.connection.is_autocommit() {
@@ -133,7 +133,7 @@ pub(super) fn either(told: Result<Told, Told>) -> Told {
     told.unwrap_or_else(|failure| failure)
 }
 
-/// The table that an INSERT names.
+/// Returns the table that an INSERT names.
 fn target(sql: &str) -> Option<&str> {
     let is_insert = sql.starts_with("INSERT") || sql.starts_with("REPLACE");
     let rest = sql.split_once("INTO ").filter(|_| is_insert)?.1;

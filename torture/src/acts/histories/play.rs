@@ -1,4 +1,4 @@
-//! Running a history: each task does its operations one after the other, all tasks at the same time.
+//! Runs a history: each task runs its operations one after the other, all tasks at the same time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,22 +18,22 @@ use crate::checks;
 use crate::gauge::Gauge;
 use crate::round::Finding;
 
-/// Longer than a history may take.
+/// A history that takes longer counts as hung.
 const HANGS: Duration = Duration::from_secs(60);
 
 const HANG: &str = "a history did not end within 60 s";
 
-/// What came of one operation.
+/// The outcome of one operation.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     pub(super) told: Vec<Told>,
-    /// What its task could see afterwards, if what was told leaves open what was done.
+    /// What its task could see afterwards, if the result leaves open what was done.
     pub(super) seen: Option<Content>,
 }
 
-/// What came of a history.
+/// The outcome of a history.
 pub(super) struct Played {
-    /// Of each task.
+    /// For each task.
     pub(super) outcomes: Vec<Vec<Outcome>>,
     pub(super) ticks: BTreeMap<i64, usize>,
     pub(super) content: Content,
@@ -102,7 +102,7 @@ async fn task(
         let told = perform(&db, &gauge, op).await;
         counters.note(op, before, &told);
         let is_open = told.iter().any(Told::is_open);
-        // On the writer, so that a write that still runs is over.
+        // On the writer, so that a write that is still running ends first.
         let look = || db.write_with(move |tx| content(tx, scope).map_err(Error::from));
         let seen = if is_open { Some(look().await?) } else { None };
         outcomes.push(Outcome { told, seen });

@@ -1,23 +1,25 @@
-//! One operation on plain SQLite, as ours says it went: which calls were done, and which were given up.
+//! Replays one operation on plain SQLite with the same outcome as in Flatwater: which calls were done, and which were
+//! dropped.
 //!
-//! Owns: what transactions mean in plain SQL. Each call inside one is undone as a whole when it fails, unless its text
-//! says OR FAIL. A call whose deadline passed did nothing; one that nobody waited for was done or not, as is supposed.
+//! Owns: what transactions mean in plain SQL. If a call inside one fails, it is undone completely, unless its text says
+//! OR FAIL. A call whose deadline passed did nothing. For a dropped call, the replay is given an assumption of whether
+//! it was done.
 
 use super::op::{End, Op, Step, Told, Work};
 use super::plain::{Plain, either};
 
-/// Where the replay of one operation stands: what ours told, and which of the calls that nobody waited for were done.
+/// The state of a replay: Flatwater's results, and which dropped calls are assumed to be done.
 struct Replay<'a> {
     told: &'a [Told],
     done: &'a [bool],
     left: usize,
-    /// What plain SQLite told of what was replayed so far.
+    /// The results of plain SQLite so far.
     plainly: Vec<Told>,
     lost: bool,
 }
 
 impl Plain {
-    /// What the operation must have told, if of the calls that nobody waited for those were done.
+    /// Returns the expected results of the operation, if the dropped calls were done as `done` says.
     pub(super) fn replay(&mut self, op: &Op, told: &[Told], done: &[bool]) -> rusqlite::Result<Vec<Told>> {
         let mut replay = Replay { told, done, left: 0, plainly: Vec::new(), lost: false };
         match op {
@@ -34,7 +36,7 @@ impl Plain {
                 }
             }
             Op::Transaction { steps, end, .. } => self.transaction(&mut replay, steps, *end)?,
-            // What they tell is compared elsewhere.
+            // Their results are compared elsewhere.
             Op::Count(..) | Op::ReadCount(_) => replay.plainly = told.to_vec(),
         }
         Ok(replay.plainly)
@@ -95,12 +97,13 @@ impl Plain {
 }
 
 impl Replay<'_> {
-    /// Whether the next call was done: not if its deadline passed, nor if nobody waited for it and it is supposed so.
+    /// Returns whether the next call was done: not if its deadline passed, nor if it was dropped and is assumed not to
+    /// be done.
     fn is_done(&mut self) -> bool {
         let at = self.plainly.len();
         match self.told.get(at) {
             Some(Told::TimedOut) => {
-                // A deadline that interrupts a write ends the transaction, which only the next call tells.
+                // A deadline that interrupts a write ends the transaction, which only the next call reports.
                 self.lost |= self.told.get(at + 1) == Some(&Told::Lost);
                 false
             }
@@ -112,7 +115,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether a transaction that ends so keeps what it did.
+    /// Returns whether a transaction with this end keeps its changes.
     fn is_kept(&mut self, end: End) -> bool {
         matches!(end, End::Commit(_) | End::Body(true)) && self.is_done()
     }
@@ -125,19 +128,19 @@ impl Replay<'_> {
         }
     }
 
-    /// What plain SQLite told; of a call that nobody waited for nothing is compared.
+    /// Records a result of plain SQLite. The result of a dropped call is not compared.
     fn tell(&mut self, plainly: Told) {
         let open = self.told.get(self.plainly.len()).filter(|told| told.is_open());
         self.plainly.push(open.cloned().unwrap_or(plainly));
     }
 
-    /// Of a call that was not done.
+    /// Records the result of a call that was not done.
     fn tell_nothing(&mut self) {
         self.tell(Told::Left);
     }
 }
 
-/// Inside a transaction a failed statement keeps a part if its own text says so.
+/// Returns whether a failed statement inside a transaction keeps part of its work, because its text says so.
 fn keeps_part(work: &Work) -> bool {
     matches!(work, Work::Execute(one) | Work::Query(one) | Work::QueryOne(one) if one.sql.contains("OR FAIL"))
 }

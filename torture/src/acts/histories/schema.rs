@@ -1,10 +1,10 @@
-//! The tables that histories write, and the texts that are run on them.
+//! The tables that histories write, and the texts that run on them.
 //!
-//! A text has marks, which `generate` renders: `?` is a random value; `@?` is one that also tells when it was used, and
-//! `@WHERE` and `@ALL` are conditions that always hold and tell the same (`ticks`). In a history of one task they tell
-//! nothing and leave no trace.
+//! Texts contain placeholders, which `generate` replaces: `?` is a random value; `@?` is a value that also records when
+//! it was used; `@WHERE` and `@ALL` are conditions that are always true and record the same (`ticks`). In a history of
+//! one task they record nothing and leave no trace.
 
-/// Tables with a constraint of each class, triggers of each sort, and what else SQLite has.
+/// Tables with a constraint of each class, triggers of each kind, and other features of SQLite.
 pub(super) const SCHEMA: &str = "
     CREATE TABLE t (a INTEGER PRIMARY KEY, b UNIQUE, c NOT NULL, d CHECK (d IS NULL OR d < 50));
     CREATE TABLE parent (id INTEGER PRIMARY KEY);
@@ -40,10 +40,10 @@ pub(super) const SCHEMA: &str = "
     CREATE TABLE counters (id INTEGER PRIMARY KEY, n NOT NULL); INSERT INTO counters VALUES (1, 0), (2, 0), (3, 0);
 ";
 
-/// How many rows `counters` has.
+/// The number of rows of `counters`.
 pub(super) const COUNTERS: i64 = 3;
 
-/// Writes without rows.
+/// Writes that return no rows.
 pub(super) const WRITES: &[&str] = &[
     "INSERT INTO t VALUES (?, ?, @?, ?)",
     "INSERT INTO t (b, c, d) VALUES (?, @?, ?)",
@@ -102,7 +102,7 @@ pub(super) const WRITES: &[&str] = &[
     "DELETE FROM guarded @WHERE a < ?",
 ];
 
-/// Writes whose failure keeps a part of what they did, or ends a transaction.
+/// Writes whose failure keeps part of their work, or ends a transaction.
 pub(super) const HOSTILE: &[&str] = &[
     "INSERT OR FAIL INTO t SELECT a, b, 1, ? FROM source @ALL",
     "INSERT OR FAIL INTO t VALUES (?, ?, @?, 1), (?, ?, ?, ?)",
@@ -115,7 +115,7 @@ pub(super) const HOSTILE: &[&str] = &[
     "INSERT INTO strict_keys SELECT value, value + ? FROM json_each('[1,2,3]') @ALL",
 ];
 
-/// Writes that answer rows.
+/// Writes that return rows.
 pub(super) const RETURNING: &[&str] = &[
     "INSERT INTO t VALUES (?, ?, @?, ?) RETURNING a, b",
     "INSERT INTO t VALUES (?, ?, @?, ?) ON CONFLICT DO UPDATE SET c = excluded.c RETURNING *",
@@ -127,7 +127,7 @@ pub(super) const RETURNING: &[&str] = &[
     "DELETE FROM t @WHERE a = ? RETURNING b",
 ];
 
-/// Reads.
+/// Texts that only read.
 pub(super) const READS: &[&str] = &[
     "SELECT * FROM t WHERE a = ?",
     "SELECT * FROM t WHERE b = ?",
@@ -151,7 +151,7 @@ pub(super) const READS: &[&str] = &[
     "SELECT no_such_column FROM t WHERE a = ?",
 ];
 
-/// Definitions and statistics; `extra` is there or not.
+/// Definitions and statistics; `extra` may exist or not.
 pub(super) const DEFINITIONS: &[&str] = &[
     "CREATE INDEX IF NOT EXISTS by_c ON t (c)",
     "CREATE INDEX by_c ON t (c)",
@@ -183,7 +183,7 @@ pub(super) const EXTRA: &[&str] = &[
     "DROP TRIGGER IF EXISTS to_log",
 ];
 
-/// What is refused wherever it is said: it would act on one connection of several.
+/// Texts that are refused everywhere, because they would affect one connection of several.
 pub(super) const REFUSED: &[&str] = &[
     "BEGIN",
     "COMMIT",

@@ -1,4 +1,4 @@
-//! What a history runs on: the options of the database, how many threads poll, how many tasks there are.
+//! The setting of a history: the options of the database, the number of polling threads, the number of tasks.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
-/// Chosen at random for each history.
+/// A setting, chosen at random for each history.
 #[derive(Debug, Clone)]
 pub(super) struct Setting {
     pub(super) tasks: usize,
-    /// Two threads poll, or one.
+    /// Whether two threads poll, instead of one.
     pub(super) two_threads: bool,
     pub(super) in_memory: bool,
     durability: Durability,
@@ -26,7 +26,7 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    /// For one task, or for many.
+    /// Returns a random setting for one task or for many.
     pub(super) fn random(rng: &mut StdRng, is_alone: bool) -> Self {
         let small = GroupLimits { members: rng.random_range(2..5), time: Duration::from_micros(200), bytes: 4096 };
         let groups = [Some(GroupLimits::default()), Some(GroupLimits::default()), Some(small), None];
@@ -66,7 +66,7 @@ impl Setting {
         }
     }
 
-    /// Runs it on a runtime with as many threads.
+    /// Runs the future on a runtime with that many threads.
     pub(super) fn block_on<T>(&self, future: impl Future<Output = T>) -> std::io::Result<T> {
         let runtime = if self.two_threads {
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?

@@ -1,7 +1,7 @@
-//! The shortest history that still shows a difference, as far as a minute of trying finds one.
+//! Shrinks a history that shows a difference, as far as is possible in a minute.
 //!
-//! Owns: leaving out operations, half of them at first, then fewer. What many tasks showed is first tried as a history of
-//! one task, in the order in which it was committed: that repeats itself.
+//! Owns: removing operations, first half of them, then fewer. A difference between many tasks is first tried as a
+//! history of one task, in the order in which it was committed, because that is repeatable.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::gauge::Gauge;
 use crate::round::Finding;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Operations that a finding shows.
+/// The maximum number of operations in a finding.
 const SHOWN: usize = 60;
-/// What many tasks do comes out differently each time.
+/// A history of many tasks has another outcome each time.
 const TRIES_OF_MANY: usize = 4;
 
-/// Runs histories in databases of their own and says what is wrong with them.
+/// Runs histories in new databases and reports what is wrong with them.
 pub(super) struct Shrink<'a> {
     pub(super) setting: &'a Setting,
     pub(super) directory: &'a Path,
@@ -34,7 +34,7 @@ impl<'a> Shrink<'a> {
         Self { setting, directory, gauge, number: 0, until: Instant::now() + PATIENCE }
     }
 
-    /// The finding, with the shortest history.
+    /// Returns the finding, with the shortest history.
     pub(super) fn finding(&mut self, history: &History, difference: &Difference) -> Finding {
         let (mut least, mut what) = (history.clone(), difference.what.clone());
         if let Some(task) = difference.at.filter(|_| history.len() == 1).map(|(_, at)| at + 1) {
@@ -45,7 +45,7 @@ impl<'a> Shrink<'a> {
             let one = one.map(|(at, op)| Part { number: at as i64, op: op.clone() }).collect();
             self.take(&mut least, &mut what, vec![one]);
         }
-        // One that does not end is not tried again: each time would take as long.
+        // A history that hangs is not repeated: each attempt would take as long.
         let mut size = if play::is_hang(&what) { 0 } else { count(&least).div_ceil(2) };
         while size > 0 && Instant::now() < self.until {
             let mut at = 0;
@@ -66,7 +66,7 @@ impl<'a> Shrink<'a> {
         Finding::new(what).with_history(told)
     }
 
-    /// Takes the shorter history if it is wrong, too.
+    /// Takes the shorter history if it also fails.
     fn take(&mut self, least: &mut History, what: &mut String, shorter: History) -> bool {
         let Some(found) = self.is_wrong(&shorter) else { return false };
         (*least, *what) = (shorter, found);
@@ -101,14 +101,14 @@ fn count(history: &History) -> usize {
     history.iter().map(Vec::len).sum()
 }
 
-/// The history without so many operations; tasks that have none left go.
+/// Returns the history without `size` operations, and without tasks that have none left.
 fn without(history: &History, from: usize, size: usize) -> History {
     let mut at = 0;
     let mut keeps = |_: &Part| {
         at += 1;
         !(from..from + size).contains(&(at - 1))
     };
-    // A history of many tasks stays one: what is noted is read in that way.
+    // A history of many tasks keeps at least two, because ticks are interpreted differently for one task.
     let least = history.len().min(2);
     let mut rest: History =
         history.iter().map(|ops| ops.iter().filter(|part| keeps(part)).cloned().collect()).collect();

@@ -1,11 +1,12 @@
-//! One statement on a plain connection, and what it told. The oracle uses it, and so do the closures that ours runs.
+//! Runs one statement on a plain connection, and returns its result. The oracle and the closures of Flatwater's calls
+//! use it.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, ffi};
 
 use super::op::{Statement, Table, Told};
 
-/// How many of its rows are wanted.
+/// How many of a statement's rows to return.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Wants {
     Nothing,
@@ -23,7 +24,7 @@ impl Told {
     }
 }
 
-/// Changes and rows of a statement, or how it failed.
+/// Returns the changes and rows of a statement, or how it failed.
 pub(super) fn run(connection: &Connection, statement: &Statement, wants: Wants) -> Result<(u64, Option<Table>), Told> {
     let Statement { sql, params } = statement;
     if is_refused(sql) {
@@ -55,8 +56,8 @@ pub(super) fn run(connection: &Connection, statement: &Statement, wants: Wants) 
     Ok((changes, (columns > 0).then_some((names, cells))))
 }
 
-/// What a closure does with a connection: its statements one by one, whatever they tell, as long as the transaction
-/// stands. Whether it is to be kept comes with it.
+/// Runs the statements of a closure one by one, regardless of their results, as long as the transaction is open. Also
+/// returns whether its changes are to be kept.
 pub(super) fn closure(connection: &Connection, statements: &[Statement], commits: bool) -> (Vec<Told>, bool) {
     let mut told = Vec::new();
     for statement in statements {
@@ -71,17 +72,17 @@ pub(super) fn closure(connection: &Connection, statements: &[Statement], commits
     (told, commits)
 }
 
-/// By the first word. None of our texts begins with WITH.
+/// Decides by the first word. None of these texts begins with WITH.
 fn changes_rows(sql: &str) -> bool {
     ["INSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|word| sql.starts_with(word))
 }
 
-/// What ours refuses and plain SQLite does not.
+/// Returns whether Flatwater refuses the text and plain SQLite does not.
 fn is_refused(sql: &str) -> bool {
     super::schema::REFUSED.contains(&sql)
 }
 
-/// What is compared of an error.
+/// Returns the part of an error that is compared.
 pub(super) fn failed(error: rusqlite::Error) -> Told {
     match error {
         rusqlite::Error::SqliteFailure(error, message) => {

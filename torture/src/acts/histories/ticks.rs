@@ -1,10 +1,10 @@
-//! In which order the writer ran what many tasks asked for.
+//! Records the order in which the writer ran the statements of many tasks.
 //!
-//! Owns: a function `at(number, value)` that answers the value and notes the number. Statements of many tasks use it,
-//! each with the number of its operation, and all run on the writer's one connection. A member of a group that was
-//! rolled back runs again, and notes its number again: the last note counts. A statement that fails has noted it, too.
-//! Leaves out: what does not call it. That works on what is its task's own, and comes right after what its task did
-//! before.
+//! Owns: a function `at(number, value)` that returns the value and records the number. Statements of many tasks call
+//! it, each with the number of its operation, and all run on the writer's single connection. If a group is rolled back,
+//! its members run again and record their numbers again: the last record counts. A statement that fails also records
+//! its number. Leaves out: statements that do not call it. They only use what belongs to their task, and follow
+//! directly what their task did before.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,19 +13,19 @@ use rusqlite::Connection;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::Value;
 
-/// The notes, in order.
+/// The records, in order.
 #[derive(Clone, Default)]
 pub(super) struct Ticks(Arc<Mutex<Vec<i64>>>);
 
 impl Ticks {
-    /// When each operation was last noted.
+    /// Returns when each operation was last recorded.
     pub(super) fn last(&self) -> BTreeMap<i64, usize> {
         let notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         notes.iter().enumerate().map(|(at, number)| (*number, at)).collect()
     }
 }
 
-/// Adds the function to a connection. It is deterministic, so that SQLite evaluates it once before it looks for rows.
+/// Adds the function to a connection. It is deterministic, so SQLite evaluates it once, before it searches for rows.
 pub(super) fn add_function(connection: &Connection, ticks: &Ticks) -> rusqlite::Result<()> {
     let ticks = ticks.clone();
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;

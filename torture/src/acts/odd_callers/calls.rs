@@ -1,4 +1,5 @@
-//! What callers do with the futures of their calls: leave at any poll, move, leak, forget to begin, ask again.
+//! What callers do with the futures of their calls: drop them at any poll, move them, leak them, never poll them, poll
+//! them again after completion.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -25,11 +26,11 @@ pub(crate) const PIECES: &[Piece] = &[
     Piece::new("reads that are dropped while they run", dropped_reads),
 ];
 
-/// A read that takes seconds, unless it is ended.
+/// A read that takes seconds unless it is interrupted.
 const LONG: &str =
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 10000000) SELECT max(x) FROM n";
 
-/// Polls up to so many times, with pauses that let it be queued, running or answered; then it is given up.
+/// Polls a call a random number of times, with pauses in which it can be queued, run or completed; then drops it.
 fn dropped_at_each_poll(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     for polls in 0..rng.random_range(1..12) {
         let tx = if rng.random_bool(0.2) { Some(finish("begin", scene.db.begin())??) } else { None };
@@ -112,7 +113,7 @@ fn never_polled(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     Ok(())
 }
 
-/// It answers an error, as often as it is asked.
+/// A call that is polled after completion returns an error, each time.
 fn polled_after_the_answer(scene: &Arc<Scene>, _: &mut StdRng) -> Result<(), Finding> {
     let number = scene.ledger.begin(false);
     let mut call = scene.db.execute(INSERT, (number,));
@@ -143,7 +144,8 @@ fn refuses_again<T>(mut call: impl Future<Output = Result<T, Error>> + Unpin) ->
     Ok(())
 }
 
-/// Futures that are never dropped, begun or not. Few, for their memory stays; the last close ends what they hold.
+/// Futures that are never dropped, polled or not. There are few of them, because their memory is never freed; the last
+/// close ends what they hold.
 fn leaked(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     for _ in 0..rng.random_range(1..4) {
         let number = scene.ledger.begin(false);
@@ -159,7 +161,7 @@ fn leaked(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     Ok(())
 }
 
-/// Polled up to three times, or not at all.
+/// Polls a call up to three times, or not at all.
 fn call_polled<F: Future + Unpin>(call: &mut F, rng: &mut StdRng) -> Poll<F::Output> {
     for _ in 0..rng.random_range(0..4) {
         let poll = std::pin::Pin::new(&mut *call).poll(&mut Context::from_waker(Waker::noop()));
@@ -170,7 +172,7 @@ fn call_polled<F: Future + Unpin>(call: &mut F, rng: &mut StdRng) -> Poll<F::Out
     Poll::Pending
 }
 
-/// Each ends early, or a few of them keep all readers for the rest of the round.
+/// Drops long reads. Each must end early; otherwise a few of them would occupy all readers for the rest of the round.
 fn dropped_reads(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     let mut long: Vec<_> = (0..rng.random_range(1..6)).map(|_| scene.db.query(LONG, ())).collect();
     for read in &mut long {

@@ -1,4 +1,4 @@
-//! Closures that do to a connection, and to the thread they run on, what they should not.
+//! Closures that misuse a connection, or the thread they run on.
 
 use std::sync::Arc;
 use std::thread;
@@ -26,13 +26,13 @@ pub(crate) const PIECES: &[Piece] = &[
     Piece::new("closures that wait for a thread that reads", waits_for_a_reader),
 ];
 
-/// A connection whose statement is forgotten is never closed: SQLite refuses to. It stays until the process ends.
+/// SQLite refuses to close a connection with a forgotten statement. The connection remains until the process ends.
 pub(crate) const FORGETFUL_PIECES: &[Piece] =
     &[Piece::new("closures that forget a statement", |scene, rng| leaves(scene, rng, FORGOTTEN))];
 
 type Mischief = fn(&Connection);
 
-/// Leaves a statement behind that stands on its first row.
+/// Forgets a statement that is positioned on its first row.
 fn forget_stepped(connection: &Connection, sql: &str) {
     let Ok(mut statement) = connection.prepare(sql) else { return };
     let Ok(mut rows) = statement.query([]) else { return };
@@ -66,7 +66,7 @@ const CHANGED: &[Mischief] = &[
     |c| c.set_prepared_statement_cache_capacity(0),
 ];
 
-/// rusqlite gives hooks and handlers to an owner of the connection only, which a closure is not.
+/// rusqlite registers hooks and handlers only through an owned connection, which a closure does not have.
 const REGISTERED: &[Mischief] = &[
     |c| {
         let panics = |_: &rusqlite::functions::Context<'_>| -> rusqlite::Result<i64> { panic_quietly() };
@@ -79,8 +79,8 @@ const REGISTERED: &[Mischief] = &[
     },
 ];
 
-/// The closure writes, does something odd, and may fail for it; if it is answered, what it wrote is there. Whoever comes
-/// next notices nothing.
+/// The closure writes, misuses the connection, and may fail because of that. If it succeeds, its write must be present.
+/// The next user of the connection must notice nothing.
 fn leaves(scene: &Arc<Scene>, rng: &mut StdRng, odd: &'static [Mischief]) -> Result<(), Finding> {
     let mischief = odd[rng.random_range(0..odd.len())];
     let number = scene.ledger.begin(false);
@@ -128,7 +128,7 @@ fn panics(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     next_notices_nothing(scene, rng)
 }
 
-/// Panics where it is dropped, unless a panic is on its way.
+/// Panics when it is dropped, unless its thread is already panicking.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -152,7 +152,7 @@ fn holds_a_bomb(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
         Ok::<_, Error>(())
     });
     let _ = finish("a read closure that holds a bomb", read)?;
-    // The result panics where it is dropped: in the hands of the database, for its caller left.
+    // The result panics when it is dropped. The database drops it, because the caller has dropped the call.
     let db = scene.db.clone();
     let mut left = Box::pin(async move { db.read_with(|_| Ok::<_, Error>(Bomb)).await.map(std::mem::forget) });
     let _ = poll_once(&mut left);
@@ -170,7 +170,7 @@ fn takes_long(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     Ok(())
 }
 
-/// Its caller leaves before it begins, while it runs, or after it.
+/// The caller drops the call before the closure begins, while it runs, or after it.
 fn given_up(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     for _ in 0..rng.random_range(1..6) {
         let (number, db) = (scene.ledger.begin(true), scene.db.clone());

@@ -1,4 +1,4 @@
-//! Processes that end in the middle of it, in every state and every way: they end at once, and lose nothing.
+//! Processes that end in every state and in every way: they must end at once, and lose nothing.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -44,7 +44,7 @@ const ENDINGS: [&str; 9] = [
     "abort",
 ];
 
-/// What the process says: a number that was acknowledged, or one that must not be there.
+/// The words the process prints with a number: an acknowledged write, or one that must not be present.
 const ACKNOWLEDGED: &str = "acknowledged";
 const REFUSED: &str = "refused";
 
@@ -76,7 +76,8 @@ fn one_end(path: &Path, state: &str, ending: &str, seed: u64) -> Result<(), Find
         .map(|out| thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).collect::<Vec<_>>()));
     let status = ended(&mut child)?;
     let said = said.and_then(|said| said.join().ok()).unwrap_or_default();
-    // A panic of the main thread is 101, and `abort` a signal; whatever else it is, it is what was asked for.
+    // A panic of the main thread gives code 101, and `abort` a signal; otherwise the code is the one that was
+    // requested.
     let expected = match ending {
         "panic" => status.code() == Some(101),
         "abort" => status.code().is_none(),
@@ -86,7 +87,7 @@ fn one_end(path: &Path, state: &str, ending: &str, seed: u64) -> Result<(), Find
         return Err(Finding::new(format!("the process ended otherwise than it should: {status}")));
     }
     let ledger = heard(&said);
-    // The next opener works, and finds what was acknowledged.
+    // The next process can open the file, and finds the acknowledged writes.
     let again = options(path, &mut StdRng::seed_from_u64(seed)).open().wait()?;
     let number = ledger.begin(false);
     let wrote = finish("a write after a process ended", again.execute(INSERT, (number,)))?;
@@ -101,10 +102,10 @@ fn ended(child: &mut Child) -> Result<ExitStatus, Finding> {
     parts::ended_or_killed(child, HANGS)?.ok_or_else(|| Finding::new("a process that exits hangs"))
 }
 
-/// The ledger of the process, as far as it came to tell.
+/// Returns the ledger of the process, as far as it was printed.
 fn heard(said: &[String]) -> Ledger {
     let ledger = Ledger::default();
-    // It numbers its writes from 1 up to this.
+    // The process numbers its writes from 1 up to this.
     for _ in 0..WRITES {
         ledger.begin(false);
     }
@@ -118,16 +119,16 @@ fn heard(said: &[String]) -> Ledger {
     ledger
 }
 
-/// Writes of such a process at most.
+/// The maximum number of writes of such a process.
 const WRITES: usize = 1000;
 
 fn say(word: &str, number: i64) {
     let mut out = std::io::stdout().lock();
-    // Who reads it may be gone.
+    // The reader of the output may have ended.
     let _ = writeln!(out, "{word} {number}").and_then(|()| out.flush());
 }
 
-/// The process: comes into a state, and ends.
+/// The process: reaches a state, and ends.
 pub(crate) fn part(args: &[String]) -> ExitCode {
     let [path, state, ending, seed] = args else { return ExitCode::from(2) };
     let Ok(seed) = seed.parse() else { return ExitCode::from(2) };
@@ -141,7 +142,7 @@ pub(crate) fn part(args: &[String]) -> ExitCode {
     }
 }
 
-/// What a process has in flight, and keeps until its end.
+/// Calls in flight, which a process keeps until its end.
 type InFlight = Vec<Box<dyn std::any::Any>>;
 
 fn ends_so(path: &Path, state: &str, ending: &str, rng: &mut StdRng) -> Result<(), Finding> {
@@ -158,12 +159,12 @@ fn ends_so(path: &Path, state: &str, ending: &str, rng: &mut StdRng) -> Result<(
     if ending == "return and leak" {
         std::mem::forget((db, in_flight));
     }
-    // Plain threads go on until the process ends.
+    // The threads continue until the process ends.
     drop(writers);
     Ok(())
 }
 
-/// A thread that writes, and says so, until the process ends.
+/// Starts a thread that writes, and prints its writes, until the process ends.
 fn writer(db: &Database, first: i64) -> thread::JoinHandle<()> {
     let db = db.clone();
     thread::spawn(move || {
@@ -223,7 +224,7 @@ fn come_into(db: &Database, state: &str, first: i64, rng: &mut StdRng) -> Result
                 db.write_with(move |tx| {
                     tx.execute(INSERT, [first])?;
                     let _ = begins.send(());
-                    // Longer than anybody waits for the end.
+                    // Longer than any caller waits for the end.
                     thread::sleep(3 * HANGS);
                     Err::<(), _>(Error::from(rusqlite::Error::QueryReturnedNoRows))
                 })
@@ -251,7 +252,7 @@ impl Wake for Exits {
     }
 }
 
-/// Ends the process, or returns, and then it ends.
+/// Ends the process; if it returns, the process ends afterwards.
 fn end(db: &Database, ending: &str) {
     match ending {
         "exit" => std::process::exit(7),
@@ -281,7 +282,7 @@ fn end(db: &Database, ending: &str) {
     }
 }
 
-/// Exits by itself if nobody did: readers may be busy with reads that never end, or the database closed.
+/// Ends the process after a while in any case: readers may run reads that never end, or the database may be closed.
 fn exit_later() {
     thread::sleep(Duration::from_millis(200));
     std::process::exit(7);

@@ -1,8 +1,8 @@
-//! A round in a process of its own, which forks and forgets statements besides all else.
+//! A round in a separate process, which also forks and forgets statements.
 //!
-//! After a fork the database keeps the descriptors of its locks on every file that was open then, because a close in the
-//! parent would leave the lock with the child (docs/design/files.md); a connection whose statement was forgotten is never
-//! closed. So what is left in such a process is not looked at; it ends with its round.
+//! After a fork, the database keeps the descriptors of its locks on every file that was open then, because a close in
+//! the parent would leave the lock with the child (docs/design/files.md). A connection with a forgotten statement is
+//! never closed. So there is no check for leftovers in such a process; it ends with its round.
 
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
@@ -15,7 +15,7 @@ use super::{FORKING_PIECES, campaign};
 use crate::parts;
 use crate::round::{Counts, Finding, Round, Told};
 
-/// Starts it and waits for it.
+/// Starts the process and waits for it.
 pub(super) fn round(round: &mut Round) -> Result<(), Finding> {
     let left = round.until.saturating_duration_since(Instant::now());
     let out = parts::part("odd-forking")
@@ -39,6 +39,6 @@ pub(super) fn part(args: &[String]) -> ExitCode {
     let until = Instant::now() + Duration::from_millis(millis);
     let ended = campaign(Path::new(directory), until, &mut rng, FORKING_PIECES, &mut counts);
     Told { counts, finding: ended.err(), ..Told::default() }.tell();
-    // A thread that hangs must not keep it.
+    // A thread that hangs must not keep the process alive.
     std::process::exit(0)
 }

@@ -1,4 +1,4 @@
-//! Processes forked without exec while databases are open: the child can do nothing with them, and nothing to them.
+//! Processes forked without exec while databases are open: the child cannot use the databases, and cannot damage them.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -27,14 +27,14 @@ pub(crate) const PIECES: &[Piece] = &[
     Piece::new("a child that outlives its parent's close", outlives),
 ];
 
-/// A child that takes longer hangs.
+/// A child that takes longer counts as hung.
 const WATCHDOG_SECONDS: u32 = 60;
-/// What a child answers that was served, or answered something else than that it is a child.
+/// The exit code of a child whose call succeeded, or failed for another reason than the fork.
 const SERVED: u8 = 1;
 const WAITS: u8 = 2;
 const OTHER_ERROR: u8 = 3;
 
-/// What is there at the fork besides the database.
+/// What exists at the fork in addition to the database.
 struct Handles {
     transaction: Option<Transaction<'static>>,
     waiting: Option<(i64, Op)>,
@@ -59,7 +59,7 @@ fn child(scene: &Arc<Scene>, rng: &mut StdRng, ending: Ending, drops: bool) -> R
     };
     let child = fork(ending, WATCHDOG_SECONDS, in_child)?;
     scene.count("forks", 1);
-    // The parent goes on beside its child.
+    // The parent continues while its child runs.
     let Handles { transaction, waiting, new } = handles;
     drop(transaction);
     for (number, op) in waiting.into_iter().chain([new]) {
@@ -70,7 +70,7 @@ fn child(scene: &Arc<Scene>, rng: &mut StdRng, ending: Ending, drops: bool) -> R
     join(child)
 }
 
-/// In the child: everything is refused at once, with the reason.
+/// Runs in the child: every use must be refused at once, with the reason.
 fn uses(scene: &Scene, handles: &mut Handles) -> u8 {
     let blocking = &scene.db;
     let mut codes = vec![
@@ -106,7 +106,7 @@ fn code<T>(answer: &Result<T, Error>) -> u8 {
     match answer {
         Ok(_) => SERVED,
         Err(error) if error.kind() == Kind::Misuse && error.message().contains("forked") => 0,
-        // Its deadline passed before the fork.
+        // The deadline passed before the fork.
         Err(error) if error.kind() == Kind::Timeout => 0,
         Err(_) => OTHER_ERROR,
     }
@@ -124,13 +124,14 @@ fn join(child: i32) -> Result<(), Finding> {
     Err(Finding::new(format!("a forked child of a process with an open database {what}")))
 }
 
-/// The child has its parent's descriptors, and keeps nobody from the file when the parent has closed it.
+/// The child has its parent's descriptors, but must not lock other processes out of the file after the parent has
+/// closed it.
 fn outlives(scene: &Arc<Scene>, _: &mut StdRng) -> Result<(), Finding> {
     let path = scene.new_path();
     super::scene::with_table(&path)?;
     let db = Options::new(&path).open().wait()?;
     db.execute(INSERT, (1,)).wait()?;
-    // It does nothing until it is killed.
+    // The child does nothing until it is killed.
     let child = fork(Ending::AtOnce, WATCHDOG_SECONDS, || {
         loop {
             std::thread::sleep(Duration::from_secs(1));

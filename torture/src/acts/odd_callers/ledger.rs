@@ -1,7 +1,8 @@
-//! What may be in the database: the fate of each number that a caller tried to write.
+//! What the database may contain: the fate of each number that a caller tried to write.
 //!
-//! Every write has a number of its own. One that was acknowledged is there once; one that was refused is not; of one whose
-//! caller left, either is right, but never twice and never half. A pair is a number and its negative, written together.
+//! Every write has a unique number. An acknowledged number is present once; a refused number is absent. If the caller
+//! dropped the call, the number may be present or absent, but never twice and never in part. A pair is a number and its
+//! negative, written together.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,10 +11,10 @@ use flatwater::{Applied, Error, Kind};
 
 use crate::round::Finding;
 
-/// What is known of one write.
+/// What is known about one write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// Its caller left, or the outcome cannot be known.
+    /// The caller dropped the call, or the outcome is unknown.
     Open,
     Acknowledged,
     Refused,
@@ -25,12 +26,12 @@ struct Written {
     fates: HashMap<i64, (Fate, bool)>,
 }
 
-/// All writes of one database.
+/// All writes to one database.
 #[derive(Default)]
 pub(crate) struct Ledger(Mutex<Written>);
 
 impl Ledger {
-    /// The number of a new write, whose fate is open; `is_pair` if its negative is written with it.
+    /// Returns the number of a new write, whose fate is open. With `is_pair` its negative is written with it.
     pub(crate) fn begin(&self, is_pair: bool) -> i64 {
         let mut written = self.lock();
         written.last += 1;
@@ -43,12 +44,12 @@ impl Ledger {
         self.set(number, Fate::Acknowledged);
     }
 
-    /// It was refused, or never begun: it must not be there.
+    /// The write was refused, or never begun: it must not be present.
     pub(crate) fn refused(&self, number: i64) {
         self.set(number, Fate::Refused);
     }
 
-    /// What the answer says about the write.
+    /// Records what the result says about the write.
     pub(crate) fn answered<T>(&self, number: i64, answer: &Result<T, Error>) {
         match answer {
             Ok(_) => self.acknowledged(number),
@@ -58,12 +59,12 @@ impl Ledger {
         }
     }
 
-    /// How many were acknowledged.
+    /// Returns the number of acknowledged writes.
     pub(crate) fn count_acknowledged(&self) -> u64 {
         self.lock().fates.values().filter(|(fate, _)| *fate == Fate::Acknowledged).count() as u64
     }
 
-    /// Whether these numbers, in any order, are what may be there.
+    /// Checks that the database may contain exactly these numbers, in any order.
     pub(crate) fn agrees_with(&self, rows: &[i64]) -> Result<(), Finding> {
         let mut found = HashMap::<i64, usize>::new();
         for row in rows {
@@ -111,7 +112,7 @@ fn is_unknown(error: &Error) -> bool {
 mod tests {
     use super::*;
 
-    /// An acknowledged write, an acknowledged pair, a refused write, an open pair.
+    /// Returns a ledger with an acknowledged write, an acknowledged pair, a refused write and an open pair.
     fn four() -> Ledger {
         let ledger = Ledger::default();
         let numbers = [false, true, false, true].map(|is_pair| ledger.begin(is_pair));

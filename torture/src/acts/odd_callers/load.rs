@@ -1,4 +1,4 @@
-//! The plain load beside the pieces: tasks of a runtime and a plain thread, which do nothing odd.
+//! The ordinary load during the pieces: tasks of a runtime and a thread without one, which use the API correctly.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use crate::round::Finding;
 
 const TASKS: usize = 8;
 
-/// Runs until it is stopped.
+/// A load that runs until it is stopped.
 pub(crate) struct Load {
     stops: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<(), Finding>>>,
@@ -32,7 +32,7 @@ impl Load {
         Self { stops, threads: vec![in_tasks, blocking] }
     }
 
-    /// Ends it; a finding if one of its calls failed.
+    /// Stops the load. Returns a finding if one of its calls failed.
     pub(crate) fn stop(self) -> Result<(), Finding> {
         self.stops.store(true, Ordering::SeqCst);
         for thread in self.threads {
@@ -73,7 +73,7 @@ fn tasks(scene: &Arc<Scene>, stops: &Arc<AtomicBool>, seed: u64) -> Result<(), F
     })
 }
 
-/// One who waits for each answer on his own thread.
+/// A caller that blocks its own thread for each result.
 fn blocks(scene: &Scene, stops: &AtomicBool) -> Result<(), Finding> {
     let db = &scene.db;
     while !stops.load(Ordering::SeqCst) {

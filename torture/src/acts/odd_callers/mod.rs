@@ -1,8 +1,8 @@
-//! Odd callers: they do what callers should not, many at once, and the database must not mind.
+//! Odd callers: many of them misuse the API at the same time, and the database must keep working.
 //!
-//! Owns: the round. A database is under a plain load, and threads take random pieces against it, each of which breaks one
-//! rule of good behaviour. Afterwards a plain write and a plain read work, the database has what its callers were
-//! answered, and the frame looks for what is left in the process.
+//! Owns: the round. A database is under an ordinary load, while threads run random pieces against it, each of which
+//! breaks one rule of the API. Afterwards an ordinary write and read must succeed, the database must contain what its
+//! callers were told, and the frame checks for leftovers in the process.
 
 mod calls;
 mod closures;
@@ -43,9 +43,9 @@ pub(crate) const ACT: Act = Act {
     parts: &[("odd-exit", exits::part), ("odd-forking", forking::part)],
 };
 
-/// Something that callers should not do.
+/// One misuse of the API.
 struct Piece {
-    /// What it breaks.
+    /// The rule it breaks.
     name: &'static str,
     run: fn(&Arc<Scene>, &mut StdRng) -> Result<(), Finding>,
 }
@@ -69,7 +69,7 @@ const PIECES: Pieces = &[
     wakers::PIECES,
 ];
 
-/// What leaves things in its process until that ends, beside whatever it may meet.
+/// Pieces that leave something in their process until it ends, and ordinary pieces beside them.
 const FORKING_PIECES: Pieces = &[
     forks::PIECES,
     calls::PIECES,
@@ -82,13 +82,13 @@ const FORKING_PIECES: Pieces = &[
     wakers::PIECES,
 ];
 
-/// How many rounds are in a process that forks.
+/// The share of rounds that run in a process that forks.
 const FORKS: f64 = 0.25;
-/// Threads that take pieces.
+/// The number of threads that run pieces.
 const MAKERS: usize = 3;
-/// A piece that takes longer hangs. Each of its calls has its own, shorter time.
+/// A piece that takes longer counts as hung. Each of its calls has its own, shorter limit.
 const HANGS: Duration = Duration::from_secs(120);
-/// After all pieces a plain write and a plain read work within this time.
+/// After all pieces, an ordinary write and read must succeed within this time.
 const LIVES: Duration = Duration::from_secs(30);
 
 fn round(round: &mut Round) -> Result<(), Finding> {
@@ -99,7 +99,7 @@ fn round(round: &mut Round) -> Result<(), Finding> {
     campaign(&directory, round.until, &mut round.rng, PIECES, &mut round.counts)
 }
 
-/// Pieces against one database, at random, until the time is over.
+/// Runs random pieces against one database until the time is over.
 fn campaign(
     directory: &Path,
     until: Instant,
@@ -111,7 +111,7 @@ fn campaign(
     let load = Load::start(&scene, rng);
     let makers: Vec<_> = (0..MAKERS).map(|_| Maker::start(&scene, pieces, until, rng.random())).collect();
     let made = all_over(makers);
-    // After a finding nobody can say what still runs; the process ends, and all with it.
+    // After a finding it is unknown what still runs; the process ends, and everything with it.
     let made = made.and_then(|()| scene.found_aside()).and_then(|()| load.stop()).and_then(|()| end(&scene));
     counts.merge(&scene.counts());
     counts.add("acknowledged writes", scene.ledger.count_acknowledged());
@@ -124,7 +124,7 @@ fn campaign(
     Ok(())
 }
 
-/// The database lives, closes, and has what was answered.
+/// Checks that the database still works, closes, and contains what its callers were told.
 fn end(scene: &Scene) -> Result<(), Finding> {
     let (number, began) = (scene.ledger.begin(false), Instant::now());
     let wrote = finish("a plain write after all pieces", scene.db.execute(scene::INSERT, (number,)))?;
@@ -142,7 +142,7 @@ fn end(scene: &Scene) -> Result<(), Finding> {
     is_sound(&scene.path)
 }
 
-/// A thread that takes pieces until the time is over.
+/// A thread that runs pieces until the time is over.
 struct Maker {
     thread: JoinHandle<Result<(), Finding>>,
     takes: Arc<Mutex<(&'static str, Instant)>>,
@@ -182,7 +182,7 @@ fn said(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// Waits for all of them; a finding of any, or a hang, ends that at once.
+/// Waits for all threads. A finding or a hang of one of them ends the wait at once.
 fn all_over(mut makers: Vec<Maker>) -> Result<(), Finding> {
     while !makers.is_empty() {
         for maker in makers.extract_if(.., |maker| maker.thread.is_finished()).collect::<Vec<_>>() {

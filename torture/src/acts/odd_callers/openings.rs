@@ -1,4 +1,5 @@
-//! Opens and closes: thousands, at once, of one file by many names, given up, doubled, and while calls are in flight.
+//! Opens and closes: thousands of them, at the same time, of one file under many names, dropped, doubled, and with
+//! calls in flight.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
@@ -29,7 +30,7 @@ pub(crate) const PIECES: &[Piece] = &[
     Piece::new("clones that are dropped in odd orders", odd_orders),
 ];
 
-/// One more file, with its own ledger, and a random setting for all who open it.
+/// Another file with its own ledger, and one random setting for all who open it.
 struct Other {
     path: PathBuf,
     options: Options,
@@ -62,14 +63,14 @@ impl Other {
         }
     }
 
-    /// Everybody has left it: it has what was answered, and goes.
+    /// After the last handle is dropped: checks that the file contains what its callers were told, and deletes it.
     fn end(self) -> Result<(), Finding> {
         self.ledger.agrees_with(&rows(&self.path)?)?;
         is_sound(&self.path)
     }
 }
 
-/// The call was refused because the database is closed, or answered.
+/// Returns the result; `None` if the call was refused because the database is closed.
 fn closed_or<T>(answer: Result<T, Error>) -> Result<Option<T>, Finding> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
@@ -101,7 +102,8 @@ fn at_once(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     other.end()
 }
 
-/// The same file: by its path, by a link, by a second name, through a directory and back, relative to a link.
+/// Returns names of the same file: its path, a link, a second hard link, a path through a directory and back, and a
+/// path relative to a link.
 fn names(path: &Path) -> Result<Vec<PathBuf>, Finding> {
     let beside = |suffix: &str| PathBuf::from(format!("{}{suffix}", path.display()));
     let (link, second) = (beside("-link"), beside("-second"));
@@ -120,7 +122,7 @@ fn by_many_names(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     names.shuffle(rng);
     let ledger = Ledger::default();
     let mut open = Vec::new();
-    // The first name is the one by which the file's WAL is found.
+    // The file's WAL is found by the first name.
     let first = names[0].clone();
     for name in &names {
         open.push(Options::new(name).open().wait()?);
@@ -132,7 +134,7 @@ fn by_many_names(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
             let wrote = finish("a write by one of many names", db.execute(INSERT, (number,)))?;
             ledger.answered(number, &wrote);
             wrote?;
-            // Every other handle sees it: it is one database.
+            // All handles refer to one database, so every other handle sees the write.
             let reader = &open[rng.random_range(0..open.len())];
             let seen = reader.query_value::<i64>("SELECT count(*) FROM t WHERE n = ?", (number,));
             if finish("a read by one of many names", seen)?? != Some(1) {
@@ -179,7 +181,7 @@ fn again_and_again(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> 
     other.end()
 }
 
-/// The open goes on without its caller, and closes what it opened.
+/// The open continues without its caller, and closes what it opened.
 fn given_up(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     let other = Other::new(scene, rng)?;
     for _ in 0..rng.random_range(2..20) {
@@ -193,12 +195,12 @@ fn given_up(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
             thread::sleep(std::time::Duration::from_micros(rng.random_range(0..500)));
         }
     }
-    // Who comes last gets in.
+    // A later open succeeds.
     other.visit(&other.open(scene)?)?;
     other.end()
 }
 
-/// Writes that were begun before the close are answered, and are done if they are told so.
+/// Writes that began before the close must return a result, and must be present if acknowledged.
 fn close_in_flight(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     let other = Other::new(scene, rng)?;
     let db = other.open(scene)?;
@@ -235,7 +237,7 @@ fn close_in_flight(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> 
     other.end()
 }
 
-/// Closes the database when it is called, by a poll, and drops the call.
+/// A waker that closes the database by one poll, and drops the call.
 struct Closes(Mutex<Option<Database>>);
 
 impl Wake for Closes {
@@ -306,7 +308,7 @@ fn odd_orders(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
         scope.spawn(move || drop(clones));
         scope.spawn(move || drop(last));
     });
-    // The call and the transaction are what is left of the handle.
+    // Only the call and the transaction remain of the handle.
     let _ = poll_once(&mut call);
     drop(tx);
     let answer = finish("a write whose handles are gone", call)?;

@@ -1,4 +1,4 @@
-//! Runtimes and executors that are dropped with calls in flight; the database goes on under the next one.
+//! Runtimes and executors that are dropped with calls in flight. The database continues under the next one.
 
 use std::sync::Arc;
 use std::thread;
@@ -54,7 +54,7 @@ fn tokio(scene: &Arc<Scene>, rng: &mut StdRng, threads: usize) -> Result<(), Fin
     runtime.block_on(async { tokio::time::sleep(pause).await });
     match rng.random_range(0..3) {
         0 => runtime.shutdown_timeout(Duration::from_millis(5)),
-        // It ends in the background, and so do its tasks.
+        // The runtime and its tasks end in the background.
         1 => runtime.shutdown_background(),
         _ => drop(runtime),
     }
@@ -91,7 +91,7 @@ fn unordered(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     go_on(scene, rng)
 }
 
-/// The same handle under another runtime, and under none.
+/// Uses the same handle under another runtime, and without one.
 fn go_on(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     scene.write_now(rng)?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;

@@ -1,4 +1,4 @@
-//! The database that all pieces of a round attack, and what they share: its ledger, its counts, writes of every kind.
+//! The database that all pieces of a round use, and what they share: its ledger, its counts, writes of every kind.
 
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -18,26 +18,26 @@ use crate::round::{Counts, Finding};
 pub(crate) const INSERT: &str = "INSERT INTO t (n) VALUES (?)";
 const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)";
 
-/// Writes one number, or a pair of them.
+/// A future that writes one number, or a pair.
 pub(crate) type Op = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
-/// An open database, what was written to it, and what was done.
+/// An open database, the writes to it, and the counts.
 pub(crate) struct Scene {
     pub(crate) db: Database,
     pub(crate) path: PathBuf,
     pub(crate) ledger: Ledger,
-    /// Whether calls of this round have deadlines. The timer's thread outlives the last of them by seconds, for which the
-    /// round's end has to wait, so few rounds have them.
+    /// Whether calls of this round have deadlines. Few rounds have them, because the timer's thread ends only seconds
+    /// after the last deadline, and the end of the round has to wait for it.
     pub(crate) has_deadlines: bool,
     counts: Mutex<Counts>,
-    /// The first thing that was found where nobody could be told.
+    /// The first finding from a place that cannot return one.
     aside: Mutex<Option<Finding>>,
     names: AtomicU64,
     directory: PathBuf,
 }
 
 impl Scene {
-    /// A new database with random settings.
+    /// Creates a database with random settings.
     pub(crate) fn new(directory: &Path, rng: &mut StdRng) -> Result<Self, Finding> {
         let path = directory.join("scene.db");
         let db = finish("open", options(&path, rng).open())??;
@@ -62,12 +62,12 @@ impl Scene {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A path that nothing has yet.
+    /// Returns an unused path.
     pub(crate) fn new_path(&self) -> PathBuf {
         self.directory.join(format!("other-{}.db", self.names.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// A handle whose calls may have a deadline of a few milliseconds.
+    /// Returns a handle whose calls may have a deadline of a few milliseconds.
     pub(crate) fn handle(&self, rng: &mut StdRng) -> Database {
         match rng.random_range(0..6) {
             0 => self.db.alone(),
@@ -76,34 +76,34 @@ impl Scene {
         }
     }
 
-    /// A new write of some kind on some handle.
+    /// Returns a new write of a random kind on a random handle.
     pub(crate) fn write(&self, rng: &mut StdRng) -> (i64, Op) {
         let way = rng.random_range(0..WAYS);
         let number = self.ledger.begin(is_pair(way));
         (number, write(&self.handle(rng), way, number))
     }
 
-    /// Notes what the write was answered; a finding if it may not be answered that.
+    /// Records the result of a write. Returns a finding if the result is not allowed.
     pub(crate) fn note<T>(&self, number: i64, answer: &Result<T, Error>) -> Result<(), Finding> {
         self.ledger.answered(number, answer);
         self.count("calls", 1);
         match answer {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == Kind::Timeout && self.has_deadlines => Ok(()),
-            // On a busy machine a transaction may pass its idle limit between two of its statements.
+            // On a busy machine a transaction may exceed its idle limit between two statements.
             Err(error) if is_idle(error) => Ok(()),
             Err(error) => Err(Finding::new(format!("a write that should succeed failed: {error}"))),
         }
     }
 
-    /// The same where nobody can be told, such as in a waker.
+    /// As `note`, from a place that cannot return a finding, such as a waker.
     pub(crate) fn note_aside<T>(&self, number: i64, answer: &Result<T, Error>) {
         if let Err(finding) = self.note(number, answer) {
             self.aside.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(finding);
         }
     }
 
-    /// The same for a call that waited where it may be refused: inside a closure, or on a thread of the database.
+    /// As `note`, for a call that waited where this may be refused: inside a closure, or on a thread of the database.
     pub(crate) fn note_from_within<T>(&self, number: i64, answer: &Result<T, Error>) {
         match answer {
             Err(error) if error.kind() == Kind::Misuse && error.message().contains("called the database") => {
@@ -113,12 +113,12 @@ impl Scene {
         }
     }
 
-    /// What was found aside.
+    /// Returns the finding that was recorded aside.
     pub(crate) fn found_aside(&self) -> Result<(), Finding> {
         self.aside.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 
-    /// Runs a write to its end and notes it.
+    /// Runs a write to its end and records the result.
     pub(crate) fn write_now(&self, rng: &mut StdRng) -> Result<(), Finding> {
         let (number, op) = self.write(rng);
         let answer = finish("a write", op)?;
@@ -126,12 +126,12 @@ impl Scene {
     }
 }
 
-/// The transaction was rolled back because nobody used it.
+/// Returns whether the transaction was rolled back because it was idle for too long.
 pub(crate) fn is_idle(error: &Error) -> bool {
     error.kind() == Kind::Timeout && error.message().contains("was not used for")
 }
 
-/// Random settings, of those that do not change what is answered.
+/// Returns random settings, only ones that do not change results.
 pub(crate) fn options(path: &Path, rng: &mut impl Rng) -> Options {
     let queue = [1, 2, 8, 1024][rng.random_range(0..4)];
     let mut options = Options::new(path)
@@ -147,21 +147,21 @@ pub(crate) fn options(path: &Path, rng: &mut impl Rng) -> Options {
         options = options.durability(Durability::Full);
     }
     if rng.random_bool(0.5) {
-        // So that the WAL starts over several times.
+        // Small limits, so that the WAL restarts several times.
         options = options
             .checkpoint(Checkpoint::Managed(CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 }));
     }
     options
 }
 
-/// Kinds of writes.
+/// The number of kinds of writes.
 const WAYS: u32 = 8;
 
 fn is_pair(way: u32) -> bool {
     way >= 4
 }
 
-/// A write of one kind.
+/// Returns a write of one kind.
 fn write(db: &Database, way: u32, n: i64) -> Op {
     let db = db.clone();
     match way {
@@ -184,12 +184,12 @@ fn write(db: &Database, way: u32, n: i64) -> Op {
     }
 }
 
-/// A new table for numbers in another file.
+/// Creates a table for numbers in another file.
 pub(crate) fn with_table(path: &Path) -> Result<(), Finding> {
     Ok(Connection::open(path)?.execute_batch(SCHEMA)?)
 }
 
-/// All numbers, as plain SQLite reads them.
+/// Returns all numbers, read with plain SQLite.
 pub(crate) fn rows(path: &Path) -> Result<Vec<i64>, Finding> {
     let plain = Connection::open(path)?;
     let mut all = plain.prepare("SELECT n FROM t")?;

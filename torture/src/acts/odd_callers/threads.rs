@@ -1,4 +1,5 @@
-//! Waiting where one should not: on many threads at once, inside tasks, inside closures, in drop code, at a thread's end.
+//! Blocking waits where they are discouraged: on many threads at once, inside tasks, inside closures, in drop code, at
+//! a thread's end.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Barrier};
@@ -24,7 +25,7 @@ pub(crate) const PIECES: &[Piece] = &[
     Piece::new("waits in drop code at a thread's end", at_a_threads_end),
 ];
 
-/// As many waits at once as there are threads.
+/// One wait per thread, all at the same time.
 fn many(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     let threads = rng.random_range(2..24);
     let together = Barrier::new(threads);
@@ -62,7 +63,7 @@ fn wait_four_times(scene: &Scene, rng: &mut StdRng) -> Result<(), Finding> {
     Ok(())
 }
 
-/// A task that waits keeps its thread from the others, and everything is answered all the same.
+/// A task that blocks keeps its thread from other tasks, but every call must still complete.
 fn in_tasks(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     let runtime = if rng.random_bool(0.5) {
         tokio::runtime::Builder::new_current_thread().build()?
@@ -87,7 +88,7 @@ fn in_tasks(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     })
 }
 
-/// What a closure on a connection is answered that waits for the database: that it must not.
+/// Checks that a closure that waits for its own database gets an error.
 fn must_be_refused<T: std::fmt::Debug>(answer: &Result<T, Error>) -> Result<(), Finding> {
     match answer {
         Err(error) if error.kind() == Kind::Misuse => Ok(()),
@@ -120,7 +121,7 @@ fn in_closures(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     must_be_refused(&closed)
 }
 
-/// Waits for the database where it is dropped.
+/// Waits for the database when it is dropped.
 struct WaitsInDrop {
     scene: Arc<Scene>,
 }
@@ -149,7 +150,7 @@ fn in_drop(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     Ok(())
 }
 
-/// What a closure holds is dropped on a thread of the database, or with a call that was given up.
+/// A closure's captures are dropped on a thread of the database, or with a call that was dropped.
 fn in_drop_of_a_closure(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     for _ in 0..rng.random_range(1..6) {
         let waits = WaitsInDrop { scene: scene.clone() };
@@ -188,7 +189,7 @@ thread_local! {
     static LAST: RefCell<Vec<WaitsInDrop>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The database is used while the thread's own variables go, its own ones before or after ours.
+/// Uses the database while thread-local variables are destroyed, before or after the database's own ones.
 fn at_a_threads_end(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     for ours_first in [true, false] {
         let (shared, seed) = (scene.clone(), rng.random());

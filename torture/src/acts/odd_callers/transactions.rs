@@ -1,4 +1,5 @@
-//! What callers do with transactions: leak them, leave them to others, use them after their end, end them in odd orders.
+//! What callers do with transactions: leak them, drop them elsewhere, use them after their end, end them in unusual
+//! orders.
 
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
@@ -26,7 +27,7 @@ pub(crate) const PIECES: &[Piece] = &[
     Piece::new("bodies that use the database around their transaction", around),
 ];
 
-/// A transaction with one row, which must not be there unless it is committed.
+/// Begins a transaction with one row, which must not be present unless it is committed.
 fn open(scene: &Scene) -> Result<Option<(i64, Transaction<'static>)>, Finding> {
     let tx = finish("begin", scene.db.begin())??;
     let number = scene.ledger.begin(false);
@@ -40,7 +41,7 @@ fn open(scene: &Scene) -> Result<Option<(i64, Transaction<'static>)>, Finding> {
     }
 }
 
-/// Nobody can end it any more; its idle limit does, and the others go on.
+/// No caller can end a leaked transaction. Its idle limit ends it, and other callers continue.
 fn leaked(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     let Some((number, tx)) = open(scene)? else { return Ok(()) };
     scene.ledger.refused(number);
@@ -56,7 +57,7 @@ fn dropped_elsewhere(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding
     scene.write_now(rng)
 }
 
-/// Drops what it holds when it is called.
+/// Drops its transaction when it is called.
 struct Drops(Mutex<Option<Transaction<'static>>>);
 
 impl Wake for Drops {
@@ -70,7 +71,7 @@ impl Wake for Drops {
 fn dropped_in_a_waker(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     let Some((number, tx)) = open(scene)? else { return Ok(()) };
     scene.ledger.refused(number);
-    // Answered by a transaction's thread, or by a reader's.
+    // The waker is called on a transaction's thread or on a reader's thread.
     let mut read =
         if rng.random_bool(0.5) { tx.query("SELECT count(*) FROM t", ()) } else { scene.db.query("SELECT 1", ()) };
     let drops = Arc::new(Drops(Mutex::new(Some(tx))));
@@ -88,7 +89,7 @@ fn dropped_in_a_waker(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Findin
     scene.write_now(rng)
 }
 
-/// A call on a transaction that was ended is refused, whenever it was made.
+/// A call on a transaction that has ended is refused, no matter when the call was made.
 fn outlived(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     let Some((number, tx)) = open(scene)? else { return Ok(()) };
     let late = scene.ledger.begin(false);
@@ -107,7 +108,7 @@ fn outlived(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     }
 }
 
-/// All of it as one future: begin, two writes, a savepoint, commit; left at a random poll.
+/// The whole transaction as one future: begin, two writes, a savepoint, commit; dropped at a random poll.
 fn left_at_each_poll(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     for _ in 0..rng.random_range(1..10) {
         let (number, db) = (scene.ledger.begin(true), scene.db.clone());
@@ -150,7 +151,7 @@ fn savepoints(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
             let _ = finish("a write in a savepoint", &mut call)?;
         }
         if is_leaked {
-            // Nobody undoes it, so what it did goes with its parent.
+            // Nothing rolls back the savepoint, so its changes share the fate of its parent.
             std::mem::forget(nested);
         } else {
             scene.ledger.refused(lost);
@@ -165,14 +166,14 @@ fn savepoints(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
         scene.ledger.refused(lost);
     }
     match &ended {
-        // The parent of a savepoint that nobody ended may say so.
+        // The parent of a savepoint that was never ended may return this error.
         Err(error) if is_leaked && error.kind() == Kind::Misuse => scene.ledger.refused(number),
         _ => scene.note(number, &ended)?,
     }
     scene.write_now(rng)
 }
 
-/// A body that waits for the database itself would wait for its own end: it is refused, by await and by wait.
+/// A body that waits for the database itself would wait for its own end. Both `await` and `wait` must be refused.
 fn around(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     let blocks = rng.random_bool(0.5);
     let (kept, refused) = (scene.ledger.begin(false), scene.ledger.begin(false));

@@ -1,4 +1,4 @@
-//! Waiting for a future on a plain thread, and knowing a hang and a wake-up that never came.
+//! Waits for a future on a thread without a runtime, and detects a hang and a missing wake-up.
 
 use std::panic::resume_unwind;
 use std::pin::pin;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::round::Finding;
 
-/// A call that is not answered within this time hangs.
+/// A call that does not complete within this time counts as hung.
 pub(crate) const HANGS: Duration = Duration::from_secs(60);
 
 struct Unpark {
@@ -25,7 +25,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Runs the future to its end on this thread. It is polled when it was woken, and not otherwise.
+/// Runs the future to its end on this thread. Polls it only when it was woken.
 pub(crate) fn finish<F: Future>(what: &str, future: F) -> Result<F::Output, Finding> {
     let mut future = pin!(future);
     let unpark = Arc::new(Unpark { thread: thread::current(), woken: AtomicBool::new(true) });
@@ -38,7 +38,7 @@ pub(crate) fn finish<F: Future>(what: &str, future: F) -> Result<F::Output, Find
         {
             return Ok(output);
         }
-        // What waits inside a poll, on this very thread, may have used the thread's token up.
+        // A blocking wait inside a poll on this thread may have consumed the thread's unpark token.
         if unpark.woken.load(Ordering::SeqCst) {
             continue;
         }
@@ -52,12 +52,12 @@ pub(crate) fn finish<F: Future>(what: &str, future: F) -> Result<F::Output, Find
     }
 }
 
-/// Polls once, with a waker that nobody is behind.
+/// Polls once, with a waker that does nothing.
 pub(crate) fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     std::pin::Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Waits for a condition; false if it did not come.
+/// Waits for a condition. Returns false if it does not become true.
 pub(crate) fn until(condition: impl Fn() -> bool) -> bool {
     let until = Instant::now() + HANGS;
     while !condition() {
@@ -69,7 +69,7 @@ pub(crate) fn until(condition: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Waits until there is an answer.
+/// Waits until `answer` returns a value.
 pub(crate) fn until_some<T>(answer: impl Fn() -> Option<T>) -> Option<T> {
     let found = std::cell::RefCell::new(None);
     until(|| {
@@ -81,7 +81,7 @@ pub(crate) fn until_some<T>(answer: impl Fn() -> Option<T>) -> Option<T> {
     found.into_inner()
 }
 
-/// A panic that says nothing on the terminal.
+/// Panics without a message on the terminal.
 pub(crate) fn panic_quietly() -> ! {
     resume_unwind(Box::new("a panic on purpose"))
 }

@@ -1,4 +1,4 @@
-//! Wakers that do what wakers should not. They are called on threads of the database, and of other callers.
+//! Wakers that misbehave. They are called on threads of the database and of other callers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -43,7 +43,7 @@ enum Oddity {
     WaitsInDrop,
 }
 
-/// A waker that does one odd thing, each time it is called.
+/// A waker that misbehaves in one way each time it is called.
 struct Odd {
     oddity: Oddity,
     scene: Arc<Scene>,
@@ -104,14 +104,14 @@ impl Drop for Odd {
     }
 }
 
-/// Several calls with such wakers, which wait for a transaction's end or not; some are given up, the rest is finished.
+/// Several calls with such wakers. Some wait for a transaction's end; some are dropped, the others run to their end.
 fn crowd(scene: &Arc<Scene>, rng: &mut StdRng, oddity: Oddity) -> Result<(), Finding> {
     let tx = if rng.random_bool(0.6) { Some(finish("begin", scene.db.begin())??) } else { None };
     let odd = Arc::new(Odd { oddity, scene: scene.clone(), calls: AtomicUsize::new(0), held: Arc::default() });
     if oddity == Oddity::DropsOthers {
         odd.hold(begun(scene, rng, 6));
     }
-    // The piece holds no waker itself, so that the last of them is dropped wherever the database drops it.
+    // The piece itself holds no waker, so the database drops the last one.
     let (seen, held) = (Arc::downgrade(&odd), odd.held.clone());
     let calls = polled_with(scene, rng, Waker::from(odd));
     scene.count("odd wakers", calls.len() as u64);
@@ -126,7 +126,7 @@ fn crowd(scene: &Arc<Scene>, rng: &mut StdRng, oddity: Oddity) -> Result<(), Fin
             continue;
         }
         if oddity == Oddity::PanicsInDrop {
-            // The poll that replaces the waker drops it, and the panic is its caller's own.
+            // The poll that replaces the waker drops it, and the panic reaches the caller of that poll.
             let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll_once(&mut op)));
             match caught {
                 Ok(Poll::Pending) => {}
@@ -145,14 +145,14 @@ fn crowd(scene: &Arc<Scene>, rng: &mut StdRng, oddity: Oddity) -> Result<(), Fin
     if oddity == Oddity::Begins {
         rest.extend(std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner)));
     }
-    // All at once: one of them may have been answered a transaction, for whose end the others wait.
+    // Awaits all at once: one of them may be a transaction that has begun, and the others wait for its end.
     let answers = join_all(rest.into_iter().map(async |(number, op)| (number, op.await)));
     let answers = finish("calls whose first wakers were odd", answers)?;
     drop(std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner)));
     answers.iter().try_for_each(|(number, answer)| scene.note(*number, answer))
 }
 
-/// Up to a dozen calls, polled once with that waker. A drop of it may panic in the hands of whoever dropped it.
+/// Returns up to a dozen calls, polled once with `waker`. Dropping the waker may panic on the thread that drops it.
 fn polled_with(scene: &Scene, rng: &mut StdRng, waker: Waker) -> Vec<(i64, Op)> {
     let mut calls = Vec::new();
     for _ in 0..rng.random_range(1..12) {
@@ -166,7 +166,7 @@ fn polled_with(scene: &Scene, rng: &mut StdRng, waker: Waker) -> Vec<(i64, Op)> 
     calls
 }
 
-/// Drops it. The last waker may go with it, and its panic is this thread's.
+/// Drops the call. If that drops the last waker, its panic occurs on this thread.
 pub(crate) fn given_up(scene: &Scene, op: Op) {
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(op)));
     scene.count("dropped calls", 1);
@@ -184,12 +184,12 @@ fn begun(scene: &Scene, rng: &mut StdRng, count: usize) -> Vec<(i64, Op)> {
     calls
 }
 
-/// Waits a moment for the first call of the waker; it need not come, for a call may be answered at its first poll.
+/// Waits briefly for the first call of the waker. There may be none, because a call can complete at its first poll.
 fn until_called(odd: &Weak<Odd>) {
     for _ in 0..50 {
         match odd.upgrade() {
             Some(odd) if odd.calls.load(Ordering::SeqCst) == 0 => {
-                // Whoever drops the last one has its panic.
+                // The panic occurs on the thread that drops the last reference.
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(odd)));
                 thread::sleep(Duration::from_micros(200));
             }
@@ -202,7 +202,7 @@ fn until_called(odd: &Weak<Odd>) {
     }
 }
 
-/// An executor that polls its call in the waker, on whatever thread that is called.
+/// An executor that polls its call inside the waker, on the thread that calls the waker.
 struct InPlace {
     op: Mutex<Option<Op>>,
     answer: Mutex<Option<Result<(), Error>>>,
@@ -213,7 +213,7 @@ impl InPlace {
     fn poll(self: &Arc<Self>) {
         self.polls.fetch_add(1, Ordering::SeqCst);
         let waker = Waker::from(self.clone());
-        // Woken again while it is polled: polled again by whoever polls it now.
+        // If the waker is called during a poll, the thread that polls now polls again.
         let mut seen = 0;
         while seen != self.polls.load(Ordering::SeqCst) {
             let Ok(mut op) = self.op.try_lock() else { return };
@@ -258,7 +258,7 @@ fn polls_in_place(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     Ok(())
 }
 
-/// Called or not, whether it is the one of the last poll.
+/// A waker that counts its calls. Only the waker of the last poll must be called.
 struct Noted(AtomicUsize);
 
 impl Wake for Noted {
@@ -267,7 +267,7 @@ impl Wake for Noted {
     }
 }
 
-/// Polls again and again without being woken, each time with another waker, of which there are many clones.
+/// Polls repeatedly without having been woken, each time with another waker that has many clones.
 fn replaced(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
     let tx = finish("begin", scene.db.begin())??;
     let (number, mut op) = scene.write(rng);

@@ -1,4 +1,4 @@
-//! What is in an image, read with plain SQLite or with Flatwater: the same statements on both.
+//! The content of an image, read with plain SQLite or with Flatwater: the same statements on both.
 
 use std::path::Path;
 
@@ -27,14 +27,14 @@ fn all_of(schema: &str, table: &str) -> String {
 }
 
 impl Content {
-    /// With plain SQLite, each file by itself. It looks for damage first.
+    /// Reads each file separately with plain SQLite, after a check for damage.
     pub(crate) fn with_plain(directory: &Path, has_side: bool) -> Result<Self, Finding> {
         let main = plain(&directory.join(MAIN))?;
         let side = if has_side { plain(&directory.join(SIDE))? } else { Tables::new() };
         Ok(Self { main, side })
     }
 
-    /// With Flatwater, which closes the files again.
+    /// Reads the files with Flatwater, and closes them.
     pub(crate) fn with_ours(options: Options) -> Result<Self, Finding> {
         let db = options.open().wait()?;
         let read = |schema: &str| -> Result<Tables, flatwater::Error> {

@@ -1,28 +1,28 @@
-//! The disk under the files of a log: what is surely on it, and what may be.
+//! A model of the disk under the files of a log: what is certainly on it, and what may be.
 //!
-//! Owns: which changes are still open after each entry of the log. The model:
+//! Owns: which changes are still open, that is, not certainly on the disk, after each entry of the log. The model:
 //!
 //! - A sync that succeeded covers all changes of its file that were recorded before it began.
-//! - A sync that failed leaves them open for ever: the system forgets what it could not write, and the next sync says that
-//!   all is well.
-//! - A name is made or taken away for good by a sync of the directory, and by nothing else.
+//! - A sync that failed leaves them open forever: the system discards pages that it could not write, and the next sync
+//!   succeeds.
+//! - Only a sync of the directory makes the creation or deletion of a name durable.
 //!
-//! Leaves out: which of the open changes are there (`image`).
+//! Leaves out: which of the open changes are on the disk (`image`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::log::{DIRECTORY, Entry, Log};
 
-/// One change of a file that is not in its durable content yet.
+/// A change of a file that its durable content does not contain yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     /// Its entry in the log.
     pub(crate) entry: usize,
     pub(crate) what: What,
-    /// It is on the disk, but lies behind one that may not be.
+    /// The change is on the disk, but follows one that may not be.
     pub(crate) is_sure: bool,
-    /// A sync failed to bring it to the disk.
+    /// A sync failed to write the change to the disk.
     is_forgotten: bool,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct File {
     pub(crate) open: Vec<Change>,
 }
 
-/// What a name led to since an entry of the log.
+/// The file of a name, from an entry of the log on.
 #[derive(Debug, Clone)]
 pub(crate) struct Version {
     entry: usize,
@@ -48,21 +48,21 @@ pub(crate) struct Version {
 
 pub(crate) struct Disk<'a> {
     pub(crate) log: &'a Log,
-    /// How many entries were taken.
+    /// The number of processed entries.
     pub(crate) taken: usize,
     pub(crate) files: BTreeMap<u32, File>,
-    /// The first version of a name is the durable one.
+    /// The versions of each name. The first one is the durable one.
     pub(crate) names: BTreeMap<String, Vec<Version>>,
-    /// At which entry each sync that is under way began.
+    /// For each running sync, the entry at which it began.
     syncs: BTreeMap<u64, usize>,
-    /// Where the last sync of a name's file began that has ended; directory apart.
+    /// For each name except the directory, the entry at which the last completed sync of its file began.
     pub(crate) synced_until: BTreeMap<String, usize>,
-    /// Syncs that began behind that entry do nothing: a disk that lies.
+    /// Syncs that begin after this entry do nothing: a disk that reports false success.
     pub(crate) lies_behind: Option<usize>,
 }
 
 impl<'a> Disk<'a> {
-    /// A disk on which those files are. They have numbers of their own until the log meets them.
+    /// Creates a disk that contains the files of `base`. They have temporary numbers until the log names them.
     pub(crate) fn new(log: &'a Log, base: &BTreeMap<String, Vec<u8>>) -> Self {
         let (mut files, mut names) = (BTreeMap::new(), BTreeMap::new());
         for ((name, content), file) in base.iter().zip((0..DIRECTORY).rev()) {
@@ -72,7 +72,7 @@ impl<'a> Disk<'a> {
         Self { log, taken: 0, files, names, syncs: BTreeMap::new(), synced_until: BTreeMap::new(), lies_behind: None }
     }
 
-    /// Takes the entries before that one.
+    /// Processes the entries before `entry`.
     pub(crate) fn go_to(&mut self, entry: usize) {
         let log = self.log;
         for at in self.taken..entry.min(log.entries.len()) {
@@ -114,7 +114,7 @@ impl<'a> Disk<'a> {
                     .filter(|change| change.entry < began)
                     .for_each(|change| change.is_forgotten = true);
             }
-            // It is not relied upon; what it lost was lost by the one it tells of.
+            // This sync is not relied on. The changes it lost were already lost by the failed sync it reports.
             Entry::SyncTold { sync, .. } => drop(self.syncs.remove(sync)),
             Entry::Mark(_) => {}
         }
@@ -154,7 +154,7 @@ impl<'a> Disk<'a> {
     }
 }
 
-/// Makes a change to a file's content.
+/// Applies a change to a file's content.
 pub(crate) fn apply(content: &mut Vec<u8>, log: &Log, what: &What) {
     match what {
         What::Write { at, data } => put(content, *at, log.data(data)),
@@ -162,7 +162,7 @@ pub(crate) fn apply(content: &mut Vec<u8>, log: &Log, what: &What) {
     }
 }
 
-/// Writes bytes; what a write leaves out before it is zero.
+/// Writes bytes at an offset, and fills a gap before it with zeros.
 pub(crate) fn put(content: &mut Vec<u8>, at: usize, data: &[u8]) {
     if content.len() < at + data.len() {
         content.resize(at + data.len(), 0);

@@ -1,10 +1,10 @@
-//! The files as they could be after the power was lost: a choice among the open changes of a disk.
+//! Possible contents of the files after a power failure: a choice among the open changes of a disk.
 //!
-//! Owns: choosing, and building the files. Each open write is there, not there, there in some of its sectors of 512 bytes, or
-//! only its length is; each open truncate is done or not; each name leads to where it led at any time since its directory
-//! was synced. Bytes beside a write stay as they were (what SQLite calls powersafe overwrite). Each choice is free of the
-//! others: file systems that keep an order make a part of these images, and SQLite relies on no order.
-//! Leaves out: what must be found in an image (`judge`).
+//! Owns: choosing, and building the files. An open write is present, absent, present in some of its sectors of 512
+//! bytes, or only its length is; an open truncate is present or absent; a name refers to any file it referred to since
+//! its directory was last synced. Bytes beside a write are unchanged (what SQLite calls powersafe overwrite). The
+//! choices are independent: file systems that keep an order produce a subset of these images, and SQLite relies on no
+//! order. Leaves out: what an image must contain (`judge`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,26 +16,26 @@ use super::disk::{Change, Disk, What, put};
 
 pub(crate) const SECTOR: usize = 512;
 
-/// So many changes are the last ones.
+/// The number of changes that count as the last ones.
 const LAST: usize = 6;
 
-/// What became of an open change.
+/// The fate of an open change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fate {
     Kept,
     Dropped,
-    /// Only those sectors of it.
+    /// Only the sectors marked true are written.
     Torn(Vec<bool>),
-    /// The file is as long as with it.
+    /// Only the file's length is changed.
     LengthOnly,
 }
 
-/// One way in which it could have come.
+/// One choice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// The changes that are not there, or not whole, by their entry in the log. All others are.
+    /// The changes that are absent or incomplete, by their entry in the log. All others are present.
     pub(crate) lost: BTreeMap<usize, Fate>,
-    /// Names that lead to where they led earlier, and to which of their versions.
+    /// Names that refer to an earlier file, and which version it is.
     pub(crate) back: BTreeMap<String, usize>,
 }
 
@@ -44,11 +44,11 @@ pub(crate) struct Choice {
 pub(crate) enum Manner {
     AllKept,
     AllDropped,
-    /// Databases have everything, WALs and journals nothing.
+    /// The databases contain all changes, WALs and journals none.
     DatabasesAhead,
     WalsAhead,
     OneLost,
-    /// Nothing behind some entry.
+    /// No change after some entry is present.
     Prefix,
     Random,
 }
@@ -73,7 +73,7 @@ impl Choice {
             .collect();
         let mut lost = BTreeMap::new();
         open.sort_unstable_by_key(|(_, change)| change.entry);
-        // As often one of the last as any.
+        // Choose from the last changes as often as from all of them.
         let from = if rng.random_bool(0.5) { open.len().saturating_sub(LAST) } else { 0 };
         let one = if open.is_empty() { 0 } else { rng.random_range(from..open.len()) };
         let often = rng.random_range(0.05..0.95);
@@ -109,12 +109,12 @@ impl Choice {
         Self { lost, back }
     }
 
-    /// How many losses there are.
+    /// Returns the number of losses.
     pub(crate) fn len(&self) -> usize {
         self.lost.len() + self.back.len()
     }
 
-    /// Without some of its losses: they are on the disk.
+    /// Returns the choice without some of its losses.
     pub(crate) fn without(&self, some: Range<usize>) -> Self {
         let (mut at, mut smaller) = (0.., self.clone());
         let mut stays = || !some.contains(&at.next().unwrap_or(0));
@@ -123,7 +123,7 @@ impl Choice {
         smaller
     }
 
-    /// The names that are there, and their content.
+    /// Returns the existing names, with their contents.
     pub(crate) fn build(&self, disk: &Disk<'_>) -> BTreeMap<String, Vec<u8>> {
         let mut built = BTreeMap::new();
         for (name, versions) in &disk.names {
@@ -161,14 +161,14 @@ fn is_log(name: &str) -> bool {
     name.ends_with("-wal") || name.ends_with("-journal")
 }
 
-/// A loss that can happen to that change.
+/// Returns a random loss that is possible for this change.
 fn some_loss(change: &Change, rng: &mut StdRng) -> Fate {
     let What::Write { at, data } = &change.what else { return Fate::Dropped };
     let sectors = pieces(*at, data.len()).count();
     match rng.random_range(0..8) {
         0 => Fate::LengthOnly,
         1..=3 if sectors > 1 => {
-            // As often a cut as single sectors.
+            // Cut the write at a sector as often as losing single sectors.
             let cut = rng.random_range(0..=sectors);
             let is_cut = rng.random_bool(0.5);
             Fate::Torn((0..sectors).map(|at| if is_cut { at < cut } else { rng.random_bool(0.5) }).collect())
@@ -177,7 +177,7 @@ fn some_loss(change: &Change, rng: &mut StdRng) -> Fate {
     }
 }
 
-/// The parts of a write that lie in one sector each, as offsets into its data.
+/// Returns the parts of a write that are in one sector each, as offsets into its data.
 fn pieces(at: usize, length: usize) -> impl Iterator<Item = (usize, usize)> {
     let first = at / SECTOR;
     let sectors = first..(at + length).div_ceil(SECTOR).max(first);

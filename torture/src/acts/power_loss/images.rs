@@ -1,7 +1,7 @@
-//! Which points of a log are looked at, and in which images; and from a finding the shortest that still shows it.
+//! Chooses the points of a log and the images to check there, and shrinks a finding.
 //!
-//! Owns: choosing points, opening the images, telling a finding. Points behind a sync, a truncation, a name that came or went,
-//! and a write that was told as failed are taken as often as all others together.
+//! Owns: choosing points, opening the images, reporting a finding. Points after a sync, a truncation, the creation or
+//! deletion of a name, and a write reported as failed are chosen as often as all others together.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,11 +21,11 @@ use super::{Base, Files};
 use crate::checks;
 use crate::round::{Finding, Round};
 
-/// Points that are looked at in one go over the log.
+/// The number of points that one pass over the log checks.
 const POINTS: usize = 24;
-/// Images of a point, at most.
+/// The maximum number of images of a point.
 const EACH: usize = 3;
-/// Entries before and behind a lost write that a finding tells.
+/// The number of entries before and after a lost write that a finding contains.
 const AROUND: usize = 20;
 const SHRINKING: Duration = Duration::from_secs(20);
 
@@ -33,23 +33,23 @@ pub(crate) struct Images<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) log: &'a Log,
     pub(crate) base: &'a Base,
-    /// What must be there once all is over.
+    /// What must be present at the end of the load.
     pub(crate) ever: Floor,
 }
 
-/// Where an image is put, for each of those who open it.
+/// The directories of an image, one for each program that opens it.
 struct Places {
     plain: PathBuf,
     ours: PathBuf,
 }
 
 impl Images<'_> {
-    /// The check of the check: on a disk whose syncs do nothing from some point on, acknowledged writes are lost with
-    /// `full`, and that is noticed.
+    /// Checks the check itself: on a disk whose syncs do nothing from some point on, acknowledged writes with `full`
+    /// are lost, and the judge must notice.
     pub(crate) fn a_lie_is_found(&self, round: &mut Round) -> Result<(), Finding> {
         let (from, all) = (self.log.entries.len() / 2, self.log.entries.len());
         let before = self.base.floor.clone().and_until(self.plan, self.log, from).main.len();
-        // More than each task can have had under way at that point, so that at least one was written behind it.
+        // More steps than all tasks can have in flight at that point, so that at least one was written after it.
         if !self.plan.is_full || self.ever.main.len() - before <= self.plan.tasks as usize {
             return Ok(());
         }
@@ -68,7 +68,7 @@ impl Images<'_> {
         }
     }
 
-    /// Looks at images while there is time, at some in any case. Answers one of them.
+    /// Checks images while there is time, and at least some. Returns one of them.
     pub(crate) fn look(&self, round: &mut Round) -> Result<Base, Finding> {
         let places = places(round);
         let mut left = Base { files: self.base.files.clone(), floor: self.base.floor.clone() };
@@ -101,7 +101,7 @@ impl Images<'_> {
         let mut points: Vec<_> = (0..POINTS)
             .map(|at| {
                 match kinds.get(at % 8).and_then(|points| points.choose(&mut round.rng)) {
-                    // A little later the change may still be open.
+                    // Slightly later the change may still be open.
                     Some(point) => (point + round.rng.random_range(0..4)).min(all),
                     None => round.rng.random_range(0..=all),
                 }
@@ -112,7 +112,7 @@ impl Images<'_> {
         points
     }
 
-    /// Images of one point. Answers the last of them.
+    /// Checks images of one point. Returns the last of them.
     fn look_at(&self, round: &mut Round, disk: &Disk<'_>, places: &Places) -> Result<Base, Finding> {
         let floor = self.base.floor.at(self.plan, disk);
         let mut seen: Vec<Choice> = Vec::new();
@@ -168,7 +168,7 @@ impl Images<'_> {
         Ok(found)
     }
 
-    /// What is written after the loss is there, and the file is sound.
+    /// Checks that writes after the power loss are present, and that the file is sound.
     fn goes_on(&self, places: &Places) -> Result<(), Finding> {
         let db = self.plan.options(&places.ours).open().wait()?;
         db.execute_script("CREATE TABLE afterwards (x); INSERT INTO afterwards VALUES (7)").wait()?;
@@ -180,7 +180,7 @@ impl Images<'_> {
         if x == 7 { Ok(()) } else { Err(Finding::new("what was written after the loss is not there")) }
     }
 
-    /// The finding with as few losses as still show one.
+    /// Returns the finding with as few losses as possible.
     fn shrunk(
         &self,
         disk: &Disk<'_>,
@@ -258,7 +258,7 @@ fn places(round: &Round) -> Places {
     Places { plain: round.path("plain"), ours: round.path("ours") }
 }
 
-/// Makes a directory with those files and no others.
+/// Creates a directory that contains exactly these files.
 pub(crate) fn put(directory: &Path, files: &Files) -> Result<(), Finding> {
     if directory.exists() {
         fs::remove_dir_all(directory)?;

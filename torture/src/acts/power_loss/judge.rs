@@ -1,7 +1,8 @@
-//! What must be in an image.
+//! What an image must contain.
 //!
-//! Owns: that each file holds the beginning of its commits in their order, each whole; that everything else follows from the
-//! ledger; that what must have outlived the loss is there, and what was refused is not. Leaves out: which that is (`said`).
+//! Owns: the check that each file contains a prefix of its commits in order, each complete; that everything else
+//! follows from the ledger; that durable steps are present, and refused ones are not. Leaves out: which steps those are
+//! (`said`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,16 +15,16 @@ use crate::round::Finding;
 
 pub(crate) struct Judge<'a> {
     pub(crate) plan: &'a Plan,
-    /// What must be there once all is over: a step that is not among it may be left out.
+    /// What must be present at the end of the load. A step that is not part of it may be missing.
     pub(crate) ever: &'a Floor,
 }
 
-/// What is in the two files.
+/// The content of the two files.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Found {
-    /// The schema.
+    /// Whether the schema is present.
     pub(crate) is_made: bool,
-    /// The steps.
+    /// The steps in the main file.
     pub(crate) main: BTreeSet<Id>,
     pub(crate) side: BTreeSet<Id>,
 }
@@ -57,7 +58,7 @@ impl Judge<'_> {
         Ok(found)
     }
 
-    /// The steps in the ledger, in their order: whole, without a gap, as they were written.
+    /// Returns the steps in the ledger in order. They must be complete and without a gap, as they were written.
     fn ledger(&self, rows: &[Vec<Value>]) -> Result<Vec<Id>, Finding> {
         let (mut found, mut at): (Vec<Id>, usize) = (Vec::new(), 0);
         while at < rows.len() {
@@ -82,7 +83,7 @@ impl Judge<'_> {
         Ok(found)
     }
 
-    /// What follows from the ledger.
+    /// Checks everything that follows from the ledger.
     fn rest(&self, main: &Tables, found: &[Id]) -> Result<(), Finding> {
         let mut cents: BTreeMap<u64, i64> = (0..ACCOUNTS).map(|id| (id, 0)).collect();
         let mut bodies = BTreeMap::new();
@@ -134,7 +135,8 @@ impl Judge<'_> {
     }
 }
 
-/// Each task's steps are there from its first one on. Only those that were never acknowledged may be left out.
+/// Checks that each task's steps are present from its first one on. Only steps that were never acknowledged may be
+/// missing.
 fn in_order(found: &[Id], ever: &BTreeSet<Id>) -> Result<(), Finding> {
     let mut last = BTreeMap::new();
     for (task, step) in found {
@@ -151,7 +153,7 @@ fn table<'a>(tables: &'a Tables, name: &str) -> Option<&'a Vec<Vec<Value>>> {
     tables.iter().find(|(known, _)| known == name).map(|(_, rows)| rows)
 }
 
-/// The task and the step that a row names.
+/// Returns the task and the step that a row names.
 fn id(row: &[Value], at: usize) -> Id {
     let number = |at: usize| if let Some(Value::Integer(number)) = row.get(at) { number.unsigned_abs() } else { 0 };
     (number(at), number(at + 1))

@@ -1,7 +1,8 @@
-//! The part of a round that runs under the recorder: tasks that write, and say what was answered.
+//! The part of a round that runs under the recorder: tasks that write, and record the results.
 //!
-//! Owns: doing the plan, and the marks in the log: `made` when the schema is there, `ack TASK STEP` when a step was
-//! answered, `not TASK STEP` when it was answered that it did not happen. The file is opened and closed several times.
+//! Owns: executing the plan, and the marks in the log: `made` when the schema exists, `ack TASK STEP` when a step was
+//! acknowledged, `not TASK STEP` when the result was that the step was not done. The file is opened and closed several
+//! times.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,7 +19,7 @@ const HAS_TABLE: &str = "SELECT count(*) FROM sqlite_schema WHERE name = ?";
 const TAKE: &str = "UPDATE accounts SET cents = cents - ? WHERE id = ?";
 const GIVE: &str = "UPDATE accounts SET cents = cents + ? WHERE id = ?";
 
-/// Its arguments: the directory, the seed, how long in milliseconds.
+/// Runs the part. Its arguments: the directory, the seed, the duration in milliseconds.
 pub(crate) fn part(args: &[String]) -> ExitCode {
     let [directory, seed, length_ms] = args else { return ExitCode::from(2) };
     let (Ok(seed), Ok(length_ms)) = (seed.parse(), length_ms.parse()) else { return ExitCode::from(2) };
@@ -34,7 +35,7 @@ pub(crate) fn part(args: &[String]) -> ExitCode {
     }
 }
 
-/// A line in the recorder's log. Nothing is opened: the recorder takes the path.
+/// Writes a line into the recorder's log. No file is opened: the recorder intercepts the path.
 fn mark(text: &str) {
     assert!(std::fs::File::open(format!("/flatwater-torture/mark/{text}")).is_err());
 }
@@ -64,7 +65,8 @@ async fn load(directory: &Path, seed: u64, length: Duration) -> Result<(), Error
             next[task] = ended.await.expect("a task does not panic")?;
         }
         upkeep?;
-        // What is to fail does so before the file is opened again; the copy at the close may meet a sync that fails.
+        // Cancels a planned failure before the file is opened again. The checkpoint at the close may still meet a
+        // failing sync.
         fail("nothing");
         match db.close().await {
             Err(error) if plan.fails() && is_failure(&error) => {}
@@ -74,7 +76,7 @@ async fn load(directory: &Path, seed: u64, length: Duration) -> Result<(), Error
     Ok(())
 }
 
-/// For each task the step behind its last one in any file.
+/// Returns, for each task, the step after its last one in either file.
 async fn first_steps(plan: &Plan, db: &Database) -> Result<Vec<u64>, Error> {
     let mut first = vec![1; plan.tasks as usize];
     for ledger in ["ledger", "side_ledger"].iter().take(1 + usize::from(plan.has_side)) {
@@ -86,7 +88,7 @@ async fn first_steps(plan: &Plan, db: &Database) -> Result<Vec<u64>, Error> {
     Ok(first)
 }
 
-/// One step after the other until the time is over; answers which is next.
+/// Runs one step after the other until the time is over. Returns the next step.
 async fn steps(plan: &Plan, db: &Database, task: u64, first: u64, until: Instant) -> Result<u64, Error> {
     let mut step = first;
     let mut has_table = db.query_value::<i64>(HAS_TABLE, (format!("own_{task}"),)).await? == Some(1);
@@ -101,7 +103,7 @@ async fn steps(plan: &Plan, db: &Database, task: u64, first: u64, until: Instant
                     mark(&format!("not {task} {step}"));
                 }
                 has_table = db.query_value::<i64>(HAS_TABLE, (format!("own_{task}"),)).await? == Some(1);
-                // After a failed sync nothing is written until the database is opened again.
+                // After a failed sync, writes are refused until the database is opened again.
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             Err(error) => return Err(error),
@@ -111,12 +113,12 @@ async fn steps(plan: &Plan, db: &Database, task: u64, first: u64, until: Instant
     Ok(step)
 }
 
-/// What a failure of the disk is told as: not done, or not known.
+/// Returns whether the error is one that a failure of the disk causes: not done, or unknown.
 fn is_failure(error: &Error) -> bool {
     matches!(error.kind(), Kind::Io | Kind::CommitUnknown)
 }
 
-/// Has the recorder let something fail. Nothing is opened, as with a mark.
+/// Asks the recorder to make a call fail. As with a mark, no file is opened.
 fn fail(what: &str) {
     assert!(std::fs::File::open(format!("/flatwater-torture/fail-{what}/")).is_err());
 }
@@ -163,7 +165,7 @@ async fn write(plan: &Plan, db: &Database, task: u64, step: u64, has_table: bool
     }
 }
 
-/// Checkpoints of each kind, a read of all, VACUUM, and calls that fail, beside the tasks.
+/// Runs checkpoints of each mode, a read of all rows, VACUUM, and calls that fail, concurrently with the tasks.
 async fn upkeep(plan: &Plan, db: &Database, seed: u64, until: Instant) -> Result<(), Error> {
     let mut rng = StdRng::seed_from_u64(seed);
     let modes = [CheckpointMode::Passive, CheckpointMode::Full, CheckpointMode::Restart, CheckpointMode::Truncate];

@@ -1,4 +1,4 @@
-//! What the recorder wrote down, as entries in their true order.
+//! The entries that the recorder wrote, in their true order.
 //!
 //! Owns: reading the log. Leaves out: what the entries do to a disk (`disk`).
 
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::round::Finding;
 
-/// The number of the directory that is recorded.
+/// The number of the recorded directory.
 pub(crate) const DIRECTORY: u32 = u32::MAX;
 
 pub(crate) struct Log {
@@ -15,10 +15,10 @@ pub(crate) struct Log {
     pub(crate) entries: Vec<Entry>,
 }
 
-/// One thing that happened. Files have numbers: one that is made anew under an old name is another file.
+/// One event. Files have numbers: a file that is created again under an old name is another file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// A file that was there before.
+    /// A file that existed before.
     Met {
         file: u32,
         name: String,
@@ -48,7 +48,7 @@ pub(crate) enum Entry {
         file: u32,
         sync: u64,
     },
-    /// It told of another one that failed before it ended.
+    /// The sync reported the failure of an earlier one.
     SyncTold {
         file: u32,
         sync: u64,
@@ -56,7 +56,7 @@ pub(crate) enum Entry {
     Unlink {
         name: String,
     },
-    /// What the process said of itself.
+    /// A text from the process itself.
     Mark(String),
 }
 
@@ -65,7 +65,7 @@ impl Log {
         Self::of(std::fs::read(path)?).ok_or_else(|| Finding::new("the log of the recorder cannot be understood"))
     }
 
-    /// `None` if the bytes are no log.
+    /// Parses a log; `None` if the bytes are not one.
     pub(crate) fn of(bytes: Vec<u8>) -> Option<Self> {
         let (mut entries, mut at) = (Vec::new(), 0);
         while at < bytes.len() {
@@ -93,7 +93,7 @@ impl Log {
         (at == bytes.len()).then_some(Self { bytes, entries })
     }
 
-    /// What a write wrote.
+    /// Returns the bytes of a write.
     pub(crate) fn data(&self, range: &Range<usize>) -> &[u8] {
         &self.bytes[range.clone()]
     }

@@ -1,9 +1,9 @@
-//! Power loss: what a load wrote and synced is recorded, and the files are built as they could be had the power been lost at
-//! some point of it. Each image is opened with plain SQLite and with Flatwater.
+//! Power loss: the act records what a load wrote and synced, and builds the files as they could be if the power had
+//! failed at some point. Plain SQLite and Flatwater open each image.
 //!
-//! Owns: one round. The load is a process of its own ([`load`]) under the recorder, a library that is preloaded into it
-//! (package `flatwater-torture-recorder`). What is surely on the disk is the [`disk`]'s, what may be is an [`image`]'s choice,
-//! what must be in it is the [`judge`]'s.
+//! Owns: one round. The load is a separate process ([`load`]) under the recorder, a library that is preloaded into it
+//! (package `flatwater-torture-recorder`). The [`disk`] knows what is certainly on the disk, an [`image`] chooses among
+//! what may be, the [`judge`] knows what an image must contain.
 
 mod content;
 mod disk;
@@ -43,9 +43,9 @@ pub(crate) const ACT: Act = Act {
     parts: &[("power-loss-load", load::part)],
 };
 
-/// The load lasts for this part of the round; images take the rest.
+/// The divisor of the round's time that gives the load's time. The images take the rest.
 const LOAD: u32 = 8;
-/// A load that has not ended after so long hangs.
+/// A load that has not ended after this time counts as hung.
 const HANGS: Duration = Duration::from_secs(90);
 
 /// The content of files, by name.
@@ -55,7 +55,7 @@ type Files = BTreeMap<String, Vec<u8>>;
 #[derive(Default)]
 struct Base {
     files: Files,
-    /// What must stay there.
+    /// What must remain on the disk.
     floor: Floor,
 }
 
@@ -81,7 +81,7 @@ fn round(round: &mut Round) -> Result<(), Finding> {
     Ok(())
 }
 
-/// A load, and looking at what may be left of it. Answers one image of it, for the next one to go on from.
+/// Runs a load, and checks what may be left of it. Returns one image, from which the next load continues.
 fn one_life(round: &mut Round, plan: &Plan, directory: &Path, base: Base) -> Result<Base, Finding> {
     let log = recorded(round, directory)?;
     let all = log.entries.len();
@@ -96,7 +96,7 @@ fn one_life(round: &mut Round, plan: &Plan, directory: &Path, base: Base) -> Res
     images.look(round)
 }
 
-/// Makes what is to be there before the load, with plain SQLite.
+/// Creates the files that exist before the load, with plain SQLite.
 fn made_before(plan: &Plan, directory: &Path) -> Result<Files, Finding> {
     if plan.is_made_before {
         Connection::open(directory.join(MAIN))?.execute_batch(&format!("PRAGMA journal_mode = wal; {MAIN_SCHEMA}"))?;
@@ -109,7 +109,7 @@ fn made_before(plan: &Plan, directory: &Path) -> Result<Files, Finding> {
     files(directory)
 }
 
-/// The files of a directory that outlive a power failure.
+/// Returns the files of a directory that survive a power failure.
 fn files(directory: &Path) -> Result<Files, Finding> {
     let mut files = Files::new();
     for entry in fs::read_dir(directory)? {
@@ -147,7 +147,7 @@ fn recorded(round: &Round, directory: &Path) -> Result<Log, Finding> {
     Log::read(&log)
 }
 
-/// The log alone makes the files that are there, so the recorder missed nothing.
+/// Checks that the log alone reproduces the existing files, so that the recorder missed nothing.
 fn nothing_was_missed(log: &Log, base: &Files, directory: &Path) -> Result<(), Finding> {
     let mut disk = Disk::new(log, base);
     disk.go_to(log.entries.len());

@@ -1,7 +1,8 @@
-//! What the load of a round does: its settings, and what each step of each task writes. All of it comes from the seed, so
-//! that whoever reads an image knows what must be in it.
+//! What the load of a round does: its settings, and what each step of each task writes. All of it is derived from the
+//! seed, so that the reader of an image knows what it must contain.
 //!
-//! Owns: the plan, the schema, and the content of a step. Leaves out: doing it (`load`), finding it again (`judge`).
+//! Owns: the plan, the schema, and the content of a step. Leaves out: executing it (`load`), finding it again
+//! (`judge`).
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ pub(crate) const MAIN: &str = "main.db";
 pub(crate) const SIDE: &str = "side.db";
 pub(crate) const ACCOUNTS: u64 = 20;
 
-/// Each commit adds to the end of the ledger; everything else follows from the ledger.
+/// Each commit appends to the ledger; everything else follows from the ledger.
 pub(crate) const MAIN_SCHEMA: &str = "
     CREATE TABLE ledger (n INTEGER PRIMARY KEY, task, step, part, parts, filler BLOB);
     CREATE INDEX by_task ON ledger (task, step, part);
@@ -30,28 +31,28 @@ pub(crate) struct Plan {
     seed: u64,
     pub(crate) is_full: bool,
     pub(crate) tasks: u64,
-    /// How many loads follow each other, each on what the power failure before it left.
+    /// How many loads follow each other, each on an image of the power failure before it.
     pub(crate) lives: u32,
     /// How often a load opens the database.
     pub(crate) phases: u64,
-    /// The databases are there, made by plain SQLite, before the load begins.
+    /// Whether plain SQLite creates the databases before the load begins.
     pub(crate) is_made_before: bool,
     pub(crate) has_side: bool,
-    /// The attached file is in a rollback journal mode.
+    /// Whether the attached file is in a rollback journal mode.
     pub(crate) side_has_journal: bool,
     filler: u64,
     is_managed: bool,
     has_groups: bool,
-    /// Now and then a write to a WAL is told as failed although it was made.
+    /// Whether some writes to a WAL are reported as failed although they were made.
     pub(crate) writes_fail: bool,
-    /// Now and then a sync of the WAL fails.
+    /// Whether some syncs of the WAL fail.
     pub(crate) syncs_fail: bool,
 }
 
-/// What one step writes, beside its rows of the ledger.
+/// What one step writes in addition to its rows of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// One row, which may run on its caller's thread.
+    /// One row. The write may run inline.
     Row,
     /// A batch that moves cents from one account to another.
     Move,
@@ -59,11 +60,11 @@ pub(crate) enum Step {
     Transaction,
     /// Several rows of the ledger.
     Many(u64),
-    /// A long body in the place of the task's last one.
+    /// A long body that replaces the task's previous one.
     Body,
-    /// The task's own table is made, or dropped if it is there.
+    /// Creates the task's own table, or drops it if it exists.
     Schema,
-    /// A row in the attached file, too.
+    /// Also a row in the attached file.
     Side,
 }
 
@@ -86,18 +87,18 @@ impl Plan {
             phases: rng.random_range(1..=4),
             is_made_before: rng.random_bool(0.5),
             has_side,
-            // With `normal` SQLite promises less for a rollback journal than is looked for here.
+            // With `normal`, SQLite guarantees less for a rollback journal than this act checks.
             side_has_journal,
             filler: [0, 200, 3_000][rng.random_range(0..3)],
             is_managed: rng.random_bool(0.8),
             has_groups: rng.random_bool(0.8),
             writes_fail: !side_has_journal && rng.random_bool(0.4),
-            // With `normal` a sync that fails loses what was acknowledged before.
+            // With `normal`, a failed sync loses writes that were acknowledged before.
             syncs_fail: is_full && !has_side && rng.random_bool(0.4),
         }
     }
 
-    /// Whether a write may be answered with a failure of the disk.
+    /// Returns whether a write may fail with an error of the disk.
     pub(crate) fn fails(&self) -> bool {
         self.writes_fail || self.syncs_fail
     }
@@ -120,7 +121,7 @@ impl Plan {
         options
     }
 
-    /// What a step of a task does.
+    /// Returns what a step of a task does.
     pub(crate) fn step(&self, task: u64, step: u64) -> Step {
         match hash(&[self.seed, task, step]) % 100 {
             0..45 => Step::Row,
@@ -134,12 +135,12 @@ impl Plan {
         }
     }
 
-    /// How many rows of the ledger a step has.
+    /// Returns how many rows of the ledger a step has.
     pub(crate) fn parts(&self, task: u64, step: u64) -> u64 {
         if let Step::Many(parts) = self.step(task, step) { parts } else { 1 }
     }
 
-    /// From which account, to which, and how much.
+    /// Returns the account to take from, the account to give to, and the amount.
     pub(crate) fn moves(&self, task: u64, step: u64) -> (u64, u64, i64) {
         let hash = hash(&[self.seed, task, step, 1]);
         (hash % ACCOUNTS, (hash >> 8) % ACCOUNTS, (hash >> 16) as i64 % 1_000)
@@ -150,7 +151,7 @@ impl Plan {
         bytes(hash(&[self.seed, task, step, part, 3]), length)
     }
 
-    /// The body of a step.
+    /// Returns the body of a step.
     pub(crate) fn body(&self, task: u64, step: u64) -> Vec<u8> {
         let length = hash(&[self.seed, task, step, 4]) % 30_000;
         bytes(hash(&[self.seed, task, step, 5]), length)
@@ -161,7 +162,7 @@ fn bytes(seed: u64, length: u64) -> Vec<u8> {
     (0..length.div_ceil(8)).flat_map(|at| hash(&[seed, at]).to_le_bytes()).take(length as usize).collect()
 }
 
-/// splitmix64 over all of them.
+/// splitmix64 over all numbers.
 fn hash(numbers: &[u64]) -> u64 {
     numbers.iter().fold(0, |state, number| {
         let state = (state ^ number).wrapping_add(0x9E37_79B9_7F4A_7C15);

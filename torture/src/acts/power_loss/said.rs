@@ -1,7 +1,7 @@
-//! What was said until a point of the log, and what must have outlived a loss at that point.
+//! Which results were reported before a point of the log, and what must survive a power loss at that point.
 //!
-//! With `full` every step that was acknowledged before is there. With `normal` every step is that was acknowledged before a
-//! sync of the WAL began that has ended. What was there before the load began stays.
+//! With `full`, every step that was acknowledged before is present. With `normal`, every step is present that was
+//! acknowledged before the begin of a completed sync of the WAL. What existed before the load began remains.
 
 use std::collections::BTreeSet;
 
@@ -10,28 +10,28 @@ use super::judge::Found;
 use super::log::{Entry, Log};
 use super::plan::{Plan, Step};
 
-/// A step of a task.
+/// A step of a task: the task's number and the step's number.
 pub(crate) type Id = (u64, u64);
 
-/// What must be found.
+/// What must be present.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Floor {
-    /// The schema.
+    /// Whether the schema must be present.
     pub(crate) is_made: bool,
     pub(crate) main: BTreeSet<Id>,
-    /// In the attached file.
+    /// The steps in the attached file.
     pub(crate) side: BTreeSet<Id>,
-    /// Answered with an error that says that nothing was done: it must not be found.
+    /// Steps whose error says that nothing was done: they must not be present.
     pub(crate) refused: BTreeSet<Id>,
 }
 
 impl Floor {
-    /// What was there before the load.
+    /// What existed before the load.
     pub(crate) fn before(found: &Found) -> Self {
         Self { is_made: found.is_made, main: found.main.clone(), side: found.side.clone(), refused: BTreeSet::new() }
     }
 
-    /// With all that was said in the log until that entry.
+    /// Adds what the log says up to `entry`.
     pub(crate) fn and_until(mut self, plan: &Plan, log: &Log, entry: usize) -> Self {
         for entry in &log.entries[..entry] {
             let Entry::Mark(text) = entry else { continue };
@@ -53,7 +53,7 @@ impl Floor {
         self
     }
 
-    /// At the point to which the disk came.
+    /// Returns what must be present at the disk's current point.
     pub(crate) fn at(&self, plan: &Plan, disk: &Disk<'_>) -> Self {
         let now = self.clone().and_until(plan, disk.log, disk.taken);
         if plan.is_full {

@@ -1,4 +1,4 @@
-//! That the model of the disk is what it says, and that the judge sees what it must.
+//! Tests that the model of the disk behaves as described, and that the judge finds what it must.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ const FAILED: u8 = 7;
 const UNLINK: u8 = 8;
 const TOLD: u8 = 10;
 
-/// A log as the recorder writes it.
+/// Builds a log as the recorder writes it.
 fn log(records: &[(u8, u32, u64, &[u8])]) -> Log {
     let mut bytes = Vec::new();
     for (kind, file, number, data) in records {
@@ -51,7 +51,7 @@ fn only(name: &str, content: &[u8]) -> Files {
     BTreeMap::from([(name.to_owned(), content.to_vec())])
 }
 
-/// A file `f` whose name is on the disk.
+/// Creates a file `f` and syncs its name.
 const MADE: [(u8, u32, u64, &[u8]); 3] = [(CREATE, 1, 0, b"f"), (BEGIN, DIRECTORY, 1, b""), (END, DIRECTORY, 1, b"")];
 
 #[test]
@@ -130,7 +130,7 @@ fn a_write_is_torn_at_sectors_of_the_file() {
     assert_eq!(torn([true, true, true]), written(500, 1_500));
 }
 
-/// A plan, some of its steps that are a row or many, and the content that they make.
+/// Returns a plan, some of its steps that write one row or many, and the content that they produce.
 fn plain_steps() -> (Plan, Vec<(u64, u64)>, Content) {
     let plan = Plan::of(3);
     let is_plain = |step: &u64| matches!(plan.step(0, *step), Step::Row | Step::Many(_));

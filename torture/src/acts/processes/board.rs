@@ -1,38 +1,39 @@
-//! What was answered to anybody, for all processes of a round to see: a small file of numbers.
+//! The results that all processes of a round share: a small file of numbers.
 //!
-//! Each part has its own cells, so nobody reads, changes and writes what another may write too. A part puts a number here
-//! *after* it was answered; another reads it *before* it asks: what is here then, the answer must contain.
+//! Each part has its own cells, so no process modifies a cell that another process may write. A part stores a number
+//! here *after* it got the result; another part reads it *before* it makes a call. The result of that call must then
+//! include the number.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Parts that may have cells.
+/// The maximum number of parts with cells.
 pub(super) const SLOTS: usize = 8;
-/// A number and its complement, so that half a write is told from a whole one.
+/// A number and its complement, so that a partial write can be told from a complete one.
 const CELL: usize = 16;
-/// A number that stays torn for so many looks belongs to one who was killed while it wrote.
+/// If a number is still torn after this many reads, its writer was killed during the write.
 const LOOKS: usize = 100;
 
 /// The numbers of each part.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Cell {
-    /// The highest value of the counter that it was answered.
+    /// The highest value of the counter that the part received.
     Value,
-    /// The last entry that it was told to be there.
+    /// The last entry that was acknowledged to the part.
     Entry,
-    /// Reads that were answered, and held what they had to.
+    /// The number of reads whose result was correct.
     Reads,
-    /// Calls that ran on their caller's thread.
+    /// The number of inline runs.
     Inline,
-    /// What a maintainer did.
+    /// The number of maintenance operations.
     Works,
     /// How often the journal mode was switched away from WAL.
     Switches,
 }
 
-/// Cells of a slot.
+/// The number of cells of a slot.
 const CELLS: usize = 8;
 
 pub(super) struct Board(File);
@@ -50,7 +51,7 @@ impl Board {
         self.0.write_all_at(&bytes, at(slot, cell))
     }
 
-    /// 0 if nothing was put there.
+    /// Returns the number; 0 if none was stored.
     pub(super) fn get(&self, slot: usize, cell: Cell) -> io::Result<i64> {
         let mut bytes = [0; CELL];
         for _ in 0..LOOKS {
@@ -66,12 +67,12 @@ impl Board {
         Ok(0)
     }
 
-    /// Of all parts together.
+    /// Returns the sum over all parts.
     pub(super) fn sum(&self, cell: Cell) -> io::Result<u64> {
         (0..SLOTS).try_fold(0, |sum, slot| Ok(sum + self.get(slot, cell)?.unsigned_abs()))
     }
 
-    /// The highest value of the counter that anybody was answered.
+    /// Returns the highest value of the counter that any part received.
     pub(super) fn highest(&self) -> io::Result<i64> {
         (0..SLOTS).try_fold(0, |highest, slot| Ok(highest.max(self.get(slot, Cell::Value)?)))
     }

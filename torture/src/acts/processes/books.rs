@@ -1,4 +1,4 @@
-//! The tables that all processes share, and what every look at them must find.
+//! The tables that all processes share, and the conditions that every read of them must satisfy.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,8 +11,8 @@ use crate::round::Finding;
 pub(super) const ACCOUNTS: i64 = 16;
 const START: i64 = 1_000;
 
-/// `entry`: rows that one statement writes. `mark`: rows that are written together with the second counter. `moved`: what
-/// accounts gave each other, together with their balances.
+/// `entry`: rows that one statement writes. `mark`: rows that are written together with the second counter. `moved`:
+/// transfers between accounts, written together with their balances.
 pub(super) const SCHEMA: &str = "
     PRAGMA journal_mode = wal;
     CREATE TABLE counter (id INTEGER PRIMARY KEY, value INTEGER NOT NULL);
@@ -35,18 +35,18 @@ pub(super) const ENTRY: &str = "SELECT count(*) FROM entry WHERE id = ?";
 pub(super) const GIVE: &str = "UPDATE account SET balance = balance - ? WHERE id = ?";
 pub(super) const TAKE: &str = "UPDATE account SET balance = balance + ? WHERE id = ?";
 pub(super) const MOVED: &str = "INSERT INTO moved (id, amount, giver, taker) VALUES (?, ?, ?, ?)";
-/// One statement, so one snapshot.
+/// A single statement, and so a single snapshot.
 pub(super) const SIGHT: &str = "SELECT (SELECT sum(balance) FROM account), (SELECT value FROM counter WHERE id = 2), \
     (SELECT count(*) FROM mark), (SELECT value FROM counter WHERE id = 1)";
 
-/// What `SIGHT` answers: all balances, the second counter, the marks, the first counter.
+/// The result of `SIGHT`: the sum of balances, the second counter, the marks, the first counter.
 pub(super) type Sight = (i64, i64, i64, i64);
 
 pub(super) fn seen(connection: &Connection) -> rusqlite::Result<Sight> {
     connection.prepare_cached(SIGHT)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
 }
 
-/// `floor` is what was answered to somebody before it began.
+/// Checks a snapshot. `floor` is a value of the counter that some process received before the read began.
 pub(super) fn check(sight: Sight, floor: i64) -> Result<(), Finding> {
     let (sum, marked, marks, value) = sight;
     if sum != ACCOUNTS * START {
@@ -65,7 +65,7 @@ pub(super) fn check_value(value: i64, floor: i64) -> Result<(), Finding> {
     Ok(())
 }
 
-/// A counter that was raised is higher than what anybody was answered before.
+/// Checks that a counter that was raised is higher than any value received before.
 pub(super) fn check_raised(value: i64, floor: i64) -> Result<(), Finding> {
     if value <= floor {
         return Err(Finding::new(format!("the counter was raised to {value} where {floor} was answered before")));
@@ -82,7 +82,8 @@ pub(super) fn check_entry(id: i64, found: i64) -> Result<(), Finding> {
     Ok(())
 }
 
-/// What is in the file after a round, beside what everybody was told and the highest value that anybody was answered.
+/// Checks the content of the file after a round against the results of all parts, and the highest value that any part
+/// received.
 pub(super) fn audit(path: &Path, told: &Told, highest: i64) -> Result<(), Finding> {
     let plain = Connection::open(path)?;
     check(seen(&plain)?, highest)?;
@@ -143,7 +144,7 @@ mod tests {
     #[test]
     fn each_way_to_be_wrong_is_found() {
         book("", &told(), 5).unwrap();
-        // One whose outcome was unknown may be there.
+        // A write whose outcome was unknown may be present.
         book("INSERT INTO entry (id) VALUES (8)", &told(), 5).unwrap();
         for (change, what) in [
             ("DELETE FROM entry WHERE id = 1", "not there"),

@@ -1,4 +1,4 @@
-//! What a task of the Flatwater part does, one call after another, and what each answer must be.
+//! The calls of one task of the Flatwater part, and the conditions on each result.
 //!
 //! Some calls have a deadline. Each poll is measured.
 
@@ -17,10 +17,10 @@ use super::witness::Witness;
 use crate::gauge::Gauge;
 use crate::round::Finding;
 
-/// A call with a deadline may be answered so much later: the machine is busy, and a part may be stopped again and again.
+/// How much later than its deadline a call may return: the machine is busy, and a part may be stopped repeatedly.
 const LATE: Duration = Duration::from_secs(20);
 
-/// So often what ran on callers' threads is counted.
+/// The number of steps after which inline runs are counted.
 const STEPS: u64 = 50;
 
 /// What an error says about the write that failed.
@@ -31,8 +31,8 @@ pub(super) enum Outcome {
     Unknown,
 }
 
-/// A finding if it is no error that somebody else's lock can cause. That a commit's outcome is unknown is one: a lock that
-/// somebody holds keeps a commit from beginning, and nothing else.
+/// Returns a finding if a lock of another process cannot cause the error. `CommitUnknown` is a finding, because a lock
+/// held by another process only prevents a commit from beginning.
 pub(super) fn outcome(what: &str, error: &Error) -> Result<Outcome, Finding> {
     match (error.kind(), error.applied()) {
         (Kind::Busy | Kind::Overloaded, _) | (Kind::Timeout, Some(Applied::No)) => Ok(Outcome::Denied),
@@ -60,7 +60,7 @@ pub(super) struct Task<'a> {
     db: &'a Database,
     witness: &'a Witness,
     gauge: &'a Gauge,
-    /// Calls of this database on their caller's thread, as far as they are counted.
+    /// The inline runs of this database that have been counted.
     inline: &'a AtomicU64,
     rng: StdRng,
 }
@@ -73,7 +73,7 @@ impl<'a> Task<'a> {
         gauge: &'a Gauge,
         inline: &'a AtomicU64,
     ) -> Self {
-        // Another row each time, and another stream of random numbers.
+        // Another row and another stream of random numbers each time.
         let rng = witness.rng(witness.new_row().unsigned_abs());
         Self { number, db, witness, gauge, inline, rng }
     }
@@ -92,7 +92,7 @@ impl<'a> Task<'a> {
         self.count_inline()
     }
 
-    /// What ran on the thread of any task since it was last counted.
+    /// Adds the inline runs of all tasks since the last count.
     fn count_inline(&self) -> Result<(), Finding> {
         let inline = self.db.stats().inline;
         let now = inline.reads + inline.writes;
@@ -115,7 +115,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// The database, now and then with a deadline.
+    /// Returns the database, sometimes with a deadline.
     fn hurried(&mut self) -> (Database, Option<Duration>) {
         if self.rng.random_ratio(2, 3) {
             return (self.db.clone(), None);
@@ -124,7 +124,7 @@ impl<'a> Task<'a> {
         (self.db.timeout(deadline), Some(deadline))
     }
 
-    /// The answer of a call, which must come before long where it has a deadline.
+    /// Returns the result of a call. It must arrive soon after the deadline, if there is one.
     async fn answer<T>(
         &self,
         what: &'static str,
@@ -143,7 +143,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Notes what became of rows.
+    /// Records the results of writes of these rows.
     fn wrote<T>(&self, what: &str, rows: &[i64], answer: Result<T, Error>) -> Result<Outcome, Finding> {
         let outcome = match answer {
             Ok(_) => Outcome::Done,
@@ -159,7 +159,7 @@ impl<'a> Task<'a> {
         Ok(outcome)
     }
 
-    /// `None` if somebody was in the way of a read.
+    /// Returns the result of a read; `None` if a lock of another process prevented it.
     fn read<T>(&self, what: &str, answer: Result<T, Error>) -> Result<Option<T>, Finding> {
         match answer {
             Ok(value) => Ok(Some(value)),
@@ -214,7 +214,7 @@ impl<'a> Task<'a> {
         Ok(self.witness.was_read()?)
     }
 
-    /// At everything at once.
+    /// Reads all invariants in one snapshot.
     async fn look(&mut self) -> Result<(), Finding> {
         let (db, deadline) = self.hurried();
         let floor = self.witness.floor()?;
@@ -230,7 +230,7 @@ impl<'a> Task<'a> {
         Ok(self.witness.was_read()?)
     }
 
-    /// A transaction in which nobody else's writes come between.
+    /// Reads twice in a transaction, during which no other process may write.
     async fn look_twice(&mut self) -> Result<(), Finding> {
         let (db, deadline) = self.hurried();
         let floor = self.witness.floor()?;
@@ -239,7 +239,7 @@ impl<'a> Task<'a> {
             let second: Vec<Sight> = tx.query_as(books::SIGHT, ()).await?;
             Ok::<_, Error>((first, second))
         });
-        // Of three calls and a commit, each with the deadline.
+        // The transaction consists of three calls and a commit, each with the deadline.
         let twice = self.answer("a transaction", deadline.map(|deadline| deadline * 4), twice).await?;
         let Some((first, second)) = self.read("a transaction", twice)? else { return Ok(()) };
         if first != second {
@@ -248,7 +248,7 @@ impl<'a> Task<'a> {
         self.sighted(first.first().copied(), floor)
     }
 
-    /// From one account to another, which now and then is taken back.
+    /// Transfers from one account to another, and sometimes rolls the transfer back.
     async fn give(&mut self) -> Result<(), Finding> {
         let (id, (db, deadline)) = (self.witness.new_row(), self.hurried());
         let (giver, taker) = (self.rng.random_range(1..=ACCOUNTS), self.rng.random_range(1..=ACCOUNTS));
@@ -261,7 +261,7 @@ impl<'a> Task<'a> {
             sights.iter().try_for_each(|sight| books::check(*sight, 0)).map_err(Ended::Wrong)?;
             if stays { Ok(()) } else { Err(Ended::OnPurpose) }
         });
-        // The answer of a transaction is the task's own type, which the gauge does not care about.
+        // The result type of a transaction is the task's own; the gauge accepts any type.
         let given = async { Ok::<_, Error>(given.await) };
         let given = self.answer("a transfer", deadline.map(|deadline| deadline * 6), given).await?;
         match given.expect("its own answer is inside") {
@@ -272,7 +272,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Marks and the second counter, as one batch.
+    /// Writes marks and the second counter in one batch.
     async fn mark(&mut self) -> Result<(), Finding> {
         let (db, deadline) = self.hurried();
         let rows: Vec<_> = (0..self.rng.random_range(1..4)).map(|_| self.witness.new_row()).collect();
@@ -290,7 +290,7 @@ impl<'a> Task<'a> {
         self.wrote("many inserts", &rows, answer).map(drop)
     }
 
-    /// Calls that are made together, so that they share a commit.
+    /// Makes several calls at once, so that they share a commit.
     async fn enter_together(&mut self) -> Result<(), Finding> {
         let (db, deadline) = self.hurried();
         let rows: Vec<_> = (0..self.rng.random_range(2..16)).map(|_| self.witness.new_row()).collect();

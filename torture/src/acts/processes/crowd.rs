@@ -1,6 +1,6 @@
-//! The processes of a round as the round has them: started, stopped, let go on, killed, started again, and ended.
+//! The processes of a round: starts, stops, continues, kills, restarts and ends them.
 //!
-//! One that ends by itself, or does not end when it is told to, is a finding. Dropping the crowd kills all of it.
+//! A process that ends by itself, or does not end on request, is a finding. Dropping the crowd kills all processes.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -17,25 +17,25 @@ use super::witness::{Orders, finding_of};
 use crate::parts::{self, part};
 use crate::round::Finding;
 
-/// All of them work, or end, before so long.
+/// Within this time all processes must be working, or must have ended.
 const PATIENCE: Duration = Duration::from_secs(90);
 const LOOK: Duration = Duration::from_millis(2);
 
-/// One place in the crowd, which one process after the other has.
+/// One place in the crowd, used by one process after another.
 struct Member {
     name: &'static str,
     orders: Orders,
     child: Child,
-    /// When it may go on, if it is stopped.
+    /// When a stopped process may continue.
     stopped_until: Option<Instant>,
 }
 
 pub(super) struct Crowd {
     directory: PathBuf,
     members: Vec<Member>,
-    /// Those that hold a lock, and when they end.
+    /// The processes that hold a lock, and when they end.
     holders: Vec<(Child, Instant)>,
-    /// How many processes there ever were that write.
+    /// The number of writing processes so far.
     pub(super) incarnations: u32,
 }
 
@@ -48,7 +48,7 @@ impl Crowd {
         self.members.len()
     }
 
-    /// One more member.
+    /// Adds a member.
     pub(super) fn joins(&mut self, name: &'static str, seed: u64) -> Result<(), Finding> {
         let orders = Orders { directory: self.directory.clone(), slot: self.members.len(), incarnation: 0, seed };
         let (orders, child) = self.start(name, orders)?;
@@ -73,7 +73,7 @@ impl Crowd {
         self.directory.join(format!("complaints-{incarnation}"))
     }
 
-    /// Until everybody has read or written something.
+    /// Waits until each member has read or written something.
     pub(super) fn all_work(&mut self, board: &Board) -> Result<(), Finding> {
         let until = Instant::now() + PATIENCE;
         for at in 0..self.len() {
@@ -92,7 +92,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// Lets those go on whose time has come; a finding if one ended.
+    /// Continues the processes whose time has come. Returns a finding if a process has ended.
     pub(super) fn look(&mut self) -> Result<(), Finding> {
         let now = Instant::now();
         for (holder, _) in self.holders.extract_if(.., |(_, until)| *until <= now) {
@@ -111,7 +111,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// Stops a member, wherever it is. False if it is stopped already.
+    /// Stops a member at an arbitrary point. Returns false if it is already stopped.
     pub(super) fn stops(&mut self, at: usize, time: Duration) -> Result<bool, Finding> {
         let member = &mut self.members[at];
         if member.stopped_until.is_some() {
@@ -122,9 +122,9 @@ impl Crowd {
         Ok(true)
     }
 
-    /// Kills a member, wherever it is, and waits for its end.
+    /// Kills a member at an arbitrary point, and waits for its end.
     pub(super) fn kills(&mut self, at: usize) -> Result<(), Finding> {
-        // One that ended by itself is not killed.
+        // A process that ended by itself is a finding, and is not killed.
         self.look()?;
         let member = &mut self.members[at];
         member.child.kill()?;
@@ -133,7 +133,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// Another process in the place of one that was killed.
+    /// Starts another process in the place of one that was killed.
     pub(super) fn starts_again(&mut self, at: usize, seed: u64) -> Result<(), Finding> {
         let name = self.members[at].name;
         let orders = Orders { seed, ..self.members[at].orders.clone() };
@@ -143,7 +143,8 @@ impl Crowd {
         Ok(())
     }
 
-    /// A process that takes a lock and is stopped with it. False if it does not get it.
+    /// Starts a process that takes a lock, and stops it while it holds the lock. Returns false if it does not get the
+    /// lock.
     pub(super) fn holds(&mut self, hold: &Hold, time: Duration) -> Result<bool, Finding> {
         let mut child = part("processes-holder")
             .arg(serde_json::to_string(hold)?)
@@ -161,7 +162,7 @@ impl Crowd {
         Ok(true)
     }
 
-    /// Tells everybody to end, and waits for it.
+    /// Asks all members to end, and waits for them.
     pub(super) fn finish(mut self) -> Result<(), Finding> {
         for (holder, _) in self.holders.drain(..) {
             ends(holder)?;
@@ -185,17 +186,17 @@ impl Crowd {
         Ok(())
     }
 
-    /// Kills everybody; who joins then has the cells of those who had them.
+    /// Kills all processes. Processes that join later reuse their cells.
     pub(super) fn disperse(&mut self) {
         let holders = self.holders.drain(..).map(|(child, _)| child);
         for mut child in holders.chain(self.members.drain(..).map(|member| member.child)) {
-            // It may have ended by itself.
+            // The process may have ended by itself.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 
-    /// What a member says of its own end, or what is known of it.
+    /// Returns a member's own finding, or what is known about its end.
     fn finding(&self, at: usize, status: ExitStatus) -> Finding {
         let Member { name, orders, .. } = &self.members[at];
         let told = fs::read_to_string(finding_of(&self.directory, orders.incarnation)).ok();
@@ -215,7 +216,7 @@ impl Drop for Crowd {
     }
 }
 
-/// Stopped as it is, it is killed: its locks end with it.
+/// Kills a stopped process, which releases its locks.
 fn ends(mut holder: Child) -> Result<(), Finding> {
     holder.kill()?;
     holder.wait()?;

@@ -1,8 +1,8 @@
-//! The part that has locks of the wal-index while it stands still, and the one that died between the two copies of the
-//! wal-index's header.
+//! The part that holds locks of the wal-index while it is stopped, and the one that dies between the two copies of the
+//! wal-index header.
 //!
-//! It uses no SQLite, so that the locks are its own: closing a descriptor of a file ends all POSIX locks that the process
-//! has on it (<https://sqlite.org/howtocorrupt.html>).
+//! It does not use SQLite, so that the locks are its own: closing a descriptor of a file releases all POSIX locks that
+//! the process has on it (<https://sqlite.org/howtocorrupt.html>).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -21,32 +21,32 @@ use super::witness::database;
 
 /// <https://sqlite.org/walformat.html#wal_locks>
 pub(super) const WRITE: i64 = 120;
-/// READ 1 to 4: without one of them no snapshot of the WAL begins.
+/// READ 1 to 4: a reader needs one of them to begin a snapshot of the WAL.
 pub(super) const MARKS: RangeInclusive<i64> = 124..=127;
-/// All but the last, which says who is the first to open the file.
+/// All locks except the last, which decides which process opens the file first.
 pub(super) const LOCKS: RangeInclusive<i64> = 120..=127;
 /// <https://sqlite.org/walformat.html#the_wal_index_header>: two copies, the change counter at byte 8 of each.
 const HEADER: usize = 48;
 const CHANGE_OF_SECOND_COPY: u64 = 56;
 const TRIES: Duration = Duration::from_millis(100);
 
-/// What a round tells it.
+/// What a round requests from the part.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Hold {
     pub(super) directory: PathBuf,
     pub(super) locks: RangeInclusive<i64>,
     pub(super) exclusive: bool,
-    /// A lock of the descriptor, not of the process.
+    /// Whether the lock belongs to the descriptor (OFD) instead of the process.
     pub(super) of_descriptor: bool,
-    /// Makes the copies differ first; only with the WRITE lock, exclusively.
+    /// Whether to make the copies of the header differ first. Only with the WRITE lock, exclusively.
     pub(super) tears: bool,
 }
 
-/// What it says when it has the lock, or has none.
+/// The words it prints when it has the lock, or cannot get it.
 pub(super) const HELD: &str = "held";
 pub(super) const MISSED: &str = "missed";
 
-/// Says whether it has the lock, and has it until its standard input ends.
+/// Prints whether it has the lock, and keeps it until its standard input ends.
 pub(super) fn part(args: &[String]) -> ExitCode {
     let hold: Hold = args.first().and_then(|text| serde_json::from_str(text).ok()).expect("the round says what");
     let held = take(&hold);
@@ -59,7 +59,7 @@ pub(super) fn part(args: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// `None` if there is no wal-index, or somebody else has the lock all the time.
+/// Returns `None` if there is no wal-index, or another process keeps the lock.
 fn take(hold: &Hold) -> Option<File> {
     let mut name = database(&hold.directory).into_os_string();
     name.push("-shm");
@@ -94,8 +94,8 @@ fn is_locked(index: &File, hold: &Hold) -> bool {
     }
 }
 
-/// As one who dies after it wrote the second copy, which is written first. Whoever commits has the WRITE lock, so nobody is
-/// between his own copies now. False if there is no header yet.
+/// Simulates a process that dies after it wrote the second copy, which is written first. A process needs the WRITE lock
+/// to commit, so no other process is between its two copies now. Returns false if there is no header yet.
 fn tear(index: &File) -> io::Result<bool> {
     let mut headers = [0; 2 * HEADER];
     if index.read_at(&mut headers, 0)? < headers.len() || headers[..HEADER] != headers[HEADER..] {

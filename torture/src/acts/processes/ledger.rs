@@ -1,23 +1,23 @@
-//! What a part was told about each of its writes, in a file that outlives it.
+//! The results of each write of a part, in a file that survives the part.
 //!
-//! A line is written, whole, before the part does anything else. So a part that is killed was told what its file says, and
-//! perhaps one more answer for each of its tasks.
+//! A part writes a complete line before it does anything else. So a part that is killed received the results in its
+//! file, and at most one more for each of its tasks.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// One answer. The numbers are those of rows, but for `Counted`.
+/// One result. The numbers are row numbers, except for `Counted`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Line {
-    /// It was done.
+    /// The write was done.
     Acknowledged(i64),
-    /// It was not done, and never will be.
+    /// The write was not done, and never will be.
     Denied(i64),
-    /// Nobody can say.
+    /// It is unknown whether the write was done.
     Unknown(i64),
-    /// The counter was raised to this.
+    /// The counter was raised to this value.
     Counted(i64),
 }
 
@@ -39,24 +39,24 @@ impl Ledger {
     }
 }
 
-/// What all parts were told.
+/// The results of all parts.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub(super) acknowledged: BTreeSet<i64>,
     pub(super) denied: BTreeSet<i64>,
     pub(super) unknown: BTreeSet<i64>,
-    /// With repetitions, of which there may be none.
+    /// With duplicates. A correct database produces none.
     pub(super) counted: Vec<i64>,
 }
 
 impl Told {
-    /// By all that ever ran in this directory.
+    /// Reads the results of all parts that ever ran in this directory.
     pub(super) fn read(directory: &Path, incarnations: u32) -> io::Result<Self> {
         let mut told = Self::default();
         for incarnation in 0..incarnations {
             match fs::read_to_string(file(directory, incarnation)) {
                 Ok(text) => told.take(&text),
-                // It was killed before it began, or has nothing to tell.
+                // The part was killed before it began, or had no result.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -64,7 +64,7 @@ impl Told {
         Ok(told)
     }
 
-    /// A last line without its end was not acknowledged to anybody.
+    /// A last line without a line end was not acknowledged.
     fn take(&mut self, text: &str) {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         for line in whole.lines() {

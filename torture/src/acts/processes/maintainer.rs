@@ -1,6 +1,6 @@
-//! The part that maintains the file with plain SQLite while others use it, and the one that switches its journal mode.
+//! The part that maintains the file with plain SQLite while others use it, and the part that switches its journal mode.
 //!
-//! Whatever somebody is in the way of is left for the next time.
+//! An operation that another process's lock prevents is left for the next time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub(super) fn part(witness: &Arc<Witness>) -> Result<(), Finding> {
     Ok(())
 }
 
-/// False if somebody was in the way, or there was nothing to do.
+/// Returns false if a lock prevented the operation, or there was nothing to do.
 fn does(plain: &Connection, work: &str) -> Result<bool, Finding> {
     let done = || {
         let mut work = plain.prepare(work)?;
@@ -65,14 +65,14 @@ fn does(plain: &Connection, work: &str) -> Result<bool, Finding> {
         Ok(())
     };
     match done() {
-        // A column that is there already, or is not.
+        // The column exists already, or does not exist.
         Err(rusqlite::Error::SqlInputError { .. }) if work.starts_with("ALTER") => Ok(false),
         Err(rusqlite::Error::SqliteFailure(_, Some(text))) if text.contains("column") => Ok(false),
         answer => Ok(unless_busy(answer)?.is_some()),
     }
 }
 
-/// Leaves WAL mode, writes, comes back, again and again, as far as it is alone with the file.
+/// Repeatedly leaves WAL mode, writes, and returns to WAL mode, when no other process has the file open.
 pub(super) fn switcher(witness: &Arc<Witness>) -> Result<(), Finding> {
     let mut rng = witness.rng(0);
     while witness.goes_on() {

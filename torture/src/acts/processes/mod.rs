@@ -1,8 +1,8 @@
-//! Several processes on one file: ours, plain SQLite, one that maintains it. Some are killed, some stand still, some hold a
-//! lock, some die half way through a commit. Nobody may be told anything wrong.
+//! Several processes on one file: Flatwater, plain SQLite, and one that maintains the file. Some are killed, some are
+//! stopped, some hold a lock, some die in the middle of a commit. No process may get a wrong result.
 //!
-//! Owns: a round from its beginning to its audit. What is done to the processes is `trouble.rs`, what they do themselves
-//! `calls.rs`, `plain.rs` and `maintainer.rs`, what has to be so `books.rs`.
+//! Owns: a round from its start to its audit. `trouble.rs` disturbs the processes, `calls.rs`, `plain.rs` and
+//! `maintainer.rs` contain their work, `books.rs` the conditions that must hold.
 
 mod board;
 mod books;
@@ -51,7 +51,7 @@ const PLAIN: &str = "processes-plain";
 const MAINTAINER: &str = "processes-maintainer";
 const SWITCHER: &str = "processes-switcher";
 const SURVIVOR: &str = "processes-survivor";
-/// After everything, a write and a read are answered before so long.
+/// After the round, a write and a read must succeed within this time.
 const LIVES: Duration = Duration::from_secs(30);
 
 fn round(round: &mut Round) -> Result<(), Finding> {
@@ -74,17 +74,17 @@ fn round(round: &mut Round) -> Result<(), Finding> {
     round.hold.merge(&holds);
     let told = Told::read(round.directory(), incarnations)?;
     count(round, &told, &board)?;
-    // Whoever opens it first finds what there is to repair.
+    // The first process that opens the file has to recover it.
     if round.rng.random_ratio(1, 2) {
         survives(&path)?;
     }
     checks::is_sound(&path)?;
     books::audit(&path, &told, board.highest()?)?;
-    // In this process now and then, which must have nothing left afterwards; the last of its threads ends after seconds.
+    // Sometimes in this process, which must have no leftovers afterwards; its last thread ends only after seconds.
     if round.rng.random_ratio(1, 5) { lives(&path) } else { survives(&path) }
 }
 
-/// Who takes part.
+/// Returns the parts of a round.
 fn cast(round: &mut Round) -> Vec<&'static str> {
     let mut cast = vec![MAINTAINER];
     cast.extend((0..round.rng.random_range(1..=3)).map(|_| OURS));
@@ -107,7 +107,7 @@ fn count(round: &mut Round, told: &Told, board: &Board) -> Result<(), Finding> {
     Ok(())
 }
 
-/// `lives` in a process of its own.
+/// Runs `lives` in a separate process.
 fn survives(path: &Path) -> Result<(), Finding> {
     let ended = part(SURVIVOR).arg(path).output()?;
     if ended.status.success() {
@@ -127,7 +127,7 @@ fn survivor(args: &[String]) -> ExitCode {
     }
 }
 
-/// Flatwater opens the file, writes and reads.
+/// Opens the file with Flatwater, writes and reads.
 fn lives(path: &Path) -> Result<(), Finding> {
     let began = Instant::now();
     let db = Options::new(path).open().wait()?;

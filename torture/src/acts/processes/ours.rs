@@ -1,7 +1,8 @@
-//! The part that uses Flatwater: opens the file, lets many tasks read and write on one or two threads, closes, opens again.
+//! The part that uses Flatwater: it opens the file, runs many tasks that read and write on one or two threads, closes
+//! the file, and opens it again.
 //!
-//! Leaves out what each task does (`calls.rs`), and what a close leaves: while others use a file, Flatwater keeps its
-//! released descriptors on it.
+//! Leaves out: the work of each task (`calls.rs`), and leftovers of a close: while other processes use a file,
+//! Flatwater keeps its released descriptors on it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -19,9 +20,9 @@ use crate::round::Finding;
 
 const THREADS: usize = 2;
 const TASKS: usize = 6;
-/// How long a database stays open at most: not longer than many a process lives before it is killed.
+/// The maximum time that a database stays open: not longer than many processes live before they are killed.
 const SESSION_MS: u64 = 1_000;
-/// An open may meet somebody who switches the journal mode, or stands still with a lock; it is tried again for so long.
+/// An open may meet a process that switches the journal mode, or is stopped with a lock. It is repeated for this long.
 const OPENS: Duration = Duration::from_secs(60);
 
 pub(super) fn part(witness: &Arc<Witness>) -> Result<(), Finding> {
@@ -41,7 +42,7 @@ pub(super) fn part(witness: &Arc<Witness>) -> Result<(), Finding> {
     Ok(())
 }
 
-/// Tasks on one thread or two, for a while.
+/// Runs tasks on one or two threads for a while.
 fn works(db: &Database, witness: &Witness, gauge: &Gauge, rng: &mut StdRng) -> Result<(), Finding> {
     let until = Instant::now() + Duration::from_millis(rng.random_range(5..SESSION_MS));
     let threads = rng.random_range(1..=THREADS);
@@ -55,7 +56,7 @@ fn works(db: &Database, witness: &Witness, gauge: &Gauge, rng: &mut StdRng) -> R
     })
 }
 
-/// `None` if the part is to end before it is open.
+/// Returns `None` if the part has to end before the database is open.
 fn open(witness: &Witness, rng: &mut StdRng) -> Result<Option<Database>, Finding> {
     let began = Instant::now();
     let options = options(witness, rng);
@@ -76,7 +77,7 @@ fn may_fail(error: &Error) -> bool {
     error.kind() == Kind::Busy
 }
 
-/// Every setting that changes how the file's locks are used.
+/// Returns random values for every setting that changes how the file's locks are used.
 fn options(witness: &Witness, rng: &mut StdRng) -> Options {
     let options = Options::new(witness.orders.database())
         .leases(rng.random_ratio(4, 5))
@@ -90,13 +91,13 @@ fn options(witness: &Witness, rng: &mut StdRng) -> Options {
     match rng.random_range(0..4) {
         0 => options.checkpoint(Checkpoint::External),
         1 => options,
-        // Starts over all the time.
+        // The WAL restarts all the time.
         _ => options
             .checkpoint(Checkpoint::Managed(CheckpointLimits { limit_bytes: 1 << 20, hard_limit_bytes: 16 << 20 })),
     }
 }
 
-/// One thread that polls its tasks until it is time.
+/// Polls its tasks on one thread until `until`.
 fn polls<'a>(until: Instant, tasks: impl Iterator<Item = Task<'a>>) -> Result<(), Finding> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(try_join_all(tasks.map(|task| task.run(until)))).map(drop)

@@ -1,4 +1,4 @@
-//! The part that uses plain SQLite, as any other program that shares the file: the same reads and writes, with a busy
+//! The part that uses plain SQLite, like any other program that shares the file: the same reads and writes, with a busy
 //! timeout.
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) fn part(witness: &Arc<Witness>) -> Result<(), Finding> {
             witness.does(0, Some("a step of plain SQLite"));
             step(&mut plain, witness, &mut rng)?;
             witness.does(0, None);
-            // A program that does nothing else leaves no time to the others on two cores.
+            // Without a pause this program would leave the others no time on two cores.
             if rng.random_ratio(1, 8) {
                 std::thread::sleep(Duration::from_micros(rng.random_range(0..2_000)));
             }
@@ -33,15 +33,15 @@ pub(super) fn part(witness: &Arc<Witness>) -> Result<(), Finding> {
     Ok(())
 }
 
-/// `None` if somebody was in the way.
+/// Returns `None` if a lock of another process prevents the open.
 pub(super) fn open(witness: &Witness, rng: &mut StdRng) -> Result<Option<Connection>, Finding> {
     let plain = Connection::open(witness.orders.database())?;
     plain.busy_timeout(Duration::from_millis(rng.random_range(10..2_000)))?;
-    // A row is answered before the schema, so that the file is read.
+    // Read a row before the schema, so that SQLite reads the file.
     Ok(unless_busy(plain.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))?.map(|()| plain))
 }
 
-/// `None` for an error that says that somebody else has a lock, and that nothing was done.
+/// Returns `None` for an error that means that another process has a lock and nothing was done.
 pub(super) fn unless_busy<T>(answer: rusqlite::Result<T>) -> Result<Option<T>, Finding> {
     match answer {
         Ok(value) => Ok(Some(value)),
@@ -80,7 +80,7 @@ fn enter(plain: &Connection, witness: &Witness) -> Result<(), Finding> {
 
 fn count(plain: &Connection, witness: &Witness) -> Result<(), Finding> {
     let floor = witness.floor()?;
-    // To its end: only then is it committed.
+    // Read all rows: the statement commits only at its end.
     let raised = plain
         .prepare_cached(books::COUNT)
         .and_then(|mut raise| raise.query_map([], |row| row.get::<_, i64>(0))?.last().transpose());
@@ -111,7 +111,7 @@ fn find_entry(plain: &Connection, witness: &Witness, rng: &mut StdRng) -> Result
     Ok(witness.was_read()?)
 }
 
-/// Two looks in one transaction are looks at one snapshot.
+/// Two reads in one transaction must see the same snapshot.
 fn look_twice(plain: &mut Connection, witness: &Witness) -> Result<(), Finding> {
     let floor = witness.floor()?;
     let twice = plain.transaction().and_then(|tx| {

@@ -1,4 +1,4 @@
-//! What a round does to its processes while they work.
+//! The disturbances of a round's processes while they work.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::holder::{Hold, LOCKS, MARKS, WRITE};
 use super::{SWITCHER, cast};
 use crate::round::{Finding, Round};
 
-/// As many of each at least, however short a round is.
+/// The minimum number of each kind, however short a round is.
 const KILLS: u64 = 1;
 
-/// One kind after the other, at random, until the round is over.
+/// Causes random disturbances, one after the other, until the round is over.
 pub(super) fn make(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> {
     let mut switches = round.rng.random_ratio(1, 4);
     while round.goes_on() || round.counts.0.get("kills").copied().unwrap_or(0) < KILLS {
@@ -49,7 +49,7 @@ fn kills(round: &mut Round, crowd: &mut Crowd, at: usize) -> Result<(), Finding>
     crowd.starts_again(at, seed)
 }
 
-/// Any lock, or all marks, so that a process stands still with it.
+/// Stops a process while it holds one random lock, or all read marks.
 fn holds(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> {
     let one = round.rng.random_range(LOCKS);
     let hold = Hold {
@@ -66,7 +66,7 @@ fn holds(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> {
     Ok(())
 }
 
-/// One who commits stands still, or dies, between the two copies of the header.
+/// Stops or kills a committing process between the two copies of the header.
 fn tears(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> {
     let hold = Hold {
         directory: round.directory().to_owned(),
@@ -83,7 +83,7 @@ fn tears(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> {
     crowd.look()
 }
 
-/// Everybody goes; others come while one of them switches the journal mode.
+/// All processes end; others start while one of them switches the journal mode.
 fn switches_the_journal(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> {
     crowd.look()?;
     crowd.disperse();

@@ -1,6 +1,6 @@
-//! What a part of a round has beside its database: its orders, its ledger, the board, and who watches that it goes on.
+//! What a part of a round has in addition to its database: its orders, its ledger, the board, and a watchdog.
 //!
-//! A part goes on until its standard input ends. What must not be it writes into a file, for its round to find.
+//! A part runs until its standard input ends. It writes a finding into a file, which the round reads.
 
 use std::fs;
 use std::io::{self, Read};
@@ -20,10 +20,10 @@ use super::ledger::{Ledger, Line};
 use crate::gauge::Hold;
 use crate::round::Finding;
 
-/// A call that takes longer hangs. No lock is held, and nobody is stopped, for more than half a second.
+/// A call that takes longer counts as hung. No lock is held, and no process is stopped, for more than half a second.
 const HANGS: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(200);
-/// Rows of one incarnation; also more than it can write.
+/// The number of row numbers of one incarnation, more than it can use.
 const ROWS: i64 = 1_000_000_000;
 
 /// What a round tells a part.
@@ -31,7 +31,7 @@ const ROWS: i64 = 1_000_000_000;
 pub(super) struct Orders {
     pub(super) directory: PathBuf,
     pub(super) slot: usize,
-    /// No two processes of a round have the same.
+    /// Unique among the processes of a round.
     pub(super) incarnation: u32,
     pub(super) seed: u64,
 }
@@ -54,7 +54,7 @@ fn hold_of(directory: &Path, incarnation: u32) -> PathBuf {
     directory.join(format!("hold-{incarnation}"))
 }
 
-/// How long polls held their threads, in all parts.
+/// Returns the longest times that polls blocked their threads, over all parts.
 pub(super) fn holds(directory: &Path, incarnations: u32) -> io::Result<Hold> {
     let mut all = Hold::default();
     for incarnation in 0..incarnations {
@@ -71,10 +71,10 @@ pub(super) struct Witness {
     ledger: Ledger,
     is_over: AtomicBool,
     next_row: AtomicI64,
-    /// The highest value of the counter that this part put on the board.
+    /// The highest value of the counter that this part stored on the board.
     highest: Mutex<i64>,
     counting: Mutex<()>,
-    /// What each task does, and since when.
+    /// What each task is doing, and since when.
     doing: Mutex<Vec<Option<(&'static str, Instant)>>>,
 }
 
@@ -85,7 +85,7 @@ impl Witness {
             ledger: Ledger::create(&orders.directory, orders.incarnation)?,
             is_over: AtomicBool::new(false),
             next_row: AtomicI64::new(i64::from(orders.incarnation) * ROWS + 1),
-            // One who was killed had them.
+            // The values that a killed predecessor stored.
             highest: Mutex::new(board.get(orders.slot, Cell::Value)?),
             counting: Mutex::default(),
             doing: Mutex::default(),
@@ -102,7 +102,7 @@ impl Witness {
         StdRng::seed_from_u64(self.orders.seed ^ (task << 32))
     }
 
-    /// The number of a row that nobody has.
+    /// Returns an unused row number.
     pub(super) fn new_row(&self) -> i64 {
         self.next_row.fetch_add(1, Ordering::Relaxed)
     }
@@ -111,12 +111,12 @@ impl Witness {
         self.ledger.note(line)
     }
 
-    /// An entry was acknowledged: everybody must see it from now on.
+    /// Records an acknowledged entry: from now on every process must see it.
     pub(super) fn shows(&self, id: i64) -> io::Result<()> {
         self.board.put(self.orders.slot, Cell::Entry, id)
     }
 
-    /// The counter has this value or a higher one, as everybody must see from now on.
+    /// Records that the counter has at least this value, which every process must see from now on.
     pub(super) fn saw(&self, value: i64) -> io::Result<()> {
         let mut highest = self.highest.lock().unwrap_or_else(PoisonError::into_inner);
         if value > *highest {
@@ -126,29 +126,29 @@ impl Witness {
         Ok(())
     }
 
-    /// The counter's value that a read which begins now must see at least.
+    /// Returns the minimum value of the counter for a read that begins now.
     pub(super) fn floor(&self) -> io::Result<i64> {
         self.board.highest()
     }
 
-    /// An entry that a read which begins now must see; 0 if there is none yet.
+    /// Returns an entry that a read that begins now must see; 0 if there is none yet.
     pub(super) fn some_entry(&self, rng: &mut StdRng) -> io::Result<i64> {
         self.board.get(rng.random_range(0..SLOTS), Cell::Entry)
     }
 
-    /// Counts what would be lost with this process.
+    /// Adds to a count that must survive this process.
     pub(super) fn count(&self, cell: Cell, more: u64) -> io::Result<()> {
         let _alone = self.counting.lock().unwrap_or_else(PoisonError::into_inner);
         let so_far = self.board.get(self.orders.slot, cell)?;
         self.board.put(self.orders.slot, cell, so_far.saturating_add_unsigned(more))
     }
 
-    /// A read held what it had to.
+    /// Counts a read whose result was correct.
     pub(super) fn was_read(&self) -> io::Result<()> {
         self.count(Cell::Reads, 1)
     }
 
-    /// How long polls held their threads until now. It stays if this process is killed.
+    /// Records the longest times that polls blocked their threads so far. The record survives this process.
     pub(super) fn held(&self, hold: &Hold) -> io::Result<()> {
         let file = hold_of(&self.orders.directory, self.orders.incarnation);
         let whole = file.with_extension("new");
@@ -156,7 +156,7 @@ impl Witness {
         fs::rename(whole, file)
     }
 
-    /// What a task begins now; `None`: it waits for nothing.
+    /// Records what a task begins now; `None` if it waits for nothing.
     pub(super) fn does(&self, task: usize, what: Option<&'static str>) {
         let mut doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner);
         if doing.len() <= task {
@@ -165,7 +165,7 @@ impl Witness {
         doing[task] = what.map(|what| (what, Instant::now()));
     }
 
-    /// The finding of a call that does not end, which a process that hangs could not tell.
+    /// Watches for a call that does not end, and writes the finding, which a hung process could not do.
     fn watch(&self) {
         loop {
             std::thread::sleep(LOOK);

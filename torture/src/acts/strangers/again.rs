@@ -1,9 +1,9 @@
-//! Whether plain SQLite agrees with itself about a damaged file.
+//! Checks whether plain SQLite gives the same answer twice about a damaged file.
 //!
-//! It does not always. Of a cell that goes on behind the end of its page it reads what lies there in memory: its own notes
-//! on the page, which have addresses in them. Two connections may read two things there, and Flatwater's lie elsewhere in
-//! memory than the oracle's. So plain SQLite is asked again, with some of the questions left out, and whether there are such
-//! cells. What it does not decide itself is nobody's error.
+//! It does not always do so. For a cell that extends beyond the end of its page, SQLite reads the memory behind the
+//! page: its own bookkeeping for the page, which contains addresses. Two connections may read different values there,
+//! and Flatwater's are at other addresses than the oracle's. So plain SQLite runs the questions again, without some of
+//! them, and is asked whether there are such cells. A difference that plain SQLite shows with itself is not a finding.
 
 use std::path::Path;
 
@@ -16,12 +16,12 @@ use super::plain::Plain;
 use super::stranger::Stranger;
 use super::way::Way;
 
-/// How often it is asked again.
+/// The number of repetitions.
 const TRIES: usize = 40;
 
-/// Asks plain SQLite the last question again and again, each time on a new copy at `path` after the same writes, with other
-/// bytes in the memory that is free. True if it answers otherwise than it did, or tells of cells
-/// behind the end of their page.
+/// Asks plain SQLite the last question repeatedly, each time on a new copy at `path` after the same writes, with other
+/// bytes in the free memory. Returns true if the answer differs from the first one, or if there are cells that extend
+/// beyond the end of their page.
 pub(super) fn is_undecided(
     files: &Stranger,
     path: &Path,
@@ -32,7 +32,7 @@ pub(super) fn is_undecided(
 ) -> bool {
     (0..TRIES).any(|at| {
         litter(rng);
-        // From a cache that has seen all that was read before, some of it, or nothing.
+        // With a cache that has seen all previous reads, some of them, or none.
         let reads = [1.0, 0.0, 0.2, 0.7][at % 4];
         match replayed(files, path, way, asked, |_| rng.random_bool(reads)) {
             Some((Answer::NotKnown(_), _)) | None => false,
@@ -41,7 +41,8 @@ pub(super) fn is_undecided(
     })
 }
 
-/// The answer to the last of the questions, after all writes before and those reads that are wanted, and who gave it.
+/// Returns the answer to the last question, after all previous writes and a share of the reads, and the connection that
+/// gave it.
 fn replayed(
     files: &Stranger,
     path: &Path,
@@ -66,7 +67,7 @@ fn replayed(
     Some((last, Some(plain)))
 }
 
-/// Leaves noise in memory that is free.
+/// Fills free memory with random bytes.
 fn litter(rng: &mut StdRng) {
     let mut pieces = Vec::new();
     for _ in 0..rng.random_range(0..300) {

@@ -1,4 +1,4 @@
-//! What a statement was answered, on either side, and when two answers are not the same.
+//! The result of a statement on either side, and the comparison of two results.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use rusqlite::ffi;
 
 use super::ask::Ask;
 
-/// A value, as its bits.
+/// A value, compared bit by bit.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cell {
     Null,
@@ -48,15 +48,15 @@ fn hex(bytes: &[u8]) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     Rows(Vec<Vec<Cell>>),
-    /// It was done, and changed so many rows.
+    /// The statement succeeded and changed this number of rows.
     Done(u64),
-    /// SQLite's extended code, what was said, and the kind if it is Flatwater's.
+    /// SQLite's extended code, the message, and the kind for an error from Flatwater.
     Failed {
         code: Option<i32>,
         said: String,
         kind: Option<Kind>,
     },
-    /// It took too long, or somebody else was in the way: nothing can be said of it.
+    /// The statement took too long, or a lock was held: the result is unknown.
     NotKnown(String),
 }
 
@@ -84,9 +84,9 @@ impl From<rusqlite::Error> for Answer {
 }
 
 impl Answer {
-    /// The lines of all its texts in order, one a row: what a check found, in whatever order. Without the CHECK constraints
-    /// that fail: SQLite keeps none of a schema that it reads through a connection that cannot write
-    /// (`sqlite3AddCheckConstraint`), and a check of Flatwater's may run on a reader or on the writer.
+    /// Returns all texts as lines in order, one per row, for a check whose findings have no fixed order. Leaves out
+    /// failed CHECK constraints: SQLite does not load them for a schema that it reads through a read-only connection
+    /// (`sqlite3AddCheckConstraint`), and a check in Flatwater may run on a reader or on the writer.
     pub(super) fn sorted(self) -> Self {
         let Self::Rows(rows) = self else { return self };
         let mut lines = Vec::new();
@@ -110,7 +110,7 @@ impl Answer {
         matches!(self, Self::Failed { .. })
     }
 
-    /// For a report: not longer than a few lines.
+    /// Shortens the answer to a few lines for a report.
     pub(super) fn in_short(&self) -> String {
         let mut text = match self {
             Self::Rows(rows) => format!("{} rows: {rows:?}", rows.len()),
@@ -128,14 +128,15 @@ fn is_about_a_constraint(line: &[Cell]) -> bool {
     matches!(line, [Cell::Text(text)] if text.starts_with(b"CHECK constraint failed in "))
 }
 
-/// Whether one side's check ended with an error of an expression in the schema: a CHECK that cannot be computed. One side
-/// knows of it and the other does not, as of all CHECKs.
+/// Returns whether one side's check ended with an error of an expression in the schema, that is, of a CHECK that cannot
+/// be evaluated. Only one side may have loaded it, as with all CHECKs.
 pub(super) fn is_check_of_expressions(ask: Option<&Ask>, ours: &Answer, plain: &Answer) -> bool {
     let failed = |answer: &Answer| matches!(answer, Answer::Failed { code: Some(ffi::SQLITE_ERROR), .. });
     matches!(ask, Some(Ask::Check(_))) && failed(ours) != failed(plain)
 }
 
-/// Whether ours is another answer than plain SQLite's to the same statement on an equal file, and how.
+/// Returns how Flatwater's answer differs from plain SQLite's answer to the same statement on an equal file, if it
+/// does.
 pub(super) fn difference(ours: &Answer, plain: &Answer) -> Option<&'static str> {
     match (ours, plain) {
         (Answer::NotKnown(_), _) | (_, Answer::NotKnown(_)) => None,
@@ -148,7 +149,7 @@ pub(super) fn difference(ours: &Answer, plain: &Answer) -> Option<&'static str> 
     }
 }
 
-/// What is wrong with the words of an error.
+/// Returns what is wrong with the text of an error, if anything.
 pub(super) fn unclear(answer: &Answer) -> Option<&'static str> {
     let Answer::Failed { code, said, kind: Some(kind) } = answer else { return None };
     if said.trim().is_empty() {

@@ -1,20 +1,20 @@
-//! What is asked of a damaged database, of both sides and in the same order.
+//! The questions for a damaged database, the same for both sides and in the same order.
 //!
-//! Owns: reading every table by its rowids and by each index, the checks of SQLite itself, and writes of each sort.
+//! Owns: reads of every table by rowid and by each index, SQLite's own checks, and writes of each kind.
 
-/// One question.
+/// One statement, or several that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Ask {
     Read(String),
-    /// A check of SQLite's, which finds things in the order in which a connection came to know the tables.
+    /// One of SQLite's checks, which reports its findings in the order in which the connection loaded the tables.
     Check(String),
     Write(String),
-    /// All or nothing, in one trip.
+    /// Several statements in one batch, all or nothing.
     Batch(Vec<String>),
-    /// An interactive transaction, which is committed or not.
+    /// An interactive transaction; the flag says whether it commits.
     Transaction(Vec<String>, bool),
     Checkpoint,
-    /// A text that would never end. It must be answered all the same, with whatever; nothing is compared.
+    /// A query that never ends by itself. It must return in time with any result; the results are not compared.
     Endless(String),
 }
 
@@ -24,14 +24,14 @@ impl Ask {
     }
 }
 
-/// To the end, however much they find: what is found first may differ.
+/// The limits are high enough to find everything: the order of the findings may differ.
 const CHECKS: &[&str] = &["PRAGMA foreign_key_check", "PRAGMA quick_check(1000000)", "PRAGMA integrity_check(1000000)"];
 
 fn reads(texts: &[&str]) -> Vec<Ask> {
     texts.iter().map(|text| Ask::Read((*text).to_owned())).collect()
 }
 
-/// Everything that can be read. Point queries come three times: from the second on they may run on the caller's thread.
+/// Returns all reads. Point queries occur three times: from the second time on they may run inline.
 pub(super) fn all_reads() -> Vec<Ask> {
     let mut all = reads(&[
         "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema",
@@ -83,7 +83,7 @@ pub(super) fn all_reads() -> Vec<Ask> {
     all
 }
 
-/// Writes of each sort, from small to all there is.
+/// Returns writes of each kind, from small ones to one that changes everything.
 pub(super) fn all_writes() -> Vec<Ask> {
     let write = |text: &str| Ask::Write(text.to_owned());
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();

@@ -1,9 +1,9 @@
-//! One damaged file, opened and asked by Flatwater and, on an equal copy, by plain SQLite.
+//! One damaged file: Flatwater opens and reads it, and plain SQLite does the same with an equal copy.
 //!
-//! Owns: the order of the steps and what must hold between the two. Both sides are asked the same questions in the same
-//! order on connections that did the same before, so that even what a damaged page makes of a cache is the same.
-//! Then both are closed, opened again and asked again. Where the deadline ended one side nothing is compared, and nothing
-//! after a write that may be on one side only.
+//! Owns: the order of the steps and the conditions that must hold between the two sides. Both sides get the same
+//! questions in the same order, on connections with the same history, so that even the effects of a damaged page on a
+//! cache are the same. Then both are closed, opened again and asked again. If a deadline ended one side, nothing is
+//! compared, and nothing is compared after a write that only one side may have made.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,19 +23,19 @@ use super::watch::Watch;
 use super::way::Way;
 use crate::round::{Counts, Finding};
 
-/// How long a file may stay open after its close was answered.
+/// How long a file may stay open after `close` returned.
 const LEAVES: Duration = Duration::from_secs(30);
 
-/// A damaged file and how it is opened.
+/// A damaged file, and how it is opened.
 pub(super) struct Case {
     pub(super) files: Stranger,
     pub(super) asks: Vec<Ask>,
     pub(super) way: Way,
-    /// The file's own name, the same on both sides.
+    /// The file's name, the same on both sides.
     pub(super) name: OsString,
 }
 
-/// Where a case takes place, and who looks at it.
+/// Where a case runs, and the watchdog that observes it.
 pub(super) struct Place<'a> {
     pub(super) directory: PathBuf,
     pub(super) runtime: &'a Runtime,
@@ -43,14 +43,14 @@ pub(super) struct Place<'a> {
     pub(super) counts: Counts,
 }
 
-/// The two sides, equal copies of one file.
+/// The two sides: equal copies of one file.
 struct Sides {
     ours: PathBuf,
     plain: PathBuf,
 }
 
 impl Case {
-    /// Everything, from writing the copies to looking at what is left of them.
+    /// Runs the case, from writing the copies to comparing the remaining files.
     pub(super) fn run(&self, place: &mut Place<'_>, rng: &mut StdRng) -> Result<(), Finding> {
         let sides = self.copies(&place.directory)?;
         let mut asked = Vec::new();
@@ -58,14 +58,14 @@ impl Case {
         if self.way.only_reads() {
             return self.is_untouched(&sides, "was opened to be read only");
         }
-        // What the close made of it.
+        // Compare the files as the close left them.
         if is_equal && !asked.is_empty() {
             self.session(place, &sides, &all_reads(), &mut asked, rng)?;
         }
         Ok(())
     }
 
-    /// Opens both copies, asks, and closes them. Answers whether they are still equal.
+    /// Opens both copies, asks the questions, and closes them. Returns whether the copies are still equal.
     fn session(
         &self,
         place: &mut Place<'_>,
@@ -113,7 +113,7 @@ impl Case {
             self.files.write(&path)?;
             std::io::Result::Ok(path)
         };
-        // Equally long, for there is a limit to that.
+        // Both paths have the same length, because SQLite limits it.
         Ok(Sides { ours: side("ours")?, plain: side("them")? })
     }
 
@@ -152,8 +152,8 @@ impl Case {
         Ok(is_equal)
     }
 
-    /// Whether both gave the same answer to what was asked last, or to being opened. Not so, and no finding, is what is
-    /// not known, or what plain SQLite answers now so and now otherwise.
+    /// Returns whether both sides gave the same answer to the last question, or to the open. An unknown result, or one
+    /// on which plain SQLite differs from itself, returns false without a finding.
     fn same(
         &self,
         place: &mut Place<'_>,
@@ -187,14 +187,14 @@ impl Case {
         )))
     }
 
-    /// Reads; then, where the way allows it, writes, and reads again.
+    /// Returns reads; then, if the way of opening allows it, writes and the reads again.
     fn questions(&self, rng: &mut StdRng) -> Vec<Ask> {
         let mut asks: Vec<_> = self.asks.iter().filter(|ask| !ask.is_write()).cloned().collect();
         asks.extend(all_reads());
         if !self.way.only_reads() {
             asks.extend(self.asks.iter().filter(|ask| ask.is_write()).cloned());
             let mut writes = all_writes();
-            // Not always all, so that each is tried on a file that the ones before did not write.
+            // Often only a share, so that each write also runs on a file that the preceding writes did not change.
             let percent = rng.random_range(10..=100);
             writes.retain(|_| rng.random_range(0..100) < percent);
             asks.extend(writes);
@@ -203,7 +203,7 @@ impl Case {
         asks
     }
 
-    /// A refusal says of what, and leaves the file as it is.
+    /// Checks that a refusal names the file, and leaves it unchanged.
     fn is_well_refused(&self, refused: &flatwater::Error, sides: &Sides) -> Result<(), Finding> {
         let said = format!("Flatwater: {refused:?}");
         if let Some(wrong) = unclear_refusal(refused, &sides.ours) {
@@ -215,7 +215,8 @@ impl Case {
         })
     }
 
-    /// What nobody could write is as it was, unless plain SQLite changed it as well, by rolling a journal back.
+    /// Checks that a file that cannot be written is unchanged, unless plain SQLite changed it as well by rolling back a
+    /// journal.
     fn is_untouched(&self, sides: &Sides, what: &str) -> Result<(), Finding> {
         let Some(change) = Stranger::read(&sides.ours)?.differs_from(&self.files) else { return Ok(()) };
         if Stranger::read(&sides.plain)?.differs_from(&self.files).is_some() {
@@ -225,7 +226,7 @@ impl Case {
     }
 }
 
-/// What is wrong with the words in which a file was refused.
+/// Returns what is wrong with the text of the error that refused a file, if anything.
 pub(super) fn unclear_refusal(error: &flatwater::Error, path: &Path) -> Option<&'static str> {
     if error.operation() != Some("open") {
         return Some("an error does not say that it is of the open");
@@ -237,7 +238,8 @@ pub(super) fn unclear_refusal(error: &flatwater::Error, path: &Path) -> Option<&
     None
 }
 
-/// A close that failed, or a refusal, may keep no file. What ends a moment later is waited for.
+/// Checks that the process has no descriptor on the file after a failed close or a refusal. Waits for descriptors that
+/// close a moment later.
 fn nothing_is_open(path: &Path) -> Result<(), Finding> {
     let until = Instant::now() + LEAVES;
     loop {

@@ -1,7 +1,8 @@
-//! Act 7: files from strangers. Sound databases are damaged in many ways, and Flatwater opens, reads and writes them.
+//! Act 7: files from untrusted sources. The act damages sound databases in many ways; Flatwater opens, reads and writes
+//! them.
 //!
-//! Shows: no crash, no panic, no hang; a clear error; the answers that plain SQLite gives to the same statements on an
-//! equal copy; that a file which is refused, or only read, is not changed.
+//! Shows: no crash, no panic, no hang; clear errors; the same answers as plain SQLite to the same statements on an
+//! equal copy; a file that is refused, or only read, is not changed.
 
 mod again;
 mod answer;
@@ -61,7 +62,8 @@ fn round(round: &mut Round) -> Result<(), Finding> {
     Ok(())
 }
 
-/// The databases of a round: two with pages of the same size, so that the files of one fit beside the other.
+/// Creates the databases of a round. Two have pages of the same size, so that the files of one can be put beside the
+/// other.
 fn sounds(round: &mut Round) -> Result<Vec<Sound>, Finding> {
     let scratch = round.directory().to_owned();
     let rng = &mut round.rng;
@@ -77,7 +79,7 @@ fn sounds(round: &mut Round) -> Result<Vec<Sound>, Finding> {
     .collect()
 }
 
-/// One damaged file. Everything random of it comes from its own seed.
+/// Runs one damaged file. Everything random in it is derived from its own seed.
 fn one_case(seed: u64, sounds: &[Sound], scratch: &Path, place: &mut Place<'_>) -> Result<(), Finding> {
     let rng = &mut StdRng::seed_from_u64(seed);
     let sound = sounds.choose(rng).expect("there are some");
@@ -99,7 +101,7 @@ fn one_case(seed: u64, sounds: &[Sound], scratch: &Path, place: &mut Place<'_>) 
     })
 }
 
-/// Keeps the damaged file for whoever looks at the finding.
+/// Keeps the damaged file for analysis, and returns where it is.
 fn kept(case: &Case, seed: u64) -> String {
     let directory = std::env::temp_dir().join(format!("flatwater-stranger-{seed}"));
     let written = std::fs::create_dir_all(&directory).and_then(|()| case.files.write(&directory.join("stranger.db")));

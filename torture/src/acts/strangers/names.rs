@@ -1,4 +1,4 @@
-//! Names that a file may have and that mean something elsewhere: in URIs, in SQL, in a shell, to SQLite itself.
+//! File names with characters that have a meaning in URIs, in SQL, in a shell, or for SQLite.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -22,12 +22,12 @@ const NAMES: &[&str] = &[
     "%00%2e.db",
 ];
 
-/// As long as a name may be if `-journal` has to follow, and one that is too long for that.
+/// Long names: the first length leaves room for the suffix `-journal`, the others do not.
 const LONG: &[usize] = &[247, 251, 255];
-/// Longer than the paths that SQLite takes.
+/// Longer than the paths that SQLite accepts.
 const DEEP: usize = 600;
 
-/// Any name, mostly a usual one.
+/// Returns a random name, most often an ordinary one.
 pub(super) fn any(rng: &mut StdRng) -> OsString {
     match rng.random_range(0..20) {
         0 | 1 => NAMES[rng.random_range(0..NAMES.len())].into(),
@@ -38,7 +38,7 @@ pub(super) fn any(rng: &mut StdRng) -> OsString {
     }
 }
 
-/// Whether the longest name of a file beside it fits.
+/// Returns whether the longest name of a file beside it is still valid.
 pub(super) fn has_room_beside(name: &OsStr) -> bool {
     name.len() <= LONG[0] || name.as_encoded_bytes().contains(&b'/')
 }

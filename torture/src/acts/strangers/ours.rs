@@ -1,4 +1,4 @@
-//! Flatwater on its copy: each call with a deadline, from one task.
+//! Flatwater on its copy: one task makes all calls, each with a deadline.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::ask::Ask;
 use super::way::Way;
 
 const DEADLINE: Duration = Duration::from_secs(2);
-/// Of what would never end.
+/// The deadline for a query that never ends by itself.
 const SOON: Duration = Duration::from_millis(30);
 
 pub(super) struct Ours<'a> {
@@ -31,8 +31,8 @@ impl<'a> Ours<'a> {
         answer.unwrap_or_else(Answer::from)
     }
 
-    /// Many calls at once, so that writes share commits and reads use all readers; what they answer is not compared. A
-    /// transaction among them is dropped, and a call is dropped after its first poll.
+    /// Makes many calls at once, so that writes share commits and reads use all readers. The results are not compared.
+    /// One transaction among them is dropped, and one call is dropped after its first poll.
     pub(super) fn crowd(&self) -> u64 {
         let db = &self.db;
         self.runtime.block_on(async {
@@ -53,7 +53,7 @@ impl<'a> Ours<'a> {
         })
     }
 
-    /// Closes it; when this returns no file of it is open.
+    /// Closes the database. When this returns, no file of it is open.
     pub(super) fn close(self) -> Result<(), Error> {
         self.runtime.block_on(self.db.close())
     }

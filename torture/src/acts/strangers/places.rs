@@ -1,7 +1,8 @@
-//! What stands where a database is looked for and is none: directories, pipes, links that lead nowhere; and files beside
-//! a database that are something else.
+//! Paths at which there is no database: directories, pipes, dangling links; and files beside a database that are not
+//! what their names say.
 //!
-//! Owns: making each, and asking both sides to open it. Plain SQLite is not asked about a pipe: it waits for a writer.
+//! Owns: creating each of them, and opening them on both sides. Plain SQLite does not open pipes, because it would wait
+//! for a writer.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -19,11 +20,11 @@ use super::case::{Place, unclear_refusal};
 use super::stranger::{Stranger, beside};
 use crate::round::Finding;
 
-/// Something that stands there. It is made at a path, with a sound database if it needs one.
+/// Something at a path that is no sound database. It is created with a sound database if it needs one.
 struct Odd {
     name: &'static str,
     make: fn(&Path, &Stranger) -> io::Result<()>,
-    /// Whether plain SQLite ends at all.
+    /// Whether plain SQLite returns at all.
     is_asked_of_both: bool,
 }
 
@@ -80,10 +81,10 @@ fn with_loop(path: &Path, sound: &Stranger, end: &str) -> io::Result<()> {
     symlink(beside(path, end), beside(path, end))
 }
 
-/// A way to open, as both sides have it: whether it only reads, and whether it may create the file.
+/// The rights to open with, on both sides: read-only, and permission to create the file.
 const RIGHTS: &[(bool, bool)] = &[(false, true), (false, false), (true, false)];
 
-/// Each thing, opened with each right. Answers how many opens that were.
+/// Opens each of them with each combination of rights. Returns the number of opens.
 pub(super) fn open_all(place: &Place<'_>, sound: &Stranger) -> Result<u64, Finding> {
     let mut opens = 0;
     for odd in ALL {
@@ -121,7 +122,7 @@ fn open(place: &Place<'_>, sound: &Stranger, odd: &Odd, read_only: bool, create:
     let ours = match opened {
         Ok(counted) => counted.map_or_else(Answer::from, |_| Answer::Done(0)),
         Err(error) => {
-            // A link may lead elsewhere, but none out of the directory.
+            // A link may lead to another file, but not out of the directory.
             if let Some(wrong) =
                 unclear_refusal(&error, path.parent().unwrap_or(&path)).or_else(|| unclear(&error.clone().into()))
             {
@@ -136,7 +137,7 @@ fn open(place: &Place<'_>, sound: &Stranger, odd: &Odd, read_only: bool, create:
         return refused.map_err(|finding| finding.with_history(history));
     }
     let plain = plainly(&plain_path, read_only, create);
-    // Flatwater looks at a path before SQLite does, and has sentences of its own without a code of SQLite's.
+    // Flatwater checks a path before SQLite does, and has its own messages without a code of SQLite's.
     if ours.is_failure() && plain.is_failure() {
         return Ok(());
     }
@@ -157,7 +158,7 @@ fn plainly(path: &Path, read_only: bool, create: bool) -> Answer {
     };
     let counted = Connection::open_with_flags(path, rights).and_then(|plain| {
         if !read_only {
-            // Flatwater refuses at the open what can only be read.
+            // Flatwater refuses to open a file that it can only read.
             plain.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
         }
         plain.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))

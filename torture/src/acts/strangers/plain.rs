@@ -1,9 +1,9 @@
-//! The oracle: plain SQLite, on a copy of its own, opened and asked as Flatwater is.
+//! The oracle: plain SQLite on its own copy, opened and queried in the same way as Flatwater.
 //!
 //! One connection writes and another one reads, as in Flatwater, and the file is switched to WAL mode where Flatwater
-//! switches it. In a rollback journal mode there is one connection for both, as in Flatwater: what a damaged file answers
-//! depends on what its connection read and wrote before. What takes longer than the limit is given up: then nothing is
-//! compared.
+//! switches it. In a rollback journal mode one connection does both, as in Flatwater: the answers of a damaged file
+//! depend on what its connection read and wrote before. A statement that exceeds the limit is interrupted, and its
+//! result is not compared.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -21,15 +21,15 @@ const LOOK_STEPS: i32 = 1000;
 pub(super) struct Plain {
     path: PathBuf,
     way: Way,
-    /// What writes, if anything does.
+    /// The connection that writes, if any.
     writer: Option<Connection>,
-    /// Opened by the first read, unless the writer's is the only connection.
+    /// Opened by the first read, unless the writer's connection is the only one.
     reader: Option<Connection>,
     writer_reads: bool,
 }
 
 impl Plain {
-    /// Opens it, and reads the schema.
+    /// Opens the file and reads the schema.
     pub(super) fn open(path: &Path, way: Way) -> Result<Self, Answer> {
         let connection = connect(path, way, !way.only_reads())?;
         let writer_reads = !way.only_reads() && journal_mode(&connection)? != "wal";
@@ -37,12 +37,12 @@ impl Plain {
         Ok(Self { path: path.to_owned(), way, writer, reader, writer_reads })
     }
 
-    /// Whether SQLite's own check tells of a cell that lies behind the end of its page, be it only in part.
+    /// Returns whether SQLite's own check reports a cell that extends beyond the end of its page.
     pub(super) fn has_cells_beyond_pages(&mut self) -> bool {
         let Ok(reader) = self.reader() else { return false };
         let Ok(mut check) = reader.prepare("PRAGMA integrity_check(1000000)") else { return false };
         let Ok(mut found) = check.query([]) else { return false };
-        // It may fail in the end, at what the cell says.
+        // The check may end with an error caused by the cell.
         while let Ok(Some(row)) = found.next() {
             let text = row.get_ref(0).ok().and_then(|text| text.as_str().ok()).unwrap_or_default();
             if text.contains("Extends off end of page") || text.contains(": Offset ") {
@@ -91,7 +91,7 @@ impl Plain {
         answer
     }
 
-    /// Closes it, as the last user of the file.
+    /// Closes the file, as its last user.
     pub(super) fn close(mut self) {
         drop(self.reader.take());
         if let Some(writer) = self.writer.take() {
@@ -111,7 +111,7 @@ fn connect(path: &Path, way: Way, writes: bool) -> Result<Connection> {
     plain.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let mode = journal_mode(&plain)?;
     if writes && way.switches_to_wal() && mode != "wal" {
-        // To its end, where it is committed.
+        // Read all rows: the statement commits only at its end.
         rows(&plain, "PRAGMA main.journal_mode = wal")?;
     }
     plain.execute_batch(&format!(
@@ -122,7 +122,7 @@ fn connect(path: &Path, way: Way, writes: bool) -> Result<Connection> {
     if writes {
         plain.execute_batch("PRAGMA cache_spill = OFF")?;
         if journal_mode(&plain)? == "wal" {
-            // Flatwater tries, too, whether it can write.
+            // Flatwater also tests whether it can write.
             plain.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
         }
     }
@@ -133,7 +133,7 @@ fn journal_mode(plain: &Connection) -> Result<String> {
     plain.query_row("PRAGMA main.journal_mode", [], |row| row.get(0))
 }
 
-/// The path as a URI, each byte that means something else there written as its number.
+/// Returns the path as a URI, with each byte that has a meaning in URIs percent-encoded.
 fn uri_immutable(path: &Path) -> String {
     let mut uri = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -146,7 +146,7 @@ fn uri_immutable(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-/// From now on what runs is given up after the limit.
+/// From now on the connection interrupts statements that exceed the limit.
 fn limit(plain: &mut Connection) -> Result<()> {
     let until = Instant::now() + LIMIT;
     plain.progress_handler(LOOK_STEPS, Some(move || Instant::now() >= until))
@@ -169,7 +169,7 @@ fn done(plain: &Connection, text: &str) -> Result<Answer> {
     let mut rows = statement.query([])?;
     while rows.next()?.is_some() {}
     drop(rows);
-    // A text that changes no row leaves the number of the last one that did.
+    // A statement that changes no row does not reset `changes()`.
     let changed = if plain.total_changes() == before { 0 } else { plain.changes() };
     Ok(Answer::Done(changed))
 }

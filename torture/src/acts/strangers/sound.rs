@@ -1,7 +1,7 @@
-//! Sound databases, which are damaged later: made by plain SQLite, each from random numbers.
+//! Sound databases, which are damaged later. Plain SQLite makes each of them from random numbers.
 //!
-//! Owns: what is in them, and what they lie there with: a file alone, a WAL that is not copied, or a rollback journal of a
-//! process that died while it wrote.
+//! Owns: their content, and the files they consist of: the database alone, with a WAL that is not checkpointed, or with
+//! the rollback journal of a process that died during a write.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use rusqlite::{Connection, params};
 use super::stranger::{Stranger, beside};
 use crate::round::Finding;
 
-/// How its last writer left a database.
+/// How the last writer left a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
     InOrder,
@@ -23,7 +23,7 @@ pub(super) enum Left {
     WithHotJournal,
 }
 
-/// A page of the file, as the table-valued function `dbstat` tells.
+/// A page of the file, from the table-valued function `dbstat`.
 #[derive(Debug, Clone)]
 pub(super) struct Page {
     pub(super) number: usize,
@@ -63,7 +63,7 @@ const SCHEMA: &str = "
     CREATE VIRTUAL TABLE box USING rtree(id, x0, x1);
 ";
 
-/// Makes one in `scratch`, with that page size if one is asked for.
+/// Makes a database in `scratch`, with `page_size` if it is given.
 pub(super) fn make(rng: &mut StdRng, scratch: &Path, page_size: Option<u32>, left: Left) -> Result<Sound, Finding> {
     let path = scratch.join("sound.db");
     for end in ["", "-wal", "-journal", "-shm"] {
@@ -117,7 +117,7 @@ fn fill(rng: &mut StdRng, plain: &Connection) -> rusqlite::Result<()> {
         let longest = *[300, 3_000, 30_000].choose(rng).expect("there are some");
         plain.execute("INSERT INTO long (body) VALUES (?)", [bytes(rng, longest)])?;
     }
-    // Pages for the free list.
+    // Add pages to the free list.
     plain.execute_batch(
         "CREATE TABLE brief (a); WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100)
          INSERT INTO brief SELECT zeroblob(300) FROM n; COMMIT; DROP TABLE brief;
@@ -144,7 +144,7 @@ fn pages(plain: &Connection) -> rusqlite::Result<Vec<Page>> {
     all.query_map([], page)?.collect()
 }
 
-/// Lets the last writer go, in its way, and takes what it left.
+/// Ends the last writer as `left` says, and reads the files it left.
 fn leave(rng: &mut StdRng, plain: Connection, path: &Path, left: Left) -> Result<Stranger, Finding> {
     match left {
         Left::InOrder => {}
@@ -158,7 +158,7 @@ fn leave(rng: &mut StdRng, plain: Connection, path: &Path, left: Left) -> Result
             return Ok(Stranger::read(path)?);
         }
         Left::WithHotJournal => {
-            // So little cache that pages are written before the commit, and the journal's own before them.
+            // A small cache, so that pages are written before the commit, and their journal records before them.
             plain.execute_batch(
                 "PRAGMA synchronous = NORMAL; PRAGMA cache_size = 2; BEGIN IMMEDIATE;
                  UPDATE item SET a = a + 1, c = zeroblob(70); UPDATE word SET v = v + 1;
@@ -191,7 +191,7 @@ mod tests {
             let path = directory.path().join(format!("{seed}.db"));
             sound.files.write(&path).unwrap();
             is_sound(&path).unwrap();
-            // A hot journal was rolled back, and is gone.
+            // The hot journal was rolled back and deleted.
             assert!(!beside(&path, "-journal").exists());
             assert!(sound.pages.iter().any(|page| page.sort == "overflow"));
         }

@@ -1,14 +1,14 @@
-//! A database as bytes: the file and what lies beside it, before anybody opens it.
+//! A database as bytes: the file and the files beside it, before any process opens it.
 //!
-//! Owns: writing it to a directory, once for each side, and looking at what is there later. A damaged header can make
-//! SQLite extend a file by terabytes of nothing, so that a file is never read whole without a look at its length.
+//! Owns: writing it to a directory, once for each side, and reading the files later. A damaged header can make SQLite
+//! extend a file by terabytes of zeros, so the length of a file is checked before it is read.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is longer is not read.
+/// Longer files are not read.
 const LONGEST: u64 = 64 << 20;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,7 +29,8 @@ impl Stranger {
         })
     }
 
-    /// What is at `path` now. Only when nobody of this process has it open: closing a file gives up the locks on it.
+    /// Reads the files at `path`. Only when this process does not have the database open: closing a file releases the
+    /// locks on it.
     pub(super) fn read(path: &Path) -> io::Result<Self> {
         let there = |end| {
             let path = beside(path, end);
@@ -38,8 +39,8 @@ impl Stranger {
         Ok(Self { main: bytes_of(path)?, wal: there("-wal")?, journal: there("-journal")?, shm: there("-shm")? })
     }
 
-    /// What differs in what lasts. The `-shm` is made anew by whoever opens the database first; an empty file beside it
-    /// says what a missing one says.
+    /// Returns which persistent content differs. The first process that opens a database rebuilds `-shm`, so it does
+    /// not count; an empty file beside the database is equivalent to a missing one.
     pub(super) fn differs_from(&self, other: &Self) -> Option<String> {
         let empty = Vec::new();
         let or_empty = |bytes: &Option<Vec<u8>>| bytes.clone().unwrap_or_else(|| empty.clone());
@@ -66,7 +67,7 @@ impl Stranger {
         self.main.len() / self.page_size()
     }
 
-    /// The bytes of a page, numbered from 1.
+    /// Returns the bytes of a page, numbered from 1.
     pub(super) fn page_mut(&mut self, number: usize) -> Option<&mut [u8]> {
         let size = self.page_size();
         self.main.get_mut((number.checked_sub(1)?) * size..number * size)
@@ -80,24 +81,24 @@ fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// The name of a file beside a database.
+/// Returns the name of a file beside a database.
 pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(end);
     name.into()
 }
 
-/// A number of two bytes, 0 where there are none.
+/// Reads a big-endian number of two bytes; 0 beyond the end.
 pub(super) fn be16(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).and_then(|bytes| bytes.try_into().ok()).map_or(0, u16::from_be_bytes)
 }
 
-/// A number of four bytes, 0 where there are none.
+/// Reads a big-endian number of four bytes; 0 beyond the end.
 pub(super) fn be32(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes)
 }
 
-/// Puts bytes there, as far as there is room.
+/// Writes bytes at an offset, as far as there is room.
 pub(super) fn put(bytes: &mut [u8], at: usize, new: &[u8]) {
     for (old, new) in bytes.iter_mut().skip(at).zip(new) {
         *old = *new;

@@ -1,7 +1,8 @@
-//! Sees what no answer tells: a panic on any thread of the process, and a step that never ends.
+//! Detects what no result shows: a panic on any thread of the process, and a step that never ends.
 //!
-//! Owns: the panic hook and a thread that looks at the clock. A step that hangs ends the process with words on stderr, from
-//! which the run makes the finding; so does a crash, for each step is named there before it begins.
+//! Owns: the panic hook and a watchdog thread. If a step hangs, the watchdog ends the process with a message on stderr,
+//! which the run turns into a finding. A crash is handled in the same way, because each step is printed there before it
+//! begins.
 
 use std::panic;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::round::Finding;
 
-/// A call with a deadline of seconds is answered long before.
+/// A call with a deadline of seconds returns long before this.
 const HANGS: Duration = Duration::from_secs(60);
 const HUNG: i32 = 3;
 
@@ -35,7 +36,7 @@ impl Watch {
             let thread = std::thread::current();
             let name = thread.name().unwrap_or("without a name").to_owned();
             let said = format!("thread {name}: {what}\n{}", std::backtrace::Backtrace::force_capture());
-            // If it is this program's own the process may end with it.
+            // If the panic is this program's own, the process may end with it.
             eprintln!("{said}");
             locked(&hook.0).panics.push(said);
         }));
@@ -44,19 +45,19 @@ impl Watch {
         Self { seen, thread: Some(thread) }
     }
 
-    /// Names what begins now.
+    /// Records the step that begins now.
     pub(super) fn step(&self, step: impl Into<String>) {
         let mut seen = locked(&self.seen.0);
         (seen.step, seen.began) = (step.into(), Some(Instant::now()));
     }
 
-    /// Names what begins now, for whoever finds this process crashed.
+    /// Prints the step that begins now, so that it is known if this process crashes.
     pub(super) fn announce(&self, what: &str) {
         eprintln!("{what}");
         self.step(what);
     }
 
-    /// The panics since this was asked last.
+    /// Returns a finding if there was a panic since the last call.
     pub(super) fn nobody_panicked(&self) -> Result<(), Finding> {
         let mut seen = locked(&self.seen.0);
         let panics = std::mem::take(&mut seen.panics);

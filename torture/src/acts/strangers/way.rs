@@ -1,4 +1,4 @@
-//! The ways in which a damaged file is opened, as Flatwater's options and as what plain SQLite does for the same.
+//! The ways in which a damaged file is opened: Flatwater's options, and the equivalent for plain SQLite.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,22 +7,22 @@ use flatwater::{Checkpoint, Durability, Inline, Journal, Options};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-/// Of locks; nobody else has the file.
+/// The wait for locks; no other process has the file open.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Default,
-    /// Nothing on the caller's thread, and no read transaction that is kept.
+    /// No inline runs and no leases.
     Plain,
-    /// The journal mode stays.
+    /// Keeps the journal mode.
     Kept,
     ReadOnly,
-    /// Each write alone and synced, and somebody else keeps the WAL short.
+    /// Each write runs alone and is synced, and another program checkpoints the WAL.
     Full,
-    /// Read from a mapping.
+    /// Reads from a memory mapping.
     Mapped,
-    /// Read without locks, and without a look at the files beside it.
+    /// Reads without locks, and ignores the files beside the database.
     Immutable,
 }
 

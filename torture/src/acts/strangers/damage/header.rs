@@ -1,4 +1,4 @@
-//! The first 100 bytes, field by field (<https://sqlite.org/fileformat2.html#the_database_header>).
+//! Damage to the first 100 bytes, field by field (<https://sqlite.org/fileformat2.html#the_database_header>).
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -25,7 +25,7 @@ pub(super) const ALL: &[Damage] = &[
     Damage { name: "header: version valid for", inflict: |t, r| field(t, r, 92, 4) },
 ];
 
-/// Puts a number that is at some edge there, or any.
+/// Writes a random or extreme number to a field.
 fn field(target: &mut Target<'_>, rng: &mut StdRng, at: usize, length: usize) -> Option<String> {
     let pages = u32::try_from(target.files.pages()).ok()?;
     let edges = [0, 1, 2, 3, 5, pages, pages + 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, rng.random()];
@@ -44,7 +44,7 @@ fn page_size(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     Some(format!("{size}"))
 }
 
-/// Of writers and readers: 1 for a rollback journal, 2 for a WAL, more for what is not known yet.
+/// The write and read versions: 1 for a rollback journal, 2 for a WAL, larger values are undefined.
 fn versions(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     let versions = [rng.random_range(0..5_u8), rng.random_range(0..5)];
     put(target.files.main.get_mut(..100)?, 18, &versions);

@@ -1,5 +1,5 @@
-//! The rollback journal (<https://sqlite.org/fileformat2.html#the_rollback_journal>): wrong fields, another database's,
-//! garbage, and one that lies beside a file that needs none.
+//! Damage to the rollback journal (<https://sqlite.org/fileformat2.html#the_rollback_journal>): wrong fields, the
+//! journal of another database, garbage, and a journal beside a file that needs none.
 
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
@@ -19,7 +19,7 @@ pub(super) const ALL: &[Damage] = &[
 
 const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
-/// Count of records, nonce, size of the database, sector size, page size.
+/// Damages the record count, nonce, database size, sector size or page size.
 fn field(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     let journal = target.files.journal.as_mut()?;
     let at = 8 + 4 * rng.random_range(0..5);
@@ -58,7 +58,7 @@ fn garbage(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     let mut garbage = vec![0; rng.random_range(28..20_000)];
     rng.fill_bytes(&mut garbage);
     put(&mut garbage, 0, &MAGIC);
-    // A small count of records, and sizes that are believed.
+    // A small record count, and plausible sizes.
     put(&mut garbage, 8, &rng.random_range(0..9_u32).to_be_bytes());
     put(&mut garbage, 16, &rng.random_range(0..40_u32).to_be_bytes());
     put(&mut garbage, 20, &512_u32.to_be_bytes());
@@ -68,7 +68,7 @@ fn garbage(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     Some(detail)
 }
 
-/// It ends with the name of another journal, the name's length, its checksum and the magic number.
+/// Appends the name of a super-journal, the name's length, its checksum and the magic number.
 fn super_journal(target: &mut Target<'_>, _: &mut StdRng) -> Option<String> {
     let journal = target.files.journal.as_mut()?;
     let name = b"/nonexistent/directory/of.db-mj0123456789";

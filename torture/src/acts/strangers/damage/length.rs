@@ -1,4 +1,4 @@
-//! Lengths: a file that was cut off, is empty, goes on with something else, or is no database at all.
+//! Damage to the length: a file that is cut off, empty, continued with other content, or not a database at all.
 
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};

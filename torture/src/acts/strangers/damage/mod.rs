@@ -1,7 +1,7 @@
 //! The kinds of damage, each with the name of what it breaks.
 //!
-//! Owns: the list, and choosing from it. A kind that has nothing to break in a file, such as a WAL that is not there,
-//! answers `None` and another one is taken.
+//! Owns: the list, and choosing from it. If a kind finds nothing to break in a file, such as a missing WAL, it returns
+//! `None` and another kind is chosen.
 
 mod header;
 mod journal;
@@ -21,28 +21,28 @@ use super::ask::Ask;
 use super::sound::{Page, Sound};
 use super::stranger::Stranger;
 
-/// What is damaged, and with what.
+/// The database to damage, and the material to damage it with.
 pub(super) struct Target<'a> {
     pub(super) files: Stranger,
     pub(super) pages: &'a [Page],
-    /// Other databases: the files of one can be put beside another.
+    /// Other databases, whose files can be put beside this one.
     pub(super) others: &'a [Sound],
-    /// A place for files while they are made.
+    /// A directory for temporary files.
     pub(super) scratch: &'a Path,
-    /// What is to be asked beside all else.
+    /// Additional questions for the damaged database.
     pub(super) asks: Vec<Ask>,
 }
 
 pub(super) struct Damage {
     pub(super) name: &'static str,
-    /// Answers where it did what.
+    /// Returns what it changed and where.
     pub(super) inflict: fn(&mut Target<'_>, &mut StdRng) -> Option<String>,
 }
 
 const GROUPS: &[&[Damage]] =
     &[noise::ALL, header::ALL, length::ALL, pages::ALL, trees::ALL, wal::ALL, journal::ALL, schema::ALL];
 
-/// Inflicts one kind of damage, or two.
+/// Inflicts one or two kinds of damage.
 pub(super) fn inflict(target: &mut Target<'_>, rng: &mut StdRng) -> Vec<String> {
     let wanted = if rng.random_bool(0.25) { 2 } else { 1 };
     let mut done = Vec::new();
@@ -69,7 +69,7 @@ mod tests {
     fn each_kind_has_a_name_of_its_own_and_something_to_damage() {
         let directory = tempfile::tempdir().unwrap();
         let mut rng = StdRng::seed_from_u64(5);
-        // Enough of them that each auto_vacuum mode is there: with one there is no free list, with another no pointer map.
+        // Enough databases to cover each auto_vacuum mode: one mode has no free list, another has no pointer map.
         let lefts = [Left::WithWal, Left::WithHotJournal, Left::InOrder].into_iter().cycle().take(12);
         let sounds: Vec<_> =
             lefts.map(|left| sound::make(&mut rng, directory.path(), Some(1024), left).unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Noise: bits and bytes anywhere, as a bad disk or cable makes them.
+//! Random bits and bytes at random places, as from a bad disk or cable.
 
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
@@ -36,7 +36,7 @@ fn bytes(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     Some(detail.join(", "))
 }
 
-/// 512 bytes somewhere.
+/// Returns 512 bytes at a random place.
 fn piece<'a>(target: &'a mut Target<'_>, rng: &mut StdRng) -> Option<(usize, &'a mut [u8])> {
     let at = rng.random_range(0..target.files.main.len() / 512 + 1) * 512;
     Some((at, target.files.main.get_mut(at..at + 512)?))

@@ -1,4 +1,4 @@
-//! Whole pages: lost writes, writes that went to another place, pages of another database.
+//! Damage to whole pages: lost writes, writes at a wrong place, pages of another database.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub(super) const ALL: &[Damage] = &[
     Damage { name: "a page put in", inflict: inserted },
 ];
 
-/// The number of any page.
+/// Returns a random page number.
 fn any(target: &Target<'_>, rng: &mut StdRng) -> Option<usize> {
     let pages = target.files.pages();
     (pages > 0).then(|| rng.random_range(1..=pages))
@@ -36,7 +36,7 @@ fn noise(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     Some(format!("page {page}"))
 }
 
-/// Where the bytes of a page lie. Page 1 says how long pages are, so it is asked before any page changes.
+/// Returns the byte range of a page. Page 1 contains the page size, so this is called before any page changes.
 fn range(target: &Target<'_>, page: usize) -> Range<usize> {
     let size = target.files.page_size();
     (page - 1) * size..page * size

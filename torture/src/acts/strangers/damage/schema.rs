@@ -1,7 +1,6 @@
-//! Hostile schemas: rows of `sqlite_schema` that no CREATE would make, and the tables that extensions keep their own
-//! structures in.
+//! Hostile schemas: rows of `sqlite_schema` that no CREATE statement produces, and damaged shadow tables of extensions.
 //!
-//! They are written by plain SQLite into a copy, so that each page of the file is sound.
+//! Plain SQLite writes them into a copy, so each page of the file is sound.
 
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
@@ -27,7 +26,7 @@ pub(super) const ALL: &[Damage] = &[
     Damage { name: "statistics", inflict: statistics },
 ];
 
-/// Runs SQL on the file with the schema writable. `None` if SQLite will not, as with a file that is damaged already.
+/// Runs SQL on the file with a writable schema. Returns `None` if SQLite fails, as with a file that is already damaged.
 fn edit(target: &mut Target<'_>, sql: &str) -> Option<()> {
     let path = target.scratch.join("edited.db");
     for end in ["", "-wal", "-journal", "-shm"] {
@@ -42,7 +41,7 @@ fn edit(target: &mut Target<'_>, sql: &str) -> Option<()> {
     Some(())
 }
 
-/// Adds objects as rows, each with its root page, and asks for them.
+/// Adds objects as rows, each with its root page, and adds questions about them.
 fn add(target: &mut Target<'_>, objects: &[(&str, &str, u32, &str)]) -> Option<String> {
     let mut sql = String::new();
     for (sort, name, root, definition) in objects {

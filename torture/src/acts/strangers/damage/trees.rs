@@ -1,4 +1,4 @@
-//! What holds pages together: b-tree headers, cells and pointers, overflow chains, the free list, pointer maps
+//! Damage to the links between pages: b-tree headers, cells and pointers, overflow chains, the free list, pointer maps
 //! (<https://sqlite.org/fileformat2.html#b_tree_pages>).
 
 use rand::RngExt;
@@ -21,20 +21,20 @@ pub(super) const ALL: &[Damage] = &[
     Damage { name: "pointer map: an entry", inflict: pointer_map },
 ];
 
-/// The first byte of a page of that sort.
+/// Returns a random page of one of these kinds, and the offset of its first byte.
 fn any(target: &Target<'_>, rng: &mut StdRng, sorts: &[&str]) -> Option<(usize, usize)> {
     let pages: Vec<_> = target.pages.iter().filter(|page| sorts.contains(&page.sort.as_str())).collect();
     let page = pages.get(rng.random_range(0..pages.len().max(1)))?.number;
     Some((page, (page - 1) * target.files.page_size()))
 }
 
-/// Where the b-tree header of a page begins.
+/// Returns a page and the offset of its b-tree header.
 fn tree(target: &Target<'_>, rng: &mut StdRng, sorts: &[&str]) -> Option<(usize, usize)> {
     let (page, start) = any(target, rng, sorts)?;
     Some((page, if page == 1 { start + 100 } else { start }))
 }
 
-/// A number of a page: in use, the first, none, behind the end.
+/// Returns a page number that is in use, the first, zero, or beyond the end.
 fn wrong_page(target: &Target<'_>, rng: &mut StdRng) -> u32 {
     let pages = u32::try_from(target.files.pages()).unwrap_or(1).max(1);
     let wrong = [0, 1, 2, pages, pages + 1, u32::MAX, rng.random_range(1..=pages), rng.random_range(1..=pages)];
@@ -57,7 +57,7 @@ fn page_header(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     Some(format!("page {page}: {field} = {bytes:?}"))
 }
 
-/// Where the pointer to a cell of a page is, and where the page begins.
+/// Returns a page, its offset, and the offset of the pointer to one of its cells.
 fn pointer(target: &Target<'_>, rng: &mut StdRng, sorts: &[&str]) -> Option<(usize, usize, usize)> {
     let (page, header) = tree(target, rng, sorts)?;
     let main = &target.files.main;
@@ -82,7 +82,7 @@ fn cell_length(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     let lengths: [&[u8]; 6] =
         [&[0], &[0x7f], &[0xff, 0x7f], &[0x87, 0xff, 0xff, 0xff, 0x7f], &[0x8f, 0xff, 0xff, 0xff, 0x7f], &[0xff; 9]];
     let new = lengths[rng.random_range(0..lengths.len())];
-    // Either the payload's length, or what follows it: a rowid, or the lengths of columns.
+    // Either the payload's length or the bytes after it: a rowid, or column lengths.
     let into = rng.random_range(0..6);
     put(&mut target.files.main, cell + into, new);
     Some(format!("page {page}: cell at {cell}, byte {into} = {new:?}"))
@@ -117,7 +117,7 @@ fn overflow_loop(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     Some(format!("page {page}: the next one is {back}"))
 }
 
-/// The first trunk of the free list and its first byte.
+/// Returns the first trunk page of the free list and the offset of its first byte.
 fn trunk(target: &Target<'_>) -> Option<(u32, usize)> {
     let trunk = be32(&target.files.main, 32);
     let start = usize::try_from(trunk.checked_sub(1)?).ok()? * target.files.page_size();

@@ -1,5 +1,5 @@
-//! The WAL (<https://sqlite.org/fileformat2.html#the_write_ahead_log>): wrong salts and checksums, frames that are torn
-//! or name wrong pages, another database's.
+//! Damage to the WAL (<https://sqlite.org/fileformat2.html#the_write_ahead_log>): wrong salts and checksums, frames
+//! that are torn or name wrong pages, the WAL of another database.
 
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
@@ -26,20 +26,20 @@ pub(super) const ALL: &[Damage] = &[
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// The length of a page in the WAL, and how many whole frames it has.
+/// Returns the page size of the WAL, and the number of its complete frames.
 fn shape(wal: &[u8]) -> Option<(usize, usize)> {
     let size = usize::try_from(be32(wal, 8)).ok().filter(|size| (512..=65536).contains(size))?;
     let frames = wal.len().checked_sub(HEADER)? / (size + FRAME_HEADER);
     (frames > 0).then_some((size, frames))
 }
 
-/// Where a frame begins, any one.
+/// Returns the offset of a random frame.
 fn any_frame(wal: &[u8], rng: &mut StdRng) -> Option<usize> {
     let (size, frames) = shape(wal)?;
     Some(HEADER + rng.random_range(0..frames) * (size + FRAME_HEADER))
 }
 
-/// Writes every checksum anew, so that all frames count.
+/// Recomputes every checksum, so that all frames are valid.
 fn sign(wal: &mut [u8]) -> Option<()> {
     let (size, frames) = shape(wal)?;
     let big = be32(wal, 0) & 1 == 1;
@@ -83,7 +83,7 @@ fn header(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     let edges = [0, 1, 512, 1000, 4096, 65536, 0x377f_0682, 0x377f_0683, u32::MAX];
     let (at, new) = (4 * rng.random_range(0..8), edges[rng.random_range(0..edges.len())]);
     put(wal, at, &new.to_be_bytes());
-    // With right checksums what the header says is believed.
+    // With correct checksums SQLite trusts the header.
     let signed = rng.random_bool(0.5) && sign(wal).is_some();
     Some(format!("at byte {at} = {new:#x}, signed: {signed}"))
 }
@@ -174,7 +174,7 @@ fn gone(target: &mut Target<'_>, _: &mut StdRng) -> Option<String> {
     target.files.wal.take().map(|wal| format!("{} bytes", wal.len()))
 }
 
-/// The index of another database, or of this one with another count of frames.
+/// Writes the wal-index of another database, or this one with another number of frames.
 fn stale_index(target: &mut Target<'_>, rng: &mut StdRng) -> Option<String> {
     if let Some(other) = target.others.iter().find_map(|other| other.files.shm.clone()).filter(|_| rng.random_bool(0.5))
     {
