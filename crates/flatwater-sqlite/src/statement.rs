@@ -50,7 +50,7 @@ impl Connection {
     /// only white space and comments.
     ///
     /// # Errors
-    /// Returns SQLite's error, with the offset of the offending token.
+    /// Returns SQLite's error, with the offset of the offending token, or [`Error::TextTooLong`].
     pub fn prepare(&mut self, sql: &str) -> Result<Option<Prepared>> {
         // Preparing may have to read the schema.
         self.patiently(|connection| connection.prepare_once(sql))

@@ -1,9 +1,9 @@
 //! A handle to an open database: `open` returns it, and all its clones share it.
 //!
 //! Owns: the rights of this caller, and leaving the engine. Dropping the last clone leaves the engine; the last handle
-//! to leave begins to close it. Runs on the threads of the callers; only `open` blocks. Invariants: a handle leaves
-//! once; a read-only handle never writes, whatever other handles to the same engine may do. After a fork the child uses
-//! nothing of it, and does not even drop it. Leaves out: serving.
+//! to leave begins to close it. Runs on the callers' threads. Invariants: a handle leaves once; a read-only handle
+//! never writes, whatever other handles to the same engine may do. After a fork the child uses nothing of it, and does
+//! not even drop it. Leaves out: serving.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The breaker turns inline runs off after `STAYS` slow ones within `WITHIN`, if at least one of `ONE_OF` runs was
-/// slow.
+/// The breaker turns inline runs off after `STAYS` slow ones within `WITHIN`, if they are at least one in `ONE_OF` of
+/// all runs since the first slow one.
 const STAYS: u32 = 3;
 const ONE_OF: u32 = 10;
 const WITHIN: Duration = Duration::from_secs(1);

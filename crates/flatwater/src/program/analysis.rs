@@ -1,6 +1,6 @@
 //! The analysis of a bytecode program: whether it is short, and how it writes.
 //!
-//! Owns: the analysis of one program. Pure. Leaves out: when a program is analysed (`connection::learnt`), and its
+//! Owns: the analysis of one program. Pure. Leaves out: when a program is analysed (`connection::analyse`), and its
 //! control flow (`graph`).
 
 use std::collections::HashSet;
@@ -39,7 +39,7 @@ impl ProgramAnalysis {
         Self { shape, write }
     }
 
-    /// Returns the analysis of a program that could not be read, for the reason `why`.
+    /// Returns the analysis of a program that was not read, for the reason `why`.
     pub(crate) fn opaque(why: &str) -> Self {
         Self { shape: Shape::Opaque(why.into()), write: None }
     }
