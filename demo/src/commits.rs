@@ -1,7 +1,9 @@
-//! The act of the longest commit: paced writes of 8 KiB, so many that the WAL has to start over several times.
+//! The act of the longest commit: writes of 8 KiB at a fixed pace, enough of them that the WAL starts over several
+//! times.
 //!
-//! Owns: the pace, the writes and the check that all are in the file. Somebody has to copy the WAL into the database
-//! while they go on; who waits for that is what the act shows. Leaves out: the traffic of the chat service.
+//! Owns: the pace, the writes, and the check that all of them are in the file. While the writes go on, a checkpoint has
+//! to copy the WAL into the database; the act shows which commits wait for it. Leaves out: the traffic of the chat
+//! service.
 
 use std::sync::Arc;
 use std::thread;
@@ -18,12 +20,12 @@ use crate::side::{FILE_BYTES, Result, Side};
 use crate::table;
 use crate::traffic::histogram;
 
-/// What the progress counts.
+/// The number of steps that the progress bar counts.
 pub(crate) const ACTS: u64 = 2 * ROUNDS as u64;
 
 const PACE: Duration = Duration::from_micros(400);
 
-/// Both sides write in turns, each for `time`; answers the report.
+/// Both sides write in turns, each for `time`. Returns the report.
 pub(crate) async fn act(
     ours: &Arc<FlatwaterSide>,
     theirs: &Arc<MutexSide>,
@@ -64,7 +66,8 @@ fn report(ours: &Histogram<u64>, theirs: &Histogram<u64>, resets: u64) -> String
         )
 }
 
-/// Times of commits; the rows are numbered from after `written`. Runs on a thread that may block between them.
+/// Writes rows numbered from `written` + 1, and returns the times of their commits. Runs on a thread that may block
+/// between them.
 async fn paced<S: Side>(side: &Arc<S>, written: u64, time: Duration) -> Result<Histogram<u64>> {
     let (side, runtime) = (side.clone(), Handle::current());
     tokio::task::spawn_blocking(move || runtime.block_on(write(&*side, written, time))).await?
@@ -86,7 +89,7 @@ async fn write<S: Side>(side: &S, written: u64, time: Duration) -> Result<Histog
     Ok(times)
 }
 
-/// An error unless all that was acknowledged is in the file.
+/// Returns an error unless all acknowledged writes are in the file.
 async fn check<S: Side>(side: &S, acknowledged: u64) -> Result<()> {
     let (rows, bytes) = side.stored().await?;
     let count = acknowledged.cast_signed();

@@ -1,8 +1,8 @@
-//! The last act: a writing process is killed three times, and what it acknowledged is looked for.
+//! The last act: kills a writing process three times, and checks that all writes it acknowledged are in the file.
 //!
-//! Owns: both processes. The child writes numbered rows from several tasks and prints each number as soon as its write
-//! was acknowledged; the parent reads them, kills the child, and starts the next one on the same file. Invariant: no
-//! number is used twice, so a row that a later child wrote cannot stand for a lost one. Leaves out: power failures.
+//! Owns: both processes. The child writes numbered rows from several tasks, and prints each number as soon as its write
+//! is acknowledged. The parent reads the numbers, kills the child, and starts the next one on the same file. Invariant:
+//! no number is used twice, so a row of a later child cannot hide a lost one. Leaves out: power failures.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::side::Result;
 use crate::table::thousands;
 
-/// A child is killed once this many of its numbers were read.
+/// The parent kills a child after it has read this many of its numbers.
 pub(crate) const KILLS: [usize; 3] = [20_000, 50_000, 80_000];
 
 const WRITERS: i64 = 20;
@@ -48,7 +48,7 @@ async fn write(db: Database, next: Arc<AtomicI64>) -> Result<()> {
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
         db.execute(INSERT, (number, format!("row {number}"))).await?;
-        // One write to the pipe: whole or not at all, whenever the kill comes.
+        // One write to the pipe, so that a kill at any time leaves the number whole or absent.
         std::io::stdout().lock().write_all(format!("{number}\n").as_bytes())?;
     }
 }
@@ -58,7 +58,7 @@ pub(crate) fn act(runtime: &Runtime, path: &Path, progress: &Progress) -> Result
     let mut acknowledged = Vec::new();
     for (at, count) in KILLS.into_iter().enumerate() {
         progress.act(&format!("A process writes and is killed, {} of {}.", at + 1, KILLS.len()));
-        // What the killed child had on its way when it died, a number for each writer, stays unused.
+        // Skips the numbers that the killed child may have been writing, one for each writer.
         let first = acknowledged.iter().max().map_or(1, |last| last + WRITERS + 1);
         acknowledged.extend(one_life(path, first, count)?);
     }
@@ -66,7 +66,7 @@ pub(crate) fn act(runtime: &Runtime, path: &Path, progress: &Progress) -> Result
     Ok(Verdict::new(acknowledged, &numbers, integrity))
 }
 
-/// Starts a child, kills it when it has acknowledged `count` rows, and answers all numbers it has acknowledged.
+/// Starts a child, kills it after it has acknowledged `count` rows, and returns all numbers it has acknowledged.
 fn one_life(path: &Path, first: i64, count: usize) -> Result<Vec<i64>> {
     let mut child = Command::new(std::env::current_exe()?)
         .arg(WRITE_FOREVER)
@@ -95,7 +95,7 @@ fn number(line: &[u8]) -> Result<i64> {
     text.parse().map_err(|_| format!("the writing process printed {text:?} instead of a number").into())
 }
 
-/// The numbers in the file, in order, and what the integrity check says.
+/// Returns the numbers in the file, in order, and the result of the integrity check.
 async fn contents(path: &Path) -> Result<(Vec<i64>, String)> {
     let db = Database::open(path).await?;
     let numbers: Vec<(i64,)> = db.query_as("SELECT number FROM rows ORDER BY number", ()).await?;
@@ -104,7 +104,7 @@ async fn contents(path: &Path) -> Result<(Vec<i64>, String)> {
     Ok((numbers.into_iter().map(|(number,)| number).collect(), integrity))
 }
 
-/// What became of the rows.
+/// The outcome: the acknowledged rows and the rows in the file.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     acknowledged: usize,
@@ -113,7 +113,7 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// `found` is in order.
+    /// `found` must be sorted.
     fn new(mut acknowledged: Vec<i64>, found: &[i64], integrity: String) -> Self {
         let count = acknowledged.len();
         acknowledged.retain(|number| found.binary_search(number).is_err());

@@ -1,6 +1,6 @@
 //! The chat service on Flatwater.
 //!
-//! Owns: its calls. They are plain awaits on one handle, with the default options. Leaves out: the statements.
+//! Owns: the calls, which are plain awaits on one handle with the default options. Leaves out: the statements.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::side::{self, Contents, Message, NewMessage, Result, Side, User};
 pub(crate) struct FlatwaterSide(Database);
 
 impl FlatwaterSide {
-    /// A new database with the seed in it.
+    /// Creates a database that holds the seed.
     pub(crate) async fn open(path: &Path) -> Result<Self> {
         let db = Database::open(path).await?;
         db.execute_script(side::SCHEMA).await?;
@@ -21,7 +21,7 @@ impl FlatwaterSide {
         Ok(Self(db))
     }
 
-    /// How often the WAL was started over so far.
+    /// Returns how often the WAL was started over so far.
     pub(crate) fn resets(&self) -> u64 {
         self.0.stats().wal.resets
     }

@@ -1,8 +1,9 @@
 //! The act of the longest gap: an event loop ticks every millisecond while queries and writes run.
 //!
-//! Owns: the loop, which has one thread, the ticker on it, and the requests. Two ways of today stand beside Flatwater:
-//! the Mutex, whose calls go to other threads, and the same Mutex called on the loop's own thread. Invariant: after each
-//! request the loop gets its turn, so a gap is never longer than what one call holds the thread. Leaves out: why.
+//! Owns: the event loop, which has one thread, the ticker on it, and the requests. Compares Flatwater with two common
+//! ways: the Mutex, whose calls run on other threads, and the same Mutex called on the loop's own thread. Invariant:
+//! after each request the loop gets its turn, so a gap is never longer than the time for which one call holds the
+//! thread. Leaves out: the reasons for the gaps.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,15 +19,16 @@ use crate::side::{CONVERSATIONS, MESSAGES, Result, Side, USERS, Writes};
 use crate::table;
 use crate::traffic::histogram;
 
-/// What the progress counts.
+/// The number of steps that the progress bar counts.
 pub(crate) const ACTS: u64 = 3;
 
 const TICK: Duration = Duration::from_millis(1);
-/// One request of so many is the long one.
+/// One in this many requests is the long one.
 const LONG_EVERY: u64 = 1000;
 const ON_THE_LOOP: &str = "on the loop";
 
-/// Each way serves for `time`; answers the report. Not on a thread of a runtime, for this thread is the loop.
+/// Each way serves for `time`. Returns the report. Do not call this on a thread of a runtime, because this thread runs
+/// the event loop.
 pub(crate) fn act(
     runtime: &Runtime,
     ours: &Arc<FlatwaterSide>,
@@ -63,16 +65,16 @@ fn report(ours: &Served, theirs: &Served, on_the_loop: &Served) -> String {
            on the loop  the same connection, called by the task itself: the loop waits\n"
 }
 
-/// What a loop did.
+/// The measurements of one loop.
 struct Served {
-    /// Nanoseconds between two ticks.
+    /// The gaps between two ticks, in nanoseconds.
     gaps: Histogram<u64>,
     requests: u64,
-    /// The writes among them.
+    /// The number of writes among the requests.
     writes: Writes,
 }
 
-/// On a loop of its own, which is this thread.
+/// Measures one side on a new event loop, which runs on this thread.
 fn measured<S: Side>(side: Arc<S>, time: Duration) -> Result<Served> {
     let event_loop = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     event_loop.block_on(async {
@@ -98,7 +100,7 @@ async fn tick(end: Instant) -> Histogram<u64> {
     gaps
 }
 
-/// Answers the number of requests, and the writes among them.
+/// Returns the number of requests, and the number of writes among them.
 async fn serve<S: Side>(side: &S, end: Instant) -> Result<(u64, Writes)> {
     let (mut requests, mut writes) = (0_u64, Writes { messages: 0, updates: 0 });
     while Instant::now() < end {
@@ -133,7 +135,7 @@ mod tests {
         let event_loop = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let gaps = event_loop.block_on(async {
             let ticker = tokio::spawn(tick(Instant::now() + 10 * held));
-            // Idle for a moment, so the ticker has begun.
+            // Stay idle for a moment, so that the ticker begins.
             tokio::time::sleep(TICK).await;
             std::thread::sleep(held);
             ticker.await.unwrap()

@@ -1,7 +1,7 @@
-//! A chat service's traffic on Flatwater and on what is usual today, the longest commit and the longest gap of an event
-//! loop on both, then three kills and a count.
+//! The demo: the traffic of a chat service, the longest commit and the longest gap of an event loop, each on Flatwater
+//! and on the usual setup of today; then three kills of a writing process, and a count of its rows.
 //!
-//! Owns: the acts, their order and what is printed. The report goes to standard output, progress and errors go to
+//! Owns: the acts, their order, and what is printed. The report goes to standard output, progress and errors go to
 //! standard error; the exit code is 0 only if nothing was lost and every check passed. Leaves out: the acts themselves,
 //! the two sides and the table, which have a module each.
 
@@ -33,7 +33,7 @@ use crate::traffic::{Record, SHARES, TASKS};
 /// The first argument of the child that the last act kills.
 const WRITE_FOREVER: &str = "write-forever";
 
-/// Each side gets its time in this many rounds, the sides in changing order.
+/// The time of each side is divided into this many rounds, in which the order of the sides changes.
 const ROUNDS: u32 = 4;
 
 fn main() -> ExitCode {
@@ -77,7 +77,7 @@ fn seconds_per_side(text: Option<&str>) -> Result<Duration> {
     }
 }
 
-/// One part of the report.
+/// Prints one part of the report.
 fn say(progress: &Progress, text: &str) -> Result<()> {
     let mut written = Ok(());
     progress.aside(|| written = std::io::stdout().lock().write_all(text.as_bytes()));
@@ -104,7 +104,7 @@ fn introduction(time: Duration) -> String {
     )
 }
 
-/// Seeds both sides, lets them serve in turns, prints the table and checks what is in the files.
+/// Seeds both sides, lets them serve in turns, prints the table, and checks the contents of the files.
 async fn traffic(directory: &Path, time: Duration, progress: &Progress) -> Result<()> {
     let (ours, theirs) = sides(directory, "traffic", progress).await?;
     let (mut our_record, mut their_record) = (Record::new(), Record::new());
@@ -128,7 +128,7 @@ async fn traffic(directory: &Path, time: Duration, progress: &Progress) -> Resul
     ours.close().await
 }
 
-/// A new database for each side, with the seed in it.
+/// Creates a database with the seed for each side.
 async fn sides(directory: &Path, name: &str, progress: &Progress) -> Result<(Arc<FlatwaterSide>, Arc<MutexSide>)> {
     progress.act("Seeding Flatwater's database.");
     let ours = FlatwaterSide::open(&directory.join(format!("flatwater-{name}.db"))).await?;
@@ -137,7 +137,8 @@ async fn sides(directory: &Path, name: &str, progress: &Progress) -> Result<(Arc
     Ok((Arc::new(ours), Arc::new(theirs)))
 }
 
-/// The longest commit and the longest gap of a loop, on new databases, so that both sides hold as much.
+/// Runs the acts of the longest commit and the longest gap, on new databases, so that both sides hold the same amount
+/// of data.
 fn tails(runtime: &Runtime, directory: &Path, time: Duration, progress: &Progress) -> Result<()> {
     let (ours, theirs) = runtime.block_on(sides(directory, "tails", progress))?;
     say(progress, &runtime.block_on(commits::act(&ours, &theirs, time / 2, progress))?)?;
@@ -150,7 +151,7 @@ fn all_found(ours: u64, theirs: u64) -> String {
     format!("\nEvery acknowledged write is in the files: {ours} and {theirs}.\n")
 }
 
-/// The number of acknowledged writes, if all of them are in the file.
+/// Returns the number of acknowledged writes if all of them are in the file.
 async fn check<S: Side>(side: &S, record: &Record) -> Result<u64> {
     let acknowledged = record.writes();
     let found = side.contents().await?;

@@ -1,7 +1,8 @@
 //! The chat service as it is usually written today: one rusqlite connection behind a Mutex, each call in
-//! `spawn_blocking`, statements cached. On demand it is called on the caller's own thread instead.
+//! `spawn_blocking`, with cached statements. On request it runs its calls on the caller's own thread instead.
 //!
-//! Owns: its calls and its settings, which are the ones that Flatwater gives its writer. Leaves out: the statements.
+//! Owns: the calls and the settings of the connection, which are those that Flatwater gives its writer. Leaves out: the
+//! statements.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,19 +13,19 @@ use crate::side::{self, Contents, Message, NewMessage, Result, Side, User};
 
 pub(crate) struct MutexSide {
     connection: Arc<Mutex<Connection>>,
-    /// Calls run where they are made.
+    /// Calls run on the caller's thread.
     on_the_callers_thread: bool,
 }
 
 impl MutexSide {
-    /// A new database with the seed in it.
+    /// Creates a database that holds the seed.
     pub(crate) async fn open(path: &Path) -> Result<Self> {
         let path = path.to_owned();
         let connection = tokio::task::spawn_blocking(move || seeded(&path)).await??;
         Ok(Self { connection: Arc::new(Mutex::new(connection)), on_the_callers_thread: false })
     }
 
-    /// The same connection, without `spawn_blocking`.
+    /// Returns the same connection, used without `spawn_blocking`.
     pub(crate) fn on_the_callers_thread(&self) -> Self {
         Self { connection: self.connection.clone(), on_the_callers_thread: true }
     }

@@ -1,7 +1,7 @@
-//! What is going on, on standard error.
+//! The progress of the demo, on standard error.
 //!
-//! Owns: the bar of a terminal; where there is none, one plain line per act. Leaves out: the report, which goes to
-//! standard output.
+//! Owns: the progress bar on a terminal, and one plain line per act where there is no terminal. Leaves out: the report,
+//! which goes to standard output.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// The next act begins.
+    /// Shows that the next act begins.
     pub(crate) fn act(&self, sentence: &str) {
         if self.0.is_hidden() {
             eprintln!("{sentence}");
@@ -31,13 +31,13 @@ impl Progress {
         self.0.set_message(sentence.to_owned());
     }
 
-    /// Prints while the bar is out of the way.
+    /// Calls `print` while the bar is hidden.
     pub(crate) fn aside(&self, print: impl FnOnce()) {
         self.0.suspend(print);
     }
 }
 
-/// What is printed next stands where the bar was.
+/// Clears the bar, so that the next output takes its place.
 impl Drop for Progress {
     fn drop(&mut self) {
         self.0.finish_and_clear();

@@ -1,13 +1,14 @@
-//! What both sides have in common: the schema, the seed, the statements and the rows they answer.
+//! The parts that both sides share: the schema, the seed, the statements and the types of their rows.
 //!
-//! Owns: the trait a side implements, and the check of what its file holds at the end. Leaves out: how a side does it.
+//! Owns: the trait that a side implements, and the check of the contents of its file at the end. Leaves out: how a side
+//! implements it.
 
 use std::future::Future;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-/// Any failure, as the one sentence that a person gets to read.
+/// Any failure, as one sentence for the user.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 pub(crate) const USERS: i64 = 500;
@@ -45,35 +46,35 @@ pub(crate) const UPDATE: &str =
     "UPDATE conversations SET last_message_at = ?, message_count = message_count + 1 WHERE id = ?";
 pub(crate) const CONTENTS: &str =
     "SELECT (SELECT count(*) FROM messages), (SELECT sum(message_count) FROM conversations)";
-/// How often two messages of one conversation are by one user: a report that takes its time.
+/// Counts the pairs of messages in one conversation that are by the same user: a report that takes long.
 pub(crate) const PAIRS: &str = "
     SELECT count(*) FROM messages a JOIN messages b
     ON b.conversation_id = a.conversation_id AND b.user_id = a.user_id AND b.id > a.id";
 pub(crate) const STORE: &str = "INSERT INTO files (id, bytes) VALUES (?, ?)";
-/// Bytes of one of them.
+/// The size of one file in bytes.
 pub(crate) const FILE_BYTES: usize = 8192;
 pub(crate) const STORED: &str = "SELECT count(*), coalesce(sum(length(bytes)), 0) FROM files";
 
-/// Id, time and text of a message, id and name of its author.
+/// The id, time and text of a message, and the id and name of its author.
 pub(crate) type Message = (i64, i64, String, i64, String);
-/// Id, name, email and the time of joining.
+/// The id, name, email and joining time of a user.
 pub(crate) type User = (i64, String, String, i64);
-/// Conversation, user, time and text of a message that is not stored yet.
+/// The conversation, user, time and text of a message that is not stored yet.
 pub(crate) type NewMessage = (i64, i64, i64, String);
-/// Id, title, time of the last message and number of messages.
+/// The id, title, time of the last message and number of messages of a conversation.
 pub(crate) type Conversation = (i64, String, i64, i64);
 
 pub(crate) trait Side: Send + Sync + 'static {
     const NAME: &'static str;
 
-    /// Newest first.
+    /// Returns the messages, newest first.
     fn last_messages(&self, conversation: i64) -> impl Future<Output = Result<Vec<Message>>> + Send;
     fn user(&self, id: i64) -> impl Future<Output = Result<Option<User>>> + Send;
     fn new_message(&self, message: NewMessage) -> impl Future<Output = Result<()>> + Send;
     fn update(&self, conversation: i64, at: i64) -> impl Future<Output = Result<()>> + Send;
     fn pairs(&self) -> impl Future<Output = Result<i64>> + Send;
     fn store(&self, id: i64, bytes: Vec<u8>) -> impl Future<Output = Result<()>> + Send;
-    /// How many are stored, and all their bytes.
+    /// Returns the number of stored files and the sum of their bytes.
     fn stored(&self) -> impl Future<Output = Result<(i64, i64)>> + Send;
     fn contents(&self) -> impl Future<Output = Result<Contents>> + Send;
 }
@@ -86,7 +87,7 @@ pub(crate) fn conversations() -> impl Iterator<Item = Conversation> {
     (1..=CONVERSATIONS).map(|id| (id, format!("conversation {id}"), MESSAGES, MESSAGES / CONVERSATIONS))
 }
 
-/// As many for each conversation, in changing order of the authors.
+/// Returns the messages of the seed: the same number for each conversation, with the authors in changing order.
 pub(crate) fn messages() -> impl Iterator<Item = NewMessage> {
     let mut random = SmallRng::seed_from_u64(0);
     (1..=MESSAGES).map(move |at| (1 + at % CONVERSATIONS, user_id(&mut random), at, body(&mut random)))
@@ -96,31 +97,31 @@ pub(crate) fn user_id(random: &mut SmallRng) -> i64 {
     random.random_range(1..=USERS)
 }
 
-/// A text of 10 to 200 bytes.
+/// Returns a text of 10 to 200 bytes.
 pub(crate) fn body(random: &mut SmallRng) -> String {
     const WORDS: &str = "so it goes on and on, day after day, until somebody says that this is enough for now, or asks \
                          when we shall meet, where that would be, and who is going to bring the cake this time, please";
     WORDS[..random.random_range(10..=WORDS.len())].to_owned()
 }
 
-/// The writes of the traffic.
+/// The number of writes in the traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Writes {
     pub(crate) messages: u64,
     pub(crate) updates: u64,
 }
 
-/// What a file holds at the end.
+/// The contents of a file at the end.
 #[derive(Debug, Clone)]
 pub(crate) struct Contents {
     pub(crate) messages: i64,
-    /// The sum over all conversations.
+    /// The sum of `message_count` over all conversations.
     pub(crate) message_count: i64,
     pub(crate) integrity: String,
 }
 
 impl Contents {
-    /// An error unless the file holds the seed and each acknowledged write once.
+    /// Returns an error unless the file holds the seed and each acknowledged write exactly once.
     pub(crate) fn check(&self, side: &str, acknowledged: Writes) -> Result<()> {
         let found = (self.messages - MESSAGES, self.message_count - MESSAGES);
         let expected = (acknowledged.messages.cast_signed(), acknowledged.updates.cast_signed());

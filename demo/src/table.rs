@@ -1,6 +1,6 @@
-//! The table of the report: both sides and how they compare, in 80 columns.
+//! The table of the report: both sides and their comparison, in 80 columns.
 //!
-//! Owns: its layout and how figures are written. A loss is written as a gain is. Leaves out: measuring.
+//! Owns: the layout of the table and the format of figures. A loss is formatted like a gain. Leaves out: measuring.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::mutex_side::MutexSide;
 use crate::side::Side;
 use crate::traffic::{Record, SHARES};
 
-/// The table and the averages.
+/// Returns the table and the averages.
 pub(crate) fn report(ours: &Record, theirs: &Record) -> String {
     let mut report = heading("time to answer", "answered");
     report += &block("all requests", &ours.all(), &theirs.all());
@@ -23,8 +23,8 @@ pub(crate) fn report(ours: &Record, theirs: &Record) -> String {
     report + &averages(rates, sides.map(|record| record.all().mean()))
 }
 
-/// Answers per second and nanoseconds per answer. The mean stands apart from the percentiles because a queue that is
-/// not fair can have a short p50 and a long mean.
+/// Returns the lines with the answers per second and the time per answer, from means in nanoseconds. The mean is
+/// separate from the percentiles, because a queue that is not fair can have a short p50 and a long mean.
 fn averages(rates: [f64; 2], means: [f64; 2]) -> String {
     let gains = [compared(rates[0] / rates[1]), compared(means[1] / means[0])];
     let rates = rates.map(|rate| thousands(rate as u64));
@@ -35,12 +35,12 @@ fn averages(rates: [f64; 2], means: [f64; 2]) -> String {
     )
 }
 
-/// What is measured, and the columns.
+/// Returns the heading: what is measured, and the columns.
 pub(crate) fn heading(name: &str, counted: &str) -> String {
     line(name, [counted, "p50", "p99", "p99.9", "max"].map(str::to_owned)) + &format!("{}\n", "-".repeat(80))
 }
 
-/// One operation: its name, a line for each side, and the comparison.
+/// Returns the lines of one operation: its name, a line for each side, and the comparison.
 fn block(name: &str, ours: &Histogram<u64>, theirs: &Histogram<u64>) -> String {
     format!("{name}\n")
         + &row(FlatwaterSide::NAME, ours.len(), ours)
@@ -48,12 +48,12 @@ fn block(name: &str, ours: &Histogram<u64>, theirs: &Histogram<u64>) -> String {
         + &comparison(ours, theirs)
 }
 
-/// One side: how many, and the times.
+/// Returns the line of one side: the count and the times.
 pub(crate) fn row(name: &str, count: u64, latencies: &Histogram<u64>) -> String {
     line(&format!("  {name}"), cells(thousands(count), times(latencies).map(duration)))
 }
 
-/// How Flatwater compares, in each column.
+/// Returns the line that compares Flatwater with the other side in each column.
 pub(crate) fn comparison(ours: &Histogram<u64>, theirs: &Histogram<u64>) -> String {
     let count = compared(ours.len() as f64 / theirs.len() as f64);
     let [our_times, their_times] = [ours, theirs].map(times);
@@ -74,12 +74,12 @@ fn line(name: &str, cells: [String; 5]) -> String {
     line
 }
 
-/// p50, p99, p99.9 and max in nanoseconds.
+/// Returns p50, p99, p99.9 and max in nanoseconds.
 fn times(latencies: &Histogram<u64>) -> [u64; 4] {
     [0.5, 0.99, 0.999, 1.0].map(|quantile| latencies.value_at_quantile(quantile))
 }
 
-/// How much better Flatwater is, in words. `gain` is above 1 if it is.
+/// Returns in words how much better Flatwater is. `gain` is above 1 if it is better.
 fn compared(gain: f64) -> String {
     let (factor, word) = if gain >= 1.0 { (gain, "better") } else { (1.0 / gain, "worse") };
     match factor {

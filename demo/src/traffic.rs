@@ -1,7 +1,7 @@
-//! The traffic of a chat service: what every task asks for, and how long each answer took.
+//! The traffic of a chat service: the requests of every task, and the latency of each answer.
 //!
 //! Owns: the shares of the operations, the schedule of each task, which is the same for both sides, and the record of
-//! latencies. Leaves out: who serves.
+//! latencies. Leaves out: the sides that serve the requests.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,10 +67,10 @@ impl Request {
     }
 }
 
-/// What one task asks for during one round, without end.
+/// The requests of one task during one round, without end.
 struct Schedule {
     random: SmallRng,
-    /// The service's time, in requests.
+    /// The clock of the service, counted in requests.
     at: i64,
 }
 
@@ -95,7 +95,7 @@ impl Schedule {
     }
 }
 
-/// Latencies in nanoseconds, by operation, and the time in which they were measured.
+/// The latencies in nanoseconds, by operation, and the time over which they were measured.
 pub(crate) struct Record {
     latencies: [Histogram<u64>; SHARES.len()],
     pub(crate) elapsed: Duration,
@@ -124,7 +124,7 @@ impl Record {
         &self.latencies[operation as usize]
     }
 
-    /// Of all operations.
+    /// Returns the latencies of all operations together.
     pub(crate) fn all(&self) -> Histogram<u64> {
         let mut all = histogram();
         self.latencies.iter().for_each(|latencies| all += latencies);
@@ -136,12 +136,12 @@ impl Record {
     }
 }
 
-/// For nanoseconds.
+/// Returns a histogram of nanoseconds.
 pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are valid")
 }
 
-/// Lets all tasks ask `side` for `time`.
+/// Lets all tasks send requests to `side` for `time`.
 pub(crate) async fn round<S: Side>(side: &Arc<S>, round: u32, time: Duration) -> Result<Record> {
     let began = Instant::now();
     let tasks: Vec<_> =

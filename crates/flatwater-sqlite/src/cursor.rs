@@ -1,9 +1,9 @@
-//! A statement that is run in parts: started, stepped for as many rows as are wanted, and reset.
+//! Cursors: a statement that runs in parts. It is started, stepped for as many rows as the caller needs, and reset.
 //!
-//! Owns: the steps between bind and reset, which other work on the connection may lie between. Runs on the thread that has the
-//! connection. Invariants: the values are copied (SQLITE_TRANSIENT), so that nothing of the caller's is bound from one
-//! part to the next; after a failure or a panic the statement is reset. Leaves out: keeping a statement that is started
-//! from being run by others, which is the caller's; and how long its snapshot may last.
+//! Owns: the steps between bind and reset; other work on the connection may run between them. Runs on the thread that
+//! uses the connection. Invariants: the values are copied (SQLITE_TRANSIENT), so that no memory of the caller stays
+//! bound from one part to the next; after a failure or a panic the statement is reset. Leaves out: preventing other
+//! code from running a started statement, and limiting how long its snapshot lasts. Both are up to the caller.
 
 use rusqlite::ffi;
 
@@ -15,10 +15,12 @@ use crate::slots::{Statement, StatementId};
 use crate::statement::Bindings;
 
 impl Connection {
-    /// Binds copies of the values. Nothing runs, and no snapshot begins. A statement that was started before begins anew.
+    /// Binds copies of the values. Runs nothing, and begins no snapshot. A statement that was started before begins
+    /// again.
     ///
     /// # Errors
-    /// Bindings that do not fit; [`Error::StaleStatement`](crate::Error::StaleStatement).
+    /// Returns an error if the bindings do not match the parameters, or
+    /// [`Error::StaleStatement`](crate::Error::StaleStatement) if the statement was finalized.
     pub fn start(&mut self, id: StatementId, bindings: Bindings<'_>) -> Result<()> {
         let Statement { raw, parameters, .. } = self.statement(id)?;
         let mut running = Running::copying(raw);
@@ -28,17 +30,19 @@ impl Connection {
         Ok(())
     }
 
-    /// Steps a statement that was started, until the sink says stop or the statement ends. The first step begins its snapshot,
-    /// as [`run`](Self::run) does; the snapshot lasts until the statement ends, fails, or is [`reset`](Self::reset). Returns
-    /// `Stop` if there may be more rows. At its end the statement is reset, and another step begins it anew.
+    /// Steps a started statement until the sink returns `Stop` or the statement ends. The first step begins its
+    /// snapshot, as [`run`](Self::run) does; the snapshot lasts until the statement ends, fails, or is
+    /// [`reset`](Self::reset). Returns `Stop` if there may be more rows. At its end the statement is reset, and another
+    /// step begins it again.
     ///
     /// # Errors
-    /// What SQLite answers; [`Error::StaleStatement`](crate::Error::StaleStatement).
+    /// Returns SQLite's error, or [`Error::StaleStatement`](crate::Error::StaleStatement) if the statement was
+    /// finalized.
     pub fn next<S: Sink>(&mut self, id: StatementId, sink: &mut S) -> Result<Flow> {
         let Statement { raw, .. } = self.statement(id)?;
         // SAFETY: the statement is alive.
         let has_begun = unsafe { ffi::sqlite3_stmt_busy(raw) } != 0;
-        // Only what has given no row yet can be begun again.
+        // Only a statement that has returned no row yet can begin again.
         if has_begun { self.next_once(id, sink) } else { self.patiently(|connection| connection.next_once(id, sink)) }
     }
 
@@ -53,7 +57,7 @@ impl Connection {
         })
     }
 
-    /// Ends the run of a statement, and its snapshot with it. Its values are unbound.
+    /// Ends the run of a statement, and its snapshot with it. Unbinds its values.
     pub fn reset(&mut self, id: StatementId) {
         if let Ok(Statement { raw, parameters, .. }) = self.statement(id) {
             Running::copying(raw).end(parameters > 0);

@@ -1,30 +1,31 @@
-//! Floor 0 of [Flatwater](https://docs.rs/flatwater): one SQLite connection and what rusqlite cannot express of it.
+//! Floor 0 of [Flatwater](https://docs.rs/flatwater): one SQLite connection, and what rusqlite cannot express about it.
 //!
-//! All `unsafe` of Flatwater lives in this crate. It has no threads, no policy and no SQL of users' needs: it prepares,
-//! binds, steps, asks the engine's policy and waits as it is told. Its API follows the engine's needs and is not stable.
+//! All `unsafe` code of Flatwater is in this crate. It has no threads, no policy and no SQL for users' needs: it
+//! prepares, binds and steps statements, consults the policy that the engine gives it, and waits as the engine says.
+//! Its API follows the engine's needs and is not stable.
 //!
-//! - `connection`: open, hooks, state, restoring after a closure of the user
-//! - `slots`: the table of its statements
+//! - `connection`: open, hooks, state, and restoring the connection after a closure of the user
+//! - `slots`: the table of a connection's statements
 //! - `statement`: prepare, and run in one go
-//! - `running`: bind, the loop into a [`Sink`]
-//! - `cursor`: a statement that is run in parts
+//! - `running`: bind, and the loop that passes rows to a [`Sink`]
+//! - `cursor`: a statement that runs in parts
 //! - `explain`: the program of a text, as EXPLAIN lists it
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
-//! - `inserts`: whether a row came into a table
-//! - `armed`: what ends the statements that run
+//! - `inserts`: whether a table got a new row
+//! - `armed`: ending running statements
 //! - `patience`: waiting for a snapshot that does not begin at once
-//! - `opening`: asking SQLite for a connection, and the system's reason if there is none
-//! - `failures`: the system's reasons, and reads that fail
-//! - `methods`: our methods before SQLite's for the files of a connection
-//! - `read_guard`: pages and snapshots that a thread is refused
-//! - `snapshot`: what beginning a snapshot may do to the locks of the wal-index
-//! - `stay`: what bounds a run on a thread that must not be held up
+//! - `opening`: opening a connection in SQLite, and the system's reason for a failure
+//! - `failures`: the system's reasons for failures, and failed reads
+//! - `methods`: Flatwater's file methods, called before SQLite's for the files of a connection
+//! - `read_guard`: refusing pages and snapshots to a thread
+//! - `snapshot`: how beginning a snapshot may change the locks of the wal-index
+//! - `stay`: the bounds of an inline run
 //! - `wal`: the wal-index header
-//! - `checkpoint`: checkpoints, and syncing the files outside of any lock
-//! - `files`: SQLite's own handles of its files
-//! - `locks`: locks that belong to a descriptor: the one place that opens a database file outside of SQLite
-//! - `filesystem`: what a path lies on
+//! - `checkpoint`: checkpoints, and syncing the files while no lock is held
+//! - `files`: SQLite's own handles to its files
+//! - `locks`: locks that belong to a descriptor; the only module that opens a database file outside of SQLite
+//! - `filesystem`: the file system of a path
 //! - `process`: whether this process was forked, and state that each process has for itself
 //! - `fault` (feature): failures on demand, for tests
 

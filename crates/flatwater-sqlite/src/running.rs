@@ -1,8 +1,9 @@
 //! A statement between bind and reset.
 //!
-//! Owns: binding values, and the one loop that hands the cells of rows to a sink. Runs on the thread that has the connection.
-//! Invariants: a text or blob that is bound by reference (SQLITE_STATIC) is unbound before its caller can free it, also when a
-//! panic unwinds; one that may stay bound is copied. Leaves out: whose statement it is (`slots`), and when it runs.
+//! Owns: binding values, and the one loop that passes the cells of rows to a sink. Runs on the thread that uses the
+//! connection. Invariants: a text or blob that is bound by reference (SQLITE_STATIC) is unbound before its owner can
+//! free it, also when a panic unwinds; one that may stay bound is copied. Leaves out: which connection the statement
+//! belongs to (`slots`), and when it runs.
 
 use std::ffi::{CStr, c_int};
 
@@ -13,15 +14,15 @@ use crate::error::{Error, Result, SqliteError};
 use crate::sink::{Flow, Sink};
 use crate::statement::Bindings;
 
-/// A statement between bind and reset. Dropping it resets it, and unbinds what is borrowed, so that no borrowed value is left
-/// behind.
+/// A statement between bind and reset. Dropping this value resets the statement, and unbinds borrowed values, so that
+/// no borrowed value stays bound.
 pub(crate) struct Running {
     raw: *mut ffi::sqlite3_stmt,
-    /// Texts and blobs are copied as they are bound, and may stay bound.
+    /// Texts and blobs are copied when they are bound, and may stay bound.
     copies: bool,
-    /// Something is to be unbound in the end.
+    /// The bindings must be cleared at the end.
     unbinds: bool,
-    /// It goes on later.
+    /// The run continues later, so dropping this value does not reset the statement.
     is_kept: bool,
 }
 
@@ -39,22 +40,22 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Of a run that is over before its caller goes on.
+    /// Returns a run that ends before its caller continues, and therefore borrows its values.
     pub(crate) fn borrowing(raw: *mut ffi::sqlite3_stmt) -> Self {
         Self { raw, copies: false, unbinds: false, is_kept: false }
     }
 
-    /// Of a run in parts.
+    /// Returns a run in parts, which copies its values.
     pub(crate) fn copying(raw: *mut ffi::sqlite3_stmt) -> Self {
         Self { raw, copies: true, unbinds: false, is_kept: false }
     }
 
-    /// It is not reset: it goes on later.
+    /// Keeps the statement without a reset: the run continues later.
     pub(crate) fn keep(mut self) {
         self.is_kept = true;
     }
 
-    /// It is reset, and what is bound is unbound if there is anything.
+    /// Resets the statement, and clears its bindings if `is_bound`.
     pub(crate) fn end(mut self, is_bound: bool) {
         self.unbinds = is_bound;
     }
@@ -109,7 +110,7 @@ impl Running {
         }
     }
 
-    /// The name with its prefix, or `?N`.
+    /// Returns the name of a parameter with its prefix, or `?N` if it has no name.
     fn parameter_name(&self, index: usize) -> String {
         let number = c_int::try_from(index).unwrap_or(c_int::MAX);
         // SAFETY: the statement is alive; the name is null or NUL-terminated and lives as long as it.
@@ -145,10 +146,10 @@ impl Running {
         if rc == ffi::SQLITE_OK { Ok(()) } else { Err(self.error(rc)) }
     }
 
-    /// Hands rows to the sink until it says stop, or the statement ends.
+    /// Passes rows to the sink until the sink returns `Stop` or the statement ends.
     pub(crate) fn rows<S: Sink>(&mut self, sink: &mut S) -> Result<Flow> {
         loop {
-            // SAFETY: the statement is alive and only ours.
+            // SAFETY: the statement is alive, and only this value uses it.
             match unsafe { ffi::sqlite3_step(self.raw) } {
                 ffi::SQLITE_ROW => {
                     self.read_row(sink)?;
@@ -162,13 +163,13 @@ impl Running {
         }
     }
 
-    /// The cells as values: each is looked up once, where the functions for columns look it up for its type, its content
-    /// and its length. A value of a column may be read like this because the connection has no mutex
-    /// (<https://sqlite.org/c3ref/value.html>).
+    /// Reads the cells as values. Each cell is looked up once, while SQLite's functions for columns would look it up
+    /// for its type, its content and its length. A value of a column may be read like this because the connection has
+    /// no mutex (<https://sqlite.org/c3ref/value.html>).
     #[inline]
     fn read_row<S: Sink>(&self, sink: &mut S) -> Result<()> {
-        // SAFETY: the statement stands on a row, so its columns can be read; a value and its bytes live until the next
-        // step, and the sink gets them for one call only. The text comes first, then its length.
+        // SAFETY: the statement is at a row, so its columns can be read. A value and its bytes live until the next
+        // step, and the sink uses them only during one call. The text is read before its length.
         unsafe {
             let columns = ffi::sqlite3_data_count(self.raw);
             for column in 0..columns {
@@ -192,9 +193,9 @@ impl Running {
     }
 
     /// # Safety
-    /// `value` is a column of the current row, and `at` what SQLite just answered for it.
+    /// `value` is a column of the current row, and `at` is the pointer that SQLite just returned for it.
     unsafe fn bytes(&self, at: *const u8, value: *mut ffi::sqlite3_value) -> Result<&[u8]> {
-        // SAFETY: the statement stands on a row; `at` points to as many bytes as SQLite says.
+        // SAFETY: the statement is at a row; `at` points to as many bytes as SQLite reports.
         unsafe {
             let length = ffi::sqlite3_value_bytes(value).unsigned_abs() as usize;
             if !at.is_null() {
@@ -208,7 +209,7 @@ impl Running {
     }
 
     fn error(&self, code: c_int) -> Error {
-        // SAFETY: the statement is alive, so its connection is open, and it is ours.
+        // SAFETY: the statement is alive, so its connection is open, and only this value uses it.
         unsafe { SqliteError::of(ffi::sqlite3_db_handle(self.raw), code) }.into()
     }
 }

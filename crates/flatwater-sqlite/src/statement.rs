@@ -1,8 +1,8 @@
-//! Prepared statements: prepare them, and run them in one go.
+//! Prepared statements: preparing them, and running them in one go.
 //!
-//! Owns: preparing, and one run of a statement, from bind to reset. Runs on the thread that has the connection. Invariant: a
-//! statement is reset when `run` is left, on every path. Leaves out: binding and reading (`running`), runs in several parts
-//! (`cursor`), caching by text, and what the rows become.
+//! Owns: preparing, and one run of a statement, from bind to reset. Runs on the thread that uses the connection.
+//! Invariant: a statement is reset when `run` returns, on every path. Leaves out: binding and reading (`running`), runs
+//! in several parts (`cursor`), caching by text, and what the caller does with the rows.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -16,43 +16,43 @@ use crate::running::Running;
 use crate::sink::Sink;
 use crate::slots::{Statement, StatementId};
 
-/// What one `prepare` found out.
+/// The result of [`Connection::prepare`].
 #[derive(Debug)]
 pub struct Prepared {
     /// The statement.
     pub id: StatementId,
-    /// Bytes of the text that the statement took; what follows is the rest of the text.
+    /// The number of bytes of the text that belong to the statement. The remaining bytes are the rest of the text.
     pub length: usize,
-    /// What the statement does, as the authorizer was told.
+    /// What the statement does, as SQLite reported it to the authorizer.
     pub events: Vec<AuthEvent>,
-    /// Number of result columns; 0 for a statement that answers no rows.
+    /// The number of result columns; 0 for a statement that returns no rows.
     pub columns: usize,
-    /// SQLite's own claim that the statement writes nothing. COMMIT, SAVEPOINT and ATTACH count as such: not for
-    /// routing (<https://sqlite.org/c3ref/stmt_readonly.html>).
+    /// True if SQLite reports that the statement writes nothing. This is also true for COMMIT, SAVEPOINT and ATTACH, so
+    /// it is not suitable for routing (<https://sqlite.org/c3ref/stmt_readonly.html>).
     pub readonly: bool,
-    /// EXPLAIN or EXPLAIN QUERY PLAN.
+    /// True for EXPLAIN and EXPLAIN QUERY PLAN.
     pub explain: bool,
 }
 
 /// The values for one run of a statement.
 #[derive(Debug, Clone, Copy)]
 pub enum Bindings<'a> {
-    /// In the order of the parameters, exactly as many as there are.
+    /// Values in the order of the parameters, exactly as many as there are parameters.
     Positional(&'a [Value]),
-    /// The same, each of them borrowed. Texts are valid UTF-8.
+    /// Like `Positional`, with borrowed values. Texts are valid UTF-8.
     Borrowed(&'a [ValueRef<'a>]),
-    /// By name, with or without the leading `:`, `@` or `$`; exactly the names of the statement.
+    /// Values by name, with or without the leading `:`, `@` or `$`. The names must be exactly those of the statement.
     Named(&'a [(Box<str>, Value)]),
 }
 
 impl Connection {
-    /// Prepares the first statement of `sql`, for keeping (SQLITE_PREPARE_PERSISTENT). `None` if there is only white
-    /// space and comments.
+    /// Prepares the first statement of `sql`, to be kept (SQLITE_PREPARE_PERSISTENT). Returns `None` if `sql` contains
+    /// only white space and comments.
     ///
     /// # Errors
-    /// What SQLite answers, with the offset of the token it did not like.
+    /// Returns SQLite's error, with the offset of the offending token, or [`Error::TextTooLong`].
     pub fn prepare(&mut self, sql: &str) -> Result<Option<Prepared>> {
-        // It may have to read the schema.
+        // Preparing may have to read the schema.
         self.patiently(|connection| connection.prepare_once(sql))
     }
 
@@ -62,7 +62,8 @@ impl Connection {
         let mut tail: *const c_char = std::ptr::null();
         self.hooks().start_recording();
         self.mapping.forget();
-        // SAFETY: the connection is open and ours; `sql` has `bytes` bytes; both out-pointers live for the call.
+        // SAFETY: the connection is open and only this value uses it; `sql` has `bytes` bytes; both out-pointers live
+        // for the call.
         let rc = unsafe {
             ffi::sqlite3_prepare_v3(
                 self.raw(),
@@ -86,12 +87,12 @@ impl Connection {
             (ffi::sqlite3_column_count(raw), ffi::sqlite3_stmt_readonly(raw), ffi::sqlite3_stmt_isexplain(raw))
         };
         let (readonly, explain) = (readonly != 0, explain != 0);
-        // SAFETY: just prepared on this connection, and nobody else has the pointer.
+        // SAFETY: the statement was just prepared on this connection, and no other code has the pointer.
         let id = unsafe { self.slots.keep(raw) };
         Ok(Some(Prepared { id, length, events, columns: columns.unsigned_abs() as usize, readonly, explain }))
     }
 
-    /// Whether anything but white space and comments stands in `sql`. Nothing runs.
+    /// Returns true if `sql` contains anything but white space and comments. Runs nothing.
     #[must_use]
     pub fn has_statement(&mut self, sql: &str) -> bool {
         match self.prepare(sql) {
@@ -108,15 +109,15 @@ impl Connection {
         self.slots.get(id).ok_or(Error::StaleStatement)
     }
 
-    /// Ends a statement. One that is already ended is left alone.
+    /// Finalizes a statement. Does nothing if it is already finalized.
     pub fn finalize(&mut self, id: StatementId) {
         self.slots.finalize(id);
     }
 
-    /// The names of the result columns, in order.
+    /// Returns the names of the result columns, in order.
     ///
     /// # Errors
-    /// [`Error::StaleStatement`].
+    /// Returns [`Error::StaleStatement`] if the statement was finalized.
     pub fn column_names(&self, id: StatementId) -> Result<Vec<Box<str>>> {
         let raw = self.statement(id)?.raw;
         // SAFETY: the statement is alive; a name is NUL-terminated UTF-8 that lives until the next call on it.
@@ -129,38 +130,39 @@ impl Connection {
         Ok((0..columns).map(name).collect())
     }
 
-    /// How often SQLite prepared the statement again because the schema had changed
+    /// Returns how often SQLite prepared the statement again because the schema had changed
     /// (<https://sqlite.org/c3ref/c_stmtstatus_counter.html#sqlitestmtstatusreprepare>).
     #[must_use]
     pub fn reprepares(&self, id: StatementId) -> u32 {
         self.slots.get(id).map_or(0, |statement| statement.reprepares)
     }
 
-    /// Runs a statement to its end, or until the sink says stop. Blocks for as long as SQLite does.
+    /// Runs a statement to its end, or until the sink returns [`Flow::Stop`](crate::Flow::Stop). Blocks for as long as
+    /// SQLite does.
     ///
     /// # Errors
-    /// Bindings that do not fit, before anything runs; then what SQLite answers.
+    /// Returns an error before anything runs if the bindings do not match the parameters; otherwise SQLite's error.
     pub fn run<S: Sink>(&mut self, id: StatementId, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
         self.patiently(|connection| connection.run_once(id, bindings, sink))
     }
 
-    /// As [`run`](Self::run), where a snapshot that does not begin at once is an error.
+    /// Like [`run`](Self::run), but fails if a snapshot cannot begin at once.
     ///
     /// # Errors
-    /// As of `run`.
+    /// Returns the errors of `run`, and an error if a snapshot cannot begin at once.
     pub fn run_once<S: Sink>(&mut self, id: StatementId, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
         self.stepping(id, |connection, statement| connection.run_raw(statement, bindings, sink))
     }
 
-    /// Runs `f`, which steps the statement, with nothing known of the connection's files. What was known holds again if
-    /// nothing can have left WAL mode meanwhile.
+    /// Runs `f`, which steps the statement. While `f` runs, the knowledge about the connection's files is set aside. It
+    /// is valid again afterwards if nothing can have left WAL mode meanwhile.
     pub(crate) fn stepping<T>(
         &mut self,
         id: StatementId,
         f: impl FnOnce(&mut Self, Statement) -> Result<T>,
     ) -> Result<T> {
         let statement = self.statement(id)?;
-        // `&mut self`: nobody has the rusqlite connection.
+        // `&mut self`: no other code uses the rusqlite connection.
         self.mapping.take_back();
         let known = self.mapping.set_aside();
         let result = f(self, statement);

@@ -1,9 +1,9 @@
 //! The future that every operation returns.
 //!
-//! Owns: what a caller sees of one call (it begins, waits for its answer, is answered), and what happens if the caller drops
-//! it at any point. Runs on the thread that polls it, never blocks there, and depends on no runtime. Invariants: nothing
+//! Owns: the states of one call (it begins, waits for its result, returns it), and what happens if the caller drops it
+//! in any of them. Runs on the thread that polls it, never blocks there, and depends on no runtime. Invariants: nothing
 //! begins before the first poll; after the caller dropped the call, a waiting request never runs, a running read ends
-//! early, and a running write is finished. Leaves out: who serves it (`engine::dispatch`).
+//! early, and a running write is finished. Leaves out: which worker serves it (`engine::dispatch`).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -34,29 +34,29 @@ use crate::workers::session::Level;
 /// write is finished although nothing receives its result. [`cancel`](Call::cancel) says which of them it was.
 #[must_use = "a call begins when it is awaited"]
 pub struct Call<T, E = Error> {
-    /// `None`: there is no database yet, it is being opened.
+    /// `None` while the database is being opened.
     caller: Option<Caller>,
     operation: &'static str,
-    /// Only its owner reaches it, without locking; so the call can be shared.
+    /// Only the owner of the call accesses it, through `get_mut` and without locking. The mutex makes the call `Sync`.
     stage: Mutex<Stage>,
     read: Read<T, E>,
-    /// What is rolled back if the call does not end it.
+    /// The transaction or savepoint that is rolled back if the call does not end it.
     level: Level,
 }
 
-/// How an operation reads its answer.
+/// Converts the answer of a request into the result of an operation.
 pub(crate) type Read<T, E> = fn(Answer, Option<&Caller>) -> Result<T, E>;
 
-/// How a call begins that sends no request of its own; told whether it may block.
+/// Begins a call that sends no request of its own. The argument says whether it may block.
 pub(crate) type Start = Box<dyn FnOnce(bool) -> Result<Submitted> + Send>;
 
-/// Where a call stands.
+/// The state of a call.
 enum Stage {
     Refused(Error),
     New(Work),
     Start(Start),
     Waiting(Option<Box<Queued>>, Reply<Result<Answer>>),
-    /// It was answered at once, and tells so after the others' turn.
+    /// The call was answered at once. It returns its result at the next poll, after other tasks had their turn.
     Held(Result<Answer>),
     Done,
 }
@@ -67,23 +67,24 @@ impl<T, E: From<Error>> Call<T, E> {
         Self { caller: Some(caller.clone()), operation, stage: Mutex::new(stage), read, level: Level::Ended }
     }
 
-    /// A call that is begun by `start`, on its first poll.
+    /// Returns a call that `start` begins, on the first poll.
     pub(crate) fn starting(caller: Option<&Caller>, operation: &'static str, start: Start, read: Read<T, E>) -> Self {
         Self { caller: caller.cloned(), operation, stage: Mutex::new(Stage::Start(start)), read, level: Level::Ended }
     }
 
-    /// The same, ending a level of a transaction. If the call does not end it, it is rolled back.
+    /// Makes this the call that ends a level of a transaction. If the call does not end the level, the level is rolled
+    /// back.
     pub(crate) fn ending(mut self, level: Level) -> Self {
         self.level = level;
         self
     }
 
-    /// Blocks this thread until the result is there. This must not be a thread that runs an event loop. If a connection
-    /// is free, the work is done on this thread.
+    /// Blocks this thread until the result is there. Do not call this on a thread that runs an event loop. If a
+    /// connection is free, this thread does the work.
     ///
     /// # Errors
-    /// As the operation; `Misuse` where waiting could be for this thread itself: in a closure on a connection, or on a
-    /// thread of the database.
+    /// Returns the errors of the operation, and `Misuse` where this thread might wait for itself: in a closure on a
+    /// connection, or on a thread of the database.
     pub fn wait(mut self) -> Result<T, E> {
         if self.caller.is_some() && must_not_block() {
             return Err(called_from_within().in_operation(self.operation).into());
@@ -97,10 +98,10 @@ impl<T, E: From<Error>> Call<T, E> {
         block_on(self)
     }
 
-    /// Cancels the call, as dropping it does, and returns what became of it. Does not block.
+    /// Cancels the call, as dropping it does, and returns the effect. Does not block.
     ///
-    /// A call that was not polled is withdrawn. For a read closure the answer is `ReadInterrupted` although only what the
-    /// closure asks of SQLite is interrupted.
+    /// A call that was never polled is `Withdrawn`. For a read closure the result is `ReadInterrupted`, although only
+    /// its SQLite statements are interrupted.
     pub fn cancel(mut self) -> Cancelled {
         self.give_up()
     }
@@ -109,12 +110,12 @@ impl<T, E: From<Error>> Call<T, E> {
         matches!(self.stage(), Stage::New(_) | Stage::Start(_))
     }
 
-    /// Begins the call. A panic in it leaves the call done: it is not tried again.
+    /// Begins the call. If this panics, the call is done and does not begin again.
     fn begin(&mut self, may_block: bool) -> Poll<Result<Answer>> {
         let submitted = match (std::mem::replace(self.stage(), Stage::Done), &self.caller) {
             (Stage::New(work), Some(caller)) => caller.submit(work, may_block),
             (Stage::Start(start), _) => start(may_block),
-            // Nothing else is new.
+            // `is_new` excludes all other states.
             _ => Err(polled_again()),
         };
         match submitted {
@@ -145,7 +146,8 @@ impl<T, E: From<Error>> Call<T, E> {
         }
         match std::mem::replace(self.stage(), Stage::Done) {
             Stage::Waiting(queued, mut reply) => match Pin::new(&mut reply).poll(context) {
-                // Asked for after the reply knows whom to wake, or a deadline in between would wake nobody.
+                // Checked only after the reply has stored the waker: otherwise a deadline that passes in between would
+                // wake no task.
                 Poll::Pending if let Some(queued) = queued.as_ref().filter(|queued| queued.is_too_late()) => {
                     queued.leave_line();
                     Poll::Ready(Err(too_late()))

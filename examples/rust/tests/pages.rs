@@ -1,7 +1,7 @@
-//! The pages against the sources: what they name exists.
+//! Checks the pages against the sources: everything that a page names must exist.
 //!
-//! Owns: tests named in the design, files of the code map, links between pages. Leaves out: whether the sentences are
-//! true, which only a reader can tell.
+//! Owns: the tests that the design names, the files of the code map, and the links between pages. Leaves out: whether
+//! the sentences are true, which only a reader can check.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,13 +32,13 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// What stands between backticks, outside of code blocks.
+/// Returns the text between backticks, outside of code blocks.
 fn quoted(text: &str) -> Vec<&str> {
     let prose = text.split("```").step_by(2);
     prose.flat_map(|part| part.split('`').skip(1).step_by(2)).collect()
 }
 
-/// A fact as the name of a test has at least four words.
+/// Returns true for a name that looks like a test: test names state a fact and have at least four words.
 fn is_test_name(word: &str) -> bool {
     let is_name = word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     is_name && word.matches('_').count() >= 3 && !word.starts_with("sqlite3_")

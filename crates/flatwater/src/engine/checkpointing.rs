@@ -1,6 +1,7 @@
-//! The checkpointer, with what it needs of the other workers, which do not know each other.
+//! The checkpointer, connected to the other workers, which do not know each other.
 //!
-//! Owns: which powers it is given. Runs while a database is opened. Leaves out: what it does with them.
+//! Owns: which functions of the other workers the checkpointer may call. Runs while a database is opened. Leaves out:
+//! how the checkpointer uses them.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use crate::workers::checkpoint::{Checkpointer, OldestRead, Powers};
 use crate::workers::readers::Readers;
 use crate::workers::writer::Writer;
 
-/// The checkpointer, unless somebody else keeps the WAL short or there is none.
+/// Returns the checkpointer, or `None` if another program checkpoints the WAL, or if there is no WAL that Flatwater
+/// writes.
 pub(super) fn checkpointer(
     options: &Arc<Options>,
     writer: Option<&Writer>,

@@ -1,10 +1,10 @@
-//! The way of one call to what serves it: on the caller's thread, or through a queue to one of ours.
+//! The dispatch of one call: it runs on the caller's thread, or goes through a queue to one of Flatwater's threads.
 //!
-//! Owns: the route, decided once; the try on this thread; the request with its deadline; and giving it up. Runs on the thread
-//! that begins the call, and never blocks there unless the caller says that it may. Knows no futures: a call that is
-//! awaited is one way to wait for the answer. Invariants: nothing is allocated for a call that is answered at once; a
-//! request that was given up before it began never runs. Leaves out: what a request does, and the hand-over from a reader
-//! to the writer (`workers::readers`), in which the caller has no part.
+//! Owns: the route, decided once; the inline run; the request with its deadline; and giving the request up. Runs on the
+//! thread that begins the call, and blocks it only if the caller allows that. It does not depend on futures: awaiting a
+//! call is one way to wait for the answer. Invariants: a call that is answered at once allocates nothing here; a
+//! request that was given up before it began never runs. Leaves out: what a request does, and the hand-over from a
+//! reader to the writer (`workers::readers`), in which the caller has no part.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,10 +24,10 @@ use crate::workers::request::{Answer, Request, Work};
 use crate::workers::session::Inside;
 use crate::workers::writer::Writer;
 
-/// A call with less time than this is not tried on its caller's thread: it is to fail with a timeout.
+/// A call with a shorter timeout does not run inline: it must fail with a timeout.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// Who calls: a handle, the transaction the call belongs to if any, and its options.
+/// The origin of a call: the handle, the transaction that the call belongs to if any, and the options.
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) handle: Arc<Handle>,
@@ -35,7 +35,7 @@ pub(crate) struct Caller {
     pub(crate) options: CallOptions,
 }
 
-/// Who serves a call.
+/// The worker that serves a call.
 #[derive(Clone, Copy)]
 pub(crate) enum Route<'a> {
     Transaction(&'a Inside),
@@ -43,26 +43,26 @@ pub(crate) enum Route<'a> {
     Readers(&'a Readers),
 }
 
-/// What became of a call that was begun.
+/// The outcome of beginning a call.
 pub(crate) enum Submitted {
-    /// It was answered on this thread.
+    /// This thread produced the answer.
     Now(Result<Answer>),
-    /// The answer comes later. `None`: it cannot be given up any more.
+    /// The answer arrives through the reply. `None`: the request cannot be given up any more.
     Queued(Option<Box<Queued>>, Reply<Result<Answer>>),
 }
 
-/// A request that is queued, or runs, to its caller.
+/// The caller's side of a request that is queued or runs.
 pub(crate) struct Queued {
     handle: Arc<Handle>,
     ticket: Arc<Ticket>,
     line: Line,
-    /// Whether it was known to only read.
+    /// True if the request was known to only read.
     only_reads: bool,
     /// Goes off at the deadline.
     _alarm: Option<Alarm>,
 }
 
-/// Where a request stands in line, if it found no place in its queue.
+/// The place of a request in the line of a full queue.
 #[derive(Clone, Copy)]
 enum Line {
     Writer(Place),
@@ -74,19 +74,19 @@ enum Line {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cancelled {
-    /// The request was not begun, and never will be: nothing was changed.
+    /// The request did not begin and never will: it changed nothing.
     Withdrawn,
-    /// The request runs and only reads; it is told to end early.
+    /// The request runs and only reads. It is interrupted.
     ReadInterrupted,
-    /// The request runs and may write. It is finished, and nobody is told its result.
+    /// The request runs and may write. It is finished, and its result is discarded.
     WriteRunning,
-    /// The result was there already, and is lost.
+    /// The result was already there, and is discarded.
     Answered,
 }
 
 impl Caller {
-    /// Begins the work: runs it on this thread if it is known to be short, or if `may_block` and a connection is free;
-    /// sends a request otherwise. The deadline counts from here.
+    /// Begins the work. Runs it on this thread if it is known to be short, or if `may_block` and a connection is free;
+    /// otherwise sends a request. The deadline counts from here.
     pub(crate) fn submit(&self, work: Work, may_block: bool) -> Result<Submitted> {
         self.may_begin()?;
         let engine = self.handle.engine();
@@ -113,7 +113,7 @@ impl Caller {
         let mut request = Request::new(ticket.clone(), work, promise);
         request.had_active_writes = self.handle.engine().has_active_writes();
         let line = route.serve(request, may_block).inspect_err(|_| {
-            // It may be in the queue, without a thread to serve it: it must never run.
+            // The request may be in the queue without a thread to serve it. It must never run.
             ticket.give_up();
         })?;
         let queued = Queued { handle: self.handle.clone(), ticket, line, only_reads, _alarm: alarm };
@@ -131,7 +131,7 @@ impl Caller {
         Ok(())
     }
 
-    /// The error of a request that ended without an answer.
+    /// Returns the error for a request that ended without an answer.
     #[cold]
     pub(crate) fn lost(&self) -> Error {
         if let Err(error) = refuse_forked() {
@@ -146,8 +146,8 @@ impl Caller {
 }
 
 impl Route<'_> {
-    /// Sends the request, or runs it here if it `may_block` and a connection is free. One that finds no place in the
-    /// queue waits for it in line.
+    /// Sends the request, or runs it on this thread if `may_block` and a connection is free. If the queue is full, the
+    /// request waits in line for a place.
     fn serve(self, request: Request, may_block: bool) -> Result<Line> {
         let left = match self {
             Self::Transaction(Inside { session, savepoints }) => {
@@ -165,7 +165,7 @@ impl Route<'_> {
     }
 }
 
-/// At the deadline a request that still waits is given up, and its caller is woken.
+/// Sets the alarm for the deadline, at which a request that still waits is given up and its caller is woken.
 fn alarm(ticket: &Arc<Ticket>, reply: &Reply<Result<Answer>>) -> Result<Option<Alarm>> {
     let Some(deadline) = ticket.deadline else { return Ok(None) };
     let (waiting, nudge) = (ticket.clone(), reply.nudge());
@@ -178,12 +178,12 @@ fn alarm(ticket: &Arc<Ticket>, reply: &Reply<Result<Answer>>) -> Result<Option<A
 }
 
 impl Queued {
-    /// Whether the deadline passed before the request was begun.
+    /// Returns true if the deadline passed before the request began.
     pub(crate) fn is_too_late(&self) -> bool {
         self.ticket.is_given_up()
     }
 
-    /// The caller wants no answer any more.
+    /// Gives the request up, because the caller needs no answer any more. Returns the effect.
     pub(crate) fn give_up(&self) -> Cancelled {
         if self.ticket.withdraw() {
             self.leave_line();
@@ -192,7 +192,7 @@ impl Queued {
         if self.only_reads { Cancelled::ReadInterrupted } else { Cancelled::WriteRunning }
     }
 
-    /// Frees what a request keeps that was given up in the line of a full queue.
+    /// Removes a request that was given up from the line of a full queue, which frees its memory.
     pub(crate) fn leave_line(&self) {
         let engine = self.handle.engine();
         match self.line {

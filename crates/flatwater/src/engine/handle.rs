@@ -1,8 +1,9 @@
-//! One caller's hold on an open database: what `open` answers, and all its clones share.
+//! A handle to an open database: `open` returns it, and all its clones share it.
 //!
-//! Owns: the rights of this caller, and leaving. Dropping the last clone leaves the engine; whoever is the last to leave
-//! begins to close it. Invariants: a handle leaves once; a handle that may only read never writes, whatever others with
-//! the same engine may. After a fork nothing of it is used in the child, not even dropped. Leaves out: serving.
+//! Owns: the rights of this caller, and leaving the engine. Dropping the last clone leaves the engine; the last handle
+//! to leave begins to close it. Runs on the callers' threads. Invariants: a handle leaves once; a read-only handle
+//! never writes, whatever other handles to the same engine may do. After a fork the child uses nothing of it, and does
+//! not even drop it. Leaves out: serving.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +26,7 @@ pub(crate) struct Handle {
     engine: Arc<Engine>,
     read_only: bool,
     left: AtomicBool,
-    /// Held while it leaves: who leaves again meanwhile finds the close begun.
+    /// Held while the handle leaves, so that a second `close` finds the close begun.
     leaving: Mutex<()>,
 }
 
@@ -55,22 +56,23 @@ impl Handle {
         &self.engine
     }
 
-    /// Tells open databases apart.
+    /// Returns a number that identifies the open database.
     pub(crate) fn id(&self) -> usize {
         Arc::as_ptr(&self.engine).addr()
     }
 
-    /// What a call gets from the handle it is made on.
+    /// Returns the options that a call takes from its handle.
     pub(crate) fn call_options(&self) -> CallOptions {
         CallOptions { read_only: self.read_only, ..CallOptions::default() }
     }
 
-    /// Whether it was closed, or the engine is about to: what begins now is refused.
+    /// Returns true if the handle was closed, or the engine is closed or closing: then new calls are refused.
     pub(crate) fn is_closed(&self) -> bool {
         self.left.load(Ordering::Acquire) || self.engine.is_closed()
     }
 
-    /// Who serves `work`, as far as is known. Where the guess is wrong the writer reads, or a reader hands it over.
+    /// Returns the worker that serves `work`, as far as is known. If the guess is wrong, the writer runs a read, or a
+    /// reader hands a write over.
     pub(crate) fn route<'a>(&'a self, inside: Option<&'a Inside>, work: &Work) -> Result<Route<'a>> {
         if let Some(inside) = inside {
             return Ok(Route::Transaction(inside));
@@ -79,7 +81,7 @@ impl Handle {
             Work::Query { text, .. } if self.read_only => text.route() != Some(sql::class::Route::Write),
             work => work.only_reads(),
         };
-        // The writer of others' handles may read for this one where it has the only connection.
+        // For a read-only handle the writer of other handles may read if it has the only connection.
         let may_use =
             |is_only: bool| !self.read_only || is_only && matches!(work, Work::Query { .. } | Work::ReadWith(_));
         match (&self.engine.readers, &self.engine.writer) {
@@ -90,8 +92,8 @@ impl Handle {
         }
     }
 
-    /// Leaves, unless that was done before. `promise` is filled when the engine is closed, or at once if others have the
-    /// file open.
+    /// Leaves the engine, unless the handle has left before. `promise` is filled when the engine is closed, or at once
+    /// if other handles have the file open.
     pub(crate) fn close(&self, promise: Option<Closed>) {
         let _leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
         if self.left.swap(true, Ordering::AcqRel) {
@@ -107,7 +109,7 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if is_stranded() {
-            // The connections are the parent's.
+            // The connections belong to the parent process.
             return std::mem::forget(self.engine.clone());
         }
         if !self.left.load(Ordering::Acquire) {
@@ -116,7 +118,7 @@ impl Drop for Handle {
     }
 }
 
-/// For whoever is in a process that was forked while a database was open.
+/// Returns an error in a process that was forked while a database was open.
 pub(crate) fn refuse_forked() -> Result<()> {
     if !is_stranded() {
         return Ok(());
@@ -125,7 +127,7 @@ pub(crate) fn refuse_forked() -> Result<()> {
         .with_hint("open databases after the fork, or start the child with exec"))
 }
 
-/// For a call from a closure, an SQL function or a waker that runs on one of our own threads.
+/// Returns the error for a call from a closure, an SQL function or a waker that runs on one of Flatwater's threads.
 #[cold]
 pub(crate) fn called_from_within() -> Error {
     Error::misuse("a closure, or a thread of the database itself, called the database")

@@ -1,7 +1,7 @@
-//! Calls on their caller's thread: trying one where it is routed, and what is noted of the try.
+//! Inline runs: trying a call on its caller's thread, and recording the outcome.
 //!
-//! Owns: the step from a call to an inline run. Runs on the thread that begins the call, and waits for nothing. Leaves out:
-//! what is short enough, which the workers know.
+//! Owns: the step from a call to an inline run. Runs on the thread that begins the call, and waits for nothing. Leaves
+//! out: which calls are short enough, which the workers decide.
 
 use std::time::Instant;
 
@@ -19,19 +19,19 @@ use crate::workers::request::{Answer, Work};
 use crate::workers::session::Inside;
 use crate::workers::writer::Tried;
 
-/// What came of a call that was tried on its caller's thread.
+/// The result of an inline run.
 pub(crate) enum RanInline {
     Answered(Result<Answer>),
-    /// It failed, and the writer's thread finds out whether it is committed.
+    /// The run failed, and the writer's thread finds out whether the write was committed.
     Unsettled(Reply<Result<Answer>>),
 }
 
 impl Engine {
-    /// Runs the work on this thread, at once and without waiting for anything, if it is known to be short. `None`: it was
-    /// not run, or nothing came of it.
+    /// Runs the work on this thread at once and without waiting, if it is known to be short. `None`: the work did not
+    /// run, or fell back to a worker.
     pub(super) fn run_inline(&self, route: Route<'_>, work: &Work, options: CallOptions) -> Option<RanInline> {
         let Inline::Auto(limits) = &self.options.inline else { return None };
-        // Where many write even asking costs: each goes to the queue at once.
+        // Where many callers write, even the check for an inline run costs time: each write goes to the queue at once.
         if let Route::Writer(writer) = route
             && writer.prefers_the_queue()
         {
@@ -40,7 +40,7 @@ impl Engine {
         }
         let began = Instant::now();
         let mut unsettled = None;
-        // Code of others that runs meanwhile, such as what takes our events, must not wait for this connection.
+        // Foreign code that runs meanwhile, such as the receiver of the events, must not wait for this connection.
         let run = mark_closure(|| match (route, work) {
             (Route::Transaction(Inside { session, savepoints }), _) => {
                 session.run_inline(work, savepoints, limits, began)
@@ -70,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// A call suspends once so that other tasks get their turn.
+    /// Counts a call that suspends once so that other tasks get their turn.
     pub(crate) fn yielded(&self) {
         self.recorder.inline.yielded();
     }

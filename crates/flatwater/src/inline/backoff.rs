@@ -1,27 +1,29 @@
-//! Keeping a statement off its callers' threads for a while after runs there that turned out not to be short.
+//! The backoff of a statement: after inline runs that turned out not to be short, its next uses do not run inline.
 //!
-//! Owns: for one text, how many of its next uses are not tried. Any thread may ask; single atomics, so that two threads may
-//! count a use once: a hint that costs speed, never correctness. Invariants: only an outcome that blames the text counts
-//! against it; the number doubles each time, up to `LONGEST`, and a run that ends well takes back one doubling.
+//! Owns: for one statement, how many of its next uses skip the inline run. Any thread may use it. Each number is a
+//! separate atomic, so that two threads may count two uses as one: the numbers are hints, and an error in them costs
+//! speed, never correctness. Invariants: only an outcome that blames the statement counts against it; the number
+//! doubles each time, `DOUBLINGS` times at most, and an inline run that ends well takes back one doubling.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::outcome::InlineRun;
 
-/// After a run that counts against the text so many uses are not tried, and after the next twice as many, so many times.
+/// The number of uses that skip the inline run after the first run that counts against the statement. The number
+/// doubles after each further one, `DOUBLINGS` times at most.
 const FIRST: u32 = 16;
 const DOUBLINGS: u32 = 8;
 
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
-    /// Uses that are still not to be tried.
+    /// The number of uses that still skip the inline run.
     left: AtomicU32,
-    /// Runs that counted against the text of late.
+    /// The number of recent runs that counted against the statement.
     fallbacks: AtomicU32,
 }
 
 impl Backoff {
-    /// Counts a use, and returns whether it may be tried.
+    /// Counts a use. Returns true if it may run inline.
     pub(crate) fn may_try(&self) -> bool {
         let left = self.left.load(Ordering::Relaxed);
         if left != 0 {
@@ -30,7 +32,7 @@ impl Backoff {
         left == 0
     }
 
-    /// A use was tried, with this outcome.
+    /// Records the outcome of an inline run.
     pub(crate) fn tried<T>(&self, run: &InlineRun<T>) {
         let fallbacks = self.fallbacks.load(Ordering::Relaxed);
         match run {

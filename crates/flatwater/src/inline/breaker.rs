@@ -1,40 +1,43 @@
-//! Turning inline runs off for a while, where they turn out not to be short: a cold cache, a slow disk.
+//! The breaker: turns inline reads off for a while when they turn out not to be short, because of a cold cache or a
+//! slow disk.
 //!
-//! Owns: the decision from slow stays, and the time until which it holds. Any thread may ask; the answer is one atomic.
-//! Invariants: a stay that was slow for no reason of its own, because the machine was busy, does not count; a few slow ones
-//! among many do not either: beside a writer every stay reads pages anew, also one that had to wait for its processor.
-//! Leaves out: finding out the reason.
+//! Owns: the decision from slow inline runs, and the time until which it holds. Any thread may use it; the check is one
+//! atomic load. Invariants: a run that was slow for no reason of its own, because the machine was busy, does not count;
+//! a few slow runs among many do not count either, because beside a writer every run reads pages again, also a run that
+//! had to wait for a processor. Leaves out: finding out the reason.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many slow stays within this time turn it off, if they are no smaller a part of all.
+/// The breaker turns inline runs off after `STAYS` slow ones within `WITHIN`, if they are at least one in `ONE_OF` of
+/// all runs since the first slow one.
 const STAYS: u32 = 3;
 const ONE_OF: u32 = 10;
 const WITHIN: Duration = Duration::from_secs(1);
-/// For how long, at first and at most. Each time within `WITHIN` of the end of the last doubles it.
+/// How long inline runs are off, at first and at most. The time doubles if the breaker trips again within `WITHIN` of
+/// the end of the last time.
 const OFF: Duration = Duration::from_secs(1);
 const OFF_MAX: Duration = Duration::from_secs(60);
 
-/// A read that took so many times its limit is slow.
+/// A read is slow if it took more than this many times its limit.
 const SLOW: u32 = 4;
-/// What one step of the virtual machine takes at least when nothing is in its way.
+/// The least time that one step of the virtual machine takes when nothing delays it.
 const STEP: Duration = Duration::from_nanos(5);
 
-/// What is known of an inline read that ended.
+/// The measurements of an inline read that ended.
 pub(crate) struct Read {
     pub(crate) took: Duration,
     pub(crate) limit: Duration,
-    /// It read a page from a file.
+    /// The read loaded a page from a file.
     pub(crate) read_pages: bool,
-    /// The steps that the progress handler saw; 0 for a statement that ends by itself.
+    /// The steps that the progress handler counted; 0 for a statement without a loop, which ends by itself.
     pub(crate) steps: u32,
 }
 
 pub(crate) struct InlineBreaker {
     began: Instant,
-    /// Off until so many microseconds after `began`.
+    /// Inline runs are off until this many microseconds after `began`; 0 if they were never turned off.
     off_until_us: AtomicU64,
     /// Guards the history.
     history: Mutex<History>,
@@ -43,7 +46,7 @@ pub(crate) struct InlineBreaker {
 struct History {
     slow: u32,
     first: Instant,
-    /// All stays at the first slow one.
+    /// The number of all inline runs at the time of the first slow one.
     before: u64,
     off: Duration,
     off_until: Instant,
@@ -59,17 +62,17 @@ impl InlineBreaker {
         u64::try_from(now.saturating_duration_since(self.began).as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Whether stays are off now.
+    /// Returns true if inline runs are off at `now`.
     pub(crate) fn is_off(&self, now: Instant) -> bool {
         let until = self.off_until_us.load(Ordering::Relaxed);
         until != 0 && self.us(now) < until
     }
 
-    /// A read ended at `now`. Returns whether its own steps took most of its time. `all` counts the inline reads up to now, and
-    /// is only asked for if this one was slow.
+    /// Records a read that ended at `now`. Returns true if its own steps took most of its time. `all` returns the
+    /// number of inline reads up to now; it is called only if this read was slow.
     pub(crate) fn ended(&self, read: &Read, all: impl FnOnce() -> u64, now: Instant) -> bool {
         let by_its_steps = STEP * read.steps > read.took / 2;
-        // Only for a reason of its own. Otherwise the machine was busy.
+        // A read without a reason of its own was slow because the machine was busy.
         if read.took > read.limit.saturating_mul(SLOW) && (read.read_pages || by_its_steps) {
             self.was_slow(all(), now);
         }

@@ -1,16 +1,18 @@
-//! Giving the event loop its turn: how long inline runs have held this thread since it last suspended.
+//! The budget of inline runs: how long they have held this thread since it last suspended, so that the event loop gets
+//! its turn.
 //!
-//! Owns: one number per thread. What its owner does between two runs that follow soon counts too: the thread did not go back
-//! to its loop there, or only for a moment. Invariant: the call whose inline work makes it `SHARE` suspends once before it
-//! tells its answer, so that other tasks get their turn. Its work is done by then: a call that came after it does not
-//! overtake it. Leaves out: waking, and what runs.
+//! Owns: one number per thread. The time between two inline runs counts too if it is short: the thread did not return
+//! to its event loop in between, or only for a moment. Runs on the thread that polls a call. Invariant: the call whose
+//! inline run makes the number reach `SHARE` suspends once before it returns its result, so that other tasks run. The
+//! work of this call is complete by then, so a call that begins later does not overtake it. Leaves out: waking, and
+//! what runs.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Inline work that one thread does without suspending.
+/// The inline work that one thread does without suspending.
 const SHARE: Duration = Duration::from_millis(1);
-/// After a longer gap it is not known who held the thread: the loop may have waited for something else.
+/// A longer gap between two runs does not count: the event loop may have waited for something else meanwhile.
 const GAP: Duration = Duration::from_micros(100);
 
 #[derive(Clone, Copy)]
@@ -26,7 +28,7 @@ thread_local! {
     static HELD: Cell<Held> = const { Cell::new(NOTHING) };
 }
 
-/// A run that began at `began` held this thread for so long.
+/// Adds an inline run that began at `began` and held this thread for `time`.
 pub(crate) fn spend(began: Instant, time: Duration) {
     let Held { spent, end } = HELD.get();
     let gap = end.map_or(Duration::ZERO, |end| began.saturating_duration_since(end));
@@ -34,17 +36,17 @@ pub(crate) fn spend(began: Instant, time: Duration) {
     HELD.set(Held { spent: spent.saturating_add(gap).saturating_add(time), end: Some(began + time) });
 }
 
-/// Whether it is the others' turn.
+/// Returns true if this thread has used up its share, so that other tasks must get their turn.
 pub(crate) fn is_spent() -> bool {
     is_spent_with(Duration::ZERO)
 }
 
-/// Whether it is after `more` inline work.
+/// Returns true if the share is used up after `more` inline work.
 pub(crate) fn is_spent_with(more: Duration) -> bool {
     HELD.get().spent.saturating_add(more) >= SHARE
 }
 
-/// This thread goes back to its loop.
+/// Resets the budget: this thread returns to its event loop.
 pub(crate) fn suspend() {
     HELD.set(NOTHING);
 }

@@ -1,25 +1,26 @@
-//! What becomes of a call that is tried on its caller's thread.
+//! The outcome of a call that is tried inline.
 //!
-//! Owns: the ways it may end, and which of them show that the statement is not short. Pure. Leaves out: trying.
+//! Owns: the possible outcomes, and which of them show that the statement is not short. Pure. Leaves out: the inline
+//! run.
 
 use std::time::Duration;
 
 use flatwater_sqlite::{Refused, refused};
 use rusqlite::ffi;
 
-/// What became of a call that was tried on its caller's thread.
+/// The outcome of a call that was tried inline.
 #[derive(Debug)]
 pub(crate) enum InlineRun<T> {
-    /// It was answered, and held the thread for so long.
+    /// The call returned its result, and held the thread for this long.
     Done(T, Duration),
-    /// It turned out not to be short, or failed: a worker runs it again.
+    /// The call turned out not to be short, or failed, and held the thread for this long. A worker runs it again.
     FellBack(Fallback, Duration),
-    /// It was not begun.
+    /// The call did not begin.
     Ineligible,
 }
 
 impl<T> InlineRun<T> {
-    /// The same with another answer.
+    /// Returns the same outcome with `f` applied to the result.
     pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> InlineRun<U> {
         match self {
             Self::Done(answer, took) => InlineRun::Done(f(answer), took),
@@ -28,7 +29,7 @@ impl<T> InlineRun<T> {
         }
     }
 
-    /// For how long it held the thread.
+    /// Returns how long the call held the thread.
     pub(crate) fn took(&self) -> Duration {
         match self {
             Self::Done(_, took) | Self::FellBack(_, took) => *took,
@@ -37,25 +38,25 @@ impl<T> InlineRun<T> {
     }
 }
 
-/// Why a call was moved to a worker.
+/// Why a call fell back to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fallback {
-    /// Its steps took too long: the statement is to blame.
+    /// Its steps took too long. This blames the statement.
     Interrupted,
-    /// A value or the result was too large: the statement is to blame.
+    /// A value or the result was too large. This blames the statement.
     TooLarge,
-    /// It would have read a page too late: the cache is, or the disk.
+    /// The time limit passed before it read a page from a file. This blames the cache or the disk.
     LateRead,
-    /// A lock was held, or no snapshot began at once.
+    /// Another connection held a lock, or a snapshot could not begin at once.
     Locked,
-    /// The schema is not the one that the statement was prepared for.
+    /// The schema differs from the one for which the statement was prepared.
     SchemaChanged,
-    /// It failed in another way, which a worker is to find out and tell.
+    /// It failed in another way. A worker runs the call again and reports the error.
     Failed,
 }
 
 impl Fallback {
-    /// By the extended code of the error.
+    /// Returns the reason for the extended code of an error.
     pub(crate) fn after(code: Option<i32>) -> Self {
         let Some(code) = code else { return Self::Failed };
         match (refused(code), code & 0xff) {
@@ -63,19 +64,19 @@ impl Fallback {
             (Some(Refused::Snapshot), _) | (None, ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED) => Self::Locked,
             (None, ffi::SQLITE_INTERRUPT) => Self::Interrupted,
             (None, ffi::SQLITE_TOOBIG) => Self::TooLarge,
-            // In an inline run nothing is prepared: the policy denies what SQLite wants to prepare again.
+            // An inline run prepares nothing: the policy denies what SQLite would prepare again.
             (None, ffi::SQLITE_SCHEMA | ffi::SQLITE_AUTH) => Self::SchemaChanged,
             _ => Self::Failed,
         }
     }
 
-    /// Whether it shows that the statement is not short. What others did, or what the cache had not, says nothing of the next
-    /// time.
+    /// Returns true if the reason shows that the statement is not short. What other connections did, and what the cache
+    /// lacked, says nothing about the next run.
     pub(crate) fn blames_the_text(self) -> bool {
         matches!(self, Self::Interrupted | Self::TooLarge)
     }
 
-    /// Whether it tells how long the statement takes, the disk included.
+    /// Returns true if the reason shows how long the statement takes, including the disk.
     pub(crate) fn tells_its_time(self) -> bool {
         self.blames_the_text() || self == Self::LateRead
     }

@@ -1,11 +1,12 @@
-//! Which way a short write goes: at once on its caller's thread, or through the queue to share a commit. Pure.
+//! The router of short writes: a write runs inline at once, or goes through the queue to share a commit. Pure.
 //!
-//! Owns: two running averages, what a write costs on each way, and when the other way is tried. Guarded by the token.
-//! A caller that awaits one write after the other is served soonest inline. Where many callers write, groups are cheaper
-//! for each, but on a single-threaded loop nobody is ever seen waiting, since each write is over within its own poll: so
-//! the queue has to be tried to be known. Invariants: a try that did not pay is made half as often as the last, down to
-//! `RARELY`; a cost is counted from one write's end to the next one's, so that what callers do in between weighs the same
-//! on both ways. Leaves out: everything that makes a write unfit for its caller's thread.
+//! Owns: two running averages, of the cost of a write on each way, and when the router tries the other way. Guarded by
+//! the writer's token: the thread that holds it uses the router. A caller that awaits one write after the other is
+//! served soonest inline. Where many callers write, groups cost less for each of them; but on a single-threaded event
+//! loop no caller is ever seen waiting, because each write ends within its own poll. So the router has to try the queue
+//! to learn its cost. Invariants: after a try that did not pay, the time until the next one doubles, up to `RARELY`; a
+//! cost is measured from the end of one write to the end of the next, so that the callers' work in between weighs the
+//! same on both ways. Leaves out: all other reasons for which a write cannot run inline.
 //!
 //! ```text
 //!              the caller's share is spent                 cheaper
@@ -17,21 +18,21 @@
 
 use std::time::{Duration, Instant};
 
-/// A try of the queue takes so many turns of the writer, of which only the last count: at first its thread has to be
-/// woken, and to learn that it is worth staying awake.
+/// A try of the queue takes `TURNS` turns of the writer. Only the last `COUNTED` of them count: at first the writer's
+/// thread has to be woken, and to learn that staying awake pays.
 const TURNS: u32 = 64;
 const COUNTED: u32 = 40;
-/// It is over sooner if so many turns in a row have one write: then nobody else writes.
+/// A try of the queue ends sooner after this many turns in a row with one write each: then no other caller writes.
 const ALONE: u32 = 6;
-/// A try of the inline way takes so many writes.
+/// A try of the inline way takes this many writes.
 const WRITES: u32 = 32;
-/// How often the other way is tried: at first, and at most rarely.
+/// The time until the queue is tried again, at first and at most.
 const SOON: Duration = Duration::from_millis(1);
 const RARELY: Duration = Duration::from_millis(128);
-/// The inline way is tried no sooner than this after the queue was found to be cheaper.
+/// The time until the inline way is tried again after the queue was found to be cheaper, at first and at most.
 const LATER: Duration = Duration::from_millis(100);
 const SELDOM: Duration = Duration::from_secs(2);
-/// A longer gap for each write says that nothing was to be written.
+/// If the time per write is longer than this, there was nothing to write meanwhile, and it does not count.
 const PAUSE: Duration = Duration::from_micros(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,26 +47,26 @@ pub(crate) struct WriteRouter {
     way: Way,
     inline: Average,
     queue: Average,
-    /// When the last write of each way ended.
+    /// When the last write ended, on either way.
     last_end: Option<Instant>,
-    /// The other way is not tried before; after how long it is tried again.
+    /// The other way is not tried before `next_try`; the other two fields are the times until the next try of each way.
     next_try: Instant,
     queue_wait: Duration,
     inline_wait: Duration,
-    /// Turns with one write, in a row.
+    /// The number of turns in a row that had one write.
     alone: u32,
 }
 
-/// A running average: microseconds, and the writes they were for.
+/// A running average: microseconds, and the number of writes that took them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Average(Option<(f64, f64)>);
 
 impl Average {
-    /// So many writes cost so much each.
+    /// Adds `writes` writes that cost `cost` each.
     fn add(&mut self, cost: f64, writes: usize) {
         let writes = u32::try_from(writes).map_or(f64::from(u32::MAX), f64::from);
         let Some((us, of)) = &mut self.0 else { return self.0 = Some((cost * writes, writes)) };
-        // One slow write says little.
+        // The cost is capped, because one slow write says little.
         let cost = cost.min(*us / *of * 8.0);
         *us += (cost * writes - *us) / 16.0;
         *of += (writes - *of) / 16.0;
@@ -90,12 +91,13 @@ impl WriteRouter {
         }
     }
 
-    /// Whether short writes go through the queue now.
+    /// Returns true if short writes go through the queue now.
     pub(crate) fn queues(&self) -> bool {
         matches!(self.way, Way::TryQueue { .. } | Way::Queue)
     }
 
-    /// An inline write ended at `now`, having taken so long. `is_spent`: its caller has had its share of the thread.
+    /// Records an inline write that ended at `now` and took `took`. `is_spent`: its caller has used up its share of the
+    /// thread.
     pub(crate) fn ran_inline(&mut self, took: Duration, is_spent: bool, now: Instant) {
         let cost = self.cost(1, now).unwrap_or_else(|| us(took));
         self.inline.add(cost, 1);
@@ -118,7 +120,7 @@ impl WriteRouter {
         }
     }
 
-    /// A turn of the writer with so many short writes, or members, ended at `now`.
+    /// Records a turn of the writer that ended at `now`, with this many short writes, or members of a group.
     pub(crate) fn turned(&mut self, writes: usize, now: Instant) {
         self.alone = if writes == 1 { self.alone + 1 } else { 0 };
         let cost = self.cost(writes, now);
@@ -140,7 +142,7 @@ impl WriteRouter {
                 self.inline = Average::default();
                 self.way = Way::TryInline { writes: WRITES };
             }
-            // Callers of several threads meet: their groups may be the better way by themselves.
+            // Writes of several threads met in one turn: groups may be cheaper without a try.
             Way::Inline if writes > 1 && self.is_queue_cheaper() => self.enter(Way::Queue, LATER, now),
             _ => {}
         }
@@ -158,7 +160,8 @@ impl WriteRouter {
         }
     }
 
-    /// Microseconds per write since the end of the last one, if these followed soon.
+    /// Returns the microseconds per write since the end of the last write, or `None` if this is longer than `PAUSE` or
+    /// if there was no write before.
     fn cost(&mut self, writes: usize, now: Instant) -> Option<f64> {
         let last = self.last_end.replace(now)?;
         let cost = us(now.saturating_duration_since(last)) / u32::try_from(writes).ok().map(f64::from)?;
@@ -174,9 +177,9 @@ fn us(time: Duration) -> f64 {
 mod tests {
     use super::*;
 
-    /// A loop with so many tasks that write all the time: a write costs 6 us inline, through the queue 1.5 us and, for
-    /// each turn, two wakes of 15 us; each task has one write in a turn. Answers the share of writes that went inline,
-    /// and the time per write.
+    /// Simulates a loop with `tasks` tasks that write all the time. A write costs 6 us inline; through the queue it
+    /// costs 1.5 us and, for each turn, two wakes of 15 us. Each task has one write in a turn. Returns the share of
+    /// writes that ran inline, and the time per write.
     fn run(ways: &mut WriteRouter, now: &mut Instant, tasks: u32, ms: u64) -> (f64, f64) {
         let end = *now + Duration::from_millis(ms);
         let (began, mut inline, mut queued, mut spent) = (*now, 0, 0, Duration::ZERO);

@@ -1,7 +1,7 @@
-//! What a program teaches: whether it is short, and how it writes.
+//! The analysis of a bytecode program: whether it is short, and how it writes.
 //!
-//! Owns: the analysis of one program. Pure. Leaves out: when a program is looked at (`connection::learnt`), and what it looks
-//! like (`graph`).
+//! Owns: the analysis of one program. Pure. Leaves out: when a program is analysed (`connection::analyse`), and its
+//! control flow (`graph`).
 
 use std::collections::HashSet;
 
@@ -9,19 +9,19 @@ use flatwater_sqlite::{Op, Program};
 
 use super::graph::{Graph, Shape, Strange, shape};
 
-/// How a read may stay on its caller's thread.
+/// Why an inline run of a read ends soon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InlineRead {
-    /// It ends by itself.
+    /// The program has no loop, so it ends by itself.
     Acyclic,
-    /// It ends because the progress handler ends it.
+    /// The progress handler ends it.
     Bounded,
 }
 
-/// A write that may run on its caller's thread: without a loop, to one ordinary table of the main database.
+/// A write that may run inline: a program without a loop that writes one ordinary table of the main database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InlineWrite {
-    /// It may change or delete a row that was there, and must then free what is left of a long one.
+    /// The write may change or delete an existing row. If that row is long, SQLite must then free its overflow pages.
     pub(crate) changes_existing_rows: bool,
 }
 
@@ -39,25 +39,27 @@ impl ProgramAnalysis {
         Self { shape, write }
     }
 
-    /// Of a program that was not seen.
+    /// Returns the analysis of a program that was not read, for the reason `why`.
     pub(crate) fn opaque(why: &str) -> Self {
         Self { shape: Shape::Opaque(why.into()), write: None }
     }
 }
 
-/// `UPDATE` in P5 of an `Insert`, and `P2 is a register` in P5 of an `OpenWrite`.
+/// The flags `UPDATE` in P5 of an `Insert`, and `P2 is a register` in P5 of an `OpenWrite`.
 const IS_UPDATE: i32 = 0x04;
 const P2_IS_REGISTER: i32 = 0x10;
 /// The root page of the schema table.
 const SCHEMA_ROOT: i32 = 1;
 
-/// Whether it touches an attached file. Nothing is known of how long that takes: its pages are read whatever the time.
+/// Returns true if the program uses an attached file. It is then not known how long it takes, because pages of attached
+/// files are read whatever the time limit.
 fn reads_attached(programs: &[Program]) -> bool {
     let (main, temp) = (0, 1);
     programs.iter().flatten().any(|op| &*op.opcode == "Transaction" && op.p1 != main && op.p1 != temp)
 }
 
-/// How a program without a loop writes, if it writes one table of the main database and its indexes.
+/// Returns how a program without a loop writes, or `None` if it does not write exactly one table of the main database
+/// and its indexes.
 fn inline_write(program: &Program) -> Option<InlineWrite> {
     let named = |name: &'static str| program.iter().filter(move |op| &*op.opcode == name);
     let elsewhere = |op: &Op| op.p1 != 0 && op.p2 != 0;
@@ -65,7 +67,7 @@ fn inline_write(program: &Program) -> Option<InlineWrite> {
         return None;
     }
     let ordinary = |op: &Op| op.p3 == 0 && op.p2 != SCHEMA_ROOT && op.p5 & P2_IS_REGISTER == 0;
-    // A table with rowids tells its number of columns, an index and a table without rowids its key.
+    // P4 is the number of columns for a table with rowids, and the key for an index or a table without rowids.
     let is_table = |op: &&Op| op.p4.as_deref().is_some_and(|p4| !p4.starts_with("k("));
     if !named("OpenWrite").all(ordinary) || named("OpenWrite").filter(is_table).nth(1).is_some() {
         return None;
@@ -73,8 +75,8 @@ fn inline_write(program: &Program) -> Option<InlineWrite> {
     Some(InlineWrite { changes_existing_rows: changes_existing_rows(program) })
 }
 
-/// Whether a row that is there can be deleted, updated or written over. An `Insert` writes over the row with its rowid:
-/// so it counts if it is reached after a seek that found one.
+/// Returns true if the program can delete, update or overwrite an existing row. An `Insert` overwrites the row with its
+/// rowid, so it counts if it is reached after a seek that found a row.
 fn changes_existing_rows(program: &Program) -> bool {
     let writes: HashSet<i32> = program.iter().filter(|op| &*op.opcode == "OpenWrite").map(|op| op.p1).collect();
     let is_write = |op: &Op| writes.contains(&op.p1);

@@ -1,9 +1,9 @@
-//! The texts a database knows, and what was learnt about each.
+//! The catalogue of SQL texts: the texts that a database has seen, and what it learned about each.
 //!
-//! Owns: `Text`, shared by all connections, and the bounded catalogue of them, guarded by one lock that is held for a
-//! lookup only. Invariants: memory is bounded in texts and bytes whatever callers send; what was learnt under another
-//! schema counts as not known; a text that is not known to be short and groupable runs alone. Leaves out: prepared
-//! statements, which belong to a connection.
+//! Owns: `StatementInfo`, shared by all connections, and the bounded catalogue of them, guarded by one lock that is
+//! held only for a lookup. Any thread may use it. Invariants: the number of texts and their bytes are bounded, whatever
+//! callers send; what was learned under another schema counts as unknown; a text that is not known to be short and
+//! groupable runs alone. Leaves out: prepared statements, which belong to a connection.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -18,14 +18,14 @@ use super::seen::Left;
 use super::tokens::tells_of_its_prepare;
 use crate::inline::backoff::Backoff;
 
-/// Texts in the catalogue at most.
+/// The maximum number of texts in the catalogue.
 const TEXTS: usize = 1024;
-/// Executions after which a text's cost is its history.
+/// The number of executions after which the average cost of a text can be trusted.
 const HISTORY: u32 = 8;
-/// A longer text is not kept, here or prepared.
+/// A longer text is neither kept in the catalogue nor kept prepared.
 pub(crate) const KEPT_TEXT_BYTES: usize = 16 * 1024;
 
-/// Of all texts of the process.
+/// The hasher of all texts in the process.
 static HASHER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
 /// One SQL text and what is known about it. The fields are hints: a stale one costs speed, never correctness, because
@@ -33,24 +33,24 @@ static HASHER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::
 #[derive(Debug)]
 pub(crate) struct StatementInfo {
     pub(crate) sql: Box<str>,
-    /// Of the SQL.
+    /// The hash of `sql`.
     hash: u64,
-    /// It is never kept prepared.
+    /// The result of the statement depends on the schema at the time of its prepare, so it is never kept prepared.
     pub(crate) tells_of_its_prepare: bool,
-    /// 0 unknown, 1 read, 2 write. What a text does to the data does not depend on the schema.
+    /// 0 is unknown, 1 is a read, 2 is a write. The kind does not depend on the schema.
     route: AtomicU32,
     /// The epoch in which the text was found to be groupable, plus 1; 0 if it was not.
     group_epoch: AtomicU64,
-    /// It once ended a group's transaction.
+    /// The text once ended the transaction of a group.
     aborting: AtomicBool,
-    /// It failed as a member of a group that had no savepoint for it.
+    /// The text failed as a member of a group that had no savepoint for it.
     failed: AtomicBool,
     pub(crate) backoff: Backoff,
-    /// Running average of its execution in microseconds, plus 1; 0 before the first.
+    /// The running average of its execution time in microseconds, plus 1; 0 before the first execution.
     cost_us: AtomicU32,
-    /// Executions that were timed, up to a few.
+    /// The number of timed executions, counted up to `HISTORY`.
     timed: AtomicU32,
-    /// Cells and bytes of the largest recent result.
+    /// The number of cells and bytes of the largest recent result.
     cells: AtomicU32,
     bytes: AtomicU32,
 }
@@ -85,18 +85,18 @@ impl StatementInfo {
         }
     }
 
-    /// Notes who runs the text.
+    /// Records whether the readers or the writer run the text.
     pub(crate) fn learn_route(&self, route: Route) {
         self.route.store(if route == Route::Read { 1 } else { 2 }, Ordering::Relaxed);
     }
 
-    /// Notes what a prepare on the writer, under the schema of `epoch`, taught.
+    /// Records what the writer learned when it prepared the text under the schema of `epoch`.
     pub(crate) fn learn(&self, class: &Class, epoch: u64) {
         self.learn_route(class.route);
         self.group_epoch.store(if class.groupable { epoch + 1 } else { 0 }, Ordering::Relaxed);
     }
 
-    /// Whether the text may be a member of a group whose members shall be shorter than `short`.
+    /// Returns true if the text may be a member of a group whose members must take no longer than `short`.
     pub(crate) fn is_groupable(&self, epoch: u64, short: Duration) -> bool {
         let cost = self.cost_us.load(Ordering::Relaxed);
         self.group_epoch.load(Ordering::Relaxed) == epoch + 1
@@ -105,7 +105,7 @@ impl StatementInfo {
             && u128::from(cost - 1) <= short.as_micros()
     }
 
-    /// From now on its members run inside a savepoint.
+    /// Records that the text failed in a group. From now on it runs inside a savepoint there.
     pub(crate) fn mark_failed(&self) {
         self.failed.store(true, Ordering::Relaxed);
     }
@@ -133,18 +133,18 @@ impl StatementInfo {
         }
     }
 
-    /// Whether it was timed often enough to trust that it takes no longer than `short`.
+    /// Returns true if the text was timed often enough, and takes no longer than `short` on average.
     pub(crate) fn has_short_history(&self, short: Duration) -> bool {
         let cost = self.cost_us.load(Ordering::Relaxed);
         self.timed.load(Ordering::Relaxed) >= HISTORY && u128::from(cost) <= short.as_micros()
     }
 
-    /// Cells and bytes to expect of a result.
+    /// Returns the number of cells and bytes to expect of a result.
     pub(crate) fn expected_size(&self) -> (usize, usize) {
         (self.cells.load(Ordering::Relaxed) as usize, self.bytes.load(Ordering::Relaxed) as usize)
     }
 
-    /// Notes the size of a result. A larger one counts at once, a smaller one by and by.
+    /// Records the size of a result. A larger size counts at once; a smaller one lowers the expected size gradually.
     pub(crate) fn had_size(&self, cells: usize, bytes: usize) {
         for (seen, now) in [(&self.cells, cells), (&self.bytes, bytes)] {
             let before = seen.load(Ordering::Relaxed);
@@ -157,7 +157,7 @@ impl StatementInfo {
     }
 }
 
-/// Equal by the SQL, which is the same text's own in most cases.
+/// Two texts are equal if their SQL is equal. In most cases both are the same object, which is checked first.
 impl PartialEq for StatementInfo {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other) || self.sql == other.sql
@@ -172,7 +172,7 @@ impl Hash for StatementInfo {
     }
 }
 
-/// A text as the key of the catalogue, where it is looked up by its SQL.
+/// A key of the catalogue, which looks texts up by their SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Key(Arc<StatementInfo>);
 
@@ -191,9 +191,9 @@ impl Hash for Key {
 /// The texts of one database.
 pub(crate) struct Catalogue {
     texts: Mutex<LruCache<Key, Arc<StatementInfo>>>,
-    /// Goes up when the writer sees another schema. What was learnt in an earlier epoch about groups is void.
+    /// The epoch grows when the writer sees a new schema. What was learned about groups in an earlier epoch is void.
     epoch: AtomicU64,
-    /// What the writer left in the WAL.
+    /// The state in which the writer last left the WAL, and how often the schema may have changed by then.
     pub(crate) left: Left,
 }
 
@@ -202,7 +202,7 @@ impl Catalogue {
         Self { texts: Mutex::new(LruCache::new(TEXTS)), epoch: AtomicU64::new(0), left: Left::default() }
     }
 
-    /// The text, known or new.
+    /// Returns the entry of `sql`, adding a new one if there is none.
     pub(crate) fn text(&self, sql: &str) -> Arc<StatementInfo> {
         if sql.len() > KEPT_TEXT_BYTES {
             return Arc::new(StatementInfo::new(sql));
@@ -220,7 +220,7 @@ impl Catalogue {
         self.epoch.load(Ordering::Relaxed)
     }
 
-    /// The schema changed: nothing is known to be groupable any more.
+    /// Begins a new epoch, because the schema changed: no text is known to be groupable any more.
     pub(crate) fn next_epoch(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }

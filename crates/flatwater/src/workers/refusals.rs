@@ -1,17 +1,20 @@
-//! Refusals that are told at more than one place.
+//! Errors that more than one module returns.
+//!
+//! Owns: their texts. Pure, so any thread may use it. Leaves out: deciding when to return them.
 
 use std::path::Path;
 
 use crate::error::{Error, Kind};
 
-/// For a write that the body of a transaction makes outside of it: it would wait for that transaction's end.
+/// Returns the error for a write that the body of a transaction makes outside of that transaction: the write would wait
+/// for the end of the transaction.
 #[cold]
 pub(crate) fn waits_for_itself() -> Error {
     Error::misuse("the body of a transaction used the database, which waits for that transaction")
         .with_hint("use the transaction the body was given")
 }
 
-/// For a write through a handle that may only read.
+/// Returns the error for a write through a read-only handle.
 #[cold]
 pub(crate) fn opened_to_read(path: &Path) -> Error {
     let code = flatwater_sqlite::SqliteError::from_code(rusqlite::ffi::SQLITE_READONLY);

@@ -1,4 +1,4 @@
-//! Several writes in one trip: many rows of one statement, a list of statements, and a list that fails as a whole.
+//! Several writes in one request: many rows of one statement, a list of statements, and a list that fails as a whole.
 
 use flatwater::{Database, Result, params};
 
@@ -28,7 +28,7 @@ async fn main() -> Result<()> {
     db.close().await
 }
 
-/// Both statements are committed, or neither is.
+/// Commits both statements, or neither.
 async fn order(db: &Database, item: i64, count: i64) -> Result<Vec<flatwater::BatchResult>> {
     db.batch([
         ("INSERT INTO orders (item, count) VALUES (?, ?)", params![item, count]),

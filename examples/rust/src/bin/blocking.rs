@@ -1,4 +1,4 @@
-//! Plain threads, no runtime at all: each call is waited for.
+//! Plain threads without a runtime: each thread waits for its calls.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! Closures with rusqlite: a loop over rows on the writer, and two reads of one point in time on a reader.
+//! Closures with rusqlite: a loop over rows on the writer, and two reads of the same snapshot on a reader.
 
 use flatwater::{Database, Error};
 
@@ -25,7 +25,7 @@ async fn main() -> flatwater::Result<()> {
         .await?;
     println!("{updated} rows updated");
 
-    // All that a read closure reads is of one point in time, whatever is committed meanwhile.
+    // All reads of a read closure see the same snapshot, whatever other connections commit meanwhile.
     let (count, longest) = db
         .read_with(|connection| {
             let count: i64 = connection.query_row("SELECT count(*) FROM words", [], |row| row.get(0))?;
@@ -35,7 +35,7 @@ async fn main() -> flatwater::Result<()> {
         .await?;
     println!("{count} words, the longest has {longest} letters");
 
-    // Transaction control belongs to Flatwater.
+    // A closure must not control transactions: Flatwater does.
     let refused = db.write_with(|tx| tx.execute_batch("COMMIT").map_err(Error::from)).await;
     println!("COMMIT in a closure: {}", if refused.is_err() { "refused" } else { "accepted" });
     db.close().await

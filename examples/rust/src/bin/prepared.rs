@@ -1,4 +1,5 @@
-//! A hot loop: statements that are looked up once, and how many of their calls ran on this very thread.
+//! A hot loop: prepared statements that are looked up once, and the number of their calls that ran inline on this
+//! thread.
 
 use flatwater::{Database, Prepared, Result};
 
@@ -13,7 +14,7 @@ async fn main() -> Result<()> {
         insert.execute((format!("player {number}"), number)).await?;
     }
 
-    // A clone is cheap, and each task can have its own.
+    // A clone is cheap, so each task can have its own.
     let lookup = db.prepare("SELECT points FROM points WHERE id = ?")?;
     let tasks = [1, 251, 501, 751].map(|from| tokio::spawn(sum(lookup.clone(), from)));
     let mut total = 0;

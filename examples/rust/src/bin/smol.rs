@@ -1,4 +1,4 @@
-//! Another runtime. Flatwater's futures belong to none, and a timeout needs no timer of the runtime.
+//! Flatwater on smol. Flatwater's futures depend on no runtime, and a timeout needs no timer of the runtime.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! A transaction that decides in the middle, with an error type of one's own, and a savepoint inside it.
+//! A transaction that reads, decides and writes, with an error type of the program, and a savepoint inside it.
 
 use flatwater::{Database, Transaction};
 
-/// What can go wrong with a transfer. `From<flatwater::Error>` is all that `transaction` asks of it.
+/// The errors of a transfer. `transaction` only requires `From<flatwater::Error>`.
 #[derive(Debug)]
 enum TransferError {
     TooLittle { missing: i64 },
@@ -37,7 +37,7 @@ async fn main() -> flatwater::Result<()> {
     db.close().await
 }
 
-/// Moves money, or changes nothing: an error of either sort rolls the transaction back.
+/// Moves money, or changes nothing: an error of either kind rolls the transaction back.
 async fn transfer(db: &Database, from: i64, to: i64, cents: i64) -> Result<i64, TransferError> {
     db.transaction(async |tx| {
         let balance: i64 = tx.query_value("SELECT cents FROM accounts WHERE id = ?", (from,)).await?.unwrap_or(0);
@@ -46,7 +46,8 @@ async fn transfer(db: &Database, from: i64, to: i64, cents: i64) -> Result<i64, 
         }
         tx.execute("UPDATE accounts SET cents = cents - ? WHERE id = ?", (cents, from)).await?;
         tx.execute("UPDATE accounts SET cents = cents + ? WHERE id = ?", (cents, to)).await?;
-        // The note fails the second time, because it is not unique. Its savepoint is undone, the transfer goes on.
+        // The note fails the second time, because it must be unique. Only its savepoint is rolled back; the transfer
+        // continues.
         let _ = tx.transaction(async |nested| note(nested, cents).await).await;
         Ok(balance - cents)
     })

@@ -1,7 +1,8 @@
-//! The end of the pool.
+//! Closing the connections of the pool.
 //!
-//! Owns: closing, for good or to be opened anew. Invariants: what waits and runs comes to its end, or is interrupted at
-//! the deadline; afterwards no connection is left. Leaves out: when to close.
+//! Owns: closing the idle connections, after which new ones may be opened, and closing the pool for good. Runs on the
+//! thread that closes, and blocks it. Invariants: requests that wait or run are served to their end, or interrupted at
+//! the deadline; after the close of the pool no connection is left. Leaves out: when to close.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,20 +10,20 @@ use std::time::{Duration, Instant};
 use super::Readers;
 
 impl Readers {
-    /// Closes the connections that nobody uses. Blocks.
+    /// Closes the idle connections. Blocks.
     pub(crate) fn let_go(&self) {
         let idle = std::mem::take(&mut self.0.lock().idle);
         let closed = idle.len();
         drop(idle);
-        // Not before they are closed: a close waits for this number.
+        // The count goes down only after the connections are closed, because `close` waits for it.
         let mut state = self.0.lock();
         state.connections -= closed;
         self.0.closed.notify_all();
-        // Without a thread the requests that came meanwhile wait for the next push.
+        // If no thread can be started, the requests that arrived meanwhile wait for the next push.
         let _ = self.rouse(state);
     }
 
-    /// What calls `let_go`. It does not keep the readers alive.
+    /// Returns a function that calls `let_go`. The function does not keep the readers alive.
     pub(crate) fn letting_go(&self) -> impl Fn() + Send + Sync + use<> {
         let shared = Arc::downgrade(&self.0);
         move || {
@@ -32,8 +33,8 @@ impl Readers {
         }
     }
 
-    /// Takes no more requests, lets those that wait and run come to their end, and closes all connections. At
-    /// `deadline` those that run are interrupted. Blocks.
+    /// Takes no more requests, serves those that wait or run to their end, and closes all connections. At `deadline`,
+    /// interrupts the reads that still run. Blocks.
     pub(crate) fn close(&self, deadline: Instant) {
         let mut state = self.0.lock();
         state.closed = true;

@@ -1,8 +1,9 @@
-//! Reads on their caller's thread: a short query on a connection nobody uses, if its statement is prepared there.
+//! Inline reads: a short query runs on its caller's thread, on an idle connection where its statement is prepared.
 //!
-//! Owns: borrowing a connection for a stay, and telling what became of it. Runs on the thread that polls a call. Waits
-//! for nothing but the pool's lock: not for a connection, nor for a lock of the file. Invariant: an answer is the one a
-//! worker would give, or there is none and a worker gives it. Leaves out: reads of workers.
+//! Owns: borrowing a connection for an inline run, and reporting the outcome. Runs on the thread that polls a call.
+//! Waits for nothing but the pool's lock: neither for a connection nor for a lock of the file. Invariant: an inline run
+//! returns the result that a reader's thread would return; otherwise it returns none, and a reader's thread runs the
+//! query. Leaves out: reads on the readers' threads.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,19 +24,19 @@ use crate::time::later;
 use crate::values::params::Params;
 use crate::values::row::Rows;
 
-/// A query that is tried.
+/// A query to run inline.
 #[derive(Clone, Copy)]
 pub(crate) struct Tried<'a> {
     pub(crate) text: &'a StatementInfo,
     pub(crate) params: &'a Params,
-    /// Rows that are wanted at most.
+    /// The maximum number of rows to return.
     pub(crate) rows: usize,
     pub(crate) limits: &'a InlineLimits,
     pub(crate) began: Instant,
 }
 
 impl Readers {
-    /// Runs the query here and now, if it is known to be short and a connection is free that holds it prepared.
+    /// Runs the query on this thread at once, if it is known to be short and an idle connection holds it prepared.
     pub(crate) fn run_inline(&self, tried: Tried<'_>) -> InlineRun<Rows> {
         let (shared, text) = (&*self.0, tried.text);
         let is_large = tried.params.heap_bytes() > tried.limits.bytes;
@@ -57,13 +58,14 @@ impl Readers {
     }
 }
 
-/// A connection on loan. It comes back however the stay ends; after a panic it is no more.
+/// A connection borrowed for an inline run. Dropping this value gives the connection back, unless it is not sound:
+/// after a panic the connection is closed.
 struct Lent<'a> {
     readers: &'a Readers,
     reader: Option<Box<Reader>>,
-    /// Nothing runs on it, and nothing panicked there.
+    /// No statement runs on the connection, and no code panicked while it used the connection.
     is_sound: bool,
-    /// Whether it answered the read that it ran, and how long that took.
+    /// Whether the inline run returned a result, and how long it took. `None` if no statement ran.
     ran_inline: Option<(bool, Duration)>,
 }
 
@@ -80,21 +82,21 @@ impl Drop for Lent<'_> {
             shared.closed.notify_all();
         }
         if !state.waiting.is_empty() {
-            // Without a thread the requests that came meanwhile wait for the next push.
+            // If no thread can be started, the requests that arrived meanwhile wait for the next push.
             let _ = self.readers.rouse(state);
         }
     }
 }
 
 impl State {
-    /// The connection that was used last, if nobody waits for one.
+    /// Takes the idle connection that was used last, if no request waits for one.
     fn lend(&mut self) -> Option<Box<Reader>> {
         if self.closed || !self.waiting.is_empty() { None } else { self.idle.pop() }
     }
 }
 
 impl Reader {
-    /// The statement of `text`, if it is prepared here and known to be short.
+    /// Returns the statement of `text`, if it is prepared on this connection and known to be short.
     fn short(&mut self, shared: &Shared, text: &StatementInfo, limits: &InlineLimits) -> Option<Arc<CachedStatement>> {
         if self.epoch != shared.catalogue.epoch() {
             return None;
@@ -103,8 +105,8 @@ impl Reader {
         statement.reads_shortly(limits).then(|| statement.clone())
     }
 
-    /// Runs the query, in the snapshot of a lease if one `continues`. Answers when it ended and whether the connection can
-    /// be used again.
+    /// Runs the query, in the snapshot of the lease if `continues`. Returns the outcome, when the run ended, and
+    /// whether the connection can be used again.
     fn run_inline(
         &mut self,
         shared: &Shared,
@@ -135,11 +137,11 @@ impl Reader {
         let steps = if short.is_bounded() { self.connection.sqlite.steps_seen() } else { 0 };
         let read = breaker::Read { took, limit: limits.time, read_pages: reads.some, steps };
         let by_its_steps = shared.breaker.ended(&read, || shared.lock().tally.inline_runs(), now);
-        // A refused read that SQLite made nothing of may have been one of the schema's.
+        // If a page read was refused and SQLite did not report it, it may have been a read of the schema.
         let is_sound = !reads.refused || matches!(ran, Err(Fallback::LateRead));
         let run = match ran {
             Ok(outcome) => InlineRun::Done(outcome.rows.unwrap_or_default(), took),
-            // What it read took the time.
+            // The page reads took the time.
             Err(Fallback::Interrupted) if reads.some && !by_its_steps => InlineRun::FellBack(Fallback::LateRead, took),
             Err(why) => InlineRun::FellBack(why, took),
         };

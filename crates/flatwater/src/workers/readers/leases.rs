@@ -1,9 +1,10 @@
 //! The leases of the pool: read transactions that readers keep open between requests.
 //!
-//! Owns: beginning and ending them as `lease` decides, and seeing to those of readers that nobody uses. That is done by
-//! one alarm of the timer for the pool, set while there are such leases. Invariants: a transaction is ended by whoever
-//! has the reader, with no lock held; a reader that is given back with a lease finds an alarm set; while somebody requests
-//! that there are no leases none is taken, and one that is given back all the same is ended at once. Leaves out: when
+//! Owns: beginning and ending leases as `lease` decides, and ending the due leases of idle readers. One alarm of the
+//! timer for the whole pool does the latter; it is set while idle readers hold leases. Runs on the thread that has
+//! taken the reader out of the pool, which may be the timer's. Invariants: that thread ends the reader's transaction,
+//! and holds no lock while it does; when a reader is given back with a lease, an alarm is set; while a release request
+//! is pending no reader takes a lease, and a lease that is given back nevertheless is ended at once. Leaves out: when
 //! leases begin and end.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +21,8 @@ use crate::options::Options;
 use crate::stats::Recorder;
 use crate::time::timer::{self, Alarm};
 
-/// Those who release that there are no leases.
+/// The number of pending release requests. A release request asks that leases end and that none is taken, because the
+/// WAL is to be restarted.
 #[derive(Default)]
 pub(super) struct ReleaseRequests(AtomicUsize);
 
@@ -30,7 +32,7 @@ impl ReleaseRequests {
     }
 }
 
-/// While it lives no lease is taken.
+/// A pending release request. No lease is taken until it is dropped.
 pub(crate) struct NoLeases(Arc<ReleaseRequests>);
 
 impl NoLeases {
@@ -46,13 +48,13 @@ impl Drop for NoLeases {
     }
 }
 
-/// A lease is renewed at this age: other processes may wait for the snapshot to go.
+/// A lease is renewed at this age, because other processes may wait for its snapshot to end.
 const AGE_US: u64 = 50_000;
 
 /// The lease of one reader, and its transaction.
 pub(super) struct Holder {
     lease: Lease<WalState, AGE_US>,
-    /// Reads that used a lease again, since they were last asked for.
+    /// Reads that continued a lease since the last call of `take_reused`.
     reused: u64,
     requests: Arc<ReleaseRequests>,
     recorder: Arc<Recorder>,
@@ -63,8 +65,8 @@ impl Holder {
         Self { lease: Lease::None, reused: 0, requests: requests.clone(), recorder: recorder.clone() }
     }
 
-    /// Before a read: continues the lease, renews it, begins one, or sees to it that there is none. Answers whether it
-    /// continues.
+    /// Called before a read. Continues the lease, renews it, begins one, or makes sure that there is none. Returns true
+    /// if the read continues a lease.
     pub(super) fn enter(&mut self, connection: &mut Connection, now: Instant) -> bool {
         let sqlite = &connection.sqlite;
         let release = self.requests.are_pending();
@@ -83,20 +85,20 @@ impl Holder {
         run == Run::Continue
     }
 
-    /// After a read. A failure may have rolled the transaction back.
+    /// Called after a read. A failed read may have rolled the transaction back, which ends the lease.
     pub(super) fn leave(&mut self, connection: &mut Connection, well: bool, now: Instant) {
         let well = well && !connection.sqlite.is_autocommit();
         let ended = self.lease.leave(well, self.requests.are_pending(), now);
         self.ended(connection, ended);
     }
 
-    /// Nobody uses the reader.
+    /// Called while the reader is idle. Ends the lease if it is due.
     pub(super) fn rest(&mut self, connection: &mut Connection, now: Instant) {
         let ended = self.lease.rest(self.requests.are_pending(), now);
         self.ended(connection, ended);
     }
 
-    /// Ends the lease whatever the reason.
+    /// Ends the lease in any case.
     pub(super) fn end(&mut self, connection: &mut Connection) {
         let ended = self.lease.drop_it().then_some(Ended::Other);
         self.ended(connection, ended);
@@ -104,7 +106,8 @@ impl Holder {
 
     fn ended(&self, connection: &mut Connection, ended: Option<Ended>) {
         let Some(ended) = ended else { return };
-        // Whether it is gone is asked by whoever uses the connection next.
+        // A failure is ignored here: the caller checks whether the transaction ended before the connection is used
+        // again.
         let _ = connection.control.rollback(&mut connection.sqlite);
         self.count(ended);
     }
@@ -128,14 +131,14 @@ impl Holder {
         self.lease.is_held()
     }
 
-    /// When the lease of a reader that nobody uses is to end.
+    /// Returns when the lease ends if the reader stays idle.
     pub(super) fn until(&self) -> Option<Instant> {
         self.lease.until(self.requests.are_pending())
     }
 }
 
 impl Drop for Holder {
-    /// The transaction ends with the connection.
+    /// Counts the end of the lease. The transaction itself ends with the connection.
     fn drop(&mut self) {
         if self.lease.drop_it() {
             self.count(Ended::Other);
@@ -143,15 +146,15 @@ impl Drop for Holder {
     }
 }
 
-/// Whether a reader may keep its transaction open.
+/// Returns true if a reader may keep its transaction open between reads.
 pub(super) fn may_hold(options: &Options, connection: &Connection) -> bool {
     are_possible(options, &connection.journal) && connection.has_litestream().is_ok_and(|is_there| !is_there)
 }
 
-/// What sees to the leases of readers that nobody uses. Guarded by the pool's lock.
+/// The alarm for the leases of idle readers. Guarded by the pool's lock.
 pub(super) struct Watch {
     pool: Weak<Shared>,
-    /// Goes off when the first of them is due, or earlier.
+    /// Goes off when the first of these leases is due, or earlier.
     alarm: Option<(Instant, Alarm)>,
 }
 
@@ -160,7 +163,8 @@ impl Watch {
         Self { pool, alarm: None }
     }
 
-    /// Without a timer's thread, which only a machine out of threads lacks, a lease ends at the next read.
+    /// Sets the alarm. If the timer's thread cannot be started, which happens only when the system is out of threads, a
+    /// lease ends at the next read.
     fn set(&mut self, when: Instant) {
         let pool = self.pool.clone();
         let alarm = timer::at(when, move || {
@@ -173,7 +177,7 @@ impl Watch {
 }
 
 impl State {
-    /// A reader is given back.
+    /// Called when a reader is given back: sets the alarm for its lease, if it has one and no earlier alarm is set.
     pub(super) fn watch_lease(&mut self, reader: &Reader) {
         if let Some(until) = reader.lease_until()
             && self.leases.alarm.as_ref().is_none_or(|(when, _)| until < *when)
@@ -184,14 +188,15 @@ impl State {
 }
 
 impl Readers {
-    /// Ends the leases, those of readers in use when they are given back. While the answer lives none is taken.
+    /// Ends the leases of idle readers now, and those of readers in use when they are given back. No lease is taken
+    /// until the returned value is dropped.
     pub(crate) fn end_leases(&self) -> NoLeases {
         let release = NoLeases::new(&self.0.requests);
         self.end_due_leases();
         release
     }
 
-    /// Takes the readers whose lease is due out of the pool, ends their transactions, and gives them back.
+    /// Takes the idle readers whose lease is due out of the pool, ends their transactions, and gives the readers back.
     fn end_due_leases(&self) {
         let now = Instant::now();
         let mut state = self.0.lock();
@@ -212,7 +217,7 @@ impl Readers {
             state.leases.set(next);
         }
         self.0.closed.notify_all();
-        // Without a thread the requests that came meanwhile wait for the next push.
+        // If no thread can be started, the requests that arrived meanwhile wait for the next push.
         let _ = self.rouse(state);
     }
 }

@@ -1,12 +1,12 @@
 //! The readers: a pool of read-only connections, served by threads `fw-reader-N`.
 //!
-//! Owns: the queue of reads, the connections nobody uses, and the threads. A connection is borrowed for one request, by
-//! a thread of ours or by a blocking caller's. The connection and the thread used last are taken first, so that their
-//! caches are warm and the others can end. Invariants, all under one lock: there are never more connections than the
-//! options say; a request that waits while a connection is free has exactly one thread woken or started for it; each
-//! read begins its own read transaction, or goes on in one since whose beginning nothing was committed, so that it sees
-//! every commit that was acknowledged before it began (<https://sqlite.org/isolation.html>). Leaves out: writes. A text
-//! that turns out to be one is handed over to the writer (`serve`).
+//! Owns: the queue of reads, the idle connections, and the threads. A connection is borrowed for one request, by a
+//! reader's thread or by the thread of a blocking caller. The connection and the thread used last are taken first, so
+//! that their caches are warm and the others can end. Invariants, all under one lock: there are never more connections
+//! than the options allow; for a request that waits while a connection is free, exactly one thread is woken or started;
+//! each read begins its own read transaction, or continues one since whose beginning no connection committed, so that
+//! it sees every commit that was acknowledged before the read began (<https://sqlite.org/isolation.html>). Leaves out:
+//! writes. A statement that turns out to be a write is handed over to the writer (`serve`).
 
 mod close;
 mod inline;
@@ -36,10 +36,10 @@ use crate::stats::reader_counters::ReaderCounters;
 use crate::thread::park::mark_own_thread;
 use crate::workers::request::{Outbox, Request, TakesOver};
 
-/// A thread ends after this long without a request, and a connection with it.
+/// A thread that gets no request for this long ends, and closes one idle connection.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// The handle. Cheap to clone.
+/// A handle to the pool. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Readers(Arc<Shared>);
 
@@ -49,25 +49,25 @@ struct Shared {
     recorder: Arc<Recorder>,
     breaker: InlineBreaker,
     watch: Option<Arc<Watch>>,
-    /// Who gets what turns out to be a write. `None` where nobody writes.
+    /// Takes over the requests that turn out to be writes. `None` if there is no writer.
     writer: Option<Arc<dyn TakesOver>>,
     requests: Arc<ReleaseRequests>,
     state: Mutex<State>,
-    /// Signalled when a connection came back or is no more, for a close that waits for them.
+    /// Signalled when a connection was given back or closed. `close` waits for it.
     closed: Condvar,
 }
 
 struct State {
     waiting: Bounded<Request>,
-    /// The connections nobody uses; the last one was used last.
+    /// The idle connections, in the order of their last use; the last one was used last.
     #[allow(clippy::vec_box, reason = "a reader is moved at each borrow")]
     idle: Vec<Box<Reader>>,
-    /// Connections that exist, in use or not.
+    /// The number of connections, in use or idle.
     connections: usize,
-    /// The threads that sleep; the last one fell asleep last.
+    /// The sleeping threads; the last one fell asleep last.
     asleep: Vec<Thread>,
     threads: usize,
-    /// The requests that are running, with what they run.
+    /// The running requests, with their SQL.
     running: Vec<Running>,
     leases: leases::Watch,
     tally: ReaderCounters,
@@ -100,7 +100,7 @@ impl Readers {
         }))
     }
 
-    /// Opens the first connection now, to see that it can be, and answers its journal mode. Blocks.
+    /// Opens the first connection now, to check that the database can be opened, and returns its journal mode. Blocks.
     pub(crate) fn open_one(&self) -> Result<String> {
         let reader = self.0.open(None)?;
         let journal = reader.journal().to_owned();
@@ -110,7 +110,7 @@ impl Readers {
         Ok(journal)
     }
 
-    /// Pushes the request; one that finds no place waits for it in line.
+    /// Pushes the request. If the queue is full, the request waits in line for a place.
     pub(crate) fn push(&self, request: Request) -> Result<Place> {
         let mut state = self.0.lock();
         if state.closed {
@@ -120,13 +120,13 @@ impl Readers {
         self.rouse(state).map(|()| place)
     }
 
-    /// The caller behind `place` is gone.
+    /// Removes the request at `place`, whose caller gave it up.
     pub(crate) fn leave(&self, place: Place) {
         let left = place.and_then(|_| self.0.lock().waiting.leave(place));
         drop(left);
     }
 
-    /// Runs the request on this thread, which may block, if a connection is free. Otherwise it comes back.
+    /// Runs the request on this thread, which may block, if a connection is free. Otherwise returns the request.
     pub(crate) fn run_here(&self, request: Request) -> Option<Request> {
         let mut state = self.0.lock();
         if state.closed || !state.waiting.is_empty() {
@@ -141,23 +141,23 @@ impl Readers {
         let mut state = self.0.lock();
         state.give_back(reader, &ticket);
         self.0.closed.notify_all();
-        // Without a thread the requests that came meanwhile wait for the next push.
+        // If no thread can be started, the requests that arrived meanwhile wait for the next push.
         let _ = self.rouse(state);
         outbox.deliver();
         None
     }
 
-    /// A copy, made under the lock.
+    /// Returns a copy of the counters, made under the lock.
     pub(crate) fn tally(&self) -> ReaderCounters {
         self.0.lock().tally.clone()
     }
 
-    /// Requests that wait now.
+    /// Returns the number of waiting requests.
     pub(crate) fn waiting(&self) -> usize {
         self.0.lock().waiting.len()
     }
 
-    /// Sees to it that somebody serves a request that waits while a connection is free.
+    /// Wakes or starts a thread if a request waits while a connection is free.
     fn rouse(&self, mut state: MutexGuard<'_, State>) -> Result<()> {
         if state.waiting.is_empty() || !state.has_free_connection(&self.0.options) {
             return Ok(());
@@ -190,7 +190,8 @@ impl State {
         !self.idle.is_empty() || self.connections < options.readers
     }
 
-    /// A free connection; `Some(None)` is the right to open another one.
+    /// Borrows a free connection. `Some(None)` is the right to open another one; `None` means that no connection is
+    /// free.
     #[allow(clippy::option_option)]
     fn borrow(&mut self, options: &Options) -> Option<Option<Box<Reader>>> {
         if let Some(reader) = self.idle.pop() {
@@ -208,7 +209,7 @@ impl State {
         self.take_back(reader);
     }
 
-    /// `None`: the connection is no more.
+    /// Puts the reader among the idle ones. `None`: its connection was closed or never opened.
     fn take_back(&mut self, reader: Option<Box<Reader>>) {
         match reader {
             Some(mut reader) => {
@@ -226,7 +227,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread.
+    /// The loop of a reader's thread.
     fn run(&self) {
         let mut outbox = Outbox::new(&self.recorder);
         let mut state = self.lock();
@@ -260,7 +261,8 @@ impl Shared {
         }
     }
 
-    /// Sleeps until there may be work. `None`: there was none for long, and the thread is to end.
+    /// Sleeps until another thread wakes this one. Returns `None` if the thread must end, because there was no work for
+    /// `IDLE`.
     fn sleep<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Option<MutexGuard<'a, State>> {
         let me = thread::current();
         state.asleep.push(me.clone());
@@ -282,7 +284,7 @@ impl Shared {
                 let coldest = state.idle.remove(0);
                 drop(state);
                 drop(coldest);
-                // Not before it is closed: a close waits for this number.
+                // The count goes down only after the connection is closed, because `close` waits for it.
                 self.lock().connections -= 1;
                 self.closed.notify_all();
             }

@@ -1,9 +1,9 @@
-//! One reader: a read-only connection, and what it does for one request.
+//! One reader: a read-only connection, and how it performs one request.
 //!
-//! Owns: running a query or a closure of the user on a connection that cannot write. Used by the thread that borrowed it.
-//! Invariants: a query runs armed, so that a caller who leaves ends it; it runs between `enter` and `leave`, and after
-//! that no transaction is open but that of a lease; after a closure the connection is as it was, or it is not used again.
-//! Leaves out: the pool.
+//! Owns: running a query or a closure of the user on a connection that cannot write. Runs on the thread that borrowed
+//! the connection. Invariants: a query runs armed, so that it ends when its caller gives it up; it runs between `enter`
+//! and `leave`, after which no transaction is open except that of a lease; after a closure the connection is as it was
+//! before, or it is not used again. Leaves out: the pool.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::stats::Recorder;
 use crate::time::later;
 use crate::workers::request::{Answer, ReadClosure, Work};
 
-/// What became of a request on a reader.
+/// The outcome of a request on a reader.
 pub(super) enum Performed {
     Answered(Result<Answer>),
-    /// This is the writer's work. With the error, if the text could not even be prepared.
+    /// The work is a write. The error is present if the statement could not be prepared.
     Write(Work, Option<Error>),
 }
 
@@ -42,12 +42,12 @@ impl Performed {
 pub(super) struct Reader {
     pub(super) connection: Connection,
     pub(super) busy_timeout: BusyWait,
-    /// The catalogue's epoch when the schema was last looked at.
+    /// The catalogue's epoch when this connection last checked the schema.
     pub(super) epoch: u64,
-    /// `None` where there can be no lease.
+    /// `None` if leases are not possible on this connection.
     leases: Option<Holder>,
     last_used: Instant,
-    /// Of the last recall when it was opened.
+    /// The number of the last recall when the connection was opened.
     pub(super) recall: u64,
 }
 
@@ -72,12 +72,12 @@ impl Reader {
         &self.connection.journal
     }
 
-    /// Where the wal-index is mapped.
+    /// Returns the address at which the wal-index is mapped.
     pub(super) fn index(&self) -> Option<usize> {
         self.connection.sqlite.wal_index_address()
     }
 
-    /// Answers the work, and whether the connection is as it was.
+    /// Performs the work. Returns the outcome, and true if the connection can be used again.
     pub(super) fn perform(
         &mut self,
         options: &Options,
@@ -98,7 +98,7 @@ impl Reader {
         }
     }
 
-    /// Runs a query, in the transaction of a lease or in one of its own. Answers as `perform`.
+    /// Runs a query, in the transaction of a lease or in its own. Returns the same as `perform`.
     fn read(&mut self, catalogue: &Catalogue, work: Work, ticket: &Arc<Ticket>, now: Instant) -> (Performed, bool) {
         let Some(continues) = self.enter(now) else { return (Performed::Answered(Err(not_ended())), false) };
         if !continues {
@@ -109,14 +109,14 @@ impl Reader {
         (performed, usable)
     }
 
-    /// Continues the lease, renews it, begins one, or sees to it that there is none. Answers whether it continues; `None`
-    /// if the connection cannot be used.
+    /// Continues the lease, renews it, begins one, or makes sure that there is none. Returns whether the next read
+    /// continues a lease, or `None` if the connection cannot be used.
     pub(super) fn enter(&mut self, now: Instant) -> Option<bool> {
         let continues = self.leases.as_mut().is_some_and(|leases| leases.enter(&mut self.connection, now));
         self.is_usable().then_some(continues)
     }
 
-    /// Reads the schema if it may be another than the connection has seen.
+    /// Reads the schema if it may have changed since the connection last read it.
     fn see_schema(&mut self, catalogue: &Catalogue) {
         let epoch = catalogue.epoch();
         if epoch != self.epoch {
@@ -126,7 +126,7 @@ impl Reader {
         self.epoch = epoch;
     }
 
-    /// Keeps the lease, or ends it. False if the connection cannot be used again.
+    /// Keeps the lease, or ends it. Returns false if the connection cannot be used again.
     pub(super) fn leave(&mut self, well: bool, now: Instant) -> bool {
         self.last_used = now;
         if let Some(leases) = &mut self.leases {
@@ -135,22 +135,23 @@ impl Reader {
         self.is_usable()
     }
 
-    /// No transaction is open but that of a lease: what runs next would see its old snapshot.
+    /// Returns true if no transaction is open except that of a lease. In any other open transaction the next statement
+    /// would see an old snapshot.
     fn is_usable(&self) -> bool {
         self.leases.as_ref().is_some_and(Holder::is_held) || self.connection.sqlite.is_autocommit()
     }
 
-    /// Reads that used a lease again, since they were last asked for.
+    /// Returns the number of reads that continued a lease since the last call.
     pub(super) fn take_reused(&mut self) -> u64 {
         self.leases.as_mut().map_or(0, Holder::take_reused)
     }
 
-    /// When nobody uses the reader: when its lease is to end, if it has one.
+    /// Returns when the lease of the idle reader ends, if it has one.
     pub(super) fn lease_until(&self) -> Option<Instant> {
         self.leases.as_ref()?.until()
     }
 
-    /// When nobody uses the reader: ends a lease that is due. False if the connection cannot be used again.
+    /// Ends the lease of the idle reader if it is due. Returns false if the connection cannot be used again.
     pub(super) fn rest(&mut self, now: Instant) -> bool {
         if let Some(leases) = &mut self.leases {
             leases.rest(&mut self.connection, now);
@@ -188,8 +189,8 @@ impl Reader {
         result.map_or(Performed::Write(work, None), Performed::Answered)
     }
 
-    /// Begins the transaction of a closure with its snapshot, which waits for locks no longer than the request may. What
-    /// the user's code begins would wait as SQLite does.
+    /// Begins the transaction of a closure and takes its snapshot here, so that the wait for locks ends with the time
+    /// of the request. A snapshot that the user's code began would wait as SQLite does.
     fn begin_snapshot(&mut self, ticket: &Arc<Ticket>) -> Result<()> {
         self.connection.control.begin_read(&mut self.connection.sqlite)?;
         self.connection.sqlite.arm(ticket.clone());
@@ -197,8 +198,8 @@ impl Reader {
         Ok(())
     }
 
-    /// A closure of the user, inside a read transaction: one snapshot. What it may have done to the connection is
-    /// looked at afterwards.
+    /// Runs a closure of the user inside a read transaction, so that it sees one snapshot. Afterwards checks what the
+    /// closure may have changed on the connection.
     fn closure(&mut self, closure: ReadClosure, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
         if let Some(leases) = &mut self.leases {
             leases.end(&mut self.connection);

@@ -1,7 +1,7 @@
-//! The reads that run now.
+//! The reads that are running.
 //!
-//! Owns: what is known of each while it runs, guarded by the pool's lock, and telling the oldest. Leaves out: reads on their
-//! caller's thread, which are over before anybody could ask.
+//! Owns: the record of each running read, guarded by the pool's lock, and finding the oldest. Runs on any thread that
+//! holds this lock. Leaves out: inline reads, which end before another thread could ask for them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,7 +26,7 @@ impl Running {
 }
 
 impl Readers {
-    /// The read that has been running longest: since when, its SQL, and its ticket. A closure has no SQL.
+    /// Returns the read that has been running longest: when it began, its SQL, and its ticket. A closure has no SQL.
     pub(crate) fn oldest(&self) -> Option<(Instant, String, Arc<Ticket>)> {
         let state = self.0.lock();
         let oldest = state.running.iter().min_by_key(|running| running.began)?;

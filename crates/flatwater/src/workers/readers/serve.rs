@@ -1,8 +1,9 @@
-//! One request on one reader: it is answered there, or handed over to the writer.
+//! Serving one request on one reader: the reader answers it, or hands it over to the writer.
 //!
-//! Owns: opening the connection if there is none yet, what a panic costs, and whether a request is handed over. Runs on the
-//! thread that borrowed the connection. Invariants: the connection is used again only if it is as it was; a request whose
-//! caller left, or whose deadline passed, is not handed over. Leaves out: the pool, and what the request does (`reader`).
+//! Owns: opening the connection if there is none yet, handling a panic, and deciding whether a request is handed over.
+//! Runs on the thread that borrowed the connection. Invariants: the connection is used again only if it is as it was
+//! before; a request is not handed over if its caller gave it up or its deadline passed. Leaves out: the pool, and what
+//! the request does (`reader`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -16,32 +17,32 @@ use crate::workers::refusals::{opened_to_read, waits_for_itself};
 use crate::workers::request::{Outbox, Request, TakesOver};
 
 impl Shared {
-    /// Another connection, to the same file as the ones before. Locks are waited for until the deadline at most.
+    /// Opens another connection, to the same file as the ones before. Waits for locks until `deadline` at most.
     pub(super) fn open(&self, deadline: Option<Instant>) -> Result<Box<Reader>> {
         if let Some(watch) = &self.watch {
             watch.check_file()?;
         }
         let recall = self.watch.as_ref().map_or(0, |watch| watch.recalls.enter());
         let reader = Reader::open(&self.options, &self.requests, &self.recorder, recall, deadline)?;
-        // With a writer it is the writer's connection that is watched.
+        // If there is a writer, the watch uses the writer's connection.
         if let Some(watch) = self.watch.as_ref().filter(|_| self.options.read_only) {
             watch.opened(reader.index());
         }
         Ok(Box::new(reader))
     }
 
-    /// Whether the connection is to be closed and not used again.
+    /// Returns true if the connection must be closed and not used again.
     pub(super) fn is_recalled(&self, reader: &Reader) -> bool {
         self.watch.as_ref().is_some_and(|watch| watch.recalls.number() != reader.recall)
     }
 
-    /// A read that was interrupted because the database closes is told so.
+    /// Returns `Error::closed` instead of the error of a read that was interrupted because the database closes.
     fn ended(&self, error: Error) -> Error {
         if error.kind() == Kind::Cancelled && self.lock().closed { Error::closed() } else { error }
     }
 
-    /// Runs one request, and answers the connection if it may be used again. A panic, which only a fault of ours can
-    /// be, costs the connection and breaks the promise to the caller.
+    /// Runs one request, and returns the connection if it can be used again. A panic here is a bug in Flatwater: the
+    /// connection is closed, and the promise is dropped without an answer.
     pub(super) fn serve(
         &self,
         reader: Option<Box<Reader>>,
@@ -50,9 +51,9 @@ impl Shared {
     ) -> Option<Box<Reader>> {
         if !request.ticket.start() {
             self.recorder.abandoned();
-            // A closure of the user may panic where it is dropped.
+            // Dropping a closure of the user may panic.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(request)));
-            // The right to open a connection goes back unused.
+            // `None` here is the right to open a connection, returned unused.
             return reader;
         }
         let had_active_writes = request.had_active_writes;
@@ -87,7 +88,8 @@ impl Shared {
         .unwrap_or(None)
     }
 
-    /// `error` is the reader's own, if it could not even prepare the text.
+    /// Hands the request over to the writer, or answers it with an error. `error` is the reader's error if it could not
+    /// prepare the statement.
     fn hand_over(&self, request: Request, error: Option<Error>, outbox: &mut Outbox<'_>) {
         let kind = request.work.kind();
         let refused = match self.writer_for(&request, error) {
@@ -98,8 +100,8 @@ impl Shared {
         outbox.answer(kind, &request.ticket, request.promise, Err(refused));
     }
 
-    /// The writer, unless the reader's error is final. It is if no write can change it any more: the table that it misses may
-    /// be on its way.
+    /// Returns the writer, unless the reader's error is final. The error is not final if a write was in progress when
+    /// the call began, or is now: that write may create the table that the statement needs.
     fn writer_for(&self, request: &Request, error: Option<Error>) -> Result<&dyn TakesOver> {
         let options = request.ticket.options;
         let writer = self.writer.as_deref().filter(|_| !options.read_only);
