@@ -42,7 +42,7 @@ pub(super) enum Entered {
     Continued,
     /// From a new lease, or from its own transaction.
     Begun,
-    /// From a read transaction that holds the schema that was compared, and must end after the write.
+    /// From a read transaction that keeps the schema as it was compared, and that must end after the write.
     ForThisWrite,
 }
 

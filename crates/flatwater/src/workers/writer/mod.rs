@@ -57,7 +57,7 @@ pub(super) struct Shared {
     /// True if another program keeps the WAL short: `Checkpoint::External`, or Litestream.
     external: bool,
     queue: Queue<Request, Box<WriterConnection>>,
-    /// The checkpointer, if there is one. It is told of commits.
+    /// The checkpointer, if there is one. The writer reports commits to it.
     listener: OnceLock<Arc<dyn CommitListener>>,
     /// True while short writes go through the queue. Written by the holder of the token.
     queueing: AtomicBool,

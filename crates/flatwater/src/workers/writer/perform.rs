@@ -109,7 +109,7 @@ impl Performer<'_> {
         Ok(ready)
     }
 
-    /// Runs `f` with the statement of a text, and gives the statement back.
+    /// Runs `f` with the statement of a text, and then gives the statement back.
     fn with_ready<T>(
         &mut self,
         text: &Arc<StatementInfo>,

@@ -24,7 +24,7 @@ use crate::workers::session::{End, Session};
 
 /// The thread ends after this long without a request.
 const IDLE: Duration = Duration::from_secs(10);
-/// A member is expected to be shorter than this.
+/// A member is expected to take less time than this.
 const SHORT: Duration = Duration::from_millis(1);
 /// An `execute_many` or `batch` of more statements than this is not a member.
 const MEMBER_STATEMENTS: usize = 32;
