@@ -1,9 +1,10 @@
-//! What the program of a prepared statement taught, and when it is looked at: at the second use, on a worker.
+//! What is learnt from the program of a prepared statement, and when: at its second use, on a worker.
 //!
 //! Owns: the place beside a prepared statement where that is kept, and the step that fills it. Runs on the thread that
-//! has the connection; the place is written once. Invariants: what was learnt lives and dies with the prepared statement;
-//! a text that is used once costs nothing; nobody sees that a write was explained, which sets `changes()` to 0: it runs
-//! right after, and does not ask (`asks`). Leaves out: graphs (`program::graph`), running anything inline.
+//! has the connection; the place is written once. Invariants: what was learnt is dropped with the prepared statement; a
+//! text that is used once costs nothing; no statement sees that a write was explained, which sets `changes()` to 0: the
+//! write runs right after it, and does not call `changes()` (`asks`). Leaves out: graphs (`program::graph`), running
+//! anything inline.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -21,26 +22,26 @@ use crate::program::graph::{Shape, Strange, bare};
 use crate::sql::class::Route;
 use crate::values::params::Params;
 
-/// The use of a prepared statement after which it is looked at.
+/// The use of a prepared statement at which its program is analysed.
 const TELLING_USE: u32 = 2;
 
 /// The uses of a prepared statement, and its analysis once there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Analysis {
-    /// Counted by whoever has the connection.
+    /// Counted by the thread that has the connection.
     uses: AtomicU32,
     of_program: OnceLock<ProgramAnalysis>,
 }
 
 impl Analysis {
-    /// Counts a use, and says whether it is the one to learn from.
+    /// Counts a use, and returns true if the program is to be analysed now.
     fn is_due(&self) -> bool {
         self.of_program.get().is_none() && self.uses.fetch_add(1, Ordering::Relaxed) + 1 >= TELLING_USE
     }
 }
 
 impl CachedStatement {
-    /// How this read may stay on its caller's thread; `None` if it may not or is not known well enough.
+    /// Returns how this read may run inline; `None` if it may not, or is not known well enough.
     pub(crate) fn inline_read(&self) -> Option<InlineRead> {
         if self.class.route != Route::Read {
             return None;
@@ -52,23 +53,23 @@ impl CachedStatement {
         }
     }
 
-    /// Whether it is a read that may stay, and does not end by itself.
+    /// Returns true if it is a read that may run inline, and does not end by itself.
     pub(crate) fn is_bounded(&self) -> bool {
         self.inline_read() == Some(InlineRead::Bounded)
     }
 
-    /// Whether it is a read that may stay on its caller's thread, and is not expected to answer too many rows for that.
+    /// Returns true if it is a read that may run inline, and is not expected to return too many rows for that.
     pub(crate) fn reads_shortly(&self, limits: &InlineLimits) -> bool {
         let (cells, _) = self.text.expected_size();
         self.inline_read().is_some() && cells <= limits.rows.saturating_mul(self.names.len())
     }
 
-    /// Whether its program was looked at.
+    /// Returns true if its program was analysed.
     pub(crate) fn is_known(&self) -> bool {
         self.analysis.of_program.get().is_some()
     }
 
-    /// How this write may run on its caller's thread; `None` if it may not or is not known well enough.
+    /// Returns how this write may run inline; `None` if it may not, or is not known well enough.
     pub(crate) fn inline_write(&self) -> Option<InlineWrite> {
         let analysis = self.analysis.of_program.get().filter(|_| self.class.changes_rows)?;
         analysis.write
@@ -76,17 +77,17 @@ impl CachedStatement {
 }
 
 impl Connection {
-    /// Counts a use of a read, and learns from its program at the second one. To be called by a worker, which may take the
-    /// time of a prepare.
+    /// Counts a use of a read, and analyses its program at the second one. Called by a worker, which may take the time
+    /// of a prepare.
     pub(crate) fn learn(&mut self, ready: &CachedStatement) {
         if ready.class.route == Route::Read {
             self.learn_from(ready);
         }
     }
 
-    /// The same of a write, which is to run right after with these parameters.
+    /// The same for a write, which is to run right after with these parameters.
     pub(crate) fn learn_before(&mut self, ready: &CachedStatement, params: &Params) {
-        // What does not fit is refused, and has done nothing.
+        // Parameters that do not fit are refused, and the write does nothing.
         if ready.class.route == Route::Write
             && self.writes_may_run_inline()
             && !ready.is_known()
@@ -96,23 +97,24 @@ impl Connection {
         }
     }
 
-    /// Outside of WAL mode no write stays.
+    /// Returns true in WAL mode. Outside of it no write runs inline.
     fn writes_may_run_inline(&self) -> bool {
         self.journal == "wal"
     }
 
     fn learn_from(&mut self, ready: &CachedStatement) {
-        // A PRAGMA, which is not kept, acts while it is prepared.
+        // A PRAGMA, which is not kept, takes effect while it is prepared.
         if !is_kept(ready) || !ready.analysis.is_due() {
             return;
         }
         let analysis = match self.analysis(ready) {
             Ok(analysis) => analysis,
-            // The deadline of the call may still be armed, or somebody has the file. The next use will do.
+            // The deadline of the call may still be armed, or another connection may hold a lock. The next use tries
+            // again.
             Err(error) if error.sqlite_code().is_some_and(is_passing) => return,
             Err(_) => ProgramAnalysis::opaque("EXPLAIN"),
         };
-        // Nobody else can have set it: the statement belongs to this connection.
+        // No other thread can have set it: the statement belongs to this connection.
         let _ = ready.analysis.of_program.set(analysis);
     }
 
@@ -129,8 +131,8 @@ impl Connection {
             .map_or_else(|| ProgramAnalysis::opaque("changes()"), |programs| ProgramAnalysis::of(&programs, &strange)))
     }
 
-    /// The functions and collations of this connection that are not SQLite's own. That one of SQLite's collations was
-    /// replaced cannot be seen; a closure of the user may have done so.
+    /// Returns the functions and collations of this connection that are not SQLite's own. A replacement of one of
+    /// SQLite's collations cannot be seen; a closure of the user may have made one.
     fn strange(&self) -> Result<Strange> {
         let sqlite = self.sqlite.rusqlite();
         let own = ["BINARY", "NOCASE", "RTRIM"];
@@ -200,7 +202,7 @@ mod tests {
         let before = used(&mut connection, &text);
         assert_eq!(before.inline_read(), Some(InlineRead::Bounded));
         connection.sqlite.execute_batch("CREATE UNIQUE INDEX t_a ON t (a)").unwrap();
-        // Prepared again inside its step, then anew, then learnt.
+        // Prepared again inside its step, then anew, then analysed.
         for _ in 0..2 {
             used(&mut connection, &text);
         }

@@ -1,8 +1,9 @@
-//! Which writes ask for `changes()`, the rows that the statement before changed.
+//! Which writes call `changes()`, the number of rows that the statement before changed.
 //!
-//! Owns: the places where SQL can ask: the text, the triggers and views it uses, and the tables it writes. Invariant: a
-//! write of which it says no runs as it would if `changes()` were 0. It may say yes of one that does not ask, which costs
-//! speed only. Leaves out: what is done with the answer.
+//! Owns: the places where SQL can call it: the text, the triggers and views it uses, and the tables it writes. Runs on
+//! the thread that has the connection. Invariant: a write for which `asks` returns false runs as it would if
+//! `changes()` were 0. `asks` may return true for a write that does not call it, which costs speed only. Leaves out:
+//! what is done with the result.
 
 use std::collections::HashSet;
 
@@ -15,9 +16,9 @@ use crate::sql::tokens::may_call;
 
 const CHANGES: &str = "changes";
 
-/// What asks on one connection, under the schema of the moment. Names are in lower case.
+/// What calls `changes()` on one connection, under the current schema. Names are in lower case.
 pub(super) struct Asking<'a> {
-    /// Functions that are not SQLite's own: they can be given the connection.
+    /// Functions that are not SQLite's own: they may have access to the connection.
     functions: &'a HashSet<String>,
     tables: HashSet<String>,
 }
@@ -32,7 +33,7 @@ impl<'a> Asking<'a> {
             let mut tables = HashSet::new();
             while let Some(row) = rows.next()? {
                 let name = String::from_utf8_lossy(row.get_ref(0)?.as_bytes().unwrap_or_default()).to_lowercase();
-                // A definition that is not valid UTF-8 is taken for the worst.
+                // A definition that is not valid UTF-8 is taken for one that calls it.
                 if row.get_ref(1)?.as_str().map_or(true, |sql| defines_a_call(sql, functions)) {
                     tables.insert(name);
                 }
@@ -42,8 +43,8 @@ impl<'a> Asking<'a> {
         Ok(Self { functions, tables: asking_tables? })
     }
 
-    /// Whether a write with these events asks. For what a definition calls there is no event. Of tables elsewhere nothing
-    /// is known.
+    /// Returns true if a write with these events may call `changes()`. SQLite reports no event for what a definition
+    /// calls. Nothing is known of tables outside the main database, so a write to one counts as a call.
     pub(super) fn asks(&self, events: &[AuthEvent]) -> bool {
         let lower = |text: &Option<Box<str>>| text.as_deref().unwrap_or_default().to_lowercase();
         events.iter().any(|event| match event.action {
@@ -59,8 +60,8 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// Whether a default or a check of a table calls a function that asks. A virtual table is code of others; SQLite writes
-/// these words of its definition itself.
+/// Returns true if a default or a check of a table may call such a function. A virtual table is foreign code, so it
+/// may; SQLite itself writes these first words of its definition.
 fn defines_a_call(definition: &str, functions: &HashSet<String>) -> bool {
     definition.starts_with("CREATE VIRTUAL TABLE")
         || may_call(definition, CHANGES, false)

@@ -1,7 +1,8 @@
-//! Why a file cannot be opened, in words that help.
+//! Errors for a file that cannot be opened.
 //!
-//! Owns: the paths that are refused before SQLite sees them, and the sentence and hint for each of its refusals. Runs on the
-//! thread that opens; looks at the file system. Leaves out: a connection that opened and cannot write (`writable`).
+//! Owns: the paths that are refused before SQLite sees them, and the message and hint for each of SQLite's refusals.
+//! Runs on the thread that opens the connection; reads the file system. Leaves out: a connection that opened and cannot
+//! write (`writable`).
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use crate::error::{Error, Kind, Result};
 use crate::options::Options;
 use crate::options::resolve::beside;
 
-/// Refuses paths for which SQLite has no good sentence. `creates`: a missing file is made.
+/// Refuses paths for which SQLite has no good message. `creates`: a missing file is created.
 pub(super) fn check_path(options: &Options, creates: bool) -> Result<()> {
     let path: &Path = &options.path;
     let refuse = |sentence: String, hint: &'static str| {
@@ -46,7 +47,7 @@ pub(super) fn check_path(options: &Options, creates: bool) -> Result<()> {
     Ok(())
 }
 
-/// Opening a pipe to read it would wait for somebody who writes to it.
+/// Returns true for a pipe or a socket. Opening a pipe to read it would wait for a process that writes to it.
 #[cfg(unix)]
 fn is_pipe(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
@@ -81,7 +82,7 @@ pub(super) fn cannot_open(error: Error, options: &Options) -> Error {
             ))
             .with_hint("open it once without `Options::read_only`"),
         ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM => {
-            // A WAL that is there holds rows that an immutable file would be without.
+            // An existing WAL holds rows that are not in the file, and reading the file as immutable would miss them.
             let is_whole = options.read_only && !beside(&options.path, "-wal").exists();
             error.with_kind(Kind::Open).with_hint(if is_whole {
                 "the directory must be writable too: the -wal and -shm files lie beside the database; a file that \
@@ -96,7 +97,7 @@ pub(super) fn cannot_open(error: Error, options: &Options) -> Error {
     }
 }
 
-/// Says which file it is, for SQLite does not.
+/// Adds the path to the message, since SQLite does not.
 fn named(error: Error, options: &Options) -> Error {
     let path = options.path.display().to_string();
     if options.is_memory() || error.message().contains(&path) {

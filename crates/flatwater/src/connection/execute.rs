@@ -1,10 +1,10 @@
-//! Running a prepared statement: the one way for readers, the writer, transactions, and runs on a caller's thread.
+//! Running a prepared statement: the one way for readers, the writer, transactions, and inline runs.
 //!
-//! Owns: one run, from its parameters to its outcome, and the words of a failure. Runs on the thread that has the connection.
-//! Invariants: in an inline run nothing is prepared, so that what is known of the statement is true of what runs: a
-//! statement that SQLite wants to prepare again fails instead; a result with more rows than an inline run may have is a
-//! failure, never a part of a result. Leaves out: which statement runs (`prepare`), what bounds the pages an inline run may
-//! read (`stay`), transactions.
+//! Owns: one run, from its parameters to its outcome, and the message of a failure. Runs on the thread that has the
+//! connection. Invariants: an inline run prepares nothing, so that what is known of the statement is true of what runs:
+//! a statement that SQLite wants to prepare again fails instead; a result with more rows than an inline run may have is
+//! a failure, never a part of a result. Leaves out: which statement runs (`prepare`), what limits the pages that an
+//! inline run may read (`inline`), transactions.
 
 use std::time::Instant;
 
@@ -32,11 +32,11 @@ pub(crate) struct Run<'a> {
     pub(crate) bounds: Bounds,
 }
 
-/// What is wanted of the rows of a run.
+/// What the caller wants of the rows of a run.
 #[derive(Clone, Copy)]
 pub(crate) enum Output {
     Nothing,
-    /// So many at most, as a block. A statement that writes runs to its end whatever is wanted, and all its rows are
+    /// At most this many, as a block. A statement that writes runs to its end whatever is wanted, and all its rows are
     /// returned.
     Rows(usize),
 }
@@ -44,22 +44,22 @@ pub(crate) enum Output {
 /// What may end a run early.
 #[derive(Clone, Copy)]
 pub(crate) enum Bounds {
-    /// What the connection is armed with.
+    /// Whatever the connection is armed with.
     Armed,
-    /// On the caller's thread: a read that does not end by itself ends at `end`; more rows than `rows` are too many.
+    /// An inline run: a read that does not end by itself ends at `end`; more than `rows` rows are a failure.
     Inline { end: Instant, rows: usize },
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) executed: Executed,
-    /// `None` if none were wanted.
+    /// `None` if no rows were wanted.
     pub(crate) rows: Option<Rows>,
 }
 
 impl Connection {
-    /// Runs the statement, to its end or until it has given as many rows as are wanted.
+    /// Runs the statement to its end, or until it has returned as many rows as are wanted.
     pub(crate) fn execute(&mut self, run: Run<'_>) -> Result<Outcome> {
         let Bounds::Inline { end, .. } = run.bounds else { return self.execute_unbounded(run) };
         let Run { statement, .. } = run;
@@ -109,7 +109,7 @@ impl Connection {
         }
         self.step(run, sink)?;
         let rowid = self.sqlite.last_insert_rowid();
-        // A virtual table whose rows are not seen tells a rowid for a row, and 0 for a command.
+        // The inserts of a virtual table may not be seen. It then sets a rowid for a row, and 0 for a command.
         let is_new = || rowid != rowid_before && rowid != 0;
         let inserted = statement.class.inserts_into.is_some() && (self.sqlite.saw_insert() || is_new());
         Ok(Executed { changes: self.sqlite.changes(), last_insert_rowid: inserted.then_some(rowid) })
@@ -125,7 +125,7 @@ impl Connection {
         stepped.map_err(|error| explain(error, statement, params))
     }
 
-    /// Runs a statement once per row, and adds up what it changed.
+    /// Runs a statement once per row, and returns the sum of the changes.
     pub(crate) fn execute_many(&mut self, statement: &CachedStatement, rows: &ParamRows) -> Result<u64> {
         let mut changes = 0;
         let mut values = Vec::new();
@@ -149,7 +149,7 @@ fn explain(error: flatwater_sqlite::Error, statement: &CachedStatement, params: 
             "IN (?) takes one value; use one ? for each, or IN (SELECT value FROM json_each(?)) with a JSON list",
         );
     }
-    // Functions, virtual tables, RAISE and VACUUM INTO may quote what they were given.
+    // Functions, virtual tables, RAISE and VACUUM INTO may quote bound values in their messages.
     let may_quote = matches!(
         error.sqlite_code(),
         Some(ffi::SQLITE_ERROR | ffi::SQLITE_CONSTRAINT_TRIGGER | ffi::SQLITE_CONSTRAINT_VTAB | ffi::SQLITE_CANTOPEN)
@@ -160,10 +160,11 @@ fn explain(error: flatwater_sqlite::Error, statement: &CachedStatement, params: 
     error
 }
 
-/// A fragment this short is taken for a coincidence, unless it stands in quotes.
+/// A fragment shorter than this is taken for a coincidence, unless it stands in quotes.
 const TELLING_BYTES: usize = 4;
 
-/// The message without fragments of bound texts, or `None` if it has none. What is part of the SQL itself may be shown.
+/// Returns the message without fragments of bound texts, or `None` if it has none. What is part of the SQL itself may
+/// be shown.
 fn hide_values(message: &str, sql: &str, params: &Params) -> Option<String> {
     let secret = |fragment: &str| !fragment.is_empty() && params.reveals(fragment) && !sql.contains(fragment);
     let mut hidden = String::new();

@@ -1,8 +1,9 @@
-//! One stay: a short statement that runs on its caller's thread, under limits that no worker's run has.
+//! One inline run: a short statement on its caller's thread, under limits that a worker's run does not have.
 //!
-//! Owns: putting the limits on and taking them off. Invariants: within a stay no snapshot begins that would have to wait, and
-//! no page is read late; the limit on lengths holds from one stay to the next, until a worker takes it off before its own work.
-//! Leaves out: the run itself (`execute`), which statements may stay, and what to do with one that did not end.
+//! Owns: setting and removing the limits. Runs on the thread that has the connection. Invariants: within an inline run
+//! no snapshot begins that would have to wait, and no page is read late; the limit on lengths holds from one inline run
+//! to the next, until a worker removes it before its own work. Leaves out: the run itself (`execute`), which statements
+//! are eligible, and what to do with one that did not end.
 
 use std::time::Instant;
 
@@ -10,11 +11,11 @@ use flatwater_sqlite::{Connection as Sqlite, PageRefusal, Unheld};
 
 use super::open::Connection;
 
-/// SQLite writes its messages under the same limit, and one that is cut is lost.
+/// SQLite builds its error messages under the same limit, and loses a message that exceeds it.
 const MESSAGE_BYTES: usize = 1024;
 
 impl Connection {
-    /// Until `unlimit` values, rows and parameters are limited to `bytes`, or to less if they were before.
+    /// Limits values, rows and parameters to `bytes`, or to less if the limit was lower before, until `unlimit`.
     pub(crate) fn limit(&mut self, bytes: usize) {
         if self.unlimited.is_some() {
             return;
@@ -27,7 +28,7 @@ impl Connection {
         self.unlimited = Some(before);
     }
 
-    /// The limit of before holds again. To be called by a worker before it uses the connection.
+    /// Restores the limit from before. To be called by a worker before it uses the connection.
     pub(crate) fn unlimit(&mut self) {
         if let Some(before) = self.unlimited.take() {
             self.sqlite.set_length_limit(before);
@@ -35,32 +36,33 @@ impl Connection {
     }
 }
 
-/// When the last page may be read from a file, and how one after that is refused: with a failure if the statement writes,
-/// for then SQLite may have to read while it rolls back.
+/// When the last page may be read from a file, and how a later read is refused: with a failure if the statement writes,
+/// because SQLite may then have to read while it rolls back.
 #[derive(Clone, Copy)]
 pub(crate) struct LastRead(pub(crate) Instant, pub(crate) PageRefusal);
 
-/// What keeps the thread from being held up, while a stay lasts.
+/// Prevents the connection from holding up the thread, during an inline run.
 #[must_use]
 pub(crate) struct Begun(Unheld);
 
-/// From now on no snapshot begins that would have to wait or to recover, and the first page that would be read from a file
-/// after `last_read` is refused. `None` if this connection cannot have a stay.
+/// Begins an inline run: no snapshot begins that would have to wait or to recover the wal-index, and the first page
+/// that would be read from a file after `last_read` is refused. Returns `None` if this connection is not capable of
+/// inline runs.
 pub(crate) fn begin(sqlite: &Sqlite, last_read: Option<LastRead>) -> Option<Begun> {
     sqlite.unheld(last_read.map(|LastRead(end, refusal)| (end, refusal))).map(Begun)
 }
 
-/// What became of the reads of a stay.
+/// What became of the reads of an inline run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Reads {
     /// A page was read from a file.
     pub(crate) some: bool,
-    /// One was refused.
+    /// A page was refused.
     pub(crate) refused: bool,
 }
 
 impl Begun {
-    /// The stay is over.
+    /// Ends the inline run.
     pub(crate) fn end(self) -> Reads {
         Reads { some: self.0.has_read(), refused: self.0.has_refused() }
     }

@@ -1,8 +1,8 @@
 //! Opening one connection, in the one order that works, and checking it after a closure of the user.
 //!
-//! Owns: the order. Runs on a thread that may block. Invariants: nothing of the user runs before the settings hold; a
-//! connection that a closure left unlike it was is never used again. Leaves out: the settings themselves, who the
-//! connection is for, threads.
+//! Owns: the order. Runs on a thread that may block. Invariants: no statement of the user runs before the settings
+//! hold; a connection that a closure left changed is never used again. Leaves out: the settings themselves, what the
+//! connection is used for, threads.
 
 use std::path::Path;
 
@@ -24,16 +24,16 @@ use crate::sql::seen::Seen;
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The first connection of all, which may create the file.
+    /// The engine's first connection, which may create the file.
     Creator,
     Writer,
     Reader,
-    /// Only checkpoints; nothing of the user runs on it.
+    /// Only checkpoints; no statement of the user runs on it.
     Checkpointer,
 }
 
 impl Role {
-    /// Whether writes of the user run on it.
+    /// Returns true if writes of the user run on it.
     pub(super) fn writes(self) -> bool {
         matches!(self, Self::Creator | Self::Writer)
     }
@@ -49,9 +49,9 @@ pub(crate) struct Connection {
     schema: StatementId,
     pub(crate) seen: Seen,
     foreign_keys: bool,
-    /// Whether a closure of the user ran on it, which may have replaced anything.
+    /// True after a closure of the user ran on it, which may have replaced anything.
     pub(super) had_closure: bool,
-    /// The longest value outside of stays, in bytes, while the limit of a stay holds.
+    /// The limit of lengths outside of inline runs, in bytes, while the limit of inline runs holds.
     pub(super) unlimited: Option<usize>,
     /// The attached files that are in WAL mode.
     pub(crate) attached_wals: Vec<Box<str>>,
@@ -60,7 +60,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Opens one. Blocks on the file system and, as `busy` says, on locks.
+    /// Opens a connection. Blocks on the file system and, as `busy` decides, on locks.
     pub(crate) fn open(options: &Options, role: Role, busy: Busy) -> Result<Self> {
         check_path(options, role == Role::Creator && options.create)?;
         let mut sqlite = open_sqlite(options, role).map_err(|e| cannot_open(e.into(), options))?;
@@ -100,34 +100,35 @@ impl Connection {
         })
     }
 
-    /// Whether a file of it is open for reading only, so that no write can succeed here.
+    /// Returns true if one of its files is open for reading only, so that no write can succeed here.
     pub(crate) fn is_half_open(&self) -> bool {
         writable::is_half_open(&self.sqlite).unwrap_or(false)
     }
 
-    /// Closes it, and lets SQLite tidy up if it is the last connection to the file: copy what is left of the WAL into the
-    /// database and remove it.
+    /// Closes it. If it is the last connection to the file, SQLite copies the rest of the WAL into the database and
+    /// removes the WAL.
     pub(crate) fn close_in_order(self) {
-        // If it cannot be set the WAL stays, which the next open makes use of.
+        // If this fails, the WAL stays, and the next open uses it.
         let _ = keep_wal_at_close(&self.sqlite, false);
     }
 
-    /// Whether Litestream works on the file. It keeps the WAL short by itself, and copies what others checkpoint again
-    /// (<https://litestream.io/tips/#disable-autocheckpoints-for-high-write-load-servers>).
+    /// Returns true if Litestream works on the file. Litestream keeps the WAL short by itself, and copies again what
+    /// other programs checkpoint (<https://litestream.io/tips/#disable-autocheckpoints-for-high-write-load-servers>).
     pub(crate) fn has_litestream(&self) -> Result<bool> {
         let tables = "SELECT count(*) FROM main.sqlite_schema WHERE name IN ('_litestream_seq', '_litestream_lock')";
         let count = |sqlite: &rusqlite::Connection| sqlite.query_row(tables, [], |row| row.get::<_, i64>(0));
         Ok(self.sqlite.patiently_with(count)? > 0)
     }
 
-    /// Makes the connection know the newest schema. A text that names what it does not know is prepared without a look.
+    /// Makes the connection load the newest schema. Without this, a text that names something unknown may be prepared
+    /// under an older schema.
     pub(crate) fn load_schema(&mut self) -> Result<()> {
         let nothing = flatwater_sqlite::Bindings::Positional(&[]);
         Ok(self.sqlite.run(self.schema, nothing, &mut flatwater_sqlite::Discard)?)
     }
 
-    /// The same before a text that acts while it is prepared. A schema that makes no sense is no error of that text, which
-    /// may do without one: SQLite then has none in memory, and reads it again for a text that does not.
+    /// The same before a text that takes effect while it is prepared. A schema that cannot be loaded is no error of
+    /// that text, which may not need one: SQLite then has none in memory, and reads it again for a text that needs it.
     pub(crate) fn load_newest_schema(&mut self) -> Result<()> {
         match self.load_schema() {
             Err(error) if error.sqlite_code().is_some_and(is_passing) => Err(error),
@@ -135,15 +136,15 @@ impl Connection {
         }
     }
 
-    /// The schema cookie, in the transaction that is open or in one of its own.
+    /// Returns the schema cookie, in the transaction that is open or in one of its own.
     pub(crate) fn schema_cookie(&mut self) -> Result<i64> {
         let mut cookie = OneInteger(0);
         self.sqlite.run(self.cookie, flatwater_sqlite::Bindings::Positional(&[]), &mut cookie)?;
         Ok(cookie.0)
     }
 
-    /// Right after a closure of the user, before anything else runs: puts our handlers back, and tells whether what can
-    /// be asked is as it was.
+    /// Called right after a closure of the user, before anything else runs: restores our handlers, and returns true if
+    /// everything that can be checked is as it was.
     pub(crate) fn restore_handlers(&mut self, busy: Busy) -> bool {
         self.had_closure = true;
         self.sqlite.set_policy(policy::trusted);
@@ -157,7 +158,7 @@ impl Connection {
         ours && foreign_keys && autocheckpoint(&self.sqlite).is_ok_and(|pages| pages == 0)
     }
 
-    /// No transaction is open and no statement stands in the middle of its rows.
+    /// Returns true if no transaction is open and no statement is in the middle of its rows.
     pub(crate) fn is_idle(&self) -> bool {
         self.sqlite.is_autocommit() && !self.sqlite.has_busy_statement()
     }
@@ -172,8 +173,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends the TEMP objects that a transaction made. Foreign keys are off meanwhile: among themselves the tables may
-    /// refer to each other.
+    /// Drops the TEMP objects that a transaction made. Foreign keys are off meanwhile, because these tables may refer
+    /// to each other.
     pub(crate) fn drop_temp_objects(&mut self) -> Result<()> {
         let sqlite = self.sqlite.rusqlite();
         let names: Vec<(String, String)> = sqlite
@@ -184,7 +185,7 @@ impl Connection {
             return Ok(());
         }
         sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
-        // A trigger goes with its table, if that is a TEMP one too.
+        // A trigger is dropped with its table, if that is a TEMP table too.
         let dropped = names.iter().try_for_each(|(kind, name)| {
             let name = name.replace('"', "\"\"");
             sqlite.execute_batch(&format!("DROP {kind} IF EXISTS temp.\"{name}\""))
@@ -194,16 +195,17 @@ impl Connection {
     }
 }
 
-/// Everything from the open file to the settings. Answers the journal mode.
+/// Does everything from the open file to the settings. Returns the journal mode, and the attached files that are in WAL
+/// mode.
 fn set_up(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<(String, Vec<Box<str>>)> {
-    // Only an orderly close may find that it is the last user of the file, and take the WAL away.
+    // Only an orderly close may detect that it is the last user of the file, and remove the WAL.
     keep_wal_at_close(sqlite, true)?;
     if role != Role::Reader && sqlite.is_read_only() {
         return Err(writable::refused(&options.path, why_not_writable(&options.path)));
     }
     sqlite.guard_files();
     let journal = prepare_file(sqlite, options, role)?;
-    // By now there is a WAL.
+    // By now the WAL exists.
     sqlite.guard_files();
     if journal == "wal" && role.writes() {
         writable::check(sqlite, &options.path)?;
@@ -212,7 +214,7 @@ fn set_up(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<(String,
     Ok((journal, attached_wals))
 }
 
-/// Adds what the system said, which rusqlite does not tell.
+/// Adds the error of the operating system, which rusqlite does not report.
 pub(super) fn because(error: Error, sqlite: &Sqlite) -> Error {
     match error.sqlite_code().and_then(|code| sqlite.system_failure(code)) {
         Some(failure) if error.operation().is_none() => error.because(failure),
@@ -229,7 +231,7 @@ fn keep_wal_at_close(sqlite: &Sqlite, keep: bool) -> Result<()> {
     Ok(())
 }
 
-/// URIs are on for attached files that need one; a path of ours is absolute and so never looks like one.
+/// Opens the file. URIs are on for attached files that need one; our own path is absolute, and so never looks like one.
 fn open_sqlite(options: &Options, role: Role) -> flatwater_sqlite::Result<Sqlite> {
     let rights = match role {
         Role::Reader => OpenFlags::SQLITE_OPEN_READ_ONLY,
@@ -244,7 +246,7 @@ fn open_sqlite(options: &Options, role: Role) -> flatwater_sqlite::Result<Sqlite
     Sqlite::open(&options.path, flags, vfs)
 }
 
-/// Takes the one integer of a one-row, one-column answer.
+/// Takes the integer of a result with one row and one column.
 struct OneInteger(i64);
 
 impl flatwater_sqlite::Sink for OneInteger {

@@ -1,8 +1,7 @@
 //! Preparing a text on a connection.
 //!
-//! Owns: the step from a text to a prepared statement, and the words of its errors. Runs on the thread that has the
-//! connection. Invariant: the policy is asked about a text before the text has any effect. Leaves out: running it
-//! (`execute`).
+//! Owns: the step from a text to a prepared statement, and the messages of its errors. Runs on the thread that has the
+//! connection. Invariant: the policy checks a text before the text has any effect. Leaves out: running it (`execute`).
 
 use std::sync::Arc;
 
@@ -18,7 +17,8 @@ use crate::sql::policy;
 use crate::values::row::Names;
 
 impl Connection {
-    /// The statement of `text`, prepared now if it is not yet. A text of several statements is refused.
+    /// Returns the statement of `text`, and prepares it if it is not prepared yet. A text of several statements is
+    /// refused.
     pub(crate) fn ready(
         &mut self,
         text: &Arc<StatementInfo>,
@@ -46,14 +46,15 @@ impl Connection {
         Ok(ready)
     }
 
-    /// Gives back what `ready` gave out: ends a statement that is not kept.
+    /// Gives back what `ready` returned: finalizes a statement that is not kept.
     pub(crate) fn done_with(&mut self, ready: &CachedStatement) {
         if !is_kept(ready) {
             self.sqlite.finalize(ready.id);
         }
     }
 
-    /// Prepares the first statement of `sql`, the rest of `text`, and answers how many bytes of it that took.
+    /// Prepares the first statement of `sql`, the rest of `text`. Returns the statement and the number of bytes that it
+    /// takes, or `None` if there is no statement.
     pub(crate) fn prepare_first(
         &mut self,
         text: &Arc<StatementInfo>,
@@ -69,8 +70,8 @@ impl Connection {
         if let Ok(Some(first)) = &prepared
             && names_other_tables(first)
         {
-            // The first use of a virtual table on a connection prepares its own statements, whose events are among
-            // ours. The second time it is there already.
+            // At its first use on a connection, a virtual table prepares its own statements, whose events are mixed
+            // with those of this text. The second time they are prepared already.
             self.sqlite.finalize(first.id);
             prepared = self.sqlite.prepare(sql);
         }
@@ -88,8 +89,8 @@ impl Connection {
         )))
     }
 
-    /// The column names of what was just run. SQLite may have prepared the statement again at its first step, because the
-    /// schema had changed, and `SELECT *` then has other columns than it was prepared with.
+    /// Returns the column names of the statement that just ran. SQLite may have prepared it again at its first step,
+    /// because the schema had changed, and `SELECT *` then has other columns than it was prepared with.
     pub(crate) fn names_after_run(&self, ready: &CachedStatement) -> Result<Names> {
         if self.sqlite.reprepares(ready.id) == 0 {
             return Ok(ready.names.clone());
@@ -111,7 +112,7 @@ impl Connection {
         error
     }
 
-    /// The table whose name is most like `wanted`, if one is.
+    /// Returns the table whose name is most like `wanted`, if one is.
     fn nearest_table(&mut self, wanted: &str) -> Option<String> {
         let list = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') LIMIT 1000";
         let names = self.sqlite.patiently_with(|sqlite| {
@@ -128,8 +129,8 @@ impl Connection {
     }
 }
 
-/// Whether the statement is kept prepared. A PRAGMA and a listing answer what was so when they were prepared, and what
-/// creates TEMP objects was judged for a transaction and must be judged again.
+/// Returns true if the statement is kept prepared. A PRAGMA and an EXPLAIN return what held when they were prepared. A
+/// text that creates TEMP objects was checked for a transaction, and must be checked again.
 pub(super) fn is_kept(ready: &CachedStatement) -> bool {
     ready.text.is_kept() && !ready.class.makes_temp && !ready.text.tells_of_its_prepare
 }

@@ -1,9 +1,10 @@
 //! The schema as a connection reads it: whether it is the newest, and the tables whose conflict clauses a group could not
 //! contain.
 //!
-//! Owns: reading it, and comparing its cookie. Runs on the thread that has the connection. Invariants: the facts belong to
-//! the cookie they were read under; a group compares the cookie inside its transaction, where nobody else can change it; a
-//! stay compares it in the snapshot in which it then runs. Leaves out: what is known without a look (`sql::seen`).
+//! Owns: reading it, and comparing its cookie. Runs on the thread that has the connection. Invariants: the facts belong
+//! to the cookie under which they were read; a group compares the cookie inside its transaction, where no other
+//! connection can change it; an inline run compares it in the snapshot in which it then runs. Leaves out: what is known
+//! without reading the cookie (`sql::seen`).
 
 use std::collections::HashSet;
 
@@ -21,7 +22,7 @@ use crate::sql::tokens::has_aborting_conflict_clause;
 pub(crate) struct SchemaFacts {
     /// `PRAGMA schema_version` (<https://sqlite.org/pragma.html#pragma_schema_version>) when they were read.
     cookie: Option<i64>,
-    /// In lower case.
+    /// The names of the tables, in lower case.
     aborting_tables: HashSet<String>,
 }
 
@@ -32,12 +33,12 @@ impl Schema for SchemaFacts {
 }
 
 impl SchemaFacts {
-    /// Whether the facts still hold. Reads the cookie.
+    /// Returns true if the facts still hold. Reads the cookie.
     pub(crate) fn are_current(&self, connection: &mut Connection) -> Result<bool> {
         Ok(self.cookie == Some(connection.schema_cookie()?))
     }
 
-    /// Reads them anew, outside any transaction or in one that changed nothing.
+    /// Reads the facts, outside any transaction or in one that changed nothing.
     pub(crate) fn read(connection: &mut Connection) -> Result<Self> {
         let cookie = connection.schema_cookie()?;
         let aborting_tables = connection.sqlite.patiently_with(|sqlite| {
@@ -45,7 +46,7 @@ impl SchemaFacts {
             let mut rows = statement.query([])?;
             let mut aborting_tables = HashSet::new();
             while let Some(row) = rows.next()? {
-                // A definition that is not valid UTF-8 is taken for the worst.
+                // A definition that is not valid UTF-8 is taken for an aborting one.
                 let aborting = row.get_ref(1)?.as_str().map_or(true, has_aborting_conflict_clause);
                 if aborting {
                     aborting_tables.insert(row.get::<_, String>(0)?.to_lowercase());
@@ -60,15 +61,15 @@ impl SchemaFacts {
 /// How a connection came to know that its schema is the newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// Without a look.
+    /// Without reading the cookie.
     Before,
-    /// By the cookie of a snapshot that is still open beside autocommit, for what runs next.
+    /// By the cookie of a snapshot that is still open beside autocommit, for the statement that runs next.
     Held,
 }
 
 impl Connection {
-    /// For a stay: whether the schema is the one that this connection has seen. Compares the cookie where that is not known,
-    /// and never reads the schema. After [`Known::Held`] the snapshot is to be let go.
+    /// For an inline run: checks that the schema is the one that this connection has seen. Compares the cookie if that
+    /// is not known without, and never reads the schema. After [`Known::Held`] the caller must let go of the snapshot.
     pub(crate) fn knows_schema(&mut self, left: &Left) -> Result<Known, Fallback> {
         let state = self.sqlite.wal_state().ok_or(Fallback::Failed)?;
         if self.seen.holds(&state, left) {
@@ -77,8 +78,8 @@ impl Connection {
         self.hold_known_schema(&state, left).map(|()| Known::Held)
     }
 
-    /// Begins a snapshot beside autocommit, if the schema in it is the one that this connection has seen. `state` is from
-    /// before. It is to be let go.
+    /// Begins a snapshot beside autocommit, if the schema in it is the one that this connection has seen. `state` is
+    /// from before the snapshot. The caller must let go of the snapshot.
     pub(crate) fn hold_known_schema(&mut self, state: &WalState, left: &Left) -> Result<(), Fallback> {
         let cookie = self.control.hold(&mut self.sqlite).map_err(|error| Fallback::after(error.code()))?;
         if self.seen.is(cookie) {
@@ -90,8 +91,8 @@ impl Connection {
         Err(Fallback::SchemaChanged)
     }
 
-    /// For a worker: reads the schema if it may be another than this connection has seen, so that a stay need not. Blocks on
-    /// the file, and waits for locks. If it fails, stays are sent to a worker.
+    /// For a worker: reads the schema if it may differ from the one that this connection has seen, so that an inline
+    /// run need not read it. Blocks on the file, and waits for locks. If it fails, inline runs fall back to a worker.
     pub(crate) fn see_schema(&mut self, left: &Left) {
         let Some(state) = self.sqlite.wal_state() else { return };
         if self.seen.holds(&state, left) {

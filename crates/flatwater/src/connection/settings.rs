@@ -1,7 +1,8 @@
 //! The settings of a connection: the file's journal mode, the pragmas of each role, attached files, the caller's SQL.
 //!
-//! Owns: applying the options to an open connection. Runs on a thread that may block. Invariant: the WAL switch lasts and
-//! is read back; a file whose mode is kept is not written. Leaves out: the order in which this happens.
+//! Owns: applying the options to an open connection. Runs on a thread that may block. Invariant: the switch to WAL is
+//! persistent, and its result is read back; a file whose mode is kept is not written. Leaves out: the order in which
+//! this happens.
 
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,9 @@ use crate::options::{Attached, Durability, Journal, MEMORY, Options};
 use crate::sql::policy;
 use crate::time::later;
 
-/// The first reads of the file. A writer switches it to WAL, which lasts, unless it is so already or
-/// is to be kept. Answers the mode it is in then.
+/// Does the first reads of the file. Unless it is a reader's, the connection switches the file to WAL, which is
+/// persistent, if it is not in WAL mode and its mode is not to be kept. Returns the mode that the file is in
+/// afterwards.
 pub(super) fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<String> {
     let mut mode = first_read(sqlite, Sqlite::read_journal_mode)?.to_ascii_lowercase();
     let switches = role != Role::Reader && options.journal == Journal::Wal && !options.is_memory();
@@ -30,8 +32,9 @@ pub(super) fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -
     Ok(mode)
 }
 
-/// The first read of a file opens its WAL and reads it, with SQLite's own methods still: a read that the disk fails is told
-/// as damage. So after damage it is read once more with ours, and what the disk did is told before that.
+/// Runs the first read of a file. It opens the file's WAL and reads it, still with SQLite's own methods, which report a
+/// failed read of the disk as corruption. So after SQLITE_CORRUPT the read is repeated with our methods; a failure of
+/// the disk is then reported in place of the corruption.
 fn first_read<T>(
     sqlite: &mut Sqlite,
     read: impl Fn(&mut Sqlite) -> flatwater_sqlite::Result<T>,
@@ -46,8 +49,8 @@ fn first_read<T>(
     read(sqlite).map_err(|again| if is_the_disk(&again) { again } else { damage })
 }
 
-/// Switching does not always ask the busy handler: when several processes open a new file at once, all but one are told
-/// BUSY at once. So it is tried again here until the busy timeout ends.
+/// Switches the file to WAL. SQLite does not always call the busy handler for this: when several processes open a new
+/// file at once, all but one get SQLITE_BUSY at once. So it is tried again here until the busy timeout ends.
 fn switch_to_wal(sqlite: &mut Sqlite, options: &Options) -> Result<()> {
     let deadline = later(Instant::now(), options.busy_timeout);
     loop {
@@ -67,8 +70,8 @@ fn switch_to_wal(sqlite: &mut Sqlite, options: &Options) -> Result<()> {
         .with_hint("WAL needs a local file system with shared memory (https://sqlite.org/wal.html)"))
 }
 
-/// To its end: the new mode is answered before it is committed. A connection whose commit failed says that it is in WAL mode,
-/// and is not.
+/// Runs the PRAGMA to its end: SQLite returns the new mode before it is committed. A connection whose commit failed
+/// reports that it is in WAL mode, and is not.
 fn ask_for_wal(sqlite: &Sqlite) -> rusqlite::Result<()> {
     let mut switch = sqlite.rusqlite().prepare("PRAGMA main.journal_mode = wal")?;
     let mut modes = switch.query([])?;
@@ -76,10 +79,10 @@ fn ask_for_wal(sqlite: &Sqlite) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// As SQLite does by itself.
+/// A commit that finds this many frames in the WAL of an attached file copies them, as SQLite does by default.
 const ATTACHED_FRAMES: u16 = 1000;
 
-/// Answers the attached files that are in WAL mode.
+/// Applies the settings. Returns the attached files that are in WAL mode.
 pub(super) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<Vec<Box<str>>> {
     let synchronous = match options.durability {
         Durability::Normal => "NORMAL",
@@ -114,8 +117,8 @@ pub(super) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role)
     Ok(in_wal_mode)
 }
 
-/// Attaches a file, with the durability of the main one, and reads it, so that one that is no database fails now, and so
-/// does one that each write would be refused for. Answers its journal mode.
+/// Attaches a file, with the durability of the main one, and reads it, so that a file that is no database fails now,
+/// and so does a file for which each write would be refused. Returns its journal mode.
 fn attach(sqlite: &mut Sqlite, attached: &Attached, synchronous: &str, role: Role) -> Result<String> {
     let Attached { name, path, mode, immutable } = attached;
     let place = if path.as_os_str() == MEMORY { MEMORY.to_owned() } else { uri::write(path, *mode, *immutable) };
@@ -136,7 +139,7 @@ fn attach(sqlite: &mut Sqlite, attached: &Attached, synchronous: &str, role: Rol
     Ok(mode)
 }
 
-/// The caller's own SQL, on a connection that has all its settings.
+/// Runs the caller's own SQL, on a connection that has all its settings.
 fn run_on_open(sqlite: &Sqlite, sql: &str) -> Result<()> {
     let _ = sqlite.take_denied();
     let before = sqlite.set_policy(policy::on_open);

@@ -1,8 +1,8 @@
 //! The prepared statements of one connection, by text.
 //!
-//! Owns: a bounded LRU of them; finding, keeping and evicting take constant time. Invariant: a statement that SQLite
-//! prepared again because of another schema is prepared anew by us at its next use, so that its class is learnt again.
-//! Leaves out: running them.
+//! Owns: a bounded LRU cache of them; finding, keeping and evicting take constant time. Runs on the thread that has the
+//! connection. Invariant: a statement that SQLite prepared again because of another schema is prepared anew at its next
+//! use, so that its class is learnt again. Leaves out: running them.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Statements {
         Self { ready: LruCache::new_unbounded(), limit }
     }
 
-    /// The statement of `text`, if it is prepared and was not prepared again behind our back.
+    /// Returns the statement of `text`, if it is prepared and SQLite has not prepared it again.
     pub(crate) fn find(&mut self, sqlite: &mut Sqlite, text: &StatementInfo) -> Option<&Arc<CachedStatement>> {
         let RawEntryMut::Occupied(mut entry) = self.ready.raw_entry_mut().from_key(text) else { return None };
         if sqlite.reprepares(entry.get().id) == 0 {
@@ -57,7 +57,7 @@ impl Statements {
         }
     }
 
-    /// Ends all of them: their classes are no longer to be trusted.
+    /// Finalizes all of them: their classes can no longer be trusted.
     pub(crate) fn clear(&mut self, sqlite: &mut Sqlite) {
         for (_, ready) in self.ready.drain() {
             sqlite.finalize(ready.id);

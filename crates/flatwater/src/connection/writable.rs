@@ -1,10 +1,11 @@
 //! Whether a connection that was opened to write can write.
 //!
-//! Owns: finding that out, and the words for one that cannot. SQLite opens a file for reading if it cannot be opened for
-//! writing, for whatever reason: the permissions, or a limit of open files that was met for a moment
-//! (`unixOpen`, `unixOpenSharedMemory`). Of the database file it says so (`sqlite3_db_readonly`), of the `-wal` and the
-//! `-shm` it does not: each write fails with SQLITE_READONLY, for as long as the connection lives. The `-shm` is open once
-//! for all connections of the process, so there it lasts until the last of them is closed. Leaves out: closing them.
+//! Owns: finding that out, and the errors for a connection that cannot. Runs on a thread that may block. SQLite opens a
+//! file for reading if it cannot be opened for writing, for whatever reason: the permissions, or a limit of open files
+//! that was reached for a moment (`unixOpen`, `unixOpenSharedMemory`). For the database file SQLite reports this
+//! (`sqlite3_db_readonly`), for the `-wal` and the `-shm` it does not: each write fails with SQLITE_READONLY, for as
+//! long as the connection lives. The `-shm` is open once for all connections of the process, so there the state lasts
+//! until the last of them is closed. Leaves out: closing them.
 
 use std::path::{Path, PathBuf};
 
@@ -16,13 +17,13 @@ use crate::options::resolve::beside;
 use crate::options::uri::Mode;
 use crate::options::{Attached, Options};
 
-/// SQLite refused to write.
+/// Returns true if SQLite refused to write.
 pub(crate) fn is_read_only(error: &Error) -> bool {
     error.sqlite_code().is_some_and(|code| code & 0xff == ffi::SQLITE_READONLY)
 }
 
-/// For a read that was refused as a write is, for its own reason: the `-shm` is open for reading only, and what is in it
-/// has to be written first.
+/// Returns the error for a read that was refused as a write is, for its own reason: the `-shm` is open for reading
+/// only, and its contents have to be written first.
 pub(crate) fn of_read(error: Error) -> Error {
     error
         .with_kind(Kind::Io)
@@ -30,8 +31,8 @@ pub(crate) fn of_read(error: Error) -> Error {
         .with_hint("try again: the connection that has it is closed")
 }
 
-/// Whether one of the files beside the database, main or attached, is open for reading only. Waits for no lock: one that
-/// somebody else holds is one that could be asked for.
+/// Returns true if one of the files beside the database, main or attached, is open for reading only. Waits for no lock:
+/// if another connection holds the lock, this one was able to ask for it, so its files are open for writing.
 pub(super) fn is_half_open(sqlite: &Sqlite) -> Result<bool> {
     let busy = sqlite.set_busy(None);
     let begun = sqlite.begin_immediate().map_err(Error::from).and_then(|transaction| Ok(transaction.rollback()?));
@@ -43,7 +44,8 @@ pub(super) fn is_half_open(sqlite: &Sqlite) -> Result<bool> {
     }
 }
 
-/// Refuses an attached file that is open for reading only, though it is to be written and may be, as far as the system says.
+/// Refuses an attached file that is open for reading only, though it is to be written and, according to the operating
+/// system, may be.
 pub(super) fn check_attached(sqlite: &Sqlite, attached: &Attached) -> Result<()> {
     let Attached { name, path, mode, immutable } = attached;
     let is_to_be_written = !immutable && !matches!(mode, Some(Mode::ReadOnly)) && why_not_writable(path).is_none();
@@ -68,7 +70,8 @@ pub(super) fn check(sqlite: &Sqlite, path: &Path) -> Result<()> {
     })
 }
 
-/// The error for a file that is open for reading only, and why it may not be written, if it may not.
+/// Returns the error for a file that is open for reading only, with the reason why it may not be written, if there is
+/// one.
 pub(super) fn refused(path: &Path, why: Option<SystemFailure>) -> Error {
     let message = format!("{} cannot be written", path.display());
     let error = Error::from(SqliteError { message, ..SqliteError::from_code(ffi::SQLITE_READONLY) });
@@ -85,8 +88,8 @@ pub(super) fn refused(path: &Path, why: Option<SystemFailure>) -> Error {
     }
 }
 
-/// Whether all files of the database may be written, as far as the system says: that one is open for reading only may
-/// pass then. The files beside attached ones are the same here.
+/// Returns true if all files of the database may be written, according to the operating system: a file that is open for
+/// reading only may then become writable. The files beside attached ones are treated the same.
 pub(crate) fn may_pass(options: &Options) -> bool {
     let may_be_written = |path: &Path| matches!(why_not_writable(path), None | Some(SystemFailure::NotFound));
     let attached = options.attach.iter().map(|attached| &*attached.path);
@@ -96,7 +99,7 @@ pub(crate) fn may_pass(options: &Options) -> bool {
             .all(|path| may_be_written(&beside(path, "-wal")) && may_be_written(&beside(path, "-shm")))
 }
 
-/// The name of both files beside the database.
+/// Returns the names of both files beside the database, as one path.
 fn both(path: &Path) -> PathBuf {
     let mut both = beside(path, "-wal or ").into_os_string();
     both.push(beside(path, "-shm"));

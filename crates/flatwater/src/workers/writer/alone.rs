@@ -1,8 +1,9 @@
 //! A write that runs by itself: in plain autocommit, or in a transaction of its own if it has several steps.
 //!
-//! Owns: what happens around the statements of such a write. Runs on the thread that holds the token: the writer's, or
-//! that of a blocking caller. Invariants: SQLite's own semantics, FAIL included; only the deadline of the call may
-//! interrupt it, and not beyond the commit's point of no return. Leaves out: groups, interactive transactions.
+//! Owns: the steps around the statements of such a write. Runs on the thread that holds the token: the writer's thread,
+//! or the thread of a blocking caller. Invariants: SQLite's own semantics apply, FAIL included; only the deadline of
+//! the call may interrupt the write, and not after the commit's point of no return. Leaves out: groups, interactive
+//! transactions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::queue::ticket::{DeadlineOnly, Ticket};
 use crate::sql::policy;
 use crate::workers::request::{Answer, ReadClosure, Returned, Work, WriteClosure};
 
-/// Runs the work and answers what it answers.
+/// Runs the work and returns its answer.
 pub(super) fn run_alone(
     writer: &mut WriterConnection,
     shared: &Shared,
@@ -50,7 +51,7 @@ pub(super) fn run_alone(
     result.map_err(|error| error.timed(ticket))
 }
 
-/// Waits for others until the busy timeout ends, or the deadline.
+/// Runs a checkpoint. Waits for other connections until the busy timeout ends, or the deadline.
 fn checkpoint(writer: &mut WriterConnection, shared: &Shared, mode: CheckpointMode) -> Result<Checkpointed> {
     let _without_leases = shared.listener.get().map(|listener| listener.end_leases());
     let (mut again, mut tries) = (writer.busy(), 0);
@@ -59,7 +60,7 @@ fn checkpoint(writer: &mut WriterConnection, shared: &Shared, mode: CheckpointMo
             Ok(done) => return Ok(done),
             Err(error) => Error::from(error),
         };
-        // SQLite asks no busy handler when another checkpoint runs, such as a copy of our own.
+        // SQLite calls no busy handler while another checkpoint runs, such as one of our own checkpointer.
         if error.kind() == Kind::Busy && again(tries) {
             tries += 1;
             continue;
@@ -83,7 +84,7 @@ fn autocommit(writer: &mut WriterConnection, shared: &Shared, work: &Work, ticke
         text.took(end.saturating_duration_since(began));
     }
     effects.put_right(writer, catalogue);
-    // By now it is known what the text does: a read commits nothing.
+    // The text was prepared, so it is known what it does: a read commits nothing.
     if work.only_reads() {
         return result;
     }
@@ -93,7 +94,7 @@ fn autocommit(writer: &mut WriterConnection, shared: &Shared, work: &Work, ticke
     })
 }
 
-/// Runs `body` in a transaction of its own: all of it or nothing.
+/// Runs `body` in a transaction of its own, and commits all of it or nothing.
 fn in_transaction<T>(
     writer: &mut WriterConnection,
     shared: &Shared,
@@ -112,8 +113,8 @@ fn in_transaction<T>(
     result
 }
 
-/// A closure of the user on the writer. It may replace handlers, forget statements, panic: whatever can be seen of that
-/// is put right, or the connection is replaced, before anybody else's work runs.
+/// Runs a closure of the user on the writer's connection. The closure may replace handlers, leak statements, or panic.
+/// Whatever can be checked of that is restored, or the connection is replaced, before any other work runs.
 fn write_with(
     writer: &mut WriterConnection,
     shared: &Shared,
@@ -148,7 +149,7 @@ fn write_with(
     result
 }
 
-/// An error of the commit after a closure.
+/// Returns the error for a commit that failed after a closure. SQLITE_BUSY means that a statement was still writing.
 fn of_closure(error: Error) -> Error {
     if error.kind() != Kind::Busy {
         return error;
@@ -157,8 +158,8 @@ fn of_closure(error: Error) -> Error {
         .with_hint("run statements to their end, or drop them")
 }
 
-/// Begins a transaction and runs the closure in it, which stays open. An error is one of BEGIN, and the closure is left
-/// where it is.
+/// Begins a transaction and runs the closure in it. The transaction stays open. An error is one of BEGIN; the closure
+/// is then left in `closure`.
 fn begin_closure(
     connection: &Connection,
     closure: &mut Option<WriteClosure>,
@@ -173,7 +174,7 @@ fn begin_closure(
     Ok(catch_unwind(AssertUnwindSafe(|| closure.take().map(|closure| closure(&transaction)))))
 }
 
-/// A read closure of a database whose only connection is the writer's.
+/// Runs a read closure on the writer's connection, for a database that has no other connection.
 fn read_with(
     writer: &mut WriterConnection,
     shared: &Shared,

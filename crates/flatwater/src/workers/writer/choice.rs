@@ -1,19 +1,20 @@
-//! Which waiting writes go together. Pure.
+//! The choice of the waiting writes that form a group. Pure.
 //!
-//! Owns: the choice of a group from the front of the queue. Invariants: order is kept, so what cannot be a member ends
-//! the group before it; a group has at most the members and bytes of its limits. The third limit, its time, can only be
-//! seen while it runs. Leaves out: taking and running.
+//! Owns: the choice of a group from the front of the queue. Runs on the writer's thread. Invariants: order is kept, so
+//! a write that cannot be a member ends the group before it; a group has at most as many members and bytes as its
+//! limits allow. The third limit, the group's time, is checked while the group runs (`group`). Leaves out: taking the
+//! requests and running them.
 
 use crate::options::GroupLimits;
 
-/// What matters of a waiting write.
+/// The properties of a waiting write that matter for the choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) groupable: bool,
     pub(crate) bytes: usize,
 }
 
-/// Takes candidates from the front until it says no.
+/// Takes candidates from the front, until one is not taken.
 pub(crate) struct Choice {
     limits: Option<GroupLimits>,
     members: usize,
@@ -26,7 +27,7 @@ impl Choice {
         Self { limits, members: 0, bytes: 0, ended: false }
     }
 
-    /// Whether the candidate is taken. The first always is, and then runs alone if it is not groupable.
+    /// Returns true if the candidate is taken. The first one always is, and then runs alone if it is not groupable.
     pub(crate) fn takes(&mut self, candidate: Candidate) -> bool {
         if self.ended {
             return false;

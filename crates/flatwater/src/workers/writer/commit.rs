@@ -1,8 +1,8 @@
 //! COMMIT, and finding out what became of one that failed.
 //!
-//! Owns: the step from an open transaction to "it is there" or "it is not", with the fence in between. Runs on the
-//! thread that holds the token. Invariant: a failure that is reported as such will not be found after a restart; where
-//! that cannot be promised the error is `CommitUnknown` and the connection is replaced. Leaves out: replaying.
+//! Owns: the step from an open transaction to "committed" or "not committed", with the fence in between. Runs on the
+//! thread that holds the token. Invariant: a commit that is reported as failed is not found after a restart; where that
+//! cannot be promised, the error is `CommitUnknown` and the connection is replaced. Leaves out: replaying.
 
 use super::connection::WriterConnection;
 use super::outcome::{AfterFailure, Changes, after_failed_commit};
@@ -24,12 +24,12 @@ pub(super) fn commit(writer: &mut WriterConnection, recorder: &Recorder) -> Resu
     Err(settle(writer, recorder, error, &before))
 }
 
-/// Turns the error of a failed commit, or of a failed autocommit statement, into one that can be told. `before` is how the
-/// change counters were before it. Waits for locks as the writer does.
+/// Turns the error of a failed commit, or of a failed autocommit statement, into the error for the caller. `before`
+/// holds the change counters from before the commit. Waits for locks as set by `wait_for_locks`.
 pub(super) fn settle(writer: &mut WriterConnection, recorder: &Recorder, error: Error, before: &Changes) -> Error {
     let Some(code) = error.sqlite_code() else { return error };
     writer.refuse_after_failed_sync(&error);
-    // A connection that had to be given up is opened again, to look and to write through.
+    // A connection that was given up is opened again, to read the change counters and to write the fence.
     let after = writer.connection().is_ok().then(|| writer.changes());
     let outcome = after.as_ref().map_or(AfterFailure::Unknown, |after| after_failed_commit(code, before, after));
     match outcome {
@@ -51,7 +51,7 @@ pub(super) fn settle(writer: &mut WriterConnection, recorder: &Recorder, error: 
     }
 }
 
-/// With attached files: in which of them something was published meanwhile.
+/// With attached files: lists the files in which a commit was published meanwhile.
 fn where_it_may_be(before: &Changes, after: &Changes) -> String {
     let moved: Vec<_> = after.moved_since(before).collect();
     if before.attached.is_empty() || moved.is_empty() {
@@ -63,14 +63,14 @@ fn where_it_may_be(before: &Changes, after: &Changes) -> String {
     )
 }
 
-/// The smallest commit there is, in the main file.
+/// Makes the smallest possible commit, in the main file.
 pub(super) fn smallest(writer: &mut WriterConnection) -> Result<()> {
     rewrite_versions(writer, &["main".into()])
 }
 
-/// The smallest commit there is, in every file that a write may have reached. It overwrites what the failed commit may have
-/// left at the end of a WAL, on the disk too: with durability `normal` no commit is synced, and the system may have written
-/// the ghost to the disk already.
+/// Makes the smallest possible commit in every file that a write may have reached, and syncs the WALs. It overwrites
+/// what the failed commit may have left at the end of a WAL, on the disk too: with durability `normal` no commit is
+/// synced, and the operating system may have written the failed commit to the disk already.
 fn fence(writer: &mut WriterConnection) -> Result<()> {
     let files = writer.writable_files()?;
     rewrite_versions(writer, &files)?;
@@ -82,7 +82,7 @@ fn fence(writer: &mut WriterConnection) -> Result<()> {
     synced
 }
 
-/// Setting the user version writes the first page even if the number stays the same.
+/// Sets the user versions to the values that they have: SQLite writes the first page even if the number stays the same.
 fn rewrite_versions(writer: &mut WriterConnection, files: &[Box<str>]) -> Result<()> {
     let connection = writer.connection()?;
     connection.control.begin(&mut connection.sqlite)?;
@@ -97,7 +97,8 @@ fn rewrite_versions(writer: &mut WriterConnection, files: &[Box<str>]) -> Result
         Ok(())
     })();
     if let Err(error) = &written {
-        // A WAL that was just started over has its header synced here: no later commit may trust it.
+        // If the WAL was just started over, SQLite syncs its header here. After a failure no later commit may trust
+        // that header.
         writer.refuse_after_failed_sync(error);
         writer.rollback();
     }

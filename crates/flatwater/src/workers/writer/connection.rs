@@ -1,8 +1,8 @@
-//! The writer's connection and what belongs to it: the thing whose owner holds the token.
+//! The writer's connection and its state: the value whose owner holds the token.
 //!
-//! Owns: the connection, the facts of the schema, and replacing a connection that cannot be trusted. Used by whoever
-//! holds the token. Invariant: a connection that is not as it should be is closed before anything else runs on it; the
-//! next use opens another. Leaves out: what runs on it.
+//! Owns: the connection, the facts of its schema, and replacing a connection that cannot be trusted. Runs on the thread
+//! that holds the token. Invariant: a connection that is not in its expected state is closed before anything else runs
+//! on it; the next use opens another. Leaves out: the statements that run on it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -32,19 +32,19 @@ pub(crate) struct WriterConnection {
     options: Arc<Options>,
     /// `None` for a database in memory.
     pub(super) watch: Option<Arc<Watch>>,
-    /// `None` after a failure, until it is opened again; never for a database in memory.
+    /// `None` after a failure, until the next use opens another. Never `None` for a database in memory.
     pub(super) connection: Option<Connection>,
-    /// Nothing runs on it any more.
+    /// True if nothing may run on the connection any more.
     pub(super) is_suspect: bool,
-    /// When the token was last given back.
+    /// The commits up to the last time that the token was given back.
     pub(super) commits: Option<Commits>,
-    /// Only the first open may create the file: a later one must find the same.
+    /// True after the first open. Only the first open may create the file: a later one must find the same file.
     was_open: bool,
-    /// Somebody else keeps the WAL short.
+    /// True if another program keeps the WAL short.
     external: bool,
     facts: SchemaFacts,
     pub(super) busy_timeout: BusyWait,
-    /// Which way short writes go.
+    /// Decides whether short writes run inline or go through the queue.
     pub(super) router: WriteRouter,
     pub(super) lease: WriterLease,
 }
@@ -69,7 +69,7 @@ impl WriterConnection {
         Ok(writer)
     }
 
-    /// The connection, opened again if it had to be given up, and the facts of its schema.
+    /// Returns the connection, opened again if it was given up, and the facts of its schema.
     pub(super) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
         if self.connection.is_none() {
             self.busy_timeout.until(later(Instant::now(), self.options.busy_timeout));
@@ -107,23 +107,24 @@ impl WriterConnection {
         Box::new(move |tries| wait.again(tries))
     }
 
-    /// Locks are waited for until the busy timeout of a request that began to wait at `since` ends, or its deadline.
+    /// Lets the connection wait for locks until the busy timeout of a request that began to wait at `since` ends, or
+    /// its deadline passes.
     pub(super) fn wait_for_locks(&self, since: Instant, deadline: Option<Instant>) {
         let end = later(since, self.options.busy_timeout);
         self.busy_timeout.until(deadline.map_or(end, |deadline| end.min(deadline)));
     }
 
-    /// The statement of `text`, if it is prepared.
+    /// Returns the statement of `text`, if it is prepared.
     pub(super) fn known(&mut self, text: &StatementInfo) -> Option<&Arc<CachedStatement>> {
         let connection = self.connection.as_mut()?;
         connection.statements.find(&mut connection.sqlite, text)
     }
 
-    /// Lets the deadline of `ticket` end what runs from now on, up to the next commit's point of no return.
+    /// Lets the deadline of `ticket` interrupt what runs from now on, up to the next commit's point of no return.
     pub(super) fn arm(&mut self, ticket: &Arc<Ticket>, work: &Work) {
         let Some(connection) = &self.connection else { return };
         if work.only_reads() {
-            // Nothing is lost with a read: whoever left it ends it too.
+            // Nothing is lost with a read, so a caller that left ends it too.
             return connection.sqlite.arm(ticket.clone());
         }
         if let Some(deadline) = ticket.deadline {
@@ -141,7 +142,7 @@ impl WriterConnection {
         self.watch.is_none()
     }
 
-    /// What can be seen of commits from outside.
+    /// Returns what shows a commit to the main file from outside the connection.
     pub(super) fn change(&self) -> Change {
         if self.is_in_memory() {
             return Change::InMemory;
@@ -149,7 +150,7 @@ impl WriterConnection {
         self.wal_header().map_or(Change::Unseen, |header| Change::Wal(header.change))
     }
 
-    /// The same of the attached files too.
+    /// Returns the same for the main file and the attached files.
     pub(super) fn changes(&self) -> Changes {
         let connection = self.connection.iter();
         let attached = connection.flat_map(|connection| {
@@ -159,7 +160,7 @@ impl WriterConnection {
         Changes { main: self.change(), attached: attached.collect() }
     }
 
-    /// The files that can be written through the connection.
+    /// Returns the names of the databases that can be written through the connection.
     pub(super) fn writable_files(&mut self) -> Result<Vec<Box<str>>> {
         let names: Vec<Box<str>> = self.options.attach.iter().map(|attached| attached.name.as_str().into()).collect();
         let sqlite = self.connection()?.sqlite.rusqlite();
@@ -167,7 +168,7 @@ impl WriterConnection {
         Ok(std::iter::once("main".into()).chain(names.into_iter().filter(|name| can_be_written(name))).collect())
     }
 
-    /// Why nothing may be written any more.
+    /// Returns the error that refuses all further writes, if there is one.
     pub(super) fn refusal(&self) -> Option<Error> {
         self.watch.as_ref()?.refusal().cloned()
     }
@@ -178,22 +179,22 @@ impl WriterConnection {
         }
     }
 
-    /// The wal-index as it is published now, if it is whole.
+    /// Returns the wal-index as it is published now, if it is consistent.
     pub(super) fn wal_now(&self) -> Option<(WalState, WalHeader)> {
         self.connection.as_ref()?.sqlite.wal_now()
     }
 
-    /// The first copy of its header.
+    /// Returns the first copy of the wal-index header.
     pub(super) fn wal_header(&self) -> Option<WalHeader> {
         self.connection.as_ref()?.sqlite.wal_header()
     }
 
-    /// Whether somebody else keeps the WAL short.
+    /// Returns true if another program keeps the WAL short.
     pub(super) fn is_external(&self) -> bool {
         self.external
     }
 
-    /// The journal mode, in lower case.
+    /// Returns the journal mode, in lower case.
     pub(super) fn journal(&mut self) -> Result<String> {
         Ok(self.connection()?.journal.clone())
     }
@@ -202,7 +203,7 @@ impl WriterConnection {
         self.connection.as_ref().is_none_or(|connection| connection.sqlite.is_autocommit())
     }
 
-    /// Rolls back what is open. A connection that cannot is replaced.
+    /// Rolls back the open transaction, if there is one. A connection that cannot roll back is replaced.
     pub(super) fn rollback(&mut self) {
         let Some(connection) = &mut self.connection else { return };
         if connection.control.rollback(&mut connection.sqlite).is_err() && !self.is_autocommit() {
@@ -210,7 +211,7 @@ impl WriterConnection {
         }
     }
 
-    /// Whether what is known of the schema still holds, seen from inside an open transaction.
+    /// Returns true if the known facts of the schema still hold, as seen from inside an open transaction.
     pub(super) fn knows_schema(&mut self) -> Result<bool> {
         match &mut self.connection {
             Some(connection) => self.facts.are_current(connection),
@@ -218,7 +219,7 @@ impl WriterConnection {
         }
     }
 
-    /// Learns the schema again; all that was learnt from prepared statements is void.
+    /// Reads the schema again, and drops the prepared statements with all that was learnt from them.
     pub(super) fn learn_schema(&mut self) -> Result<()> {
         let connection = self.connection()?;
         connection.statements.clear(&mut connection.sqlite);
@@ -226,19 +227,20 @@ impl WriterConnection {
         Ok(())
     }
 
-    /// What is known of the schema may be out of date from now on.
+    /// Notes that the known schema may be out of date from now on.
     pub(super) fn forget_schema(&mut self) {
         if let Some(connection) = &mut self.connection {
             connection.seen.forget();
         }
     }
 
-    /// Gives the connection up, or puts it right where the database would be gone with it.
+    /// Gives the connection up, so that the next use opens another. A database in memory would be lost with its
+    /// connection, so there the connection is repaired instead.
     pub(super) fn replace(&mut self) {
         if self.options.is_memory() {
             let busy = self.busy();
             if let Some(connection) = &mut self.connection {
-                // A ROLLBACK in memory fails only when the process is out of memory; the next use then says so.
+                // In memory a ROLLBACK fails only if the process is out of memory; the next use then reports it.
                 let _ = connection.repair();
                 connection.restore_handlers(busy);
             }
@@ -247,8 +249,8 @@ impl WriterConnection {
         }
     }
 
-    /// Closes the connection for good. What is left of the WAL is copied into the database and the WAL goes away, if
-    /// that is done within `Options::close_wait`; otherwise the WAL stays, which the next open makes use of.
+    /// Closes the connection for good. The rest of the WAL is copied into the database and the WAL is removed, if the
+    /// copy ends within `Options::close_wait`. Otherwise the WAL stays, and the next open uses it.
     pub(super) fn close(&mut self) {
         let Some(mut connection) = self.take() else { return };
         if self.external || self.refusal().is_some() {
@@ -263,7 +265,7 @@ impl WriterConnection {
         }
     }
 
-    /// Whatever lies beside the database may go away from now on.
+    /// Takes the connection out. The files beside the database may be removed from now on.
     pub(super) fn take(&mut self) -> Option<Connection> {
         if let Some(watch) = &self.watch {
             watch.closed();

@@ -1,12 +1,13 @@
-//! A group: writes that arrived together, in one transaction, each with its own result.
+//! A group: writes that arrived together and run in one transaction, each with its own result.
 //!
-//! Owns: running the members of one group, and putting them back when its transaction is lost. Runs on the writer's
-//! thread, holding the token. Invariants:
-//! - a failed member is undone by its own savepoint, or with the whole group, never by itself: SQLite leaves some failed
-//!   statements half done. A savepoint costs a small write a fifth of its time, so only texts that failed before get one;
-//! - nobody is answered before the COMMIT, not even with an error: the error may be due to an earlier member;
-//! - a lost transaction, or a failed COMMIT, is followed by a replay before any answer, in the same order;
-//! - members run disarmed: an interrupt would take the others with it.
+//! Owns: running the members of one group, and putting them back into the queue when the transaction is lost. Runs on
+//! the writer's thread, which holds the token. Invariants:
+//! - a failed member is undone by its own savepoint, or together with the whole group, never by itself: SQLite leaves
+//!   some failed statements half done. A savepoint costs a small write a fifth of its time, so only texts that failed
+//!   before get one;
+//! - no member is answered before the COMMIT, not even with an error: the error may be due to an earlier member;
+//! - a lost transaction, or a failed COMMIT, is followed by a replay in the same order, before any answer;
+//! - members run disarmed: an interrupt would end the other members too.
 //!
 //! ```text
 //! member 1..k-1 done    member k ends the transaction (RAISE(ROLLBACK), disk full, ...)
@@ -14,7 +15,7 @@
 //! put back: 1..k-1 as a group again, k alone, then the rest
 //! ```
 //!
-//! Leaves out: who may be a member (`choice`, `sql::class`), what a failed COMMIT means (`outcome`).
+//! Leaves out: which writes may be members (`choice`, `sql::class`), what a failed COMMIT means (`outcome`).
 
 use std::time::Instant;
 
@@ -31,18 +32,19 @@ use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::workers::request::{Answer, Outbox, Request, Work};
 
-/// What one member did to the group.
+/// The outcome of one member.
 enum Member {
     Done(Result<Answer>),
-    /// The transaction is gone, or must go. True: the text is to blame.
+    /// The transaction ended, or must be rolled back. `aborting`: the text is the cause.
     Lost {
         aborting: bool,
     },
-    /// The file is damaged: each for itself.
+    /// The file is damaged: each member runs alone.
     Corrupt,
 }
 
-/// Runs the started requests of `members` as one group, and leaves none in it: they are answered or back in the queue.
+/// Runs the started requests of `members` as one group. Leaves `members` empty: each request is answered or back in the
+/// queue.
 pub(super) fn run_group(
     writer: &mut WriterConnection,
     shared: &Shared,
@@ -58,7 +60,7 @@ pub(super) fn run_group(
         _ => {
             writer.rollback();
             shared.catalogue.next_epoch();
-            // If it fails nothing is known to be groupable, and each runs alone and meets the failure itself.
+            // If this fails, no text is known to be groupable, so each member runs alone and gets the failure itself.
             let _ = writer.learn_schema();
             return put_back(shared, members);
         }
@@ -92,11 +94,11 @@ pub(super) fn run_group(
     }
     let mut rest = members.split_off(results.len());
     finish(writer, shared, members, results, outbox);
-    // The put-back members come first, should the group itself have been put back.
+    // If the commit failed, the group is still in `members`, and goes back before the rest.
     put_back_after(shared, members, &mut rest);
 }
 
-/// Commits and answers, or puts the members back to run alone.
+/// Commits and answers the members. If nothing was committed, they stay in `members`, to be put back and run alone.
 fn finish(
     writer: &mut WriterConnection,
     shared: &Shared,
@@ -124,8 +126,9 @@ fn finish(
     }
 }
 
-/// BEGIN IMMEDIATE takes the write lock of attached files too. Members need only that of the main file, so with attached
-/// ones it is tried once: whoever finds a lock taken runs alone and waits for what it needs itself.
+/// Begins the group's transaction. BEGIN IMMEDIATE takes the write locks of attached files too. Members need only the
+/// lock of the main file, so with attached files it is tried once, without waiting: if a lock is taken, each member
+/// runs alone and waits for the locks that it needs itself.
 fn begin(writer: &mut WriterConnection, shared: &Shared, members: &mut [Request]) -> Result<()> {
     let now = Instant::now();
     if shared.options.attach.is_empty() {
@@ -138,7 +141,8 @@ fn begin(writer: &mut WriterConnection, shared: &Shared, members: &mut [Request]
     shared.twice(writer, WriterConnection::begin)
 }
 
-/// Those whose time is up are told; the others try again. Any other failure each meets alone.
+/// Answers the members whose time is up with the error; the others try again. After any other failure, or with attached
+/// files, each member runs alone.
 fn could_not_begin(shared: &Shared, members: &mut Vec<Request>, outbox: &mut Outbox<'_>, error: &Error) {
     if error.kind() != Kind::Busy || !shared.options.attach.is_empty() {
         members.iter_mut().for_each(|member| member.must_be_alone = true);
@@ -199,7 +203,8 @@ fn run_member(writer: &mut WriterConnection, effects: &mut Effects, shared: &Sha
     Member::Done(result)
 }
 
-/// In autocommit the violation would fail the statement's own commit.
+/// Returns the error of a deferred foreign key violation. In autocommit the violation would fail the statement's own
+/// commit.
 fn deferred_violation(work: &Work) -> Error {
     let error: Error = flatwater_sqlite::SqliteError {
         code: ffi::SQLITE_CONSTRAINT_FOREIGNKEY,
@@ -211,7 +216,7 @@ fn deferred_violation(work: &Work) -> Error {
     work.explain(error)
 }
 
-/// A failure that the text is not to blame for.
+/// Returns true if the failure is not caused by the text.
 fn is_environment_failure(code: i32) -> bool {
     matches!(
         code & 0xff,
@@ -220,7 +225,8 @@ fn is_environment_failure(code: i32) -> bool {
 }
 
 fn mark_aborting(work: &Work) {
-    // Which statement of a batch it was is not known: this request runs alone, others with its texts may not have to.
+    // For a batch it is not known which statement was the cause. This request runs alone; other requests with its texts
+    // may still be members.
     if let Some(text) = work.text() {
         text.mark_aborting();
     }
@@ -232,7 +238,7 @@ fn note_cost(work: &Work, time: std::time::Duration) {
     }
 }
 
-/// The group's transaction is lost: everything that ran in it runs again.
+/// Rolls the group's transaction back and puts all members back into the queue: everything that ran in it runs again.
 fn abandon(writer: &mut WriterConnection, effects: Effects, shared: &Shared, members: &mut Vec<Request>) {
     writer.rollback();
     effects.put_right(writer, &shared.catalogue);

@@ -1,10 +1,11 @@
-//! Writes on their caller's thread: one short write in plain autocommit, while nobody else writes or waits.
+//! Inline runs of writes: one short write in plain autocommit, while no other write runs or waits.
 //!
-//! Owns: one write in the writer slot, and what makes a write unfit for a stay. Runs on the thread that polls a call.
-//! Waits for nobody: neither for the token nor for a lock of the file. Invariants: the write is never interrupted,
-//! and ends early only at a page that it would read too late, before its commit; it never pays for a checkpoint, nor,
-//! unless the last copy ends in just that moment, for the sync of a WAL that starts over; a failure is a worker's to
-//! tell, unless it came from the commit itself. Leaves out: which way is the cheaper one (`inline::router`).
+//! Owns: one write in the writer slot, and which writes are eligible for an inline run. Runs on the thread that polls a
+//! call. Never waits, neither for the token nor for a lock of the file. Invariants: the write is never interrupted, and
+//! ends early only at a page that it would read too late, before its commit; it never pays for a checkpoint, nor,
+//! unless the last copy ends in just that moment, for the sync of a WAL that starts over; a write that fails runs again
+//! on a worker, which reports the failure, unless the failure may have come from the commit itself. Leaves out: whether
+//! an inline run or the queue is cheaper (`inline::router`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,24 +34,25 @@ use crate::time::later;
 use crate::values::params::Params;
 use crate::workers::request::{Answer, OnItsWay, Request, Unsettled, Work};
 
-/// A write that took longer than so many times the limit counts as if it had taken so long: the machine was busy, or the disk.
+/// A write that took longer than this many times the limit is counted as this many times the limit: the machine or the
+/// disk was busy.
 const OUTLIER: u32 = 2;
 
-/// What became of a write that was tried.
+/// The outcome of a write that was tried inline.
 pub(crate) enum Tried {
     Ran(InlineRun<Result<Answer>>),
-    /// It failed in a way that may have come from its commit, after so long. The writer's thread finds out what became of it,
-    /// and answers; nobody writes before that.
+    /// It failed in a way that may have come from its commit, after this time. The writer's thread finds out what
+    /// became of the write, and answers. No other write runs before that.
     Unsettled(Reply<Result<Answer>>, Duration),
 }
 
 impl Writer {
-    /// Whether short writes go through the queue now.
+    /// Returns true if short writes go through the queue now.
     pub(crate) fn prefers_the_queue(&self) -> bool {
         self.0.queueing.load(Ordering::Relaxed)
     }
 
-    /// Runs the write here and now, if it is known to be short and the token is free.
+    /// Runs the write on this thread, if it is known to be short and the token is free.
     pub(crate) fn run_inline(&self, work: &Work, limits: &InlineLimits, options: CallOptions, began: Instant) -> Tried {
         let shared = &*self.0;
         let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return INELIGIBLE };
@@ -79,7 +81,7 @@ impl Writer {
 
 const INELIGIBLE: Tried = Tried::Ran(InlineRun::Ineligible);
 
-/// A write that is to run.
+/// A write to run.
 struct Write<'a> {
     text: &'a StatementInfo,
     work: &'a Work,
@@ -90,14 +92,14 @@ struct Write<'a> {
 /// How a write ended.
 enum Ended {
     Well(Answer),
-    /// Nothing was written, and a worker is to try.
+    /// Nothing was written, and a worker must run the write.
     Fallback(Fallback),
     /// It may have been written.
     Unsettled(Error),
 }
 
 impl Shared {
-    /// Whether as far as is known the write takes no longer than a stay may.
+    /// Returns true if, as far as is known, the write takes no longer than an inline run may.
     fn is_short(&self, text: &StatementInfo, params: &Params, limits: &InlineLimits) -> bool {
         self.options.durability == Durability::Normal
             && text.is_groupable(self.catalogue.epoch(), limits.time)
@@ -105,15 +107,15 @@ impl Shared {
             && self.listener.get().is_none_or(|listener| listener.has_room())
     }
 
-    /// Runs the write, and leaves the slot as it is to be released. Answers how it ended, how long it took, and the change
-    /// counter before it; `None` if it did not begin.
+    /// Runs the write, and leaves the slot as it is to be released. Returns how the write ended, how long it took, and
+    /// the change counter from before it; `None` if the write did not begin.
     fn write_in(&self, writer: &mut WriterConnection, write: &Write<'_>) -> Option<(Ended, Duration, u32)> {
         let Write { text, limits, began, .. } = *write;
         let (ready, state) = writer.eligible(text, limits)?;
         let ended = self.write(writer, write, &ready, &state)?;
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
-        // What others did, and what was in the table, says nothing of how long the text takes.
+        // What other connections did, or which rows the table held, does not show how long the text takes.
         if !matches!(ended, Ended::Fallback(why) if !why.tells_its_time()) {
             text.took(took.min(limits.time.saturating_mul(OUTLIER)));
         }
@@ -125,7 +127,8 @@ impl Shared {
         Some((ended, took, state.change()))
     }
 
-    /// Runs the write, before which the WAL was whole and in this state. `None` if this connection cannot have a stay.
+    /// Runs the write. `state` is the state of the WAL before it, when the WAL was consistent. Returns `None` if this
+    /// connection is not capable of inline runs.
     fn write(
         &self,
         writer: &mut WriterConnection,
@@ -150,7 +153,7 @@ impl Shared {
             Err(why) => return Some(Ended::Fallback(why)),
             Ok(Err(error)) => error,
         };
-        // After SQLITE_SCHEMA SQLite keeps the write lock for as long as something is being read.
+        // After SQLITE_SCHEMA, SQLite keeps the write lock for as long as a read is open.
         writer.end_lease();
         let why = Fallback::after(error.sqlite_code());
         if reads.refused && why != Fallback::LateRead {
@@ -160,8 +163,8 @@ impl Shared {
     }
 }
 
-/// Whether the file system failed, so that it has to be found out what became of the write. Everything else failed
-/// before the commit, and was rolled back.
+/// Returns true if the file system failed, so that the write may have been committed. Every other failure came before
+/// the commit, and the write was rolled back.
 fn is_from_commit(error: &Error) -> bool {
     let code = error.sqlite_code().unwrap_or(ffi::SQLITE_ERROR);
     refused(code).is_none()
@@ -169,20 +172,20 @@ fn is_from_commit(error: &Error) -> bool {
 }
 
 impl WriterConnection {
-    /// The statement of `text`, if it is prepared here and short, and nothing is in the way of writing now; and the state of
-    /// the WAL.
+    /// Returns the statement of `text` and the state of the WAL, if the statement is prepared here and short, and
+    /// nothing prevents a write now.
     fn eligible(&mut self, text: &StatementInfo, limits: &InlineLimits) -> Option<(Arc<CachedStatement>, WalState)> {
         if self.refusal().is_some() || self.is_suspect() {
             return None;
         }
         let (state, wal) = self.wal_now()?;
-        // Whoever writes first into a WAL that starts over writes its header and syncs it.
+        // The first write into a WAL that starts over writes the WAL's header and syncs it.
         let would_start_over = wal.copied >= wal.max_frame;
         if would_start_over { None } else { Some((self.short_write(text, limits)?, state)) }
     }
 
-    /// The statement of `text`, if it is prepared here and known to write shortly. A row that is there may be a long one
-    /// to free, which only a history tells.
+    /// Returns the statement of `text`, if it is prepared here and known to be a short write. An existing row may be
+    /// long and take time to free; only the text's history shows whether it does.
     pub(super) fn short_write(&mut self, text: &StatementInfo, limits: &InlineLimits) -> Option<Arc<CachedStatement>> {
         let ready = self.known(text)?;
         let write = ready.inline_write()?;

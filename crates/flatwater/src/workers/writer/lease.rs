@@ -1,9 +1,10 @@
-//! The writer's lease: the read transaction that its connection keeps from one short write to the next.
+//! The writer's lease: the read transaction that its connection keeps open from one short write to the next.
 //!
-//! Owns: beginning and ending it as `lease` decides, and the alarm that sees to it when nobody writes. Invariants:
-//! only writes on their callers' threads run under it, each of which commits by itself; it ends with one that fails, and
-//! before a worker uses the connection; a token that is given back with a lease finds an alarm set, or the lease ends.
-//! Leaves out: when leases begin and end.
+//! Owns: beginning and ending the lease as `lease` decides, and the alarm that ends a lease that is not used. Runs on
+//! the thread that holds the token, and on the timer's thread. Invariants: only inline runs use the lease, and each of
+//! their writes commits by itself; the lease ends with a write that fails, and before a worker uses the connection;
+//! when the token is given back with a lease, an alarm is set, or the lease ends. Leaves out: when leases begin and
+//! end.
 //!
 //! ```text
 //! caller's thread                         timer's thread
@@ -28,25 +29,25 @@ use crate::lease::{Lease, Run};
 use crate::sql::seen::Left;
 use crate::time::timer::{self, Alarm};
 
-/// A lease is renewed at this age: what is written under it cannot be copied out of the WAL before it ends, and what is
-/// left for a reset is to be little.
+/// A lease is renewed at this age. Frames that are written under it cannot be copied out of the WAL before it ends, and
+/// few of them may be left when the WAL is to be reset.
 const AGE_US: u64 = 250;
-/// How often a look is taken whether a lease is still used.
+/// How often the alarm checks whether a lease is still used.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How a write came to its snapshot.
+/// How a write got its snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entered {
-    /// By the lease.
+    /// From the lease.
     Continued,
-    /// By a new lease, or by itself.
+    /// From a new lease, or from its own transaction.
     Begun,
-    /// It is held so that the schema is the one that was compared, and is to be let go after the write.
+    /// From a read transaction that keeps the schema as it was compared, and that must end after the write.
     ForThisWrite,
 }
 
-/// Guarded by the token. What is known of others' commits is the change counter of the WAL alone: SQLite itself looks
-/// before it writes.
+/// The state of the lease. Guarded by the token. Of other connections' commits it knows only the change counter of the
+/// WAL: SQLite itself checks for them before it writes.
 pub(super) struct WriterLease {
     state: Lease<u32, AGE_US>,
     /// The change counter when the last write began.
@@ -61,8 +62,8 @@ impl WriterLease {
 }
 
 impl WriterConnection {
-    /// Before a write, in a stay: continues the lease, renews it, begins one, or sees to it that there is none. The write then
-    /// meets the schema that is known, or is not to be made.
+    /// Called before a write in an inline run: continues the lease, renews it, begins one, or ensures that there is
+    /// none. After `Ok` the write sees the schema that is known; after an error it must not run.
     pub(super) fn enter_lease(&mut self, state: &WalState, left: &Left, now: Instant) -> Result<Entered, Fallback> {
         let change = state.change();
         let mut run = Run::Alone;
@@ -88,12 +89,14 @@ impl WriterConnection {
         }
     }
 
-    /// After a write that ended well, which left the WAL so; one that failed has ended the lease.
+    /// Called after a write that succeeded and left the WAL with this header. A write that failed has ended the lease
+    /// already.
     pub(super) fn leave_lease(&mut self, header: Option<&WalHeader>, now: Instant) {
         if !self.lease.is_possible {
             return;
         }
-        // A second commit was somebody else's. What this takes wrongly for its own SQLite refuses at the next write.
+        // A second commit came from another connection. If another connection's commit is taken for this write's own,
+        // SQLite refuses the next write.
         if let Some(change) = header.map(|header| header.change)
             && change.wrapping_sub(self.lease.entered) <= 1
         {
@@ -104,7 +107,7 @@ impl WriterConnection {
         }
     }
 
-    /// Ends it whatever the reason.
+    /// Ends the lease, whatever the reason.
     pub(super) fn end_lease(&mut self) {
         if self.lease.state.drop_it() {
             self.let_go();
@@ -112,18 +115,18 @@ impl WriterConnection {
     }
 }
 
-/// Sees to a lease that nobody uses. In one order for all: hence SeqCst.
+/// Ends a lease that is not used. All threads see its operations in one order: hence SeqCst.
 #[derive(Default)]
 pub(super) struct Watch {
-    /// The token was given back with a lease since the last look.
+    /// The token was given back with a lease since the last check.
     used: AtomicBool,
-    /// An alarm is set, or about to look.
+    /// An alarm is set, or about to check.
     is_set: AtomicBool,
     alarm: Mutex<Option<Alarm>>,
 }
 
 impl Writer {
-    /// The token is about to be given back.
+    /// Called before the token is given back: if a lease is held, ensures that an alarm is set, or ends the lease.
     pub(super) fn watch_lease(&self, writer: &mut WriterConnection) {
         if !writer.lease.state.is_held() {
             return;
@@ -135,10 +138,11 @@ impl Writer {
         }
     }
 
-    /// Sets the alarm, unless it is set. False if it cannot be, which only a machine out of threads says.
+    /// Sets the alarm, unless it is set. Returns false if it cannot be set, which happens only if the machine is out of
+    /// threads.
     fn set_alarm(&self) -> bool {
         let watch = &self.0.lease_watch;
-        // Held until the alarm is in its place: one that goes off before that is set anew after it.
+        // Locked until the alarm is stored: if it goes off before that, the next alarm is stored after it.
         let mut place = watch.alarm.lock().unwrap_or_else(PoisonError::into_inner);
         if watch.is_set.swap(true, Ordering::SeqCst) {
             return true;
@@ -156,7 +160,7 @@ impl Writer {
         place.is_some()
     }
 
-    /// On the timer's thread.
+    /// Checks whether the lease was used since the last check, and ends it if not. Runs on the timer's thread.
     fn look(&self) {
         let watch = &self.0.lease_watch;
         let was_used = watch.used.swap(false, Ordering::SeqCst);
@@ -164,7 +168,7 @@ impl Writer {
             slot.run(|writer, _| writer.end_lease());
         }
         watch.is_set.store(false, Ordering::SeqCst);
-        // Whoever gave the token back meanwhile may have found the alarm set.
+        // A thread that gave the token back meanwhile may have found the alarm set.
         if was_used || watch.used.load(Ordering::SeqCst) {
             self.set_alarm();
         }

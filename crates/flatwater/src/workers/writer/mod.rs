@@ -1,8 +1,9 @@
 //! The writer: one connection, one queue, thread `fw-writer`.
 //!
-//! Owns: the queue with the token, and starting the thread. It starts with the first request and ends when there has been
-//! none for a while; the connection stays. Leaves out: one turn of it (`turn`), and what a turn does (`alone`, `group`,
-//! `transaction`).
+//! Owns: the queue, which holds the token, and starting the thread. The thread starts with the first request and ends
+//! after it has been idle for a while; the connection stays open. Runs on callers' threads and on `fw-writer`.
+//! Invariant: only the holder of the token uses the connection. Leaves out: one turn of the thread (`turn`), and what a
+//! turn runs (`alone`, `group`, `transaction`).
 
 mod alone;
 mod choice;
@@ -53,31 +54,31 @@ pub(super) struct Shared {
     recorder: Arc<Recorder>,
     /// The journal mode, in lower case.
     journal: String,
-    /// Somebody else keeps the WAL short.
+    /// True if another program keeps the WAL short: `Checkpoint::External`, or Litestream.
     external: bool,
     queue: Queue<Request, Box<WriterConnection>>,
-    /// Who keeps the WAL short, if anybody does.
+    /// The checkpointer, if there is one. The writer reports commits to it.
     listener: OnceLock<Arc<dyn CommitListener>>,
-    /// Short writes go through the queue now. Written by the holder of the token.
+    /// True while short writes go through the queue. Written by the holder of the token.
     queueing: AtomicBool,
     lease_watch: lease::Watch,
-    /// Requests that are not answered yet.
+    /// The number of requests that are not answered yet.
     on_their_way: Arc<AtomicU64>,
-    /// The open transaction, for ending it from outside.
+    /// The open transaction and the running request, so that a close can end them.
     open: Mutex<OpenTransaction>,
 }
 
 #[derive(Default)]
 struct OpenTransaction {
     session: Weak<Session>,
-    /// No transaction may stay open any more.
+    /// Set when the time of a close is over: no transaction may stay open any more.
     ended: bool,
-    /// The single request that runs.
+    /// The single request that is running.
     running: Weak<Ticket>,
 }
 
 impl Writer {
-    /// Opens the connection. Blocks.
+    /// Opens the writer's connection. Blocks.
     pub(crate) fn open(
         options: Arc<Options>,
         catalogue: Arc<Catalogue>,
@@ -102,14 +103,14 @@ impl Writer {
         })))
     }
 
-    /// From now on `listener` is told of commits.
+    /// Reports commits to `listener` from now on.
     pub(crate) fn tell(&self, listener: Arc<dyn CommitListener>) {
-        // It is told once, before the first request.
+        // `tell` is called once, before the first request.
         let _ = self.0.listener.set(listener);
     }
 
-    /// What runs a closure between two turns, before whatever waits. It answers false if the writer is closed. It does
-    /// not keep the writer alive.
+    /// Returns a function that runs a closure between two turns, before all waiting requests. The function returns
+    /// false if the writer is closed. It does not keep the writer alive.
     pub(crate) fn boundary(&self) -> impl Fn(AtBoundary) -> bool + Send + Sync + use<> {
         let shared = Arc::downgrade(&self.0);
         move |closure| shared.upgrade().is_some_and(|shared| Self(shared).at_boundary(closure))
@@ -117,7 +118,7 @@ impl Writer {
 
     fn at_boundary(&self, closure: AtBoundary) -> bool {
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
-        // Nobody waits for this answer: the closure tells.
+        // No caller waits for this answer: the closure itself reports.
         let (promise, _) = reply();
         match self.0.queue.push_first(Request::new(ticket, Work::Boundary(closure), promise)) {
             Ok(start) => self.start(start).is_ok(),
@@ -130,12 +131,12 @@ impl Writer {
         &self.0.journal
     }
 
-    /// Whether somebody else keeps the WAL short.
+    /// Returns true if another program keeps the WAL short.
     pub(crate) fn is_external(&self) -> bool {
         self.0.external
     }
 
-    /// Pushes the request; one that finds no place waits for it in line.
+    /// Pushes the request. If the queue is full, the request waits in line for a place.
     pub(crate) fn push(&self, mut request: Request) -> Result<Place> {
         request.on_its_way = Some(OnItsWay::new(self.0.on_their_way.clone()));
         match self.0.queue.push(request) {
@@ -144,12 +145,13 @@ impl Writer {
         }
     }
 
-    /// The caller behind `place` is gone.
+    /// Removes the request at `place`, because its caller is gone.
     pub(crate) fn leave(&self, place: Place) {
         drop(self.0.queue.leave(place));
     }
 
-    /// Runs the request on this thread, which may block, if the token is free and nobody waits. Otherwise it comes back.
+    /// Runs the request on this thread, which may block, if the token is free and no request waits. Otherwise returns
+    /// the request. A `Begin` or a `Close` is always returned.
     pub(crate) fn run_here(&self, mut request: Request) -> Option<Request> {
         if matches!(request.work, Work::Begin | Work::Close(..)) {
             return Some(request);
@@ -161,23 +163,24 @@ impl Writer {
         None
     }
 
-    /// Takes no more requests. When those before are done, calls `before`, closes the connection, calls `after`.
+    /// Stops accepting requests. When the earlier requests are done, calls `before`, closes the connection, and calls
+    /// `after`.
     pub(crate) fn close(&self, before: Box<dyn FnOnce() + Send>, after: Box<dyn FnOnce() + Send>) {
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
-        // Nobody waits for this answer: `after` tells.
+        // No caller waits for this answer: `after` reports.
         let (promise, _) = reply();
         let Ok(start) = self.0.queue.close(Request::new(ticket, Work::Close(before, after), promise)) else { return };
-        // It does not fail once the queue is closed.
+        // The start does not fail once the queue is closed.
         let _ = self.start(start);
     }
 
-    /// The time that a close gives is over: an open transaction ends as soon as what it was asked before is served, and
-    /// so does every one that begins from now on.
+    /// Called when the time of a close is over: an open transaction ends as soon as its earlier requests are served,
+    /// and so does every transaction that begins from now on.
     pub(crate) fn end_transactions(&self) {
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.ended = true;
         let session = open.session.upgrade();
-        // A read ends early; a write has no ear for this.
+        // A read ends early. A write ignores this: only its deadline can interrupt it.
         open.running.upgrade().inspect(|ticket| ticket.cancel());
         drop(open);
         if let Some(session) = session {
@@ -185,18 +188,19 @@ impl Writer {
         }
     }
 
-    /// Requests that wait now.
+    /// Returns the number of waiting requests.
     pub(crate) fn waiting(&self) -> usize {
         self.0.queue.len()
     }
 
-    /// Starts the thread for requests that came meanwhile. Without one they stay, and the next push tries again.
+    /// Starts the thread for requests that arrived meanwhile. If it cannot be started, they stay in the queue, and the
+    /// next push tries again.
     fn start_for_others(&self, start: Start) {
         let _ = self.start(start);
     }
 
-    /// Starts the thread. If there is none to be had, a close and what is before it are done on this one rather than not
-    /// at all.
+    /// Starts the thread, if `start` says so. If it cannot be started, a close and the requests before it run on this
+    /// thread.
     fn start(&self, start: Start) -> Result<()> {
         if start == Start::No {
             return Ok(());
@@ -222,7 +226,7 @@ impl TakesOver for Writer {
 
     fn take_over(&self, mut request: Request) {
         request.on_its_way = Some(OnItsWay::new(self.0.on_their_way.clone()));
-        // A closed queue drops it, which tells its caller.
+        // A closed queue drops the request, which its caller notices.
         if let Ok((_, start)) = self.0.queue.push(request)
             && self.start(start).is_err()
         {

@@ -1,8 +1,9 @@
-//! Opening the connection that writes, and giving up one that cannot.
+//! Opening the connection that writes, and giving up one that cannot write.
 //!
-//! Owns: closing every connection of ours to the file if a file beside it could only be opened for reading, and opening it
-//! anew. Used by whoever holds the token. Invariant: a connection that `open` answers could have begun to write. Blocks, for
-//! `RECALL` at most beyond what opening takes. Leaves out: finding out whether a connection can write (`writable`).
+//! Owns: closing all our connections to the file if a file beside it could only be opened for reading, and opening the
+//! writer's connection again. Runs on the thread that holds the token. Invariant: a connection that `open` returns was
+//! able to begin a write. Blocks for at most `RECALL` longer than opening takes. Leaves out: finding out whether a
+//! connection can write (`writable`).
 
 use std::time::{Duration, Instant};
 
@@ -15,12 +16,12 @@ use crate::error::{Error, Result};
 use crate::file::watch::Watch;
 use crate::options::Options;
 
-/// How long connections that are in use are waited for when all are to be closed, and how often it is looked.
+/// How long `open` waits for connections in use when all are to be closed, and how often it tries again.
 const RECALL: Duration = Duration::from_millis(250);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Opens a connection that can write. If it cannot, all others are closed and it is opened again: at once, and as long as
-/// that may help, until those that are in use have come back.
+/// Opens a connection that can write. If it cannot, closes all other connections and opens it again: at once, and as
+/// long as that may help, until the connections in use are given back.
 pub(super) fn open(
     options: &Options,
     watch: Option<&Watch>,
@@ -44,14 +45,14 @@ pub(super) fn open(
 }
 
 impl WriterConnection {
-    /// BEGIN IMMEDIATE.
+    /// Runs BEGIN IMMEDIATE.
     pub(super) fn begin(&mut self) -> Result<()> {
         let connection = self.connection()?;
         Ok(connection.control.begin(&mut connection.sqlite)?)
     }
 
-    /// Whether what failed with `error` can be tried once more: nothing could be written on the connection, because a file
-    /// of it could only be opened for reading, and so it was given up.
+    /// Returns true if what failed with `error` may be tried once more: nothing could be written on the connection,
+    /// because one of its files could only be opened for reading, and so the connection was given up.
     pub(super) fn reopens_after(&mut self, error: &Error) -> bool {
         let reopens = is_read_only(error) && !self.is_in_memory() && self.is_autocommit() && self.is_half_open();
         if reopens {

@@ -1,28 +1,31 @@
 //! What a failed COMMIT means. Pure.
 //!
 //! Owns: the decision from what can be known: SQLite's code, and the change counter of the wal-index before and after.
-//! While we hold the write lock only our own COMMIT can move that counter, and it moves only when all frames and the
-//! index were written without error. A COMMIT that failed without moving it can still leave a valid commit frame at the
-//! end of the WAL, which a recovery after a crash would find ("ghost"); one more successful commit overwrites it. So the
-//! answer is not given before such a commit, the fence, is done. With attached files SQLite commits one file after the other
-//! (<https://sqlite.org/lang_attach.html>), so each file is looked at. Leaves out: doing it.
+//! While the connection holds the write lock, only its own COMMIT can change that counter, and it does so only after
+//! all frames and the index were written without error. A COMMIT that failed without changing it can still leave a
+//! valid commit frame at the end of the WAL (a "ghost"), which a recovery after a crash would find; one more successful
+//! commit overwrites it. So the caller is answered only after such a commit, the fence, is done. With attached files
+//! SQLite commits one file after the other (<https://sqlite.org/lang_attach.html>), so each file is checked. Runs on
+//! the thread that holds the token. Invariant: `NotCommitted` is returned only if no ghost can be left. Leaves out:
+//! making the fence (`commit`).
 
 use rusqlite::ffi;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterFailure {
-    /// Nothing of it is there, nor will be.
+    /// Nothing of the commit is in the database, nor will be.
     NotCommitted,
-    /// Nothing of it will be there once a fence is committed; if that fails it cannot be known.
+    /// Nothing of the commit will be in the database once a fence is committed; if the fence fails, the outcome is
+    /// unknown.
     Fence,
-    /// It may be there: it was published, or somebody else committed meanwhile.
+    /// The commit may be in the database: it was published, or another connection committed meanwhile.
     Unknown,
 }
 
-/// What tells a commit from outside.
+/// What shows a commit from outside the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Nothing outlives the connection.
+    /// A database in memory: nothing outlives the connection.
     InMemory,
     /// The change counter of the wal-index.
     Wal(u32),
@@ -30,7 +33,7 @@ pub(crate) enum Change {
     Unseen,
 }
 
-/// The same of all files of a connection.
+/// The same for all files of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Changes {
     pub(crate) main: Change,
@@ -39,12 +42,12 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Of a write that touches the main file only.
+    /// Returns the changes of a write that touches the main file only.
     pub(crate) fn of_main(main: Change) -> Self {
         Self { main, attached: Vec::new() }
     }
 
-    /// The files in which something was published since.
+    /// Returns the files in which a commit was published since `before`.
     pub(crate) fn moved_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a str> {
         let was = |name: &str| before.attached.iter().find(|(before, _)| **before == *name).map(|(_, change)| *change);
         let attached = self.attached.iter().filter(move |(name, change)| was(name).is_some_and(|was| was != *change));
@@ -57,7 +60,7 @@ pub(crate) fn after_failed_commit(code: i32, before: &Changes, after: &Changes) 
     if is_before_the_commit(code) {
         return AfterFailure::NotCommitted;
     }
-    // SQLite commits file by file: what one was too full for may be published in another.
+    // SQLite commits file by file: a commit that failed because one file was full may be published in another.
     if !before.attached.is_empty() && after.moved_since(before).next().is_some() {
         return AfterFailure::Unknown;
     }
@@ -71,7 +74,7 @@ pub(crate) fn after_failed_commit(code: i32, before: &Changes, after: &Changes) 
     }
 }
 
-/// Whether the statement failed before anything of a commit was written.
+/// Returns true if the statement failed before anything of a commit was written.
 fn is_before_the_commit(code: i32) -> bool {
     matches!(
         code & 0xff,
@@ -90,9 +93,9 @@ fn is_before_the_commit(code: i32) -> bool {
     )
 }
 
-/// Whether the commit frame may have been written whole before the failure. It is written last: SQLITE_FULL means that
-/// it, or a frame before it, did not fit. SQLITE_PROTOCOL comes from the snapshot that a commit takes before its first frame
-/// when it starts the WAL over. The others are no failures of writing at all.
+/// Returns true if the commit frame may have been written completely before the failure. It is written last:
+/// SQLITE_FULL means that it, or a frame before it, did not fit. SQLITE_PROTOCOL comes from the snapshot that a commit
+/// takes before its first frame when it starts the WAL over. The other codes are not failures of writing.
 fn can_leave_a_ghost(code: i32) -> bool {
     !matches!(
         code & 0xff,

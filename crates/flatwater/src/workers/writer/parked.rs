@@ -1,10 +1,11 @@
-//! Where an open transaction lies while its caller is not waiting for the writer's thread, so that short statements of it
-//! can run on the caller's thread.
+//! A parked connection: where the connection of an open transaction is kept while its caller is not waiting for the
+//! writer's thread, so that short statements of the transaction can run inline.
 //!
-//! Owns: the connection while a transaction is open, and one stay in it. Guarded by its own lock, which the writer's
-//! thread takes for each message and a caller only while the thread has none. Invariants: a stay that fails leaves
-//! nothing behind, and a worker runs it again; when the transaction ends, or its thread panics, the connection is back
-//! where it was. Leaves out: the order of messages (`session`).
+//! Owns: the connection while a transaction is open, and one inline run in it. Guarded by its own lock, which the
+//! writer's thread takes for each message, and a caller's thread only while the writer's thread has no message.
+//! Invariants: an inline run that fails leaves nothing behind, and a worker runs the statement again; when the
+//! transaction ends, or its thread panics, the connection is back where it was. Leaves out: the order of messages
+//! (`session`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -26,13 +27,13 @@ use crate::time::later;
 use crate::workers::request::{Answer, Work};
 use crate::workers::session::{self, Savepoints};
 
-/// Where an open transaction stands.
+/// The state of an open transaction.
 pub(super) struct At {
     pub(super) writer: Box<WriterConnection>,
     pub(super) effects: Effects,
     /// The savepoints that are open, outermost first.
     pub(super) savepoints: Savepoints,
-    /// A stay panicked: what was done is gone.
+    /// An inline run panicked: the transaction is lost.
     pub(super) lost: bool,
 }
 
@@ -45,7 +46,7 @@ impl ParkedConnection {
     }
 }
 
-/// An open transaction, to its writer's thread. Dropping it takes the connection back.
+/// An open transaction, as the writer's thread sees it. Dropping it takes the connection back.
 pub(super) struct Open<'a> {
     held: &'a mut Held,
     pub(super) parked: Arc<ParkedConnection>,
@@ -58,7 +59,7 @@ impl<'a> Open<'a> {
         Self { held, parked: Arc::new(ParkedConnection(Mutex::new(Some(at)))) }
     }
 
-    /// Takes the connection back, and answers what the statements did.
+    /// Takes the connection back, and returns what the statements did.
     pub(super) fn end(mut self) -> Effects {
         self.take_back().unwrap_or_default()
     }
@@ -105,7 +106,8 @@ impl session::RunsInline for ParkedConnection {
     }
 }
 
-/// After a panic in a stay, which only a fault of ours can be: the connection is not trusted, and the transaction is lost.
+/// The guard of an inline run. After a panic, which only a bug in this crate can cause, the connection is not trusted,
+/// and the transaction is lost.
 struct GivenUp<'a> {
     at: &'a mut At,
     is_over: bool,
@@ -120,10 +122,10 @@ impl Drop for GivenUp<'_> {
     }
 }
 
-/// Runs the statement inside a savepoint, since SQLite by itself does not undo every failed one. Only the statement is
-/// under the rules of a stay: savepoints may have to be prepared again. If one cannot be ended the transaction is rolled
-/// back, so that nothing of a failed stay is left for the worker that runs it again. `None` if this connection cannot have
-/// a stay.
+/// Runs the statement inside a savepoint, since SQLite by itself does not undo every failed statement. Only the
+/// statement runs under the rules of an inline run: the statements of the savepoint may have to be prepared again. If
+/// the savepoint cannot be ended, the transaction is rolled back, so that nothing of a failed inline run is left for
+/// the worker that runs the statement again. Returns `None` if this connection is not capable of inline runs.
 fn statement(
     writer: &mut WriterConnection,
     ready: &CachedStatement,
@@ -165,8 +167,8 @@ fn statement(
 }
 
 impl WriterConnection {
-    /// The statement of the work, if that is one short one whose class is known, under the schema outside of the
-    /// transaction.
+    /// Returns the statement of the work, if it is one short statement whose class is known, under the schema outside
+    /// of the transaction.
     fn eligible_inside(
         &mut self,
         effects: &Effects,

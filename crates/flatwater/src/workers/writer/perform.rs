@@ -1,7 +1,8 @@
-//! Running the statements of one work on the writer's connection, inside whatever transaction its caller arranged.
+//! Running the statements of one work on the writer's connection, inside the transaction that the caller set up.
 //!
 //! Owns: what each kind of work does statement by statement, and which statements a call refuses. Runs on the thread
-//! that holds the token. Leaves out: transactions, savepoints, failures of commits.
+//! that holds the token. Invariant: every statement that `perform` runs is recorded in `Effects`. Leaves out:
+//! transactions, savepoints, failed commits.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,14 +22,15 @@ use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::workers::request::{Answer, Work};
 
-/// Under which rules a text is prepared, and whether what is learnt from it is shared.
+/// The rules under which a text is prepared, and whether what is learnt from it is shared.
 #[derive(Clone, Copy)]
 pub(super) enum Rules<'a> {
     /// Outside a transaction of the user.
     Statement(&'a Catalogue),
-    /// The same for a handle that may only read.
+    /// The same, for a handle that may only read.
     Reading(&'a Catalogue),
-    /// Inside one, where a text may see a schema that is never committed: it stays private.
+    /// Inside a transaction of the user. A text may see a schema there that is never committed, so what is learnt stays
+    /// private.
     Transaction,
 }
 
@@ -41,7 +43,7 @@ impl Rules<'_> {
     }
 }
 
-/// What the work answers, if it is one of statements. What these did is noted in `effects`.
+/// Returns the answer of the work, if it consists of statements. What the statements did is recorded in `effects`.
 pub(super) fn perform(
     writer: &mut WriterConnection,
     effects: &mut Effects,
@@ -74,8 +76,8 @@ pub(super) fn run_one(
     Ok(rows.map_or(Answer::Executed(executed), Answer::Rows))
 }
 
-/// The parameters of the work's one statement, and what is wanted of its rows. A call that wants no rows, or wants some, is
-/// refused a statement of the other sort.
+/// Returns the parameters of the work's one statement, and what the call wants of its rows. Refuses a statement with
+/// rows if the call wants none, and one without rows if it wants some.
 fn wanted<'a>(statement: &CachedStatement, work: &'a Work) -> Result<(&'a Params, Output)> {
     match work {
         Work::Execute { params, .. } => refuse_rows(statement).map(|()| (params, Output::Nothing)),
@@ -92,7 +94,7 @@ struct Performer<'a> {
 }
 
 impl Performer<'_> {
-    /// The statement of a text, and what it taught is noted.
+    /// Returns the statement of a text, and records what was learnt from it.
     fn ready(&mut self, text: &Arc<StatementInfo>) -> Result<Arc<CachedStatement>> {
         let (connection, facts) = self.writer.parts()?;
         let ready = connection.ready(text, self.rules.policy(), facts)?;
@@ -107,7 +109,7 @@ impl Performer<'_> {
         Ok(ready)
     }
 
-    /// Runs `f` with the statement of a text, and gives the statement back.
+    /// Runs `f` with the statement of a text, and then gives the statement back.
     fn with_ready<T>(
         &mut self,
         text: &Arc<StatementInfo>,
@@ -160,7 +162,7 @@ impl Performer<'_> {
         })
     }
 
-    /// One statement after the other, each prepared when the ones before it have run. Rows are dropped.
+    /// Runs one statement after the other. Each is prepared after the earlier ones ran. Rows are dropped.
     fn script(&mut self, text: &Arc<StatementInfo>) -> Result<()> {
         let mut rest = &*text.sql;
         loop {

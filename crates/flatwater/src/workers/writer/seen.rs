@@ -1,9 +1,10 @@
-//! What a stay needs of the writer's connection, and what is known of its schema: the part of the writer that callers' threads
-//! use.
+//! What an inline run needs of the writer's connection, and what is known of its schema: the part of the connection
+//! that callers' threads use.
 //!
-//! Owns: running something as a stay; what others may have committed or changed since the token was last given back; giving up
-//! a connection that cannot be trusted. Used by whoever holds the token. Invariant: nothing here waits or opens a file, but
-//! for `renew` and `see_schema`, which are a worker's. Leaves out: which writes may stay (`inline`).
+//! Owns: inline runs on the connection; what others may have committed or changed since the token was last given back;
+//! giving up a connection that cannot be trusted. Runs on the thread that holds the token. Invariant: nothing here
+//! waits or opens a file, except `renew` and `see_schema`, which only a worker calls. Leaves out: which writes are
+//! eligible (`inline`).
 
 use flatwater_sqlite::WalState;
 
@@ -13,14 +14,14 @@ use crate::connection::open::Connection;
 use crate::inline::outcome::Fallback;
 use crate::sql::seen::Left;
 
-/// What was committed up to a moment.
+/// The commits up to some moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Commits {
-    /// Of the WAL's state.
+    /// The stamp of the WAL's state.
     stamp: u32,
-    /// By anybody: the change counter of the WAL.
+    /// The commits of all connections: the change counter of the WAL.
     all: u32,
-    /// By this connection.
+    /// The commits of this connection.
     own: u32,
 }
 
@@ -31,9 +32,9 @@ impl Commits {
 }
 
 impl WriterConnection {
-    /// Runs `f` as a stay: no snapshot begins in it that would have to wait or to recover, locks are not waited for, and one
-    /// page that is read from a file after `last_read` is refused. Answers also what became of its reads; `None` if this
-    /// connection cannot have a stay.
+    /// Runs `f` as an inline run: no snapshot begins in it that would have to wait or to recover the wal-index, it
+    /// waits for no locks, and one page that is read from a file after `last_read` is refused. Also returns what became
+    /// of its reads. Returns `None` if this connection is not capable of inline runs.
     pub(super) fn run_inline<T>(
         &mut self,
         bytes: usize,
@@ -43,14 +44,14 @@ impl WriterConnection {
         self.busy_timeout.never();
         let connection = self.connection.as_mut()?;
         connection.limit(bytes);
-        // In memory nothing is waited for, and nothing read.
+        // In memory nothing waits, and nothing is read from a file.
         let begun = if self.watch.is_none() { None } else { Some(inline::begin(&connection.sqlite, last_read)?) };
         let result = f(self);
         Some((result, begun.map_or_else(Reads::default, Begun::end)))
     }
 
-    /// A page was refused that SQLite read to roll back: its cache may hold what was never committed. Nothing runs on the
-    /// connection any more, and a worker opens another.
+    /// Marks the connection as suspect: a page was refused that SQLite read to roll back, so its cache may hold pages
+    /// that were never committed. Nothing runs on the connection any more, and a worker opens another.
     pub(super) fn suspect(&mut self) {
         self.is_suspect = true;
     }
@@ -59,31 +60,31 @@ impl WriterConnection {
         self.is_suspect
     }
 
-    /// Opens another connection in the place of a suspect one, which is closed after that: were it the last one in the process,
-    /// the next to open the file would recover the WAL.
+    /// Opens another connection in the place of a suspect one, and closes the suspect one after that: if it were the
+    /// last one in the process, the next connection to open the file would recover the WAL.
     pub(super) fn renew(&mut self) {
         if !std::mem::take(&mut self.is_suspect) {
             return;
         }
         let suspect = self.take();
-        // If it fails the next use tries again.
+        // If this fails, the next use tries again.
         let _ = self.connection();
         drop(suspect);
     }
 
-    /// Begins a read transaction beside autocommit, without waiting for a lock, if the schema is the one that is known.
+    /// Begins a read transaction beside autocommit, without waiting for a lock, if the schema is the known one.
     pub(super) fn hold(&mut self, state: &WalState, left: &Left) -> Result<(), Fallback> {
         self.busy_timeout.never();
         let Some(connection) = &mut self.connection else { return Err(Fallback::Failed) };
         connection.hold_known_schema(state, left)
     }
 
-    /// Whether the schema can only be the one that is known.
+    /// Returns true if the schema can only be the known one.
     pub(super) fn has_seen_schema(&self, state: &WalState, left: &Left) -> bool {
         self.connection.as_ref().is_some_and(|connection| connection.seen.holds(state, left))
     }
 
-    /// On a worker: reads the schema if it may be another than the one that is known. Waits for no lock.
+    /// Reads the schema if it may differ from the known one. Called by a worker. Waits for no lock.
     pub(super) fn see_schema(&mut self, left: &Left) {
         self.busy_timeout.never();
         if let Some(connection) = &mut self.connection {
@@ -91,7 +92,7 @@ impl WriterConnection {
         }
     }
 
-    /// The slot is about to be released at this state: notes it, and whether the schema may have changed.
+    /// Called before the slot is released at this state: records the state, and whether the schema may have changed.
     pub(super) fn leave_at(&mut self, state: &WalState, left: &Left) {
         let Some(Connection { sqlite, seen, .. }) = &self.connection else { return };
         let now = Commits { stamp: state.stamp(), all: state.change(), own: sqlite.published() };
@@ -102,21 +103,21 @@ impl WriterConnection {
         }
     }
 
-    /// Ends what `hold` began.
+    /// Ends the read transaction that `hold` began.
     pub(super) fn let_go(&mut self) {
         if let Some(Connection { sqlite, control, .. }) = &mut self.connection {
             control.let_go(sqlite);
         }
     }
 
-    /// A worker is about to use the connection: the limit of a stay ends.
+    /// Removes the length limit of inline runs. Called before a worker uses the connection.
     pub(super) fn unlimit(&mut self) {
         if let Some(connection) = &mut self.connection {
             connection.unlimit();
         }
     }
 
-    /// Whether the schema was seen when the transaction that is open began.
+    /// Returns true if the schema was seen when the open transaction began.
     pub(super) fn has_settled_schema(&self) -> bool {
         let is_seen = |connection: &Connection| self.is_in_memory() || connection.seen.is_known();
         self.connection.as_ref().is_some_and(is_seen)

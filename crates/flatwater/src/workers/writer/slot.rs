@@ -1,14 +1,14 @@
-//! The writer slot: the only way to hold the writer's connection, on whichever thread.
+//! The writer slot: the only way to hold the writer's connection, on any thread.
 //!
-//! Owns: the order of things from taking the connection out of the queue to giving it back:
+//! Owns: the order of steps from taking the connection out of the queue to giving it back:
 //!
 //! ```text
 //! acquire -> run -> leave: what it left is noted, the checkpointer is told -> release -> deliver answers, wake callers
 //! ```
 //!
-//! Invariants: however what runs in it ends, the slot is released, and after a panic with another connection; answers are
-//! delivered, and a thread is started for those who wait, when it is free and no lock is held. Leaves out: the queue that
-//! hands it out (`queue`), and what runs in it.
+//! Runs on the thread that holds the token. Invariants: however the code in the slot ends, the slot is released, and
+//! after a panic with another connection; answers are delivered, and a thread is started for waiting requests, when the
+//! slot is free and no lock is held. Leaves out: the queue that hands the slot out (`queue`), and what runs in it.
 
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -19,11 +19,11 @@ use super::Writer;
 use super::connection::WriterConnection;
 use crate::workers::request::{Outbox, Request};
 
-/// The connection, unless an open transaction has it: nothing else runs then.
+/// The connection, unless an open transaction has it: then nothing else runs.
 pub(super) struct Held(Option<Box<WriterConnection>>);
 
 impl Held {
-    /// For an open transaction, until `put_back`.
+    /// Lends the connection to an open transaction, until `put_back`.
     pub(super) fn lend(&mut self) -> Box<WriterConnection> {
         self.0.take().expect(NOT_LENT)
     }
@@ -54,17 +54,18 @@ pub(super) struct Slot<'a> {
     /// Empty after `close` and `hand_over`.
     held: Held,
     outbox: Outbox<'a>,
-    /// Nothing runs in it, and nothing panicked.
+    /// False while something runs in the slot, and after it panicked.
     is_sound: bool,
 }
 
 impl<'a> Slot<'a> {
-    /// On the writer's thread: waits for a request. `None` if none came for so long: then the thread must end.
+    /// Waits for a request, on the writer's thread. Returns `None` if none arrived for `idle`: then the thread must
+    /// end.
     pub(super) fn wait(writer: &'a Writer, idle: Duration) -> Option<Self> {
         writer.0.queue.wait(idle).map(|connection| Self::new(writer, connection))
     }
 
-    /// On any other thread: the slot, if it is free and nobody waits for it.
+    /// Returns the slot, on any other thread, if it is free and no request waits for it.
     pub(super) fn acquire_idle(writer: &'a Writer) -> Option<Self> {
         writer.0.queue.borrow_idle().map(|connection| Self::new(writer, connection))
     }
@@ -73,7 +74,7 @@ impl<'a> Slot<'a> {
         Self { writer, held: Held(Some(connection)), outbox: Outbox::new(&writer.0.recorder), is_sound: true }
     }
 
-    /// Runs `f` on the connection. Should it panic the slot is released with another one.
+    /// Runs `f` on the connection. If `f` panics, the slot is released with another connection.
     pub(super) fn run<T>(&mut self, f: impl FnOnce(&mut Held, &mut Outbox<'a>) -> T) -> T {
         self.is_sound = false;
         let result = f(&mut self.held, &mut self.outbox);
@@ -81,12 +82,12 @@ impl<'a> Slot<'a> {
         result
     }
 
-    /// Closed for good: it is not released.
+    /// Closes the connection for good: the slot is not released.
     pub(super) fn close(mut self) {
         drop(self.held.0.take());
     }
 
-    /// Releases the slot for the writer's thread, which does this before all else.
+    /// Releases the slot to the writer's thread, which runs `request` before anything else.
     pub(super) fn hand_over(mut self, request: Request) {
         let Some(mut connection) = self.held.0.take() else { return };
         connection.end_lease();
@@ -112,7 +113,8 @@ impl Drop for Slot<'_> {
 }
 
 impl super::Shared {
-    /// What ran in the slot is over, and left the WAL so: notes it, and tells the checkpointer.
+    /// Called when the code in the slot is over and has left the WAL like this: records that, and tells the
+    /// checkpointer.
     pub(super) fn leave(&self, connection: &mut WriterConnection, left: Option<&(WalState, WalHeader)>, now: Instant) {
         let Some((state, header)) = left else { return };
         if let Some(listener) = self.listener.get() {

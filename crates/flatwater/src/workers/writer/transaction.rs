@@ -1,9 +1,9 @@
-//! Serving an open transaction: its caller's requests one by one, until it ends.
+//! Serving an open transaction: the requests of its caller one by one, until it ends.
 //!
 //! Owns: an interactive transaction from BEGIN IMMEDIATE to its end. Runs on the writer's thread, which holds the token
-//! for that long. Invariants: whatever way it ends (commit, rollback, handle dropped, idle, lost, closed) no transaction
-//! is open afterwards and everybody who asked is answered; a failed statement leaves nothing behind, unless its own
-//! conflict clause says FAIL; transaction control runs disarmed. Leaves out: the inbox (`session`).
+//! for that long. Invariants: however it ends (commit, rollback, handle dropped, idle, lost, closed), no transaction is
+//! open afterwards and every request is answered; a failed statement leaves nothing behind, unless its own conflict
+//! clause says FAIL; transaction control runs disarmed. Leaves out: the inbox (`session`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,7 +33,7 @@ pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: 
     shared.open_session(&session);
     let mut open = Open::new(held);
     session.open(open.parked.clone());
-    // If the caller is gone the claim comes back and is dropped at once, which ends the session below.
+    // If the caller is gone, the claim is returned and dropped at once, which ends the session below.
     shared.answer(outbox, request, Ok(Answer::Transaction(claim)));
     outbox.deliver();
     let end = run(&mut open, shared, &session, outbox);
@@ -46,7 +46,7 @@ pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: 
     }
 }
 
-/// Whatever happens, a session that is not served is closed, so that nobody waits for its answers.
+/// Closes a session that is no longer served, whatever happens, so that no caller waits for its answers.
 struct CloseAtLast(Arc<Session>);
 
 impl Drop for CloseAtLast {
@@ -58,7 +58,7 @@ impl Drop for CloseAtLast {
 fn begin(writer: &mut WriterConnection, shared: &Shared, ticket: &Ticket) -> Result<()> {
     writer.wait_for_locks(Instant::now(), ticket.deadline);
     shared.twice(writer, WriterConnection::begin)?;
-    // From here on nobody else can change it.
+    // From here on no other connection can change the schema.
     writer.see_schema(&shared.catalogue.left);
     Ok(())
 }
@@ -67,7 +67,7 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
     loop {
         let message = session.next();
         let mut parked = open.parked.lock();
-        // It is there until the transaction ends, which is here.
+        // The connection is parked until the transaction ends, which happens here.
         let Some(At { writer, effects, savepoints, lost }) = &mut *parked else { return End::Finished };
         writer.unlimit();
         if *lost {
@@ -99,20 +99,20 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
         });
         shared.answer(outbox, request, result);
-        // The answer to the last request is delivered when the writer is free again.
+        // The answer to the last request is delivered after the writer slot is released.
         match lost {
             _ if is_end => return End::Finished,
             Some(error) => return End::Lost(error),
             None => {}
         }
-        // A waker may call the database, this transaction too.
+        // A waker may call the database, and this transaction too.
         drop(parked);
         outbox.deliver();
     }
 }
 
-/// Undoes the savepoints inside `place`: their handles are gone without having kept them (dropped, forgotten, or their
-/// `commit` was given up), or `place` could not be used. Refuses a place that is over.
+/// Undoes the savepoints inside `place`: their handles ended without keeping them (dropped, leaked, or their `commit`
+/// was given up), or `place` could not be used. Refuses a place that is over.
 fn unwind(writer: &mut WriterConnection, open: &mut Savepoints, place: &Savepoints) -> Result<()> {
     if !open.starts_with(place) {
         return Err(Error::misuse("the nested transaction is finished").with_hint("begin another one"));
@@ -169,7 +169,7 @@ fn statement(
     work: &Work,
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
-    // An attached file may be locked by somebody else.
+    // Another connection may hold the lock of an attached file.
     writer.wait_for_locks(Instant::now(), ticket.deadline);
     let connection = writer.connection()?;
     connection.control.savepoint(&mut connection.sqlite)?;
@@ -188,7 +188,7 @@ fn statement(
     result.map_err(|error| error.timed(ticket))
 }
 
-/// A single statement that asks SQLite to keep what was done before it failed.
+/// Returns true for a single statement that asks SQLite to keep what was done before it failed.
 fn keeps_part(work: &Work) -> bool {
     match work {
         Work::Execute { text, .. } | Work::Query { text, .. } => has_aborting_conflict_clause(&text.sql),

@@ -1,8 +1,8 @@
-//! The writer's turns: take requests, run them, answer.
+//! The writer's turns: take requests, run them, answer them.
 //!
-//! Owns: the loop of `fw-writer`, and what one turn does with its requests, on whosever thread it runs. Invariant:
-//! whatever panics, nobody waits for ever. Leaves out: what comes before and after a turn (`slot`), and what it does
-//! (`alone`, `group`, `transaction`).
+//! Owns: the loop of `fw-writer`, and what one turn does with its requests, on whichever thread it runs. Invariant:
+//! after a panic no caller waits for ever. Leaves out: what comes before and after a turn (`slot`), and what the turn
+//! runs (`alone`, `group`, `transaction`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -24,13 +24,13 @@ use crate::workers::session::{End, Session};
 
 /// The thread ends after this long without a request.
 const IDLE: Duration = Duration::from_secs(10);
-/// A member is expected to be shorter than this.
+/// A member is expected to take less time than this.
 const SHORT: Duration = Duration::from_millis(1);
-/// An `execute_many` or `batch` of more statements is not a member.
+/// An `execute_many` or `batch` of more statements than this is not a member.
 const MEMBER_STATEMENTS: usize = 32;
 
 impl Writer {
-    /// The thread.
+    /// Runs the loop of the writer's thread.
     pub(super) fn run(&self) {
         let mut batch = Vec::new();
         let mut spin = SpinWait::new();
@@ -51,8 +51,8 @@ impl Writer {
 }
 
 impl Shared {
-    /// One turn; true if it was the last. A panic, which only a fault of ours can be, costs the requests of this turn:
-    /// their callers are told, and the connection is replaced.
+    /// Runs one turn; returns true if it was the last. A panic, which only a bug in this crate can cause, costs the
+    /// requests of this turn: their callers get an error, and the connection is replaced.
     pub(super) fn turn_in(&self, slot: &mut Slot<'_>, batch: &mut Vec<Request>) -> bool {
         let writes = batch.len();
         slot.run(|writer, outbox| {
@@ -68,15 +68,15 @@ impl Shared {
                 self.recorder.replaced_connection();
                 false
             });
-            // A try of the queue ends with turns alone, on whosever thread they are.
+            // A trial of the queue ends only with turns, on whichever thread they run.
             writer.router.turned(writes, Instant::now());
             self.queueing.store(writer.router.queues(), Ordering::Relaxed);
             was_last
         })
     }
 
-    /// Runs `f`, and once more on another connection if it failed because a file could only be opened for reading. It must
-    /// have done nothing then, or must not have begun.
+    /// Runs `f`, and once more on another connection if it failed because a file could only be opened for reading. In
+    /// that case `f` must have done nothing, or must not have begun.
     pub(super) fn twice<T>(
         &self,
         writer: &mut WriterConnection,
@@ -168,7 +168,8 @@ impl Shared {
         outbox.answer(request.work.kind(), &request.ticket, request.promise, result);
     }
 
-    /// Lets a close find what runs. One that begins when its time is over ends at once, if it can.
+    /// Lets a close find the running request. A request that begins after the time of a close is over ends at once, if
+    /// it can.
     pub(super) fn note_running(&self, ticket: &Arc<Ticket>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.running = Arc::downgrade(ticket);
@@ -177,7 +178,8 @@ impl Shared {
         }
     }
 
-    /// A read that was interrupted because the database closes is told so.
+    /// Returns the error for the caller: a read that was interrupted because the database closes gets the error of a
+    /// closed database.
     pub(super) fn ended(&self, error: Error) -> Error {
         let is_ended = || self.open.lock().unwrap_or_else(PoisonError::into_inner).ended;
         if error.kind() == Kind::Cancelled && is_ended() { Error::closed() } else { error }
@@ -193,7 +195,7 @@ impl Shared {
         }
     }
 
-    /// What matters of a request for the choice of a group.
+    /// Returns the properties of a request that matter for the choice of a group.
     fn candidate(&self, request: &Request) -> Candidate {
         let epoch = self.catalogue.epoch();
         let options = request.ticket.options;
