@@ -27,7 +27,7 @@ pub(crate) enum Ended {
     Idle,
     Old,
     /// The checkpointer asked for it.
-    Wish,
+    Checkpoint,
     /// A failure, a closure, or the end of the connection.
     Other,
 }
@@ -135,7 +135,7 @@ impl<S: Copy + PartialEq, const AGE_US: u64> Lease<S, AGE_US> {
     fn due(&self, release: bool, now: Instant) -> Option<Ended> {
         let Self::Held { idle, old, .. } = self else { return None };
         if release {
-            Some(Ended::Wish)
+            Some(Ended::Checkpoint)
         } else if now >= *idle {
             Some(Ended::Idle)
         } else if now >= *old {
@@ -249,10 +249,10 @@ mod tests {
             &[
                 (0, 0, Some(1), CALM, (None, Alone), None),
                 (0, 0, Some(1), CALM, (None, Begin), None),
-                (0, 0, Some(1), [false, true], (None, Continue), Some(Ended::Wish)),
+                (0, 0, Some(1), [false, true], (None, Continue), Some(Ended::Checkpoint)),
                 (0, 0, Some(1), [true, true], (None, Alone), None),
                 (0, 0, Some(1), CALM, (None, Begin), None),
-                (0, 0, Some(1), [true, true], (Some(Ended::Wish), Alone), None),
+                (0, 0, Some(1), [true, true], (Some(Ended::Checkpoint), Alone), None),
                 (0, 0, Some(2), [true, false], (None, Alone), None),
             ],
         );
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(held(0, 0).rest(false, at(5)), Some(Ended::Idle));
         assert_eq!(held(0, 49).rest(false, at(50)), Some(Ended::Old));
         assert_eq!(held(0, 0).rest(false, at(90)), Some(Ended::Idle), "the alarm was late");
-        assert_eq!(held(0, 0).rest(true, at(0)), Some(Ended::Wish));
+        assert_eq!(held(0, 0).rest(true, at(0)), Some(Ended::Checkpoint));
         assert_eq!(Lease::Seen(1, zero).rest(true, at(90)), None);
         assert_eq!((held(0, 3).until(false), held(0, 48).until(false)), (Some(at(8)), Some(at(50))));
         assert_eq!((held(0, 3).until(true), Lease::Seen(1, zero).until(true)), (Some(at(3)), None));

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The breaker turns inline runs off after `STAYS` slow ones within `WITHIN`, if they are at least one in `ONE_OF` of
+/// The breaker turns inline runs off after `SLOW_RUNS` slow ones within `WITHIN`, if they are at least one in `ONE_OF` of
 /// all runs since the first slow one.
-const STAYS: u32 = 3;
+const SLOW_RUNS: u32 = 3;
 const ONE_OF: u32 = 10;
 const WITHIN: Duration = Duration::from_secs(1);
 /// How long inline runs are off, at first and at most. The time doubles if the breaker trips again within `WITHIN` of
@@ -89,7 +89,7 @@ impl InlineBreaker {
             history.before = all;
         }
         history.slow += 1;
-        if history.slow < STAYS || u64::from(history.slow * ONE_OF) < all.saturating_sub(history.before) {
+        if history.slow < SLOW_RUNS || u64::from(history.slow * ONE_OF) < all.saturating_sub(history.before) {
             return;
         }
         let is_again = history.off_until > self.began && now.saturating_duration_since(history.off_until) <= WITHIN;
@@ -151,14 +151,14 @@ mod tests {
         let mut now = begin;
         let mut offs = Vec::new();
         for _ in 0..8 {
-            (0..STAYS).for_each(|_| breaker.was_slow(0, now));
+            (0..SLOW_RUNS).for_each(|_| breaker.was_slow(0, now));
             let off = (0..100).find(|seconds| !breaker.is_off(now + Duration::from_secs(*seconds))).unwrap();
             offs.push(off);
             now += Duration::from_secs(off);
         }
         assert_eq!(offs, [1, 2, 4, 8, 16, 32, 60, 60]);
         now += Duration::from_secs(10);
-        (0..STAYS).for_each(|_| breaker.was_slow(0, now));
+        (0..SLOW_RUNS).for_each(|_| breaker.was_slow(0, now));
         assert!(!breaker.is_off(now + Duration::from_secs(1)), "after a good while it begins anew");
     }
 }

@@ -118,7 +118,7 @@ impl Holder {
             Ended::Changed => leases.ended_by_commit.count(),
             Ended::Idle => leases.ended_by_idle.count(),
             Ended::Old => leases.ended_by_age.count(),
-            Ended::Wish => leases.ended_by_checkpoint.count(),
+            Ended::Checkpoint => leases.ended_by_checkpoint.count(),
             Ended::Other => leases.ended_otherwise.count(),
         }
     }
