@@ -47,7 +47,7 @@ async fn the_longest_duration_means_never_in_every_option(place: &Place) {
     let read = patient.read_with(|c| c.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).map_err(Error::from));
     assert_eq!(read.await, Ok(51_i64));
     let blocking = patient;
-    tokio::task::spawn_blocking(move || blocking.execute(INSERT, (1,))).await.unwrap().wait().unwrap();
+    tokio::task::spawn_blocking(move || blocking.execute(INSERT, (1,)).wait()).await.unwrap().unwrap();
     let tx = db.begin().await.unwrap();
     let mut close = Box::pin(db.close());
     assert!(futures_util::poll!(close.as_mut()).is_pending());

@@ -171,7 +171,7 @@ async fn an_insert_tells_its_rowid_wherever_it_runs(place: &Place) {
         assert_eq!((deleted.changes, deleted.last_insert_rowid), (1, None), "{}", table.module);
         let blocking = db.clone();
         let sql = table.insert;
-        let inserted = tokio::task::spawn_blocking(move || blocking.execute(sql, (4,))).await.unwrap().wait().unwrap();
+        let inserted = tokio::task::spawn_blocking(move || blocking.execute(sql, (4,)).wait()).await.unwrap().unwrap();
         assert_eq!(inserted.last_insert_rowid, Some(4), "{}", table.module);
         db.close().await.unwrap();
     }

@@ -195,12 +195,12 @@ fn waits_for_a_reader(scene: &Arc<Scene>, _: &mut StdRng) -> Result<(), Finding>
     let wrote = scene.db.write_with(move |tx| {
         tx.execute(INSERT, [number])?;
         let seen = "SELECT count(*) FROM t WHERE n = ?";
-        let reads = thread::spawn(move || db.query_value::<i64>(seen, (number,)));
+        let reads = thread::spawn(move || db.query_value::<i64>(seen, (number,)).wait());
         Ok::<_, Error>(reads.join().map_err(|_| "the read panicked"))
     });
     let wrote = finish("a closure that waits for a reader", wrote)?;
     scene.note(number, &wrote)?;
-    match wrote?.map_err(Finding::new)?.wait()? {
+    match wrote?.map_err(Finding::new)?? {
         Some(0) => Ok(()),
         seen => Err(Finding::new(format!("a reader saw an open transaction's row: {seen:?}"))),
     }

@@ -259,10 +259,10 @@ fn close_twice(scene: &Arc<Scene>, rng: &mut StdRng) -> Result<(), Finding> {
         let _ = std::pin::Pin::new(&mut read).poll(&mut Context::from_waker(&waker));
     }
     thread::scope(|scope| {
-        let closes: Vec<_> = (0..rng.random_range(1..5)).map(|_| scope.spawn(|| db.close())).collect();
-        closes.into_iter().try_for_each(|close| {
-            close.join().map_err(|_| Finding::new("a close panicked"))?.wait().map_err(Finding::from)
-        })
+        let closes: Vec<_> = (0..rng.random_range(1..5)).map(|_| scope.spawn(|| db.close().wait())).collect();
+        closes
+            .into_iter()
+            .try_for_each(|close| close.join().map_err(|_| Finding::new("a close panicked"))?.map_err(Finding::from))
     })?;
     for _ in 0..2 {
         finish("a close after the close", db.close())??;
