@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 
 use flatwater_sqlite::is_stranded;
 
-use crate::engine::dispatch::{Caller, Cancelled, Queued, Submitted};
+use crate::engine::dispatch::{Begun, Caller, Cancelled, Queued, Submitted};
 use crate::engine::handle::{called_from_within, refuse_forked};
 use crate::error::{Applied, Error, Result};
 use crate::inline::budget;
@@ -110,18 +110,19 @@ impl<T, E: From<Error>> Call<T, E> {
         matches!(self.stage(), Stage::New(_) | Stage::Start(_))
     }
 
-    /// Begins the call. If this panics, the call is done and does not begin again.
     fn begin(&mut self, may_block: bool) -> Poll<Result<Answer>> {
-        let submitted = match (std::mem::replace(self.stage(), Stage::Done), &self.caller) {
-            (Stage::New(work), Some(caller)) => caller.submit(work, may_block),
-            (Stage::Start(start), _) => start(may_block),
-            // `is_new` excludes all other states.
-            _ => Err(polled_again()),
+        let stage = self.stage.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let submitted = match &self.caller {
+            Some(caller) if matches!(stage, Stage::New(_)) => submit(stage, caller, may_block),
+            _ => match std::mem::replace(stage, Stage::Done) {
+                Stage::Start(start) => start(may_block),
+                _ => Err(polled_again()),
+            },
         };
         match submitted {
             Ok(Submitted::Now(answer)) => Poll::Ready(answer),
             Ok(Submitted::Queued(queued, reply)) => {
-                *self.stage() = Stage::Waiting(queued, reply);
+                *stage = Stage::Waiting(queued, reply);
                 Poll::Pending
             }
             Err(error) => Poll::Ready(Err(error)),
@@ -204,6 +205,31 @@ impl<T, E: From<Error>> Future for Call<T, E> {
                 budget::suspend();
                 Poll::Pending
             }
+        }
+    }
+}
+
+/// Runs the work of a new call on this thread, or sends it.
+fn submit(stage: &mut Stage, caller: &Caller, may_block: bool) -> Result<Submitted> {
+    let panics = DoneAfterPanic(stage);
+    let Stage::New(work) = &*panics.0 else { return Err(polled_again()) };
+    let begun = caller.begin(work);
+    drop(panics);
+    let Stage::New(work) = std::mem::replace(stage, Stage::Done) else { return Err(polled_again()) };
+    match begun? {
+        Begun::Answered(answer) => Ok(Submitted::Now(answer)),
+        Begun::Unsettled(reply) => Ok(Submitted::Queued(None, reply)),
+        Begun::ToSend(route) => caller.send(route, work, may_block),
+    }
+}
+
+/// Work that panicked is not tried again.
+struct DoneAfterPanic<'a>(&'a mut Stage);
+
+impl Drop for DoneAfterPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            *self.0 = Stage::Done;
         }
     }
 }

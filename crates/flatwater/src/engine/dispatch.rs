@@ -43,6 +43,15 @@ pub(crate) enum Route<'a> {
     Readers(&'a Readers),
 }
 
+/// What became of a call that was tried on its caller's thread.
+pub(crate) enum Begun<'a> {
+    Answered(Result<Answer>),
+    /// It failed, and the writer's thread determines its outcome.
+    Unsettled(Reply<Result<Answer>>),
+    /// It is to be sent.
+    ToSend(Route<'a>),
+}
+
 /// The outcome of beginning a call.
 pub(crate) enum Submitted {
     /// This thread produced the answer.
@@ -85,23 +94,23 @@ pub enum Cancelled {
 }
 
 impl Caller {
-    /// Begins the work. Runs it on this thread if it is known to be short, or if `may_block` and a connection is free;
-    /// otherwise sends a request. The deadline counts from here.
-    pub(crate) fn submit(&self, work: Work, may_block: bool) -> Result<Submitted> {
+    /// Begins the work, whose deadline counts from here: runs it on this thread if it is known to be short. The work is only
+    /// borrowed for that; it moves if it has to be sent.
+    pub(crate) fn begin(&self, work: &Work) -> Result<Begun<'_>> {
         self.may_begin()?;
-        let engine = self.handle.engine();
-        let route = self.handle.route(self.inside.as_deref(), &work)?;
+        let route = self.handle.route(self.inside.as_deref(), work)?;
         if self.options.timeout.is_none_or(|timeout| timeout >= SHORTEST) {
-            match engine.run_inline(route, &work, self.options) {
-                Some(RanInline::Answered(answer)) => return Ok(Submitted::Now(answer)),
-                Some(RanInline::Unsettled(reply)) => return Ok(Submitted::Queued(None, reply)),
+            match self.handle.engine().run_inline(route, work, self.options) {
+                Some(RanInline::Answered(answer)) => return Ok(Begun::Answered(answer)),
+                Some(RanInline::Unsettled(reply)) => return Ok(Begun::Unsettled(reply)),
                 None => {}
             }
         }
-        self.send(route, work, may_block)
+        Ok(Begun::ToSend(route))
     }
 
-    fn send(&self, route: Route<'_>, work: Work, may_block: bool) -> Result<Submitted> {
+    /// Sends a request for the work, or runs it on this thread if that `may_block` and a connection is free.
+    pub(crate) fn send(&self, route: Route<'_>, work: Work, may_block: bool) -> Result<Submitted> {
         let inside_body = self.options.inside_body || is_inside(self.handle.id());
         if inside_body && matches!(route, Route::Writer(_)) {
             return Err(waits_for_itself());
