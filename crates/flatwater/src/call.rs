@@ -113,7 +113,17 @@ impl<T, E: From<Error>> Call<T, E> {
     fn begin(&mut self, may_block: bool) -> Poll<Result<Answer>> {
         let stage = self.stage.get_mut().unwrap_or_else(PoisonError::into_inner);
         let submitted = match &self.caller {
-            Some(caller) if matches!(stage, Stage::New(_)) => submit(stage, caller, may_block),
+            Some(caller) if matches!(stage, Stage::New(_)) => match begin(stage, caller) {
+                Begun::Answered(answer) => {
+                    *stage = Stage::Done;
+                    return Poll::Ready(answer);
+                }
+                Begun::Unsettled(reply) => Ok(Submitted::Queued(None, reply)),
+                Begun::ToSend(route) => match std::mem::replace(stage, Stage::Done) {
+                    Stage::New(work) => caller.send(route, work, may_block),
+                    _ => Err(polled_again()),
+                },
+            },
             _ => match std::mem::replace(stage, Stage::Done) {
                 Stage::Start(start) => start(may_block),
                 _ => Err(polled_again()),
@@ -209,17 +219,12 @@ impl<T, E: From<Error>> Future for Call<T, E> {
     }
 }
 
-/// Runs the work of a new call on this thread, or sends it.
-fn submit(stage: &mut Stage, caller: &Caller, may_block: bool) -> Result<Submitted> {
+/// Tries a new call on this thread.
+fn begin<'a>(stage: &mut Stage, caller: &'a Caller) -> Begun<'a> {
     let panics = DoneAfterPanic(stage);
-    let Stage::New(work) = &*panics.0 else { return Err(polled_again()) };
-    let begun = caller.begin(work);
-    drop(panics);
-    let Stage::New(work) = std::mem::replace(stage, Stage::Done) else { return Err(polled_again()) };
-    match begun? {
-        Begun::Answered(answer) => Ok(Submitted::Now(answer)),
-        Begun::Unsettled(reply) => Ok(Submitted::Queued(None, reply)),
-        Begun::ToSend(route) => caller.send(route, work, may_block),
+    match &*panics.0 {
+        Stage::New(work) => caller.begin(work),
+        _ => Begun::Answered(Err(polled_again())),
     }
 }
 

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::handle::{Handle, called_from_within, refuse_forked};
-use super::inline::RanInline;
 use crate::error::{Error, Kind, Result};
 use crate::queue::bounded::Place;
 use crate::queue::reply::{Reply, reply};
@@ -46,9 +45,9 @@ pub(crate) enum Route<'a> {
 /// What became of a call that was tried on its caller's thread.
 pub(crate) enum Begun<'a> {
     Answered(Result<Answer>),
-    /// It failed, and the writer's thread determines its outcome.
+    /// Its write failed, and the writer's thread determines the outcome.
     Unsettled(Reply<Result<Answer>>),
-    /// It is to be sent.
+    /// It did not run, or had no effect: it is to be sent.
     ToSend(Route<'a>),
 }
 
@@ -96,17 +95,13 @@ pub enum Cancelled {
 impl Caller {
     /// Begins the work, whose deadline counts from here: runs it on this thread if it is known to be short. The work is only
     /// borrowed for that; it moves if it has to be sent.
-    pub(crate) fn begin(&self, work: &Work) -> Result<Begun<'_>> {
-        self.may_begin()?;
-        let route = self.handle.route(self.inside.as_deref(), work)?;
-        if self.options.timeout.is_none_or(|timeout| timeout >= SHORTEST) {
-            match self.handle.engine().run_inline(route, work, self.options) {
-                Some(RanInline::Answered(answer)) => return Ok(Begun::Answered(answer)),
-                Some(RanInline::Unsettled(reply)) => return Ok(Begun::Unsettled(reply)),
-                None => {}
-            }
+    pub(crate) fn begin(&self, work: &Work) -> Begun<'_> {
+        let route = self.may_begin().and_then(|()| self.handle.route(self.inside.as_deref(), work));
+        match route {
+            Err(error) => Begun::Answered(Err(error)),
+            Ok(route) if self.options.timeout.is_some_and(|timeout| timeout < SHORTEST) => Begun::ToSend(route),
+            Ok(route) => self.handle.engine().run_inline(route, work, self.options),
         }
-        Ok(Begun::ToSend(route))
     }
 
     /// Sends a request for the work, or runs it on this thread if that `may_block` and a connection is free.

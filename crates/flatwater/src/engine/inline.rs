@@ -5,13 +5,11 @@
 
 use std::time::Instant;
 
-use super::dispatch::Route;
+use super::dispatch::{Begun, Route};
 use crate::engine::Engine;
-use crate::error::Result;
 use crate::inline::budget;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::inline::Inline;
-use crate::queue::reply::Reply;
 use crate::queue::ticket::CallOptions;
 use crate::thread::park::mark_closure;
 use crate::workers::readers;
@@ -19,24 +17,17 @@ use crate::workers::request::{Answer, Work};
 use crate::workers::session::Inside;
 use crate::workers::writer::Tried;
 
-/// The result of an inline run.
-pub(crate) enum RanInline {
-    Answered(Result<Answer>),
-    /// The run failed, and the writer's thread finds out whether the write was committed.
-    Unsettled(Reply<Result<Answer>>),
-}
-
 impl Engine {
-    /// Runs the work on this thread at once and without waiting, if it is known to be short. `None`: the work did not
-    /// run, or fell back to a worker.
-    pub(super) fn run_inline(&self, route: Route<'_>, work: &Work, options: CallOptions) -> Option<RanInline> {
-        let Inline::Auto(limits) = &self.options.inline else { return None };
+    /// Runs the work on this thread at once and without waiting, if it is known to be short. The work is
+    /// to be sent if it did not run, or fell back.
+    pub(super) fn run_inline<'a>(&self, route: Route<'a>, work: &Work, options: CallOptions) -> Begun<'a> {
+        let Inline::Auto(limits) = &self.options.inline else { return Begun::ToSend(route) };
         // Where many callers write, even the check for an inline run costs time: each write goes to the queue at once.
         if let Route::Writer(writer) = route
             && writer.prefers_the_queue()
         {
             self.recorder.inline.queued();
-            return None;
+            return Begun::ToSend(route);
         }
         let began = Instant::now();
         let mut unsettled = None;
@@ -63,10 +54,10 @@ impl Engine {
         work.text().inspect(|text| text.backoff.tried(&run));
         match run {
             InlineRun::Done(answer, _) => {
-                Some(RanInline::Answered(answer.map_err(|error| error.in_operation(work.kind().name()))))
+                Begun::Answered(answer.map_err(|error| error.in_operation(work.kind().name())))
             }
-            InlineRun::FellBack(..) => unsettled.map(RanInline::Unsettled),
-            InlineRun::Ineligible => None,
+            InlineRun::FellBack(..) => unsettled.map_or(Begun::ToSend(route), Begun::Unsettled),
+            InlineRun::Ineligible => Begun::ToSend(route),
         }
     }
 
