@@ -250,7 +250,7 @@ fn polled_again() -> Error {
 
 impl<T, E> Drop for Call<T, E> {
     fn drop(&mut self) {
-        if !is_stranded() {
+        if matches!(self.stage(), Stage::Waiting(..)) && !is_stranded() {
             self.give_up();
         }
     }
