@@ -245,11 +245,11 @@ async fn who_cancels_is_told_what_became_of_the_call(place: &Place) {
     db.execute("DELETE FROM t WHERE a = 0", ()).await.unwrap();
     assert_eq!(count(&db).await, 1);
 
-    let mut answered = [db.execute_script("INSERT INTO t VALUES (2)")];
-    begin(&mut answered).await;
+    let mut answered = db.execute_script("INSERT INTO t VALUES (2)");
+    let _ = futures_util::poll!(&mut answered);
     // What came after it was answered, and so it was.
     db.execute_script("INSERT INTO t VALUES (3)").await.unwrap();
-    assert_eq!(answered.map(|call| call.cancel()), [Cancelled::Answered]);
+    assert_eq!(answered.cancel(), Cancelled::Answered);
     let mut done = db.execute("INSERT INTO t VALUES (4)", ());
     (&mut done).await.unwrap();
     assert_eq!(done.cancel(), Cancelled::Answered);
