@@ -221,20 +221,26 @@ impl<T, E: From<Error>> Future for Call<T, E> {
 
 /// Tries a new call on this thread.
 fn begin<'a>(stage: &mut Stage, caller: &'a Caller) -> Begun<'a> {
-    let panics = DoneAfterPanic(stage);
-    match &*panics.0 {
+    let mut tried = Tried { stage, has_returned: false };
+    let begun = match &*tried.stage {
         Stage::New(work) => caller.begin(work),
         _ => Begun::Answered(Err(polled_again())),
-    }
+    };
+    tried.has_returned = true;
+    begun
 }
 
-/// Work that panicked is not tried again.
-struct DoneAfterPanic<'a>(&'a mut Stage);
+/// A call that is being tried. Work that panicked is not tried again. The thread may be unwinding from another panic, whose
+/// drop code makes the call.
+struct Tried<'a> {
+    stage: &'a mut Stage,
+    has_returned: bool,
+}
 
-impl Drop for DoneAfterPanic<'_> {
+impl Drop for Tried<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            *self.0 = Stage::Done;
+        if !self.has_returned {
+            *self.stage = Stage::Done;
         }
     }
 }

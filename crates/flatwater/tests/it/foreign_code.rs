@@ -430,3 +430,35 @@ async fn a_value_that_panics_while_its_caller_waits_for_a_place_panics_in_the_ca
     next.await.unwrap();
     is_served(&db).await;
 }
+
+/// Writes where it is dropped, polled and waited for.
+struct Writes(Database, std::sync::mpsc::Sender<Result<(), Error>>);
+
+impl Drop for Writes {
+    fn drop(&mut self) {
+        let polled =
+            futures_util::FutureExt::now_or_never(async { self.0.execute("INSERT INTO t VALUES (1)", ()).await });
+        if let Some(answer) = polled {
+            self.1.send(answer.map(drop)).unwrap();
+        }
+        self.1.send(self.0.execute("INSERT INTO t VALUES (2)", ()).wait().map(drop)).unwrap();
+    }
+}
+
+#[test]
+fn drop_code_calls_the_database_while_its_thread_panics() {
+    let file = TestFile::new();
+    let db = run(empty_table(file.options()));
+    // By then the first may run inline.
+    (0..50).for_each(|_| drop(db.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap()));
+    let (send, told) = std::sync::mpsc::channel();
+    let writes = Writes(db.clone(), send);
+    let panics = catch_unwind(AssertUnwindSafe(move || {
+        let _writes = writes;
+        resume_unwind(Box::new("a panic"));
+    }));
+    assert!(panics.is_err());
+    let told: Vec<_> = told.iter().collect();
+    assert!(!told.is_empty());
+    told.into_iter().for_each(Result::unwrap);
+}
