@@ -432,12 +432,11 @@ async fn a_value_that_panics_while_its_caller_waits_for_a_place_panics_in_the_ca
 }
 
 /// Writes where it is dropped, polled and waited for.
-struct Writes(Database, std::sync::mpsc::Sender<Result<(), Error>>);
+struct Writes(Database, mpsc::Sender<Result<(), Error>>);
 
 impl Drop for Writes {
     fn drop(&mut self) {
-        let polled =
-            futures_util::FutureExt::now_or_never(async { self.0.execute("INSERT INTO t VALUES (1)", ()).await });
+        let polled = self.0.execute("INSERT INTO t VALUES (1)", ()).now_or_never();
         if let Some(answer) = polled {
             self.1.send(answer.map(drop)).unwrap();
         }
@@ -450,8 +449,10 @@ fn drop_code_calls_the_database_while_its_thread_panics() {
     let file = TestFile::new();
     let db = run(empty_table(file.options()));
     // By then the first may run inline.
-    (0..50).for_each(|_| drop(db.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap()));
-    let (send, told) = std::sync::mpsc::channel();
+    for _ in 0..50 {
+        db.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap();
+    }
+    let (send, told) = mpsc::channel();
     let writes = Writes(db.clone(), send);
     let panics = catch_unwind(AssertUnwindSafe(move || {
         let _writes = writes;
