@@ -10,7 +10,6 @@ use crate::connection::Connection;
 use crate::error::{Error, Result, SqliteError};
 use crate::sink::Discard;
 use crate::slots::StatementId;
-use crate::statement::Bindings;
 
 /// The prepared transaction control of one connection.
 #[derive(Debug)]
@@ -146,5 +145,5 @@ impl Connection {
 
 fn run(connection: &mut Connection, id: StatementId) -> Result<()> {
     connection.disarm();
-    connection.run(id, Bindings::Positional(&[]), &mut Discard)
+    connection.run(id, &(), &mut Discard)
 }

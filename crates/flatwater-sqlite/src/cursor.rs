@@ -7,12 +7,12 @@
 
 use rusqlite::ffi;
 
+use crate::bindings::Bindings;
 use crate::connection::Connection;
 use crate::error::Result;
 use crate::running::Running;
 use crate::sink::{Flow, Sink};
 use crate::slots::{Statement, StatementId};
-use crate::statement::Bindings;
 
 impl Connection {
     /// Binds copies of the values. Runs nothing, and begins no snapshot. A statement that was started before begins
@@ -21,7 +21,7 @@ impl Connection {
     /// # Errors
     /// Returns an error if the bindings do not match the parameters, or
     /// [`Error::StaleStatement`](crate::Error::StaleStatement) if the statement was finalized.
-    pub fn start(&mut self, id: StatementId, bindings: Bindings<'_>) -> Result<()> {
+    pub fn start<B: Bindings + ?Sized>(&mut self, id: StatementId, bindings: &B) -> Result<()> {
         let Statement { raw, parameters, .. } = self.statement(id)?;
         let mut running = Running::copying(raw);
         running.reset();

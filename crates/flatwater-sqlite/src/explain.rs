@@ -9,12 +9,12 @@ use std::ffi::{CStr, c_int};
 
 use rusqlite::ffi;
 
+use crate::bindings::Bindings;
 use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::hooks::AuthEvent;
 use crate::running::Running;
 use crate::slots::{Statement, StatementId};
-use crate::statement::Bindings;
 
 /// One instruction of a program (<https://sqlite.org/opcode.html>).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Connection {
 
     /// Returns true if a run with these values would reach its first step.
     #[must_use]
-    pub fn fits(&mut self, id: StatementId, bindings: Bindings<'_>) -> bool {
+    pub fn fits<B: Bindings + ?Sized>(&mut self, id: StatementId, bindings: &B) -> bool {
         let Ok(Statement { raw, parameters, .. }) = self.statement(id) else { return false };
         Running::borrowing(raw).bind(parameters, bindings).is_ok()
     }

@@ -30,6 +30,8 @@
 //! - `fault` (feature): failures on demand, for tests
 
 mod armed;
+mod bindings;
+mod bounds;
 mod checkpoint;
 mod connection;
 mod control;
@@ -54,10 +56,10 @@ mod sink;
 mod slots;
 mod snapshot;
 mod statement;
-mod stay;
 mod wal;
 
 pub use armed::Interrupt;
+pub use bindings::Bindings;
 pub use checkpoint::{CheckpointMode, Checkpointed};
 pub use connection::{Connection, from_rusqlite, has_nul};
 pub use control::Control;
@@ -72,5 +74,5 @@ pub use read_guard::{PageRefusal, Refused, Unheld, refused};
 pub use rusqlite;
 pub use sink::{Discard, Flow, Sink};
 pub use slots::StatementId;
-pub use statement::{Bindings, Prepared};
+pub use statement::Prepared;
 pub use wal::{WalHeader, WalState};

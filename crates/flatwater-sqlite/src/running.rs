@@ -8,11 +8,11 @@
 use std::ffi::{CStr, c_int};
 
 use rusqlite::ffi;
-use rusqlite::types::{Value, ValueRef};
+use rusqlite::types::ValueRef;
 
+use crate::bindings::Bindings;
 use crate::error::{Error, Result, SqliteError};
 use crate::sink::{Flow, Sink};
-use crate::statement::Bindings;
 
 /// A statement between bind and reset. Dropping this value resets the statement, and unbinds borrowed values, so that
 /// no borrowed value stays bound.
@@ -65,36 +65,24 @@ impl Running {
         unsafe { ffi::sqlite3_reset(self.raw) };
     }
 
-    pub(crate) fn bind(&mut self, expected: usize, bindings: Bindings<'_>) -> Result<()> {
-        match bindings {
-            Bindings::Positional(values) => {
-                if values.len() != expected {
-                    return Err(Error::ParameterCount { expected, given: values.len() });
-                }
-                for (index, value) in (1..).zip(values) {
-                    self.bind_one(index, value.into())?;
-                }
-            }
-            Bindings::Borrowed(values) => {
-                if values.len() != expected {
-                    return Err(Error::ParameterCount { expected, given: values.len() });
-                }
-                for (index, value) in (1..).zip(values) {
-                    self.bind_one(index, *value)?;
-                }
-            }
-            Bindings::Named(pairs) => self.bind_named(expected, pairs)?,
+    pub(crate) fn bind<B: Bindings + ?Sized>(&mut self, expected: usize, bindings: &B) -> Result<()> {
+        let given = bindings.count();
+        if given > 0 && bindings.name(0).is_some() {
+            return self.bind_named(expected, bindings);
         }
-        Ok(())
+        if given != expected {
+            return Err(Error::ParameterCount { expected, given });
+        }
+        (0..given).try_for_each(|index| self.bind_one(index, bindings.value(index)))
     }
 
-    fn bind_named(&mut self, expected: usize, pairs: &[(Box<str>, Value)]) -> Result<()> {
-        let names: Vec<String> = (1..=expected).map(|index| self.parameter_name(index)).collect();
+    fn bind_named<B: Bindings + ?Sized>(&mut self, expected: usize, bindings: &B) -> Result<()> {
+        let names: Vec<String> = (0..expected).map(|position| self.parameter_name(position)).collect();
         let mut bound = vec![false; expected];
-        for (given, value) in pairs {
-            let position = names
-                .iter()
-                .position(|name| !name.starts_with('?') && (**name == **given || name.get(1..) == Some(&**given)));
+        for index in 0..bindings.count() {
+            let given = bindings.name(index).unwrap_or_default();
+            let position =
+                names.iter().position(|name| !name.starts_with('?') && (name == given || name.get(1..) == Some(given)));
             let Some(position) = position else {
                 let known = names.into_iter().filter(|name| !name.starts_with('?')).collect();
                 return Err(Error::UnknownParameter { name: given.to_string(), known });
@@ -102,7 +90,7 @@ impl Running {
             if std::mem::replace(&mut bound[position], true) {
                 return Err(Error::RepeatedParameter { name: names[position].clone() });
             }
-            self.bind_one(c_int::try_from(position + 1).unwrap_or(c_int::MAX), value.into())?;
+            self.bind_one(position, bindings.value(index))?;
         }
         match bound.iter().position(|bound| !bound) {
             Some(missing) => Err(Error::MissingParameter { name: names[missing].clone() }),
@@ -111,16 +99,17 @@ impl Running {
     }
 
     /// Returns the name of a parameter with its prefix, or `?N` if it has no name.
-    fn parameter_name(&self, index: usize) -> String {
-        let number = c_int::try_from(index).unwrap_or(c_int::MAX);
+    fn parameter_name(&self, position: usize) -> String {
+        let number = parameter_number(position);
         // SAFETY: the statement is alive; the name is null or NUL-terminated and lives as long as it.
         unsafe {
             let name = ffi::sqlite3_bind_parameter_name(self.raw, number);
-            if name.is_null() { format!("?{index}") } else { CStr::from_ptr(name).to_string_lossy().into_owned() }
+            if name.is_null() { format!("?{number}") } else { CStr::from_ptr(name).to_string_lossy().into_owned() }
         }
     }
 
-    fn bind_one(&mut self, index: c_int, value: ValueRef<'_>) -> Result<()> {
+    fn bind_one(&mut self, position: usize, value: ValueRef<'_>) -> Result<()> {
+        let index = parameter_number(position);
         let lifetime = if self.copies { ffi::SQLITE_TRANSIENT() } else { ffi::SQLITE_STATIC() };
         // SAFETY: the statement is alive and not stepped. Texts and blobs are copied, or borrowed from the caller of `run`
         // until it returns, and `Drop` unbinds them before that.
@@ -212,4 +201,9 @@ impl Running {
         // SAFETY: the statement is alive, so its connection is open, and only this value uses it.
         unsafe { SqliteError::of(ffi::sqlite3_db_handle(self.raw), code) }.into()
     }
+}
+
+/// Returns the number that SQLite gives to the parameter at this position.
+fn parameter_number(position: usize) -> c_int {
+    c_int::try_from(position + 1).unwrap_or(c_int::MAX)
 }

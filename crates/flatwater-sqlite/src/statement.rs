@@ -7,8 +7,8 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use rusqlite::ffi;
-use rusqlite::types::{Value, ValueRef};
 
+use crate::bindings::Bindings;
 use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::hooks::AuthEvent;
@@ -32,17 +32,6 @@ pub struct Prepared {
     pub readonly: bool,
     /// True for EXPLAIN and EXPLAIN QUERY PLAN.
     pub explain: bool,
-}
-
-/// The values for one run of a statement.
-#[derive(Debug, Clone, Copy)]
-pub enum Bindings<'a> {
-    /// Values in the order of the parameters, exactly as many as there are parameters.
-    Positional(&'a [Value]),
-    /// Like `Positional`, with borrowed values. Texts are valid UTF-8.
-    Borrowed(&'a [ValueRef<'a>]),
-    /// Values by name, with or without the leading `:`, `@` or `$`. The names must be exactly those of the statement.
-    Named(&'a [(Box<str>, Value)]),
 }
 
 impl Connection {
@@ -142,7 +131,11 @@ impl Connection {
     ///
     /// # Errors
     /// Returns an error before anything runs if the bindings do not match the parameters; otherwise SQLite's error.
-    pub fn run<S: Sink>(&mut self, id: StatementId, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
+    pub fn run<B, S>(&mut self, id: StatementId, bindings: &B, sink: &mut S) -> Result<()>
+    where
+        B: Bindings + ?Sized,
+        S: Sink,
+    {
         self.patiently(|connection| connection.run_once(id, bindings, sink))
     }
 
@@ -150,8 +143,16 @@ impl Connection {
     ///
     /// # Errors
     /// Returns the errors of `run`, and an error if a snapshot cannot begin at once.
-    pub fn run_once<S: Sink>(&mut self, id: StatementId, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
-        self.stepping(id, |connection, statement| connection.run_raw(statement, bindings, sink))
+    pub fn run_once<B, S>(&mut self, id: StatementId, bindings: &B, sink: &mut S) -> Result<()>
+    where
+        B: Bindings + ?Sized,
+        S: Sink,
+    {
+        self.stepping(id, |_, Statement { raw, parameters, .. }| {
+            let mut running = Running::borrowing(raw);
+            running.bind(parameters, bindings)?;
+            running.rows(sink).map(drop)
+        })
     }
 
     /// Runs `f`, which steps the statement. While `f` runs, the knowledge about the connection's files is set aside. It
@@ -170,12 +171,5 @@ impl Connection {
             self.mapping.put_back(known);
         }
         result
-    }
-
-    fn run_raw<S: Sink>(&mut self, statement: Statement, bindings: Bindings<'_>, sink: &mut S) -> Result<()> {
-        let Statement { raw, parameters, .. } = statement;
-        let mut running = Running::borrowing(raw);
-        running.bind(parameters, bindings)?;
-        running.rows(sink).map(drop)
     }
 }

@@ -9,8 +9,7 @@ use flatwater_sqlite::rusqlite::limits::Limit;
 use flatwater_sqlite::rusqlite::types::Value;
 use flatwater_sqlite::rusqlite::{OpenFlags, ffi};
 use flatwater_sqlite::{
-    AuthEvent, Bindings, CheckpointMode, Connection, Control, Discard, Error, Flow, Interrupt, Sink, StatementId,
-    Verdict,
+    AuthEvent, CheckpointMode, Connection, Control, Discard, Error, Flow, Interrupt, Sink, StatementId, Verdict,
 };
 
 /// Collects rows as text, for comparing.
@@ -54,7 +53,7 @@ fn prepare(connection: &mut Connection, sql: &str) -> StatementId {
 fn run(connection: &mut Connection, sql: &str, values: &[Value]) -> Result<Vec<Vec<String>>, Error> {
     let id = connection.prepare(sql)?.unwrap().id;
     let mut texts = Texts::default();
-    let result = connection.run(id, Bindings::Positional(values), &mut texts);
+    let result = connection.run(id, values, &mut texts);
     connection.finalize(id);
     result.map(|()| texts.rows)
 }
@@ -97,16 +96,17 @@ fn bindings_that_do_not_fit_are_refused_before_anything_runs() {
     let mut connection = memory();
     connection.execute_batch("CREATE TABLE t (a, b)").unwrap();
     let id = prepare(&mut connection, "INSERT INTO t VALUES (:a, @b)");
-    let named = |pairs: &[(&str, i64)]| -> Vec<(Box<str>, Value)> {
-        pairs.iter().map(|(name, value)| ((*name).into(), Value::Integer(*value))).collect()
+    let mut named = |pairs: &[(&str, i64)]| {
+        let pairs: Vec<_> = pairs.iter().map(|(name, value)| (*name, Value::Integer(*value))).collect();
+        connection.run(id, &pairs[..], &mut Discard)
     };
-    let mut insert = |bindings: Bindings<'_>| connection.run(id, bindings, &mut Discard);
-    assert_eq!(insert(Bindings::Positional(&[Value::Null])), Err(Error::ParameterCount { expected: 2, given: 1 }));
-    let unknown = insert(Bindings::Named(&named(&[(":a", 1), ("c", 2)]))).unwrap_err();
+    let unknown = named(&[(":a", 1), ("c", 2)]).unwrap_err();
     assert_eq!(unknown, Error::UnknownParameter { name: "c".into(), known: vec![":a".into(), "@b".into()] });
-    let missing = insert(Bindings::Named(&named(&[("a", 1)]))).unwrap_err();
-    assert_eq!(missing, Error::MissingParameter { name: "@b".into() });
-    insert(Bindings::Named(&named(&[("b", 2), (":a", 1)]))).unwrap();
+    assert_eq!(named(&[("a", 1)]), Err(Error::MissingParameter { name: "@b".into() }));
+    assert_eq!(named(&[("a", 1), (":a", 1)]), Err(Error::RepeatedParameter { name: ":a".into() }));
+    named(&[("b", 2), (":a", 1)]).unwrap();
+    let too_few = connection.run(id, &[Value::Null][..], &mut Discard);
+    assert_eq!(too_few, Err(Error::ParameterCount { expected: 2, given: 1 }));
     assert_eq!(run(&mut connection, "SELECT * FROM t", &[]).unwrap(), [["1", "2"]]);
 }
 
@@ -128,15 +128,15 @@ fn a_sink_that_stops_or_panics_leaves_a_reset_statement() {
     let mut connection = memory();
     let id = prepare(&mut connection, "SELECT value FROM json_each('[1,2,3]') WHERE ?1 = 'x'");
     let mut two = Texts { limit: Some(2), ..Texts::default() };
-    connection.run(id, Bindings::Positional(&[Value::Text("x".into())]), &mut two).unwrap();
+    connection.run(id, &[Value::Text("x".into())][..], &mut two).unwrap();
     assert_eq!(two.rows.len(), 2);
     assert!(!connection.has_busy_statement());
     let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        connection.run(id, Bindings::Positional(&[Value::Text("x".into())]), &mut Panics)
+        connection.run(id, &[Value::Text("x".into())][..], &mut Panics)
     }));
     assert!(panics.is_err() && !connection.has_busy_statement());
     let mut all = Texts::default();
-    connection.run(id, Bindings::Positional(&[Value::Text("x".into())]), &mut all).unwrap();
+    connection.run(id, &[Value::Text("x".into())][..], &mut all).unwrap();
     assert_eq!(all.rows.len(), 3);
 }
 
@@ -148,8 +148,8 @@ fn a_finalised_statement_cannot_be_used_and_its_place_is_used_again() {
     connection.finalize(first);
     let second = prepare(&mut connection, "SELECT 2");
     assert_ne!(first, second);
-    assert_eq!(connection.run(first, Bindings::Positional(&[]), &mut Discard), Err(Error::StaleStatement));
-    connection.run(second, Bindings::Positional(&[]), &mut Discard).unwrap();
+    assert_eq!(connection.run(first, &(), &mut Discard), Err(Error::StaleStatement));
+    connection.run(second, &(), &mut Discard).unwrap();
     assert!(matches!(connection.column_names(first), Err(Error::StaleStatement)));
 }
 
@@ -160,7 +160,7 @@ fn a_connection_moves_between_threads_with_its_statements() {
     let insert = prepare(&mut connection, "INSERT INTO t VALUES (?)");
     for n in 0..10 {
         connection = std::thread::spawn(move || {
-            connection.run(insert, Bindings::Positional(&[Value::Integer(n)]), &mut Discard).unwrap();
+            connection.run(insert, &[Value::Integer(n)][..], &mut Discard).unwrap();
             connection
         })
         .join()
@@ -222,7 +222,7 @@ fn an_interrupted_write_is_not_there_and_a_finished_one_is() {
             control.begin(&mut connection).unwrap();
         }
         connection.arm(Arc::new(After(AtomicI64::new(looks / 2))));
-        let result = connection.run(insert, Bindings::Positional(&[]), &mut Discard);
+        let result = connection.run(insert, &(), &mut Discard);
         connection.disarm();
         match result {
             Ok(()) => {
@@ -252,14 +252,14 @@ fn a_statement_ends_at_the_moment_that_was_set_and_tells_how_many_steps_it_took(
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n",
     );
     connection.arm_until(count, Instant::now());
-    let error = connection.run(count, Bindings::Positional(&[]), &mut Discard).unwrap_err();
+    let error = connection.run(count, &(), &mut Discard).unwrap_err();
     assert_eq!(error.code(), Some(ffi::SQLITE_INTERRUPT));
     assert!((1000..10_000).contains(&connection.steps_seen()), "{}", connection.steps_seen());
     connection.disarm();
     let short = prepare(&mut connection, "SELECT 1");
     for _ in 0..1000 {
         connection.arm_until(short, Instant::now());
-        assert_eq!(connection.run(short, Bindings::Positional(&[]), &mut Discard), Ok(()));
+        assert_eq!(connection.run(short, &(), &mut Discard), Ok(()));
         assert_eq!(connection.steps_seen(), 0);
     }
     connection.disarm();
@@ -518,7 +518,7 @@ fn a_judge_that_denies_everything_keeps_a_statement_from_being_prepared_again_in
     let mut connection = memory();
     connection.execute_batch("CREATE TABLE t (a)").unwrap();
     let id = prepare(&mut connection, "SELECT a FROM t");
-    let select = |connection: &mut Connection| connection.run(id, Bindings::Positional(&[]), &mut Texts::default());
+    let select = |connection: &mut Connection| connection.run(id, &(), &mut Texts::default());
     let before = connection.set_policy(|_| Verdict::Deny);
     select(&mut connection).unwrap();
     connection.set_policy(before);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flatwater_sqlite::rusqlite::OpenFlags;
 use flatwater_sqlite::rusqlite::types::Value;
-use flatwater_sqlite::{Bindings, Connection, Discard, Error, Flow, Sink, StatementId};
+use flatwater_sqlite::{Connection, Discard, Error, Flow, Sink, StatementId};
 
 const COUNT: &str = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 10) SELECT x, ?1 FROM n";
 
@@ -51,7 +51,7 @@ fn prepare(connection: &mut Connection, sql: &str) -> StatementId {
 fn start_with(connection: &mut Connection, id: StatementId, text: &str) {
     // The values are gone before the first step.
     let values = [Value::Text(text.to_owned())];
-    connection.start(id, Bindings::Positional(&values)).unwrap();
+    connection.start(id, &values[..]).unwrap();
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn parts_of_any_length_give_the_rows_of_one_run() {
             assert_eq!(flow == Flow::Stop, some.integers.len() == rows);
             all.extend(some.integers);
             // Other work on the connection in between.
-            connection.run(other, Bindings::Positional(&[]), &mut Discard).unwrap();
+            connection.run(other, &(), &mut Discard).unwrap();
             if flow == Flow::Continue {
                 break;
             }
@@ -89,16 +89,16 @@ fn a_run_in_parts_keeps_its_snapshot_until_it_is_reset() {
         let mut some = part(rows);
         reader.next(id, &mut some).map(|_| some.integers.iter().sum::<i64>())
     };
-    reader.start(id, Bindings::Positional(&[])).unwrap();
+    reader.start(id, &()).unwrap();
     assert!(!reader.has_busy_statement(), "no snapshot before the first step");
     assert_eq!(sum(&mut reader, 1).unwrap(), 1);
     writer.execute_batch("UPDATE t SET a = a + 10; INSERT INTO t VALUES (100)").unwrap();
     assert_eq!(sum(&mut reader, 9).unwrap(), 2 + 3);
-    reader.start(id, Bindings::Positional(&[])).unwrap();
+    reader.start(id, &()).unwrap();
     assert_eq!(sum(&mut reader, 1).unwrap(), 11);
     reader.reset(id);
     assert!(!reader.has_busy_statement());
-    reader.start(id, Bindings::Positional(&[])).unwrap();
+    reader.start(id, &()).unwrap();
     assert_eq!(sum(&mut reader, 9).unwrap(), 11 + 12 + 13 + 100);
 }
 
@@ -106,12 +106,12 @@ fn a_run_in_parts_keeps_its_snapshot_until_it_is_reset() {
 fn a_failure_and_a_panic_leave_a_reset_statement() {
     let mut connection = memory();
     let fails = prepare(&mut connection, "SELECT abs(value) FROM json_each('[1, 2, -9223372036854775808]')");
-    connection.start(fails, Bindings::Positional(&[])).unwrap();
+    connection.start(fails, &()).unwrap();
     assert_eq!(connection.next(fails, &mut part(2)).unwrap(), Flow::Stop);
     assert!(matches!(connection.next(fails, &mut part(2)), Err(Error::Sqlite(_))));
     assert!(!connection.has_busy_statement());
     let negative = prepare(&mut connection, "SELECT value FROM json_each('[1, -2, 3]')");
-    connection.start(negative, Bindings::Positional(&[])).unwrap();
+    connection.start(negative, &()).unwrap();
     assert_eq!(connection.next(negative, &mut part(1)).unwrap(), Flow::Stop);
     let next = std::panic::AssertUnwindSafe(|| connection.next(negative, &mut part(9)));
     assert!(std::panic::catch_unwind(next).is_err());
@@ -122,7 +122,7 @@ fn a_failure_and_a_panic_leave_a_reset_statement() {
 fn what_does_not_fit_is_refused_and_what_was_ended_is_stale() {
     let mut connection = memory();
     let id = prepare(&mut connection, COUNT);
-    assert!(matches!(connection.start(id, Bindings::Positional(&[])), Err(Error::ParameterCount { .. })));
+    assert!(matches!(connection.start(id, &()), Err(Error::ParameterCount { .. })));
     start_with(&mut connection, id, "x");
     assert_eq!(connection.next(id, &mut part(1)).unwrap(), Flow::Stop);
     connection.finalize(id);

@@ -67,7 +67,7 @@ impl Operations {
         I: IntoIterator,
         I::Item: IntoParams,
     {
-        let mut params = ParamRows::new();
+        let mut params = ParamRows::default();
         let added = rows.into_iter().try_for_each(|row| row.add_to(&mut params));
         let work = added.and_then(|()| Ok(Work::Many { text: self.text(sql)?, rows: params }));
         self.call("execute_many", work, |answer, _| answer.changes())

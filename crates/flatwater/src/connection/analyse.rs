@@ -20,7 +20,7 @@ use crate::options::inline::InlineLimits;
 use crate::program::analysis::{InlineRead, InlineWrite, ProgramAnalysis};
 use crate::program::graph::{Shape, Strange, bare};
 use crate::sql::class::Route;
-use crate::values::params::Params;
+use crate::values::params::ParamRow;
 
 /// The use of a prepared statement at which its program is analysed.
 const TELLING_USE: u32 = 2;
@@ -86,12 +86,12 @@ impl Connection {
     }
 
     /// The same for a write, which is to run right after with these parameters.
-    pub(crate) fn learn_before(&mut self, ready: &CachedStatement, params: &Params) {
+    pub(crate) fn learn_before(&mut self, ready: &CachedStatement, params: ParamRow<'_>) {
         // Parameters that do not fit are refused, and the write does nothing.
         if ready.class.route == Route::Write
             && self.writes_may_run_inline()
             && !ready.is_known()
-            && self.sqlite.fits(ready.id, params.bindings())
+            && self.sqlite.fits(ready.id, &params)
         {
             self.learn_from(ready);
         }
@@ -168,6 +168,7 @@ mod tests {
     use crate::options::Options;
     use crate::sql::catalogue::StatementInfo;
     use crate::sql::policy;
+    use crate::values::params::Params;
 
     fn open() -> (tempfile::TempDir, Connection) {
         let directory = tempfile::tempdir().unwrap();
@@ -180,8 +181,9 @@ mod tests {
     /// Uses a text as a worker does.
     fn used(connection: &mut Connection, text: &Arc<StatementInfo>) -> Arc<CachedStatement> {
         let ready = connection.ready(text, policy::statement, &SchemaFacts::default()).unwrap();
-        connection.learn_before(&ready, &Params::default());
-        let (params, output, bounds) = (&Params::default(), Output::Nothing, Bounds::Armed);
+        let nothing = Params::default();
+        connection.learn_before(&ready, nothing.row());
+        let (params, output, bounds) = (nothing.row(), Output::Nothing, Bounds::Armed);
         connection.execute(Run { statement: &ready, params, output, bounds }).unwrap();
         connection.learn(&ready);
         connection.done_with(&ready);

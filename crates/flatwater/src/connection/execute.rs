@@ -20,14 +20,14 @@ use crate::sql::policy;
 use crate::sql::tokens::has_in_with_one_parameter;
 use crate::values::executed::Executed;
 use crate::values::param_rows::ParamRows;
-use crate::values::params::Params;
+use crate::values::params::ParamRow;
 use crate::values::row::Rows;
 
 /// One run of a statement.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
     pub(crate) statement: &'a CachedStatement,
-    pub(crate) params: &'a Params,
+    pub(crate) params: ParamRow<'a>,
     pub(crate) output: Output,
     pub(crate) bounds: Bounds,
 }
@@ -119,8 +119,8 @@ impl Connection {
     fn step<S: Sink>(&mut self, run: Run<'_>, sink: &mut S) -> Result<()> {
         let Run { statement, params, bounds, .. } = run;
         let stepped = match bounds {
-            Bounds::Armed => self.sqlite.run(statement.id, params.bindings(), sink),
-            Bounds::Inline { .. } => self.sqlite.run_once(statement.id, params.bindings(), sink),
+            Bounds::Armed => self.sqlite.run(statement.id, &params, sink),
+            Bounds::Inline { .. } => self.sqlite.run_once(statement.id, &params, sink),
         };
         stepped.map_err(|error| explain(error, statement, params))
     }
@@ -128,10 +128,9 @@ impl Connection {
     /// Runs a statement once per row, and returns the sum of the changes.
     pub(crate) fn execute_many(&mut self, statement: &CachedStatement, rows: &ParamRows) -> Result<u64> {
         let mut changes = 0;
-        let mut values = Vec::new();
-        for row in 0..rows.len() {
-            let ran = self.sqlite.run(statement.id, rows.bindings(row, &mut values), &mut Discard);
-            ran.map_err(|error| explain(error, statement, &rows.params(row)))?;
+        for row in rows.rows() {
+            let ran = self.sqlite.run(statement.id, &row, &mut Discard);
+            ran.map_err(|error| explain(error, statement, row))?;
             if statement.class.changes_rows {
                 changes += self.sqlite.changes();
             }
@@ -141,7 +140,7 @@ impl Connection {
 }
 
 #[cold]
-fn explain(error: flatwater_sqlite::Error, statement: &CachedStatement, params: &Params) -> Error {
+fn explain(error: flatwater_sqlite::Error, statement: &CachedStatement, params: ParamRow<'_>) -> Error {
     let is_count = matches!(error, flatwater_sqlite::Error::ParameterCount { .. });
     let mut error = Error::from(error).with_sql(&statement.text.sql);
     if is_count && has_in_with_one_parameter(&statement.text.sql) {
@@ -165,7 +164,7 @@ const TELLING_BYTES: usize = 4;
 
 /// Returns the message without fragments of bound texts, or `None` if it has none. What is part of the SQL itself may
 /// be shown.
-fn hide_values(message: &str, sql: &str, params: &Params) -> Option<String> {
+fn hide_values(message: &str, sql: &str, params: ParamRow<'_>) -> Option<String> {
     let secret = |fragment: &str| !fragment.is_empty() && params.reveals(fragment) && !sql.contains(fragment);
     let mut hidden = String::new();
     let mut rest = message;
@@ -194,7 +193,7 @@ mod tests {
     #[test]
     fn messages_lose_what_was_bound_and_keep_what_stands_in_the_sql() {
         let params = crate::params!["secret AND", "name"].unwrap();
-        let hide = |message, sql| hide_values(message, sql, &params);
+        let hide = |message, sql| hide_values(message, sql, params.row());
         assert_eq!(
             hide("fts5: syntax error near \"AND\"", "SELECT * FROM f(?)").unwrap(),
             "fts5: syntax error near \"(a bound value)\""

@@ -123,8 +123,7 @@ impl Connection {
     /// Makes the connection load the newest schema. Without this, a text that names something unknown may be prepared
     /// under an older schema.
     pub(crate) fn load_schema(&mut self) -> Result<()> {
-        let nothing = flatwater_sqlite::Bindings::Positional(&[]);
-        Ok(self.sqlite.run(self.schema, nothing, &mut flatwater_sqlite::Discard)?)
+        Ok(self.sqlite.run(self.schema, &(), &mut flatwater_sqlite::Discard)?)
     }
 
     /// The same before a text that takes effect while it is prepared. A schema that cannot be loaded is no error of
@@ -139,7 +138,7 @@ impl Connection {
     /// Returns the schema cookie, in the transaction that is open or in one of its own.
     pub(crate) fn schema_cookie(&mut self) -> Result<i64> {
         let mut cookie = OneInteger(0);
-        self.sqlite.run(self.cookie, flatwater_sqlite::Bindings::Positional(&[]), &mut cookie)?;
+        self.sqlite.run(self.cookie, &(), &mut cookie)?;
         Ok(cookie.0)
     }
 

@@ -7,7 +7,6 @@ use rusqlite::types::ToSql;
 
 use super::param_rows::ParamRows;
 use super::params::Params;
-use super::value::own;
 use crate::error::Result;
 
 /// A type that can be the parameters of a statement: `()`, tuples of up to 16 values, arrays, slices, vectors, and the
@@ -26,7 +25,8 @@ pub trait IntoParams {
     where
         Self: Sized,
     {
-        rows.push(self.into_params()?)
+        rows.push(&self.into_params()?);
+        Ok(())
     }
 }
 
@@ -94,7 +94,7 @@ macro_rules! tuples {
             fn into_params(self) -> Result<Params> {
                 #[allow(non_snake_case)]
                 let ($($name,)+) = self;
-                Ok(Params::owned(vec![$(own(&$name)?),+]))
+                Params::positional([$(&$name as &dyn ToSql),+])
             }
 
             fn add_to(self, rows: &mut ParamRows) -> Result<()> {

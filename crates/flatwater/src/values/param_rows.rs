@@ -3,40 +3,36 @@
 //! Owns: these parameters, as one block, so that a row costs no allocation, neither where it is made nor on the thread
 //! that drops it. Invariant: rows keep their order. Leaves out: checking whether they fit the statement.
 
-use flatwater_sqlite::Bindings;
-use rusqlite::types::{ToSql, Value, ValueRef};
+use rusqlite::types::ToSql;
 
 use super::block::Block;
-use super::params::Params;
-use super::value::with_value;
+use super::params::{ParamNames, ParamRow, Params};
+use super::value::add;
 use crate::error::Result;
 
 /// Rows of parameters, each made from a type that implements [`IntoParams`](crate::IntoParams).
-pub struct ParamRows(Form);
+#[derive(Default)]
+pub struct ParamRows {
+    rows: usize,
+    /// One form for consecutive rows that have as many values and the same names: usually one for all rows.
+    forms: Vec<Form>,
+    block: Block,
+}
 
-enum Form {
-    /// Positional parameters, `width` values in each row.
-    Block { width: usize, rows: usize, block: Block },
-    /// All other rows: named parameters, or rows of different lengths.
-    Each(Vec<Params>),
+/// Consecutive rows of one form.
+struct Form {
+    first_row: usize,
+    first_cell: usize,
+    width: usize,
+    names: ParamNames,
 }
 
 impl ParamRows {
-    pub(crate) fn new() -> Self {
-        Self(Form::Block { width: 0, rows: 0, block: Block::default() })
-    }
-
     /// Adds a row of positional values.
     pub(crate) fn add<'a>(&mut self, values: impl ExactSizeIterator<Item = &'a dyn ToSql>) -> Result<()> {
-        let given = values.len();
-        match &mut self.0 {
-            Form::Block { width, rows, block } if *rows == 0 || *width == given => {
-                for value in values {
-                    with_value(value, |value| block.push(value))?;
-                }
-                (*width, *rows) = (given, *rows + 1);
-            }
-            _ => self.each().push(Params::positional(values)?),
+        self.begin(values.len(), &None);
+        for value in values {
+            add(&mut self.block, value)?;
         }
         Ok(())
     }
@@ -47,144 +43,115 @@ impl ParamRows {
     }
 
     /// Adds a row.
-    pub(crate) fn push(&mut self, params: Params) -> Result<()> {
-        match params.positional_values() {
-            Some(values) => self.add_values(values),
-            None => {
-                self.each().push(params);
-                Ok(())
-            }
-        }
+    pub(crate) fn push(&mut self, params: &Params) {
+        let row = params.row();
+        self.begin(row.width, params.names());
+        row.values().for_each(|value| self.block.push(value));
     }
 
-    /// Returns the rows as separate parameters, after converting the block if needed.
-    fn each(&mut self) -> &mut Vec<Params> {
-        if let Form::Block { rows, .. } = &self.0 {
-            self.0 = Form::Each((0..*rows).map(|row| self.params(row)).collect());
+    /// Begins a row. If its values cannot be added, the rows are of no use any more.
+    fn begin(&mut self, width: usize, names: &ParamNames) {
+        let is_same = |form: &Form| form.width == width && form.names == *names;
+        if !self.forms.last().is_some_and(is_same) {
+            let (first_row, first_cell) = (self.rows, self.block.cells());
+            self.forms.push(Form { first_row, first_cell, width, names: names.clone() });
         }
-        match &mut self.0 {
-            Form::Each(rows) => rows,
-            Form::Block { .. } => unreachable!("it was replaced above"),
-        }
+        self.rows += 1;
     }
 
     pub(crate) fn len(&self) -> usize {
-        match &self.0 {
-            Form::Block { rows, .. } => *rows,
-            Form::Each(rows) => rows.len(),
-        }
+        self.rows
     }
 
-    /// Returns the values of a row, using `values` as the buffer.
-    pub(crate) fn bindings<'a, 'b>(&'a self, row: usize, values: &'b mut Vec<ValueRef<'a>>) -> Bindings<'b>
-    where
-        'a: 'b,
-    {
-        match &self.0 {
-            Form::Block { width, block, .. } => {
-                values.clear();
-                values.extend((row * width..(row + 1) * width).map(|cell| block.value(cell)));
-                Bindings::Borrowed(values)
-            }
-            Form::Each(rows) => rows[row].bindings(),
-        }
-    }
-
-    /// Returns a copy of one row.
-    pub(crate) fn params(&self, row: usize) -> Params {
-        match &self.0 {
-            Form::Block { width, block, .. } => {
-                let own = |cell| match block.value(cell) {
-                    ValueRef::Null => Value::Null,
-                    ValueRef::Integer(value) => Value::Integer(value),
-                    ValueRef::Real(value) => Value::Real(value),
-                    // The values were valid when they were added; a value that does not fit into a block is too long
-                    // for SQLite anyway.
-                    ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
-                    ValueRef::Blob(bytes) => Value::Blob(bytes.to_owned()),
-                };
-                Params::owned((row * width..(row + 1) * width).map(own).collect())
-            }
-            Form::Each(rows) => rows[row].clone(),
-        }
+    pub(crate) fn rows(&self) -> impl Iterator<Item = ParamRow<'_>> {
+        let ends = self.forms.iter().skip(1).map(|form| form.first_row).chain([self.rows]);
+        self.forms.iter().zip(ends).flat_map(|(form, end)| {
+            (0..end - form.first_row).map(|row| ParamRow {
+                names: form.names.as_deref(),
+                block: &self.block,
+                first: form.first_cell + row * form.width,
+                width: form.width,
+            })
+        })
     }
 
     /// Bytes of text and blob, for the limits on a group.
     pub(crate) fn heap_bytes(&self) -> usize {
-        match &self.0 {
-            Form::Block { block, .. } => block.bytes(),
-            Form::Each(rows) => rows.iter().map(Params::heap_bytes).sum(),
-        }
+        self.block.bytes()
     }
 }
 
 /// Values stay out of debug output, as those of [`Params`] do.
 impl std::fmt::Debug for ParamRows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ParamRows({} rows)", self.len())
+        write!(f, "ParamRows({} rows)", self.rows)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use flatwater_sqlite::Bindings;
+
     use super::*;
     use crate::error::Kind;
     use crate::values::into_params::IntoParams;
     use crate::{named, params};
 
-    fn rows(of: Vec<Params>) -> ParamRows {
-        let mut rows = ParamRows::new();
-        of.into_iter().for_each(|params| rows.push(params).unwrap());
+    fn rows(of: &[Params]) -> ParamRows {
+        let mut rows = ParamRows::default();
+        of.iter().for_each(|params| rows.push(params));
         rows
     }
 
-    fn is_block(rows: &ParamRows) -> bool {
-        matches!(rows.0, Form::Block { .. })
+    fn are_same(a: ParamRow<'_>, b: ParamRow<'_>) -> bool {
+        let names = |row: ParamRow<'_>| (0..row.count()).map(|at| row.name(at).map(str::to_owned)).collect::<Vec<_>>();
+        names(a) == names(b) && a.values().eq(b.values())
     }
 
     #[test]
     fn rows_come_back_in_their_order_whatever_they_are_made_of() {
         let wide = || params![1, "Ada", 0.5, None::<i64>, b"\0".to_vec()].unwrap();
         let named = || named! { ":id": 1, "name": "Ada" }.unwrap();
-        for (of, block) in [
-            (vec![wide(), wide()], true),
-            (vec![Params::default(), Params::default()], true),
-            (vec![wide(), named(), wide()], false),
-            (vec![wide(), Params::default()], false),
-            (vec![named(), named()], false),
+        let other = || named! { ":id": 1, "nick": "Ada" }.unwrap();
+        for (of, forms) in [
+            (vec![wide(), wide()], 1),
+            (vec![Params::default(), Params::default()], 1),
+            (vec![wide(), named(), wide()], 3),
+            (vec![wide(), Params::default(), Params::default()], 2),
+            (vec![named(), named(), other(), params![1, "Ada"].unwrap()], 3),
+            (vec![], 0),
         ] {
-            let rows = rows(of.clone());
-            assert_eq!((rows.len(), is_block(&rows)), (of.len(), block));
-            assert!((0..rows.len()).all(|row| rows.params(row) == of[row]));
+            let rows = rows(&of);
+            assert_eq!((rows.len(), rows.rows().count(), rows.forms.len()), (of.len(), of.len(), forms));
+            assert!(rows.rows().zip(&of).all(|(row, params)| are_same(row, params.row())));
             assert_eq!(rows.heap_bytes(), of.iter().map(Params::heap_bytes).sum::<usize>());
         }
     }
 
     #[test]
     fn tuples_arrays_and_slices_are_added_as_they_are_and_the_same() {
-        let mut added = ParamRows::new();
+        let mut added = ParamRows::default();
         ("Ada", "Eve").add_to(&mut added).unwrap();
         ["Ada", "Eve"].add_to(&mut added).unwrap();
         ["Ada", "Eve"][..].add_to(&mut added).unwrap();
         (&["Ada", "Eve"]).add_to(&mut added).unwrap();
         vec!["Ada", "Eve"].add_to(&mut added).unwrap();
         params!["Ada", "Eve"].add_to(&mut added).unwrap();
-        assert!(is_block(&added));
+        assert_eq!((added.len(), added.forms.len()), (6, 1));
         let expected = params!["Ada", "Eve"].unwrap();
-        assert!((0..6).all(|row| added.params(row) == expected));
+        assert!(added.rows().all(|row| are_same(row, expected.row())));
         (1,).add_to(&mut added).unwrap();
-        assert_eq!((added.len(), added.params(6)), (7, params![1].unwrap()));
+        assert!(are_same(added.rows().nth(6).unwrap(), params![1].unwrap().row()));
     }
 
     #[test]
     fn debug_output_shows_no_value() {
-        assert_eq!(format!("{:?}", rows(vec![params!["secret", 7].unwrap()])), "ParamRows(1 rows)");
+        assert_eq!(format!("{:?}", rows(&[params!["secret", 7].unwrap()])), "ParamRows(1 rows)");
     }
 
     #[test]
     fn a_value_that_cannot_be_stored_is_refused() {
-        for refused in [(1.0, f64::NAN).add_to(&mut ParamRows::new()), [u64::MAX].add_to(&mut ParamRows::new())] {
-            assert_eq!(refused.unwrap_err().kind(), Kind::Misuse);
-        }
+        let refused = [(1.0, f64::NAN).add_to(&mut ParamRows::default()), [u64::MAX].add_to(&mut ParamRows::default())];
+        assert!(refused.into_iter().all(|refused| refused.unwrap_err().kind() == Kind::Misuse));
     }
 }

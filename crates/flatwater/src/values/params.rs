@@ -1,29 +1,27 @@
 //! The parameters of one statement: positional or named, owned, ready to cross threads.
 //!
-//! Owns: `Params` and the ways to make it. Invariant: every value is one that SQLite stores unchanged. Leaves out:
-//! checking whether they fit the statement, which floor 0 does before anything runs.
+//! Owns: `Params`, the ways to make it, and the row that a statement is bound to. Runs on the caller's thread and on the
+//! thread that runs the statement. Invariant: every value is one that SQLite stores unchanged. Leaves out: checking
+//! whether the values fit the statement, which floor 0 does before anything runs.
+
+use std::sync::Arc;
 
 use flatwater_sqlite::Bindings;
-use rusqlite::types::{ToSql, Value};
+use rusqlite::types::{ToSql, ValueRef};
 
-use super::value::{heap_bytes, own};
+use super::block::Block;
+use super::value::add;
 use crate::error::Result;
+
+/// The names of the values of a row; `None` for positional values. Rows with the same names share them.
+pub(crate) type ParamNames = Option<Arc<[Box<str>]>>;
 
 /// The values for one run of a statement. Made by [`params!`](crate::params), [`named!`](crate::named) or
 /// [`IntoParams`](crate::IntoParams).
 #[derive(Clone, PartialEq, Default)]
-pub struct Params(Values);
-
-#[derive(Clone, PartialEq)]
-enum Values {
-    Positional(Vec<Value>),
-    Named(Vec<(Box<str>, Value)>),
-}
-
-impl Default for Values {
-    fn default() -> Self {
-        Self::Positional(Vec::new())
-    }
+pub struct Params {
+    names: ParamNames,
+    block: Block,
 }
 
 impl Params {
@@ -36,8 +34,12 @@ impl Params {
         I: IntoIterator,
         I::Item: ToSql,
     {
-        let values = values.into_iter().map(|value| own(&value)).collect::<Result<_>>()?;
-        Ok(Self(Values::Positional(values)))
+        let values = values.into_iter();
+        let mut block = Block::with_room(values.size_hint().0, 0);
+        for value in values {
+            add(&mut block, &value)?;
+        }
+        Ok(Self { names: None, block })
     }
 
     /// Creates parameters from pairs of name and value. The leading `:`, `@` or `$` may be left out.
@@ -49,56 +51,73 @@ impl Params {
         I: IntoIterator<Item = (&'a str, V)>,
         V: ToSql,
     {
-        let pairs = pairs.into_iter().map(|(name, value)| Ok((name.into(), own(&value)?))).collect::<Result<_>>()?;
-        Ok(Self(Values::Named(pairs)))
-    }
-
-    /// Creates positional parameters from values that are already checked.
-    pub(crate) fn owned(values: Vec<Value>) -> Self {
-        Self(Values::Positional(values))
-    }
-
-    /// Returns the values, if none has a name.
-    pub(crate) fn positional_values(&self) -> Option<&[Value]> {
-        if let Values::Positional(values) = &self.0 { Some(values) } else { None }
-    }
-
-    pub(crate) fn bindings(&self) -> Bindings<'_> {
-        match &self.0 {
-            Values::Positional(values) => Bindings::Positional(values),
-            Values::Named(pairs) => Bindings::Named(pairs),
+        let (mut names, mut block) = (Vec::new(), Block::default());
+        for (name, value) in pairs {
+            names.push(name.into());
+            add(&mut block, &value)?;
         }
+        Ok(Self { names: Some(names.into()), block })
     }
 
-    fn values(&self) -> impl Iterator<Item = &Value> {
-        let (positional, named): (&[Value], &[(Box<str>, Value)]) = match &self.0 {
-            Values::Positional(values) => (values, &[]),
-            Values::Named(pairs) => (&[], pairs),
-        };
-        positional.iter().chain(named.iter().map(|(_, value)| value))
+    pub(crate) fn names(&self) -> &ParamNames {
+        &self.names
+    }
+
+    pub(crate) fn row(&self) -> ParamRow<'_> {
+        ParamRow { names: self.names.as_deref(), block: &self.block, first: 0, width: self.block.cells() }
     }
 
     /// Bytes of text and blob, for the limits on a group.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.values().map(heap_bytes).sum()
-    }
-
-    /// Returns true if `fragment` is part of a bound value as SQLite would write it, and so must not be shown.
-    pub(crate) fn reveals(&self, fragment: &str) -> bool {
-        self.values().any(|value| match value {
-            Value::Null => false,
-            Value::Integer(number) => number.to_string().contains(fragment),
-            Value::Real(number) => number.to_string().contains(fragment),
-            Value::Text(text) => text.contains(fragment),
-            Value::Blob(bytes) => String::from_utf8_lossy(bytes).contains(fragment),
-        })
+        self.block.bytes()
     }
 }
 
 /// Values stay out of debug output, as they stay out of errors.
 impl std::fmt::Debug for Params {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Params({} values)", self.values().count())
+        write!(f, "Params({} values)", self.block.cells())
+    }
+}
+
+/// The values for one run, where they lie in a block: all of its values, or those of one of its rows.
+#[derive(Clone, Copy)]
+pub(crate) struct ParamRow<'a> {
+    pub(super) names: Option<&'a [Box<str>]>,
+    pub(super) block: &'a Block,
+    /// The first cell of the row.
+    pub(super) first: usize,
+    pub(super) width: usize,
+}
+
+impl<'a> ParamRow<'a> {
+    pub(crate) fn values(self) -> impl Iterator<Item = ValueRef<'a>> {
+        (self.first..self.first + self.width).map(|cell| self.block.value(cell))
+    }
+
+    /// Returns true if `fragment` is part of a bound value as SQLite would write it, and so must not be shown.
+    pub(crate) fn reveals(self, fragment: &str) -> bool {
+        self.values().any(|value| match value {
+            ValueRef::Null => false,
+            ValueRef::Integer(number) => number.to_string().contains(fragment),
+            ValueRef::Real(number) => number.to_string().contains(fragment),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).contains(fragment),
+        })
+    }
+}
+
+impl Bindings for ParamRow<'_> {
+    fn count(&self) -> usize {
+        self.width
+    }
+
+    #[inline]
+    fn value(&self, index: usize) -> ValueRef<'_> {
+        self.block.value(self.first + index)
+    }
+
+    fn name(&self, index: usize) -> Option<&str> {
+        self.names.map(|names| &*names[index])
     }
 }
 
@@ -130,8 +149,11 @@ mod tests {
     #[test]
     fn named_parameters_keep_their_names() {
         let named = named! { ":id": 1, "name": "Ada" }.unwrap();
-        assert!(matches!(named.bindings(), Bindings::Named([(a, _), (b, _)]) if &**a == ":id" && &**b == "name"));
-        assert!(named.reveals("Ada") && !named.reveals("Eve"));
+        let row = named.row();
+        assert_eq!((row.count(), row.name(0), row.name(1)), (2, Some(":id"), Some("name")));
+        assert_eq!((row.value(0), row.value(1)), (ValueRef::Integer(1), ValueRef::Text(b"Ada")));
+        assert!(row.reveals("Ada") && !row.reveals("Eve"));
+        assert_eq!(params![1].unwrap().row().name(0), None);
     }
 
     #[test]

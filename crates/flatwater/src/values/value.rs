@@ -1,28 +1,16 @@
 //! Values on their way to SQLite: which are accepted, and which are refused with a hint.
 //!
-//! Owns: the conversion of any `ToSql` type into a value that can be sent to another thread. Runs on the caller's
+//! Owns: copying the value of any `ToSql` type into a block, which can be sent to another thread. Runs on the caller's
 //! thread. Invariant: a value that SQLite would silently change (NaN becomes NULL) is refused. Leaves out: names and
 //! order of parameters.
 
-use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 
+use super::block::Block;
 use crate::error::{Error, Result};
 
-/// Makes an owned value from any type that rusqlite can bind.
-pub(crate) fn own(value: &(impl ToSql + ?Sized)) -> Result<Value> {
-    let value = match value.to_sql().map_err(not_convertible)? {
-        ToSqlOutput::Owned(value) => value,
-        ToSqlOutput::Borrowed(value) => value.try_into().map_err(|_| not_utf8())?,
-        _ => return Err(elsewhere()),
-    };
-    match value {
-        Value::Real(real) if real.is_nan() => Err(nan()),
-        value => Ok(value),
-    }
-}
-
-/// Calls `take` with the borrowed value of any type that rusqlite can bind.
-pub(crate) fn with_value(value: &(impl ToSql + ?Sized), take: impl FnOnce(ValueRef<'_>)) -> Result<()> {
+/// Adds the value of any type that rusqlite can bind to a block.
+pub(crate) fn add(block: &mut Block, value: &(impl ToSql + ?Sized)) -> Result<()> {
     let output = value.to_sql().map_err(not_convertible)?;
     let value = match &output {
         ToSqlOutput::Owned(value) => value.into(),
@@ -32,7 +20,7 @@ pub(crate) fn with_value(value: &(impl ToSql + ?Sized), take: impl FnOnce(ValueR
     match value {
         ValueRef::Text(text) if std::str::from_utf8(text).is_err() => return Err(not_utf8()),
         ValueRef::Real(real) if real.is_nan() => return Err(nan()),
-        value => take(value),
+        value => block.push(value),
     }
     Ok(())
 }
@@ -61,30 +49,26 @@ fn elsewhere() -> Error {
         .with_hint("use it in `read_with` or `write_with`")
 }
 
-/// Bytes a value occupies beyond itself, for the limits on a group.
-pub(crate) fn heap_bytes(value: &Value) -> usize {
-    match value {
-        Value::Text(text) => text.len(),
-        Value::Blob(blob) => blob.len(),
-        _ => 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::Kind;
 
+    fn added(value: impl ToSql) -> Result<Block> {
+        let mut block = Block::default();
+        add(&mut block, &value)?;
+        Ok(block)
+    }
+
     #[test]
     fn an_integer_that_does_not_fit_is_refused() {
-        let error = own(&u64::MAX).unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse);
-        assert_eq!(own(&5_u64).unwrap(), Value::Integer(5));
+        assert_eq!(added(u64::MAX).unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(added(5_u64).unwrap().value(0), ValueRef::Integer(5));
     }
 
     #[test]
     fn nan_is_refused_and_infinity_is_kept() {
-        assert_eq!(own(&f64::NAN).unwrap_err().kind(), Kind::Misuse);
-        assert_eq!(own(&f64::INFINITY).unwrap(), Value::Real(f64::INFINITY));
+        assert_eq!(added(f64::NAN).unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(added(f64::INFINITY).unwrap().value(0), ValueRef::Real(f64::INFINITY));
     }
 }

@@ -124,7 +124,7 @@ impl Reader {
         let known = if continues { Ok(Known::Before) } else { self.connection.knows_schema(&shared.catalogue.left) };
         let ran = known.and_then(|known| {
             let (output, bounds) = (Output::Rows(tried.rows), Bounds::Inline { end, rows: limits.rows });
-            let run = Run { statement: short, params: tried.params, output, bounds };
+            let run = Run { statement: short, params: tried.params.row(), output, bounds };
             let outcome = self.connection.execute(run);
             if known == Known::Held {
                 self.connection.control.let_go(&mut self.connection.sqlite);

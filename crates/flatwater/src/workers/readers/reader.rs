@@ -178,7 +178,7 @@ impl Reader {
         } else {
             self.connection.sqlite.arm(ticket.clone());
             let (output, bounds) = (Output::Rows(*limit), Bounds::Armed);
-            let outcome = self.connection.execute(Run { statement: &ready, params, output, bounds });
+            let outcome = self.connection.execute(Run { statement: &ready, params: params.row(), output, bounds });
             self.connection.sqlite.disarm();
             if outcome.is_ok() {
                 self.connection.learn(&ready);

@@ -72,7 +72,8 @@ pub(super) fn run_one(
     bounds: Bounds,
 ) -> Result<Answer> {
     let (params, output) = wanted(statement, work)?;
-    let Outcome { executed, rows } = writer.connection()?.execute(Run { statement, params, output, bounds })?;
+    let Outcome { executed, rows } =
+        writer.connection()?.execute(Run { statement, params: params.row(), output, bounds })?;
     Ok(rows.map_or(Answer::Executed(executed), Answer::Rows))
 }
 
@@ -132,7 +133,7 @@ impl Performer<'_> {
                     .with_sql(&text.sql));
             }
             let (params, _) = wanted(ready, work)?;
-            writer.connection()?.learn_before(ready, params);
+            writer.connection()?.learn_before(ready, params.row());
             let answer = run_one(writer, ready, work, Bounds::Armed)?;
             writer.connection()?.learn(ready);
             Ok(answer)
@@ -155,7 +156,7 @@ impl Performer<'_> {
         self.with_ready(text, |writer, ready| {
             let began = Instant::now();
             let output = if ready.class.columns == 0 { Output::Nothing } else { Output::Rows(usize::MAX) };
-            let run = Run { statement: ready, params, output, bounds: Bounds::Armed };
+            let run = Run { statement: ready, params: params.row(), output, bounds: Bounds::Armed };
             let Outcome { executed, rows } = writer.connection()?.execute(run)?;
             ready.text.took(began.elapsed());
             Ok(BatchResult { executed, rows })
@@ -175,7 +176,7 @@ impl Performer<'_> {
             }
             let result = connection.execute(Run {
                 statement: &ready,
-                params: &Params::default(),
+                params: Params::default().row(),
                 output: Output::Nothing,
                 bounds: Bounds::Armed,
             });

@@ -3,7 +3,6 @@
 //!
 //! Owns: the limit on the length of values, the time at which statements end, and the steps they took. Runs on the
 //! thread that uses the connection. Invariant: none of it blocks. Leaves out: deciding what is too long.
-//! blocks. Leaves out: deciding what is too long.
 
 use std::ffi::c_int;
 use std::time::Instant;
