@@ -1,10 +1,12 @@
 //! Deadlines of calls, and the wait for a lock that another connection holds. If a `Timeout` says "not applied", that
 //! is true.
 
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use flatwater::{Applied, Error, Kind};
 use futures_util::future::join_all;
+use rusqlite::config::DbConfig;
 
 use crate::place::{Place, in_both_places};
 use crate::support::{ENDLESS, TestFile, count, empty_table, integer, run, until};
@@ -205,6 +207,74 @@ fn a_deadline_that_is_earlier_than_the_lock_wait_ends_the_wait() {
         }
         db.close().await.unwrap();
         assert_eq!(integer(&plain, "SELECT sum(a) FROM t"), 510);
+    });
+}
+
+/// While the value lives, no new connection to the file can begin a snapshot: the two copies of the wal-index header
+/// differ, and this connection holds the lock that is needed to repair that.
+struct Unreadable {
+    plain: rusqlite::Connection,
+    index: std::fs::File,
+}
+
+impl Unreadable {
+    /// The second copy of the change counter.
+    const CHANGE: u64 = 48 + 8;
+
+    fn new(file: &TestFile) -> Self {
+        let plain = file.plain();
+        plain.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let index = std::fs::File::options().read(true).write(true).open(file.beside("-shm")).unwrap();
+        let unreadable = Self { plain, index };
+        unreadable.turn_over();
+        unreadable
+    }
+
+    fn turn_over(&self) {
+        let mut byte = [0];
+        self.index.read_exact_at(&mut byte, Self::CHANGE).unwrap();
+        self.index.write_all_at(&[!byte[0]], Self::CHANGE).unwrap();
+    }
+}
+
+impl Drop for Unreadable {
+    fn drop(&mut self) {
+        self.turn_over();
+        self.plain.execute_batch("ROLLBACK").unwrap();
+    }
+}
+
+#[test]
+fn a_deadline_ends_the_wait_of_a_connection_that_is_opened_for_the_call() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options().readers(2).busy_timeout(Duration::from_secs(600))).await;
+        let hasty = db.timeout(SOON);
+        let (sender, until_told) = std::sync::mpsc::channel::<()>();
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let reader = tokio::spawn(db.read_with(move |_| {
+            begun.send(()).unwrap();
+            let _ = until_told.recv();
+            Ok::<_, Error>(())
+        }));
+        has_begun.await.unwrap();
+        // The writer's next use opens another connection, too.
+        let before = db.stats().replaced_connections;
+        let other_than_before = |tx: &rusqlite::Transaction<'_>| {
+            tx.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false).map(drop).map_err(Error::from)
+        };
+        db.write_with(other_than_before).await.unwrap();
+        assert_eq!(db.stats().replaced_connections, before + 1);
+
+        let unreadable = Unreadable::new(&file);
+        is_timeout(&hasty.query("SELECT a FROM t", ()).await.unwrap_err(), "query");
+        is_timeout(&hasty.execute("INSERT INTO t VALUES (1)", ()).await.unwrap_err(), "execute");
+        is_timeout(&hasty.begin().await.unwrap_err(), "begin");
+        drop(unreadable);
+        db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
+        assert_eq!(count(&db).await, 1);
+        sender.send(()).unwrap();
+        reader.await.unwrap().unwrap();
     });
 }
 

@@ -61,6 +61,7 @@ impl Shared {
             let mut reader = match reader.map_or_else(|| self.open(request.ticket.deadline), Ok) {
                 Ok(reader) => reader,
                 Err(error) => {
+                    let error = error.timed(&request.ticket);
                     outbox.answer(request.work.kind(), &request.ticket, request.promise, Err(error));
                     return None;
                 }

@@ -4,6 +4,8 @@
 //! thread that holds the token. Invariant: a commit that is reported as failed is not found after a restart; where that
 //! cannot be promised, the error is `CommitUnknown` and the connection is replaced. Leaves out: replaying.
 
+use std::time::Instant;
+
 use super::connection::WriterConnection;
 use super::outcome::{AfterFailure, Changes, after_failed_commit};
 use crate::error::{Error, Kind, Result};
@@ -25,11 +27,16 @@ pub(super) fn commit(writer: &mut WriterConnection, recorder: &Recorder) -> Resu
 }
 
 /// Turns the error of a failed commit, or of a failed autocommit statement, into the error for the caller. `before`
-/// holds the change counters from before the commit. Waits for locks as set by `wait_for_locks`.
+/// holds the change counters from before the commit. Waits for locks as set by `wait_for_locks`, unless the connection is
+/// to be opened again.
 pub(super) fn settle(writer: &mut WriterConnection, recorder: &Recorder, error: Error, before: &Changes) -> Error {
     let Some(code) = error.sqlite_code() else { return error };
     writer.refuse_after_failed_sync(&error);
-    // A connection that was given up is opened again, to read the change counters and to write the fence.
+    // A connection that was given up is opened again, to read the change counters and to write the fence. That is
+    // worth the whole busy timeout, whatever the deadline: without it the outcome is unknown.
+    if !writer.is_open() {
+        writer.wait_for_locks(Instant::now(), None);
+    }
     let after = writer.connection().is_ok().then(|| writer.changes());
     let outcome = after.as_ref().map_or(AfterFailure::Unknown, |after| after_failed_commit(code, before, after));
     match outcome {

@@ -65,14 +65,15 @@ impl WriterConnection {
             router: WriteRouter::new(Instant::now()),
             lease: WriterLease::new(false),
         };
+        writer.wait_for_locks(Instant::now(), None);
         writer.parts()?;
         Ok(writer)
     }
 
-    /// Returns the connection, opened again if it was given up, and the facts of its schema.
+    /// Returns the connection, opened again if it was given up, and the facts of its schema. Opening waits for locks as
+    /// set by `wait_for_locks`.
     pub(super) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
         if self.connection.is_none() {
-            self.busy_timeout.until(later(Instant::now(), self.options.busy_timeout));
             let role = if self.was_open { Role::Writer } else { Role::Creator };
             if let Some(watch) = self.watch.as_ref().filter(|_| self.was_open) {
                 watch.check_file()?;
@@ -92,6 +93,11 @@ impl WriterConnection {
             Some(connection) => Ok((connection, &self.facts)),
             None => unreachable!("it was opened above"),
         }
+    }
+
+    /// Returns true if the connection was not given up.
+    pub(super) fn is_open(&self) -> bool {
+        self.connection.is_some()
     }
 
     pub(super) fn connection(&mut self) -> Result<&mut Connection> {

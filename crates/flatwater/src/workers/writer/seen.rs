@@ -67,7 +67,8 @@ impl WriterConnection {
             return;
         }
         let suspect = self.take();
-        // If this fails, the next use tries again.
+        // If this fails, the next use tries again, and waits.
+        self.busy_timeout.never();
         let _ = self.connection();
         drop(suspect);
     }
