@@ -140,7 +140,7 @@ fn wait_until(condition: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_copy_that_finds_the_disk_full_is_told_and_tried_again_while_writers_go_on() {
+fn a_checkpoint_that_finds_the_disk_full_is_told_and_tried_again_while_writers_go_on() {
     with_database(|bench| {
         let before = bench.handle.stats().wal;
         DATABASE_WRITES.set(i64::MAX, libc::ENOSPC);
@@ -163,7 +163,7 @@ fn a_copy_that_finds_the_disk_full_is_told_and_tried_again_while_writers_go_on()
 
 /// It rests in between, and longer each time: a disk stays full for longer than a checkpoint takes.
 #[test]
-fn a_copy_that_fails_again_and_again_is_not_tried_without_a_pause() {
+fn a_checkpoint_that_fails_again_and_again_is_not_tried_without_a_pause() {
     with_database(|bench| {
         DATABASE_WRITES.set(i64::MAX, libc::ENOSPC);
         let before = bench.handle.stats().wal.failures;

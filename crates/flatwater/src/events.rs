@@ -42,7 +42,7 @@ fn cause(by: InTheWay<'_>) -> &'static str {
 }
 
 /// A checkpoint copied `frames` frames; `left` frames remain.
-pub(crate) fn copied(path: &Path, frames: u32, left: u32, took: Duration) {
+pub(crate) fn checkpointed(path: &Path, frames: u32, left: u32, took: Duration) {
     event!(debug, path, { frames, left, took_us = us(took), }, "copied frames of the WAL into the database");
 }
 

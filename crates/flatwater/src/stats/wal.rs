@@ -52,7 +52,7 @@ pub(crate) struct WalRecorder {
 }
 
 struct Guarded {
-    copies: Histogram<u32>,
+    checkpoints: Histogram<u32>,
     pauses: Histogram<u32>,
     room: Histogram<u32>,
     starved: u64,
@@ -66,7 +66,7 @@ impl WalRecorder {
     pub(crate) fn new(path: PathBuf) -> Self {
         let histogram = || Histogram::new_with_bounds(1, SLOWEST_US, 2).expect("the bounds are valid");
         let guarded = Guarded {
-            copies: histogram(),
+            checkpoints: histogram(),
             pauses: histogram(),
             room: histogram(),
             starved: 0,
@@ -100,10 +100,10 @@ impl WalRecorder {
     }
 
     /// Records a PASSIVE checkpoint that copied `frames` and did not reach `left`.
-    pub(crate) fn copied(&self, frames: u32, left: u32, took: Duration) {
+    pub(crate) fn checkpointed(&self, frames: u32, left: u32, took: Duration) {
         self.copied_frames.fetch_add(u64::from(frames), Ordering::Relaxed);
-        self.guarded().copies.saturating_record(us(took));
-        events::copied(&self.path, frames, left, took);
+        self.guarded().checkpoints.saturating_record(us(took));
+        events::checkpointed(&self.path, frames, left, took);
     }
 
     /// Records the time between two writes that a checkpoint took, whether it reset the WAL or not.
@@ -180,9 +180,9 @@ impl WalRecorder {
             backlog: frames.saturating_sub(copied),
             file_bytes: self.bytes.load(Ordering::Relaxed),
             copied_frames: self.copied_frames.load(Ordering::Relaxed),
-            copies: guarded.copies.len(),
-            copy_p50_us: guarded.copies.value_at_quantile(0.5),
-            copy_max_us: guarded.copies.max(),
+            copies: guarded.checkpoints.len(),
+            copy_p50_us: guarded.checkpoints.value_at_quantile(0.5),
+            copy_max_us: guarded.checkpoints.max(),
             resets: self.resets.load(Ordering::Relaxed),
             slowed: self.slowed.load(Ordering::Relaxed),
             pause_p50_us: guarded.pauses.value_at_quantile(0.5),
@@ -210,13 +210,13 @@ pub struct WalStats {
     pub backlog: u32,
     /// Length of the `-wal` file. A reset of the WAL does not shorten it.
     pub file_bytes: u64,
-    /// Frames that background copies moved since the database was opened.
+    /// Frames that background checkpoints copied since the database was opened.
     pub copied_frames: u64,
-    /// Background copies, including those that prepare a reset.
+    /// Background checkpoints (PASSIVE), including those that prepare a reset.
     pub copies: u64,
-    /// The median duration of a copy in microseconds.
+    /// The median duration of a background checkpoint in microseconds.
     pub copy_p50_us: u64,
-    /// The longest duration of a copy in microseconds.
+    /// The longest duration of a background checkpoint in microseconds.
     pub copy_max_us: u64,
     /// How often the WAL was reset.
     pub resets: u64,

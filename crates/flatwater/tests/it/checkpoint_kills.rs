@@ -1,4 +1,4 @@
-//! kill -9 between any two system calls of a run with copies, resets, an explicit truncate and the close: every
+//! kill -9 between any two system calls of a run with checkpoints, resets, an explicit truncate and the close: every
 //! acknowledged write is present, the file opens at once with plain SQLite and with Flatwater, and it can be written.
 //!
 //! The child is this program, which runs the ignored test below. Its pages are large and its limit is the smallest, so

@@ -1,7 +1,7 @@
 //! The checkpointer: keeps the WAL short, so that no user's commit has to checkpoint. Thread `fw-checkpoint`.
 //!
 //! Owns: a connection of its own, the thread, and running the steps that the policy returns. The thread starts when the
-//! WAL has grown and ends when the WAL is short again and nothing was written for a while. Invariants: copies and syncs
+//! WAL has grown and ends when the WAL is short again and nothing was written for a while. Invariants: passive checkpoints and syncs
 //! hold no lock that a writer needs; the WAL is reset only between two turns of the writer, which waits for that no
 //! longer than the budget and one sync; a failure is counted and retried on another connection, and no caller waits for
 //! it meanwhile. The exception is a failed sync: after it the database refuses writes. Leaves out: deciding what to do

@@ -1,14 +1,14 @@
 //! The checkpointer's decision what to do next. Pure: observations go in, a step comes out; time is an input.
 //!
 //! Owns: the thresholds, how they adapt, and the state that spans steps. Runs on the checkpointer's thread. Invariants:
-//! a copy that reached the end of the WAL is followed by a reset at once, so that the checkpointer pays for the WAL's
-//! new header, and not a user's write; a blocked copy or reset is not retried at once; after three blocked resets the
+//! a checkpoint that reached the end of the WAL is followed by a reset at once, so that the checkpointer pays for the WAL's
+//! new header, and not a user's write; a blocked checkpoint or reset is not retried at once; after three blocked resets the
 //! policy reports starvation; a rest lasts for a time, or until the WAL has grown beyond what was seen; after a failure
 //! the connection is replaced, each time after a longer pause. Leaves out: doing any of it.
 //!
 //! ```text
-//!            backlog >= copy_frames              frames >= reset_frames, or copied to the end
-//!   REST ------------------------> COPY ... ------------------------------------> RESET --> REST
+//!            backlog >= checkpoint_frames              frames >= reset_frames, or copied to the end
+//!   REST ------------------------> CHECKPOINT ... ------------------------------------> RESET --> REST
 //!     ^                                                                             |
 //!     |        the reader is gone: RESET succeeds                                   | blocked: later, longer
 //!     +---------------------------------------- STARVED <---------------------------+ three times
@@ -38,16 +38,16 @@ pub(crate) enum Step {
     /// Nothing to do; look again after this long, or when the WAL has grown.
     Rest(Duration),
     /// A PASSIVE checkpoint.
-    Copy,
+    Checkpoint,
     /// Sync without holding any lock, then reset the WAL at a boundary between writes. Wait this long for readers.
     Reset(Duration),
     /// Truncate the WAL file.
     Truncate,
 }
 
-/// The intended duration of one copy: long enough to be worth its syncs, short enough not to delay a reset.
-const COPY_TIME: Duration = Duration::from_millis(4);
-const COPY_FRAMES: std::ops::RangeInclusive<u32> = 500..=4000;
+/// The intended duration of one checkpoint: long enough to be worth its syncs, short enough not to delay a reset.
+const CHECKPOINT_TIME: Duration = Duration::from_millis(4);
+const CHECKPOINT_FRAMES: std::ops::RangeInclusive<u32> = 500..=4000;
 /// A reset begins at this part of the limit at the latest, and at that part at the earliest: writers continue while the
 /// reset is prepared, and the frames that they are expected to write meanwhile must fit.
 const RESET_AT: f64 = 0.7;
@@ -78,13 +78,13 @@ pub(crate) struct Policy {
     frames_per_ms: f64,
     reset_ms: f64,
     last_seen: Option<(Instant, u32)>,
-    copy_frames: u32,
-    /// The last copy reached the end of the WAL.
+    checkpoint_frames: u32,
+    /// The last checkpoint reached the end of the WAL.
     complete: bool,
     blocked: u32,
-    /// Before these times a reset, or a copy, would be of no use.
+    /// Before these times a reset, or a checkpoint, would be of no use.
     reset_after: Option<Instant>,
-    copy_after: Option<Instant>,
+    checkpoint_after: Option<Instant>,
     last_reset: Option<Instant>,
     truncated: bool,
     /// The connection must be replaced.
@@ -101,11 +101,11 @@ impl Policy {
             frames_per_ms: 0.0,
             reset_ms: 20.0,
             last_seen: None,
-            copy_frames: copy_frames(4.0, limit),
+            checkpoint_frames: checkpoint_frames(4.0, limit),
             complete: false,
             blocked: 0,
             reset_after: None,
-            copy_after: None,
+            checkpoint_after: None,
             last_reset: None,
             truncated: false,
             has_failed: false,
@@ -117,14 +117,14 @@ impl Policy {
     pub(crate) fn opened(&mut self, limit: u32) {
         self.has_failed = false;
         self.limit = limit;
-        self.copy_frames = copy_frames(self.us_per_frame, limit);
+        self.checkpoint_frames = checkpoint_frames(self.us_per_frame, limit);
     }
 
     /// Records that a step, or opening the connection, failed for a reason other than a lock. A failure whose cause is
     /// the connection, such as a file that could be opened for reading only, repeats on the same connection for ever.
     pub(crate) fn failed(&mut self, now: Instant) {
         self.was_blocked(now);
-        self.was_not_copied();
+        self.was_not_checkpointed();
         self.has_failed = true;
         self.is_failing = true;
     }
@@ -141,10 +141,10 @@ impl Policy {
 
     /// The number of frames at which the checkpointer has something to do.
     pub(crate) fn wake_at(&self, seen: &Seen, now: Instant) -> u32 {
-        // While a copy or a reset is blocked, only time wakes the checkpointer.
+        // While a checkpoint or a reset is blocked, only time wakes the checkpointer.
         let unless_waiting = |then, frames| if left(then, now).is_zero() { frames } else { u32::MAX };
-        let copy = unless_waiting(self.copy_after, seen.copied.saturating_add(self.copy_frames));
-        copy.min(unless_waiting(self.reset_after, self.reset_frames()))
+        let checkpoint = unless_waiting(self.checkpoint_after, seen.copied.saturating_add(self.checkpoint_frames));
+        checkpoint.min(unless_waiting(self.reset_after, self.reset_frames()))
     }
 
     /// Returns true if a reader or another process blocked the last reset.
@@ -185,17 +185,17 @@ impl Policy {
         if is_long && seen.idle >= IDLE {
             return Step::Truncate;
         }
-        let (reset_in, copy_in) = (left(self.reset_after, now), left(self.copy_after, now));
-        let (wants_reset, wants_copy) = (self.wants_reset(seen, now), seen.backlog() >= self.copy_frames);
+        let (reset_in, checkpoint_in) = (left(self.reset_after, now), left(self.checkpoint_after, now));
+        let (wants_reset, wants_checkpoint) = (self.wants_reset(seen, now), seen.backlog() >= self.checkpoint_frames);
         if wants_reset && reset_in.is_zero() {
             return Step::Reset(self.budget());
         }
-        // Copying continues while a reset must wait, so that the backlog does not grow.
-        if wants_copy && copy_in.is_zero() {
-            return Step::Copy;
+        // Checkpoints continue while a reset must wait, so that the backlog does not grow.
+        if wants_checkpoint && checkpoint_in.is_zero() {
+            return Step::Checkpoint;
         }
         let quiet = if wants_reset { reset_in } else { self.until_quiet(seen, now) };
-        let times = [quiet.max(Duration::from_millis(1)), reset_in, copy_in];
+        let times = [quiet.max(Duration::from_millis(1)), reset_in, checkpoint_in];
         Step::Rest(times.into_iter().filter(|time| !time.is_zero()).min().unwrap_or(quiet))
     }
 
@@ -225,16 +225,16 @@ impl Policy {
         (BUDGET * 2u32.saturating_pow(self.blocked)).min(BUDGET_MAX)
     }
 
-    /// Records a copy of so many frames in this time, and the frames it `left` in the WAL.
-    pub(crate) fn copied(&mut self, frames: u32, left: u32, took: Duration, now: Instant) {
+    /// Records a checkpoint of so many frames in this time, and the frames it `left` in the WAL.
+    pub(crate) fn checkpointed(&mut self, frames: u32, left: u32, took: Duration, now: Instant) {
         self.complete = left == 0;
         if frames >= 100 {
             let per_frame = took.as_secs_f64() * 1e6 / f64::from(frames);
             self.us_per_frame += (per_frame - self.us_per_frame) / 4.0;
-            self.copy_frames = copy_frames(self.us_per_frame, self.limit);
+            self.checkpoint_frames = checkpoint_frames(self.us_per_frame, self.limit);
         }
         // A reader holds the rest: an immediate retry would copy nothing more.
-        self.copy_after = (frames < self.copy_frames / 4 && left > 0).then(|| now + RETRY);
+        self.checkpoint_after = (frames < self.checkpoint_frames / 4 && left > 0).then(|| now + RETRY);
     }
 
     /// Records that this checkpointer reset the WAL, and how long that took.
@@ -252,7 +252,7 @@ impl Policy {
         self.is_failing = false;
         self.blocked = 0;
         self.reset_after = None;
-        self.copy_after = None;
+        self.checkpoint_after = None;
     }
 
     /// Records that a reader, or another process, blocked a reset.
@@ -263,9 +263,9 @@ impl Policy {
         self.blocked = self.blocked.saturating_add(1);
     }
 
-    /// Delays copies as well: what blocked the reset also blocked a copy.
-    pub(crate) fn was_not_copied(&mut self) {
-        self.copy_after = self.reset_after;
+    /// Delays checkpoints as well: what blocked the reset also blocked one.
+    pub(crate) fn was_not_checkpointed(&mut self) {
+        self.checkpoint_after = self.reset_after;
     }
 
     pub(crate) fn was_truncated(&mut self) {
@@ -277,10 +277,10 @@ fn left(then: Option<Instant>, now: Instant) -> Duration {
     then.map_or(Duration::ZERO, |then| then.saturating_duration_since(now))
 }
 
-/// The number of frames for a copy of the intended duration; limited so that a copy is due before a reset.
-fn copy_frames(us_per_frame: f64, limit: u32) -> u32 {
-    let frames = (COPY_TIME.as_secs_f64() * 1e6 / us_per_frame.max(0.1)) as u32;
-    frames.clamp(*COPY_FRAMES.start(), *COPY_FRAMES.end()).min((limit / 4).max(1))
+/// The number of frames for a checkpoint of the intended duration; limited so that one is due before a reset.
+fn checkpoint_frames(us_per_frame: f64, limit: u32) -> u32 {
+    let frames = (CHECKPOINT_TIME.as_secs_f64() * 1e6 / us_per_frame.max(0.1)) as u32;
+    frames.clamp(*CHECKPOINT_FRAMES.start(), *CHECKPOINT_FRAMES.end()).min((limit / 4).max(1))
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ use crate::stats::wal::WalBlocker;
 
 /// The thread ends when it has had nothing to do for this long.
 const IDLE: Duration = Duration::from_secs(10);
-/// The maximum number of rounds that prepare a reset, and the limits below which another round is not worthwhile.
-const ROUNDS: u32 = 8;
+/// The maximum number of passes that prepare a reset, and the limits below which another pass is not worthwhile.
+const PASSES: u32 = 8;
 const FEW_FRAMES: u32 = 100;
 const SHORT: Duration = Duration::from_millis(3);
 /// How long to wait for another process' checkpoint before a reset.
@@ -85,8 +85,8 @@ impl Shared {
             self.hard.store(if policy.is_failing() { u32::MAX } else { hard }, Ordering::Relaxed);
             let left = match policy.next(&seen, Instant::now()) {
                 Step::Rest(time) => self.rest(&connection, &policy, &seen, time).then_some(connection),
-                Step::Copy => {
-                    self.copy(&mut connection, &mut policy);
+                Step::Checkpoint => {
+                    self.checkpoint(&mut connection, &mut policy);
                     Some(connection)
                 }
                 Step::Reset(budget) => self.reset(connection, &mut policy, budget),
@@ -128,47 +128,47 @@ impl Shared {
         true
     }
 
-    /// Copies, and syncs what was copied, so that a reset has little left to sync.
-    fn copy(&self, connection: &mut Connection, policy: &mut Policy) {
-        let passed = self.pass(connection, |open| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?));
-        let synced = passed.and_then(|copied| {
-            if copied.frames >= FEW_FRAMES {
+    /// Runs one PASSIVE checkpoint, and syncs what it copied, so that a reset has little left to sync.
+    fn checkpoint(&self, connection: &mut Connection, policy: &mut Policy) {
+        let passed = self.passive(connection, |open| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?));
+        let synced = passed.and_then(|progress| {
+            if progress.frames >= FEW_FRAMES {
                 connection.sqlite.sync_database()?;
             }
-            Ok(copied)
+            Ok(progress)
         });
         match synced {
-            Ok(Copied { frames, left, took }) => policy.copied(frames, left, took, Instant::now()),
+            Ok(Progress { frames, left, took }) => policy.checkpointed(frames, left, took, Instant::now()),
             Err(error) => {
                 self.failed(policy, &error, Duration::ZERO);
-                policy.was_not_copied();
+                policy.was_not_checkpointed();
             }
         }
     }
 
     /// Runs one PASSIVE checkpoint.
-    fn pass(
+    fn passive(
         &self,
         connection: &mut Connection,
-        copy: impl FnOnce(&mut Connection) -> Result<Checkpointed>,
-    ) -> Result<Copied> {
+        checkpoint: impl FnOnce(&mut Connection) -> Result<Checkpointed>,
+    ) -> Result<Progress> {
         let before = connection.sqlite.wal_header().map_or(0, |header| header.copied);
         let began = Instant::now();
-        let done = copy(connection)?;
+        let done = checkpoint(connection)?;
         let frames = done.copied.saturating_sub(before);
-        let copied = Copied { frames, left: done.frames.saturating_sub(done.copied), took: began.elapsed() };
-        self.recorder.copied(copied.frames, copied.left, copied.took);
-        Ok(copied)
+        let progress = Progress { frames, left: done.frames.saturating_sub(done.copied), took: began.elapsed() };
+        self.recorder.checkpointed(progress.frames, progress.left, progress.took);
+        Ok(progress)
     }
 
-    /// Copies and syncs while writers continue. Each round copies what was written during the previous one, until so
+    /// Checkpoints and syncs while writers continue. Each pass copies what was written during the previous one, until so
     /// little is left that writers can wait for it.
     fn prepare(&self, connection: &mut Connection) -> Result<()> {
-        for _ in 0..ROUNDS {
+        for _ in 0..PASSES {
             let began = Instant::now();
-            let copied = self.pass(connection, copy_after_others)?;
+            let progress = self.passive(connection, checkpoint_after_others)?;
             connection.sqlite.sync_files()?;
-            if copied.frames < FEW_FRAMES || copied.left >= FEW_FRAMES || began.elapsed() < SHORT {
+            if progress.frames < FEW_FRAMES || progress.left >= FEW_FRAMES || began.elapsed() < SHORT {
                 break;
             }
         }
@@ -295,16 +295,16 @@ fn unless_a_sync_failed(error: Error) -> Result<()> {
 }
 
 /// The result of a PASSIVE checkpoint.
-struct Copied {
+struct Progress {
     frames: u32,
     /// Frames that it did not reach, because a reader blocked them.
     left: u32,
     took: Duration,
 }
 
-/// Copies, after waiting for another process that may be copying at the moment, so that its checkpoint does not fail
+/// Runs a PASSIVE checkpoint, after waiting for another process that may run one at the moment, so that its checkpoint does not fail
 /// the reset.
-fn copy_after_others(connection: &mut Connection) -> Result<Checkpointed> {
+fn checkpoint_after_others(connection: &mut Connection) -> Result<Checkpointed> {
     let until = Instant::now() + OTHERS;
     loop {
         let done = connection.sqlite.checkpoint(CheckpointMode::Passive).map_err(Error::from);
