@@ -61,7 +61,7 @@ static DATABASE_WRITES: Failing = Failing::new("test.db", false);
 static DATABASE_SYNCS: Failing = Failing::new("test.db", false);
 static WAL_SYNCS: Failing = Failing::new("test.db-wal", false);
 static WRITERS_SYNCS: Failing = Failing::new("test.db", true);
-/// The first commit after a reset syncs the WAL's new header.
+/// The first commit after a restart syncs the WAL's new header.
 static HEADER_SYNCS: Failing = Failing::new("test.db-wal", true);
 
 fn sync(number: libc::c_long, fd: c_int) -> c_int {
@@ -226,7 +226,7 @@ fn a_failed_sync_of_the_wal_ends_writing_until_it_is_opened_again() {
 }
 
 #[test]
-fn a_failed_sync_of_the_first_commit_after_a_reset_ends_writing_too() {
+fn a_failed_sync_of_the_first_commit_after_a_restart_ends_writing_too() {
     nothing_is_written_after(&HEADER_SYNCS, libc::EIO);
 }
 

@@ -31,7 +31,7 @@ pub enum Journal {
 /// off in both cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checkpoint {
-    /// Flatwater checkpoints the WAL on a dedicated thread. Commits pause only while the WAL is reset to its start.
+    /// Flatwater checkpoints the WAL on a dedicated thread. Commits pause only while the WAL restarts.
     Managed(CheckpointLimits),
     /// Another program, such as Litestream, checkpoints the WAL. Flatwater never does so on its own, not even when the
     /// database is closed, and the WAL has no size limit. This is chosen automatically if the file contains

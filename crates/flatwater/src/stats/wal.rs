@@ -15,7 +15,7 @@ use super::{SLOWEST_US, us};
 use crate::error::Error;
 use crate::events::{self, InTheWay};
 
-/// What prevents a reset of the WAL: the WAL can start over only when no connection reads from it
+/// What prevents a restart of the WAL: the WAL can start over only when no connection reads from it
 /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -57,7 +57,7 @@ struct Guarded {
     room: Histogram<u32>,
     starved: u64,
     cause: Option<WalBlocker>,
-    /// Events sent since the last reset of the WAL: starvation, and waiting writers.
+    /// Events sent since the last restart of the WAL: starvation, and waiting writers.
     told_starved: bool,
     told_room: bool,
 }
@@ -106,18 +106,18 @@ impl WalRecorder {
         events::checkpointed(&self.path, frames, left, took);
     }
 
-    /// Records the time between two writes that a checkpoint took, whether it reset the WAL or not.
+    /// Records the time between two writes that a checkpoint took, whether it restarted the WAL or not.
     pub(crate) fn paused(&self, took: Duration) {
         self.guarded().pauses.saturating_record(us(took));
     }
 
-    /// Records how long a reset of the WAL took, from its first sync to its end.
-    pub(crate) fn was_reset(&self, took: Duration) {
+    /// Records how long a restart of the WAL took, from its first sync to its end.
+    pub(crate) fn was_restarted(&self, took: Duration) {
         self.resets.fetch_add(1, Ordering::Relaxed);
         let mut guarded = self.guarded();
         (guarded.told_starved, guarded.told_room) = (false, false);
         drop(guarded);
-        events::was_reset(&self.path, took);
+        events::was_restarted(&self.path, took);
     }
 
     pub(crate) fn truncated(&self) {
@@ -208,35 +208,35 @@ pub struct WalStats {
     pub frames: u32,
     /// Frames that are not yet copied into the database.
     pub backlog: u32,
-    /// Length of the `-wal` file. A reset of the WAL does not shorten it.
+    /// Length of the `-wal` file. A restart of the WAL does not shorten it.
     pub file_bytes: u64,
     /// Frames that background checkpoints copied since the database was opened.
     pub copied_frames: u64,
-    /// Background checkpoints (PASSIVE), including those that prepare a reset.
+    /// Background checkpoints (PASSIVE), including those that prepare a restart.
     pub copies: u64,
     /// The median duration of a background checkpoint in microseconds.
     pub copy_p50_us: u64,
     /// The longest duration of a background checkpoint in microseconds.
     pub copy_max_us: u64,
-    /// How often the WAL was reset.
+    /// How often the WAL was restarted.
     pub resets: u64,
-    /// How long writes paused for a reset, successful or not, in microseconds: the median.
+    /// How long writes paused for a restart, successful or not, in microseconds: the median.
     pub pause_p50_us: u64,
     /// The 99th percentile of that pause, in microseconds.
     pub pause_p99_us: u64,
     /// The longest such pause, in microseconds.
     pub pause_max_us: u64,
-    /// Attempts to reset the WAL that were blocked when at least the two attempts before them were: the WAL grows
+    /// Attempts to restart the WAL that were blocked when at least the two attempts before them were: the WAL grows
     /// meanwhile.
     pub starved: u64,
-    /// What blocked the reset the last time `starved` was counted.
+    /// What blocked the restart the last time `starved` was counted.
     pub cause: Option<WalBlocker>,
     /// Reads that were ended because of [`Options::read_limit`](crate::Options::read_limit).
     pub cut_off: u64,
     /// Turns of the writer that waited because the WAL was beyond its hard limit.
     pub waits_for_room: u64,
-    /// Turns that waited for up to 4 ms because the WAL was beyond its limit and about to be reset: writers were faster
-    /// than the disk.
+    /// Turns that waited for up to 4 ms because the WAL was beyond its limit and about to be restarted: writers were
+    /// faster than the disk.
     pub slowed: u64,
     /// Checkpoints that failed for another reason than a lock.
     pub failures: u64,

@@ -2,7 +2,7 @@
 //!
 //! Owns: a connection of its own, the thread, and running the steps that the policy returns. The thread starts when the
 //! WAL has grown and ends when the WAL is short again and nothing was written for a while. Invariants: passive checkpoints and syncs
-//! hold no lock that a writer needs; the WAL is reset only between two turns of the writer, which waits for that no
+//! hold no lock that a writer needs; the WAL is restarted only between two turns of the writer, which waits for that no
 //! longer than the budget and one sync; a failure is counted and retried on another connection, and no caller waits for
 //! it meanwhile. The exception is a failed sync: after it the database refuses writes. Leaves out: deciding what to do
 //! when (`policy`), and doing it (`thread`).
@@ -64,14 +64,14 @@ struct Shared {
     /// The number of frames that wakes the thread; the highest number while the thread is awake.
     wake_at: AtomicU32,
     /// Writers wait beyond these limits; both are the highest number until the page size is known. The soft limit is
-    /// also the highest number while a reader or another process blocks a reset: a slower writer would not help then.
+    /// also the highest number while a reader or another process blocks a restart: a slower writer would not help then.
     /// Both are the highest number while checkpoints fail: then nothing can make room.
     hard: AtomicU32,
     soft: AtomicU32,
     /// Written by the thread: it waits for a boundary between two turns of the writer.
     wants_a_turn: Arc<AtomicBool>,
     state: Mutex<State>,
-    /// Signalled when the WAL was reset or a reset is due, and when the thread has ended.
+    /// Signalled when the WAL was restarted or a restart is due, and when the thread has ended.
     changed: Condvar,
 }
 

@@ -1,7 +1,7 @@
 //! The checkpointer's thread: it observes the WAL, asks the policy, and runs the step.
 //!
 //! Owns: the connection while the thread lives, reopened after a failure. Runs on `fw-checkpoint`; between two turns of
-//! the writer the connection is on the writer's thread. Invariant: the WAL is reset and truncated only between two
+//! the writer the connection is on the writer's thread. Invariant: the WAL is restarted and truncated only between two
 //! turns. Leaves out: when the thread starts.
 
 use std::sync::atomic::Ordering;
@@ -20,11 +20,11 @@ use crate::stats::wal::WalBlocker;
 
 /// The thread ends when it has had nothing to do for this long.
 const IDLE: Duration = Duration::from_secs(10);
-/// The maximum number of passes that prepare a reset, and the limits below which another pass is not worthwhile.
+/// The maximum number of passes that prepare a restart, and the limits below which another pass is not worthwhile.
 const PASSES: u32 = 8;
 const FEW_FRAMES: u32 = 100;
 const SHORT: Duration = Duration::from_millis(3);
-/// How long to wait for another process' checkpoint before a reset.
+/// How long to wait for another process' checkpoint before a restart.
 const OTHERS: Duration = Duration::from_millis(100);
 /// The pause between two attempts to take a lock.
 const POLL: Duration = Duration::from_micros(20);
@@ -89,7 +89,7 @@ impl Shared {
                     self.checkpoint(&mut connection, &mut policy);
                     Some(connection)
                 }
-                Step::Reset(budget) => self.reset(connection, &mut policy, budget),
+                Step::Restart(budget) => self.restart(connection, &mut policy, budget),
                 Step::Truncate => self.truncate(connection, &mut policy),
             };
             let Some(connection) = left else { return };
@@ -128,7 +128,7 @@ impl Shared {
         true
     }
 
-    /// Runs one PASSIVE checkpoint, and syncs what it copied, so that a reset has little left to sync.
+    /// Runs one PASSIVE checkpoint, and syncs what it copied, so that a restart has little left to sync.
     fn checkpoint(&self, connection: &mut Connection, policy: &mut Policy) {
         let passed = self.passive(connection, |open| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?));
         let synced = passed.and_then(|progress| {
@@ -175,8 +175,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Resets the WAL: first the slow part, then the rest between two turns of the writer.
-    fn reset(&self, mut connection: Connection, policy: &mut Policy, budget: Duration) -> Option<Connection> {
+    /// Restarts the WAL: first the slow part, then the rest between two turns of the writer.
+    fn restart(&self, mut connection: Connection, policy: &mut Policy, budget: Duration) -> Option<Connection> {
         let began = Instant::now();
         let _without_leases = (self.powers.end_leases)();
         if let Err(error) = self.prepare(&mut connection) {
@@ -186,8 +186,8 @@ impl Shared {
         let (connection, result) = self.between_turns(connection, CheckpointMode::Restart, budget)?;
         match result {
             Ok(()) => {
-                policy.was_reset(began.elapsed(), Instant::now());
-                self.recorder.was_reset(began.elapsed());
+                policy.was_restarted(began.elapsed(), Instant::now());
+                self.recorder.was_restarted(began.elapsed());
                 self.see(&connection);
                 self.notify();
             }
@@ -303,7 +303,7 @@ struct Progress {
 }
 
 /// Runs a PASSIVE checkpoint, after waiting for another process that may run one at the moment, so that its checkpoint does not fail
-/// the reset.
+/// the restart.
 fn checkpoint_after_others(connection: &mut Connection) -> Result<Checkpointed> {
     let until = Instant::now() + OTHERS;
     loop {

@@ -1,4 +1,4 @@
-//! What a reset does while the writer waits for it: nothing but the little that came in while it was prepared.
+//! What a restart does while the writer waits for it: nothing but the little that came in while it was prepared.
 //!
 //! Its own program, because it puts its own `pwrite`, `fsync` and `fdatasync` in the place of the C library's. In WAL
 //! mode only a checkpoint writes the database file (<https://sqlite.org/wal.html>).
@@ -67,7 +67,7 @@ fn wait_until(condition: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_reset_copies_and_syncs_what_it_can_before_the_writer_waits() {
+fn a_restart_copies_and_syncs_what_it_can_before_the_writer_waits() {
     const ROWS: i64 = 400;
     let insert = "INSERT INTO t (b) VALUES (zeroblob(6000))";
     let directory = tempfile::tempdir().unwrap();
