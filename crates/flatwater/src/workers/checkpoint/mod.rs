@@ -22,7 +22,7 @@ use crate::options::{CheckpointLimits, Options};
 use crate::stats::wal::WalRecorder;
 use crate::thread::park::mark_own_thread;
 use crate::workers::listener::CommitListener;
-use crate::workers::request::AtBoundary;
+use crate::workers::request::InSlot;
 
 /// A turn of the writer waits for room at most `ROOM` beyond the hard limit, and at most `BRAKE` beyond the soft limit.
 const ROOM: Duration = Duration::from_millis(100);
@@ -31,7 +31,7 @@ const BRAKE: Duration = Duration::from_millis(4);
 /// What the checkpointer needs from other workers.
 pub(crate) struct Powers {
     /// Runs a closure between two turns of the writer. Returns false if there is no writer any more.
-    pub(crate) at_boundary: Box<dyn Fn(AtBoundary) -> bool + Send + Sync>,
+    pub(crate) in_slot: Box<dyn Fn(InSlot) -> bool + Send + Sync>,
     /// Returns the read that has been running longest.
     pub(crate) oldest_read: Box<dyn Fn() -> Option<OldestRead> + Send + Sync>,
     /// Ends the snapshots that readers keep for their next read. While the returned value lives, no reader keeps one.
@@ -68,8 +68,8 @@ struct Shared {
     /// Both are the highest number while checkpoints fail: then nothing can make room.
     hard: AtomicU32,
     soft: AtomicU32,
-    /// Written by the thread: it waits for a boundary between two turns of the writer.
-    wants_a_turn: Arc<AtomicBool>,
+    /// Written by the thread: it waits for the writer slot.
+    wants_slot: Arc<AtomicBool>,
     state: Mutex<State>,
     /// Signalled when the WAL was restarted or a restart is due, and when the thread has ended.
     changed: Condvar,
@@ -101,7 +101,7 @@ impl Checkpointer {
             wake_at: AtomicU32::new(0),
             hard: AtomicU32::new(u32::MAX),
             soft: AtomicU32::new(u32::MAX),
-            wants_a_turn: Arc::default(),
+            wants_slot: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
         }))
@@ -225,7 +225,7 @@ impl Shared {
     fn wait(&self) -> Option<Duration> {
         let frames = self.frames.load(Ordering::Relaxed);
         if frames < self.soft.load(Ordering::Relaxed).min(self.hard.load(Ordering::Relaxed))
-            || self.wants_a_turn.load(Ordering::SeqCst)
+            || self.wants_slot.load(Ordering::SeqCst)
         {
             return None;
         }

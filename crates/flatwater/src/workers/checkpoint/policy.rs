@@ -2,8 +2,8 @@
 //!
 //! Owns: the thresholds, how they adapt, and the state that spans steps. Runs on the checkpointer's thread. Invariants:
 //! a checkpoint that reached the end of the WAL is followed by a restart at once, so that the checkpointer pays for the
-//! WAL's new header, and not a user's write; a blocked checkpoint or restart is not retried at once; after three blocked
-//! restarts the policy reports starvation; a rest lasts for a time, or until the WAL has grown beyond what was seen;
+//! WAL's new header, and not a user's write; a blocked checkpoint or restart is not retried at once; after three
+//! blocked restarts the policy reports starvation; a rest lasts for a time, or until the WAL has grown beyond what was seen;
 //! after a failure the connection is replaced, each time after a longer pause. Leaves out: doing any of it.
 //!
 //! ```text
@@ -39,7 +39,7 @@ pub(crate) enum Step {
     Rest(Duration),
     /// A PASSIVE checkpoint.
     Checkpoint,
-    /// Sync without holding any lock, then restart the WAL at a boundary between writes. Wait this long for readers.
+    /// Sync without holding any lock, then restart the WAL in the writer slot. Wait this long for readers.
     Restart(Duration),
     /// Truncate the WAL file.
     Truncate,
@@ -48,8 +48,8 @@ pub(crate) enum Step {
 /// The intended duration of one checkpoint: long enough to be worth its syncs, short enough not to delay a restart.
 const CHECKPOINT_TIME: Duration = Duration::from_millis(4);
 const CHECKPOINT_FRAMES: std::ops::RangeInclusive<u32> = 500..=4000;
-/// A restart begins at this part of the limit at the latest, and at that part at the earliest: writers continue while the
-/// restart is prepared, and the frames that they are expected to write meanwhile must fit.
+/// A restart begins at this part of the limit at the latest, and at that part at the earliest: writers continue while
+/// the restart is prepared, and the frames that they are expected to write meanwhile must fit.
 const RESTART_AT: f64 = 0.7;
 const RESTART_AT_LEAST: f64 = 0.25;
 const MARGIN: f64 = 1.5;

@@ -183,7 +183,7 @@ impl Shared {
             self.failed(policy, &error, Duration::ZERO);
             return Some(connection);
         }
-        let (connection, result) = self.between_turns(connection, CheckpointMode::Restart, budget)?;
+        let (connection, result) = self.in_slot(connection, CheckpointMode::Restart, budget)?;
         match result {
             Ok(()) => {
                 policy.was_restarted(began.elapsed(), Instant::now());
@@ -198,7 +198,7 @@ impl Shared {
 
     fn truncate(&self, connection: Connection, policy: &mut Policy) -> Option<Connection> {
         let _without_leases = (self.powers.end_leases)();
-        let (connection, result) = self.between_turns(connection, CheckpointMode::Truncate, POLL)?;
+        let (connection, result) = self.in_slot(connection, CheckpointMode::Truncate, POLL)?;
         policy.was_truncated();
         match result {
             Ok(()) => self.recorder.truncated(),
@@ -209,7 +209,7 @@ impl Shared {
 
     /// Runs a checkpoint between two turns of the writer, and the first commit after it, which syncs the WAL's new
     /// header. Returns `None` if there is no writer any more: the connection was dropped with the closure.
-    fn between_turns(
+    fn in_slot(
         &self,
         mut connection: Connection,
         mode: CheckpointMode,
@@ -217,11 +217,11 @@ impl Shared {
     ) -> Option<(Connection, Result<()>)> {
         let (send, receive) = mpsc::sync_channel(1);
         let (recorder, watch) = (self.recorder.clone(), self.watch.clone());
-        let has_its_turn = self.wants_a_turn.clone();
+        let has_slot = self.wants_slot.clone();
         // A holder of the token that waits for room stops waiting and gives the token back.
-        self.wants_a_turn.store(true, Ordering::SeqCst);
-        let asked = (self.powers.at_boundary)(Box::new(move |commit| {
-            has_its_turn.store(false, Ordering::SeqCst);
+        self.wants_slot.store(true, Ordering::SeqCst);
+        let asked = (self.powers.in_slot)(Box::new(move |commit| {
+            has_slot.store(false, Ordering::SeqCst);
             let began = Instant::now();
             connection.sqlite.set_busy(Some(polls(began + budget)));
             let done = connection.sqlite.checkpoint(mode).map_err(Error::from);
@@ -239,7 +239,7 @@ impl Shared {
         }));
         self.notify();
         let done = if asked { receive.recv().ok() } else { None };
-        self.wants_a_turn.store(false, Ordering::SeqCst);
+        self.wants_slot.store(false, Ordering::SeqCst);
         done
     }
 

@@ -41,7 +41,7 @@ use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::thread::park::mark_own_thread;
 use crate::workers::listener::CommitListener;
-use crate::workers::request::{AtBoundary, OnItsWay, Request, TakesOver, Work};
+use crate::workers::request::{InSlot, OnItsWay, Request, TakesOver, Work};
 use crate::workers::session::{End, Session};
 
 /// The handle. Cheap to clone.
@@ -111,16 +111,16 @@ impl Writer {
 
     /// Returns a function that runs a closure between two turns, before all waiting requests. The function returns
     /// false if the writer is closed. It does not keep the writer alive.
-    pub(crate) fn boundary(&self) -> impl Fn(AtBoundary) -> bool + Send + Sync + use<> {
+    pub(crate) fn in_slot(&self) -> impl Fn(InSlot) -> bool + Send + Sync + use<> {
         let shared = Arc::downgrade(&self.0);
-        move |closure| shared.upgrade().is_some_and(|shared| Self(shared).at_boundary(closure))
+        move |closure| shared.upgrade().is_some_and(|shared| Self(shared).run_in_slot(closure))
     }
 
-    fn at_boundary(&self, closure: AtBoundary) -> bool {
+    fn run_in_slot(&self, closure: InSlot) -> bool {
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
         // No caller waits for this answer: the closure itself reports.
         let (promise, _) = reply();
-        match self.0.queue.push_first(Request::new(ticket, Work::Boundary(closure), promise)) {
+        match self.0.queue.push_first(Request::new(ticket, Work::InSlot(closure), promise)) {
             Ok(start) => self.start(start).is_ok(),
             Err(_) => false,
         }

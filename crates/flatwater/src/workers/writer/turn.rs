@@ -141,7 +141,7 @@ impl Shared {
             outbox.answer(kind, &ticket, promise, Err(error));
             return false;
         }
-        if let Work::Boundary(closure) = work {
+        if let Work::InSlot(closure) = work {
             writer.wait_for_locks(Instant::now(), Some(Instant::now()));
             closure(&mut || commit::smallest(writer));
             return false;
