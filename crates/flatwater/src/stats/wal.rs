@@ -151,12 +151,12 @@ impl WalRecorder {
         events::cut_off(&self.path, age, sql);
     }
 
-    /// Counts a turn of the writer that was slowed because the WAL is beyond its limit.
+    /// Counts a round of the writer that was slowed because the WAL is beyond its limit.
     pub(crate) fn slowed(&self) {
         self.slowed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records a turn of the writer that waited because the WAL is beyond its hard limit.
+    /// Records a round of the writer that waited because the WAL is beyond its hard limit.
     pub(crate) fn writers_waited(&self, took: Duration) {
         let mut guarded = self.guarded();
         guarded.room.saturating_record(us(took));
@@ -233,9 +233,9 @@ pub struct WalStats {
     pub cause: Option<WalBlocker>,
     /// Reads that were ended because of [`Options::read_limit`](crate::Options::read_limit).
     pub cut_off: u64,
-    /// Turns of the writer that waited because the WAL was beyond its hard limit.
+    /// Rounds of the writer that waited because the WAL was beyond its hard limit.
     pub waits_for_room: u64,
-    /// Turns that waited for up to 4 ms because the WAL was beyond its limit and about to be restarted: writers were
+    /// Rounds that waited for up to 4 ms because the WAL was beyond its limit and about to be restarted: writers were
     /// faster than the disk.
     pub slowed: u64,
     /// Checkpoints that failed for another reason than a lock.

@@ -2,7 +2,7 @@
 //!
 //! Owns: a connection of its own, the thread, and running the steps that the policy returns. The thread starts when the
 //! WAL has grown and ends when the WAL is short again and nothing was written for a while. Invariants: passive checkpoints and syncs
-//! hold no lock that a writer needs; the WAL is restarted only between two turns of the writer, which waits for that no
+//! hold no lock that a writer needs; the WAL is restarted only between two rounds of the writer, which waits for that no
 //! longer than the budget and one sync; a failure is counted and retried on another connection, and no caller waits for
 //! it meanwhile. The exception is a failed sync: after it the database refuses writes. Leaves out: deciding what to do
 //! when (`policy`), and doing it (`thread`).
@@ -24,13 +24,13 @@ use crate::thread::park::mark_own_thread;
 use crate::workers::listener::CommitListener;
 use crate::workers::request::InSlot;
 
-/// A turn of the writer waits for room at most `ROOM` beyond the hard limit, and at most `BRAKE` beyond the soft limit.
+/// A round of the writer waits for room at most `ROOM` beyond the hard limit, and at most `BRAKE` beyond the soft limit.
 const ROOM: Duration = Duration::from_millis(100);
 const BRAKE: Duration = Duration::from_millis(4);
 
 /// What the checkpointer needs from other workers.
 pub(crate) struct Powers {
-    /// Runs a closure between two turns of the writer. Returns false if there is no writer any more.
+    /// Runs a closure between two rounds of the writer. Returns false if there is no writer any more.
     pub(crate) in_slot: Box<dyn Fn(InSlot) -> bool + Send + Sync>,
     /// Returns the read that has been running longest.
     pub(crate) oldest_read: Box<dyn Fn() -> Option<OldestRead> + Send + Sync>,
@@ -220,7 +220,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how long a turn of the writer waits for room, if it does. `None` while the checkpointer waits for a turn
+    /// Returns how long a round of the writer waits for room, if it does. `None` while the checkpointer waits for a round
     /// to end: the two would wait for each other.
     fn wait(&self) -> Option<Duration> {
         let frames = self.frames.load(Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! The checkpointer's thread: it observes the WAL, asks the policy, and runs the step.
 //!
-//! Owns: the connection while the thread lives, reopened after a failure. Runs on `fw-checkpoint`; between two turns of
+//! Owns: the connection while the thread lives, reopened after a failure. Runs on `fw-checkpoint`; between two rounds of
 //! the writer the connection is on the writer's thread. Invariant: the WAL is restarted and truncated only between two
-//! turns. Leaves out: when the thread starts.
+//! rounds. Leaves out: when the thread starts.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -175,7 +175,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Restarts the WAL: first the slow part, then the rest between two turns of the writer.
+    /// Restarts the WAL: first the slow part, then the rest between two rounds of the writer.
     fn restart(&self, mut connection: Connection, policy: &mut Policy, budget: Duration) -> Option<Connection> {
         let began = Instant::now();
         let _without_leases = (self.powers.end_leases)();
@@ -207,7 +207,7 @@ impl Shared {
         Some(connection)
     }
 
-    /// Runs a checkpoint between two turns of the writer, and the first commit after it, which syncs the WAL's new
+    /// Runs a checkpoint between two rounds of the writer, and the first commit after it, which syncs the WAL's new
     /// header. Returns `None` if there is no writer any more: the connection was dropped with the closure.
     fn in_slot(
         &self,
@@ -231,7 +231,7 @@ impl Shared {
                 (done, _) => done.map(drop),
             };
             if let Err(error) = &done {
-                // Before the next turn of the writer.
+                // Before the next round of the writer.
                 watch.refuse_after_failed_sync(error);
             }
             recorder.paused(began.elapsed());
