@@ -116,7 +116,7 @@ impl Connection {
         if rc == ffi::SQLITE_OK { Ok(()) } else { Err(SqliteError::from_code(rc).into()) }
     }
 
-    /// The length of the WAL file. A reset of the WAL does not shorten it. `None` if there is no WAL file.
+    /// The length of the WAL file. A restart of the WAL does not shorten it. `None` if there is no WAL file.
     #[must_use]
     pub fn wal_file_bytes(&self) -> Option<u64> {
         let file = self.file(File::Wal)?;

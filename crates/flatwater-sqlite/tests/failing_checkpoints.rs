@@ -61,7 +61,7 @@ static DATABASE_WRITES: Failing = Failing::new("test.db", false);
 static DATABASE_SYNCS: Failing = Failing::new("test.db", false);
 static WAL_SYNCS: Failing = Failing::new("test.db-wal", false);
 static WRITERS_SYNCS: Failing = Failing::new("test.db", true);
-/// The first commit after a reset syncs the WAL's new header.
+/// The first commit after a restart syncs the WAL's new header.
 static HEADER_SYNCS: Failing = Failing::new("test.db-wal", true);
 
 fn sync(number: libc::c_long, fd: c_int) -> c_int {
@@ -140,7 +140,7 @@ fn wait_until(condition: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_copy_that_finds_the_disk_full_is_told_and_tried_again_while_writers_go_on() {
+fn a_checkpoint_that_finds_the_disk_full_is_told_and_tried_again_while_writers_go_on() {
     with_database(|bench| {
         let before = bench.handle.stats().wal;
         DATABASE_WRITES.set(i64::MAX, libc::ENOSPC);
@@ -163,7 +163,7 @@ fn a_copy_that_finds_the_disk_full_is_told_and_tried_again_while_writers_go_on()
 
 /// It rests in between, and longer each time: a disk stays full for longer than a checkpoint takes.
 #[test]
-fn a_copy_that_fails_again_and_again_is_not_tried_without_a_pause() {
+fn a_checkpoint_that_fails_again_and_again_is_not_tried_without_a_pause() {
     with_database(|bench| {
         DATABASE_WRITES.set(i64::MAX, libc::ENOSPC);
         let before = bench.handle.stats().wal.failures;
@@ -226,7 +226,7 @@ fn a_failed_sync_of_the_wal_ends_writing_until_it_is_opened_again() {
 }
 
 #[test]
-fn a_failed_sync_of_the_first_commit_after_a_reset_ends_writing_too() {
+fn a_failed_sync_of_the_first_commit_after_a_restart_ends_writing_too() {
     nothing_is_written_after(&HEADER_SYNCS, libc::EIO);
 }
 

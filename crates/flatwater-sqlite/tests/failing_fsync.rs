@@ -112,7 +112,7 @@ fn after_a_failed_sync_nothing_is_written_any_more_and_reads_go_on() {
     });
 }
 
-/// The copy's, those of both files before the WAL is started over, and that of its new header.
+/// The checkpoint's, those of both files before the WAL is started over, and that of its new header.
 #[test]
 fn whichever_sync_of_a_checkpoint_fails_nothing_is_written_any_more() {
     let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 8 << 20 };

@@ -57,7 +57,7 @@ impl Other {
 }
 
 unsafe extern "C" fn on_fault(number: c_int) -> c_int {
-    // Between two turns of the writer nobody else can write.
+    // Between two rounds of the writer nobody else can write.
     let is_checkpointer = std::thread::current().name() == Some("fw-checkpoint");
     if number == BETWEEN && is_checkpointer {
         let wrote = std::panic::catch_unwind(|| {

@@ -42,12 +42,12 @@ fn cause(by: InTheWay<'_>) -> &'static str {
 }
 
 /// A checkpoint copied `frames` frames; `left` frames remain.
-pub(crate) fn copied(path: &Path, frames: u32, left: u32, took: Duration) {
+pub(crate) fn checkpointed(path: &Path, frames: u32, left: u32, took: Duration) {
     event!(debug, path, { frames, left, took_us = us(took), }, "copied frames of the WAL into the database");
 }
 
-/// A checkpoint reset the WAL to its start.
-pub(crate) fn was_reset(path: &Path, took: Duration) {
+/// A checkpoint restarted the WAL.
+pub(crate) fn was_restarted(path: &Path, took: Duration) {
     event!(debug, path, { took_us = us(took), }, "started the WAL over");
 }
 

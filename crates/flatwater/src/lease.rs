@@ -22,7 +22,7 @@ const IDLE: Duration = Duration::from_millis(5);
 /// Why a lease ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// A connection committed, or the WAL was reset.
+    /// A connection committed, or the WAL was restarted.
     Changed,
     Idle,
     Old,

@@ -31,7 +31,7 @@ pub(super) fn checkpointer(
     };
     let leasing = readers.clone();
     let powers = Powers {
-        at_boundary: Box::new(writer.boundary()),
+        in_slot: Box::new(writer.in_slot()),
         end_leases: Box::new(move || Box::new(leasing.end_leases())),
         oldest_read: Box::new(move || {
             let (began, sql, ticket) = readers.oldest()?;

@@ -18,11 +18,11 @@
 
 use std::time::{Duration, Instant};
 
-/// A try of the queue takes `TURNS` turns of the writer. Only the last `COUNTED` of them count: at first the writer's
+/// A try of the queue takes `ROUNDS` rounds of the writer. Only the last `COUNTED` of them count: at first the writer's
 /// thread has to be woken, and to learn that staying awake pays.
-const TURNS: u32 = 64;
+const ROUNDS: u32 = 64;
 const COUNTED: u32 = 40;
-/// A try of the queue ends sooner after this many turns in a row with one write each: then no other caller writes.
+/// A try of the queue ends sooner after this many rounds in a row with one write each: then no other caller writes.
 const ALONE: u32 = 6;
 /// A try of the inline way takes this many writes.
 const WRITES: u32 = 32;
@@ -38,7 +38,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Inline,
-    TryQueue { turns: u32 },
+    TryQueue { rounds: u32 },
     Queue,
     TryInline { writes: u32 },
 }
@@ -53,7 +53,7 @@ pub(crate) struct WriteRouter {
     next_try: Instant,
     queue_wait: Duration,
     inline_wait: Duration,
-    /// The number of turns in a row that had one write.
+    /// The number of rounds in a row that had one write.
     alone: u32,
 }
 
@@ -114,22 +114,24 @@ impl WriteRouter {
             Way::Inline if is_spent && now >= self.next_try => {
                 self.queue = Average::default();
                 self.alone = 0;
-                self.way = Way::TryQueue { turns: TURNS };
+                self.way = Way::TryQueue { rounds: ROUNDS };
             }
             _ => {}
         }
     }
 
-    /// Records a turn of the writer that ended at `now`, with this many short writes, or members of a group.
-    pub(crate) fn turned(&mut self, writes: usize, now: Instant) {
+    /// Records a round of the writer that ended at `now`, with this many short writes, or members of a group.
+    pub(crate) fn ran_round(&mut self, writes: usize, now: Instant) {
         self.alone = if writes == 1 { self.alone + 1 } else { 0 };
         let cost = self.cost(writes, now);
-        let counts = !matches!(self.way, Way::TryQueue { turns } if turns > COUNTED);
+        let counts = !matches!(self.way, Way::TryQueue { rounds } if rounds > COUNTED);
         if let Some(cost) = cost.filter(|_| counts) {
             self.queue.add(cost, writes);
         }
         match self.way {
-            Way::TryQueue { turns } if turns > 1 && self.alone < ALONE => self.way = Way::TryQueue { turns: turns - 1 },
+            Way::TryQueue { rounds } if rounds > 1 && self.alone < ALONE => {
+                self.way = Way::TryQueue { rounds: rounds - 1 }
+            }
             Way::TryQueue { .. } if self.alone < ALONE && self.is_queue_cheaper() => {
                 self.inline_wait = LATER;
                 self.enter(Way::Queue, LATER, now);
@@ -142,7 +144,7 @@ impl WriteRouter {
                 self.inline = Average::default();
                 self.way = Way::TryInline { writes: WRITES };
             }
-            // Writes of several threads met in one turn: groups may be cheaper without a try.
+            // Writes of several threads met in one round: groups may be cheaper without a try.
             Way::Inline if writes > 1 && self.is_queue_cheaper() => self.enter(Way::Queue, LATER, now),
             _ => {}
         }
@@ -178,7 +180,7 @@ mod tests {
     use super::*;
 
     /// Simulates a loop with `tasks` tasks that write all the time. A write costs 6 us inline; through the queue it
-    /// costs 1.5 us and, for each turn, two wakes of 15 us. Each task has one write in a turn. Returns the share of
+    /// costs 1.5 us and, for each round, two wakes of 15 us. Each task has one write in a round. Returns the share of
     /// writes that ran inline, and the time per write.
     fn run(ways: &mut WriteRouter, now: &mut Instant, tasks: u32, ms: u64) -> (f64, f64) {
         let end = *now + Duration::from_millis(ms);
@@ -186,7 +188,7 @@ mod tests {
         while *now < end {
             if ways.queues() {
                 *now += Duration::from_micros(30) + Duration::from_nanos(1500) * tasks;
-                ways.turned(tasks as usize, *now);
+                ways.ran_round(tasks as usize, *now);
                 queued += tasks;
                 spent = Duration::ZERO;
             } else {

@@ -31,7 +31,7 @@ pub enum Journal {
 /// off in both cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checkpoint {
-    /// Flatwater checkpoints the WAL on a dedicated thread. Commits pause only while the WAL is reset to its start.
+    /// Flatwater checkpoints the WAL on a dedicated thread. Commits pause only while the WAL restarts.
     Managed(CheckpointLimits),
     /// Another program, such as Litestream, checkpoints the WAL. Flatwater never does so on its own, not even when the
     /// database is closed, and the WAL has no size limit. This is chosen automatically if the file contains
@@ -52,7 +52,7 @@ pub struct CheckpointLimits {
     /// read or another process prevents the restart. [`WalStats::cause`](crate::WalStats::cause) contains the reason.
     /// Default 32 MiB; at least 256 KiB.
     pub limit_bytes: u64,
-    /// Beyond this length writes are slowed down: each turn of the writer, which is one write or one group, waits up to
+    /// Beyond this length writes are slowed down: each round of the writer, which is one write or one group, waits up to
     /// 100 ms for the WAL to restart, and then runs regardless. Default 256 MiB; must be more than `limit_bytes`.
     pub hard_limit_bytes: u64,
 }

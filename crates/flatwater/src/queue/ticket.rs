@@ -117,7 +117,7 @@ impl Ticket {
         self.cancelled.store(true, Ordering::Release);
     }
 
-    /// Ends a read because it prevents a reset of the WAL. Returns false if that was done before.
+    /// Ends a read because it prevents a restart of the WAL. Returns false if that was done before.
     pub(crate) fn cut_off(&self) -> bool {
         let before = self.cut_off.swap(true, Ordering::AcqRel);
         self.cancel();

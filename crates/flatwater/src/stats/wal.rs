@@ -15,7 +15,7 @@ use super::{SLOWEST_US, us};
 use crate::error::Error;
 use crate::events::{self, InTheWay};
 
-/// What prevents a reset of the WAL: the WAL can start over only when no connection reads from it
+/// What prevents a restart of the WAL: the WAL can start over only when no connection reads from it
 /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -52,12 +52,12 @@ pub(crate) struct WalRecorder {
 }
 
 struct Guarded {
-    copies: Histogram<u32>,
+    checkpoints: Histogram<u32>,
     pauses: Histogram<u32>,
     room: Histogram<u32>,
     starved: u64,
     cause: Option<WalBlocker>,
-    /// Events sent since the last reset of the WAL: starvation, and waiting writers.
+    /// Events sent since the last restart of the WAL: starvation, and waiting writers.
     told_starved: bool,
     told_room: bool,
 }
@@ -66,7 +66,7 @@ impl WalRecorder {
     pub(crate) fn new(path: PathBuf) -> Self {
         let histogram = || Histogram::new_with_bounds(1, SLOWEST_US, 2).expect("the bounds are valid");
         let guarded = Guarded {
-            copies: histogram(),
+            checkpoints: histogram(),
             pauses: histogram(),
             room: histogram(),
             starved: 0,
@@ -100,24 +100,24 @@ impl WalRecorder {
     }
 
     /// Records a PASSIVE checkpoint that copied `frames` and did not reach `left`.
-    pub(crate) fn copied(&self, frames: u32, left: u32, took: Duration) {
+    pub(crate) fn checkpointed(&self, frames: u32, left: u32, took: Duration) {
         self.copied_frames.fetch_add(u64::from(frames), Ordering::Relaxed);
-        self.guarded().copies.saturating_record(us(took));
-        events::copied(&self.path, frames, left, took);
+        self.guarded().checkpoints.saturating_record(us(took));
+        events::checkpointed(&self.path, frames, left, took);
     }
 
-    /// Records the time between two writes that a checkpoint took, whether it reset the WAL or not.
+    /// Records the time between two writes that a checkpoint took, whether it restarted the WAL or not.
     pub(crate) fn paused(&self, took: Duration) {
         self.guarded().pauses.saturating_record(us(took));
     }
 
-    /// Records how long a reset of the WAL took, from its first sync to its end.
-    pub(crate) fn was_reset(&self, took: Duration) {
+    /// Records how long a restart of the WAL took, from its first sync to its end.
+    pub(crate) fn was_restarted(&self, took: Duration) {
         self.resets.fetch_add(1, Ordering::Relaxed);
         let mut guarded = self.guarded();
         (guarded.told_starved, guarded.told_room) = (false, false);
         drop(guarded);
-        events::was_reset(&self.path, took);
+        events::was_restarted(&self.path, took);
     }
 
     pub(crate) fn truncated(&self) {
@@ -151,12 +151,12 @@ impl WalRecorder {
         events::cut_off(&self.path, age, sql);
     }
 
-    /// Counts a turn of the writer that was slowed because the WAL is beyond its limit.
+    /// Counts a round of the writer that was slowed because the WAL is beyond its limit.
     pub(crate) fn slowed(&self) {
         self.slowed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records a turn of the writer that waited because the WAL is beyond its hard limit.
+    /// Records a round of the writer that waited because the WAL is beyond its hard limit.
     pub(crate) fn writers_waited(&self, took: Duration) {
         let mut guarded = self.guarded();
         guarded.room.saturating_record(us(took));
@@ -180,9 +180,9 @@ impl WalRecorder {
             backlog: frames.saturating_sub(copied),
             file_bytes: self.bytes.load(Ordering::Relaxed),
             copied_frames: self.copied_frames.load(Ordering::Relaxed),
-            copies: guarded.copies.len(),
-            copy_p50_us: guarded.copies.value_at_quantile(0.5),
-            copy_max_us: guarded.copies.max(),
+            copies: guarded.checkpoints.len(),
+            copy_p50_us: guarded.checkpoints.value_at_quantile(0.5),
+            copy_max_us: guarded.checkpoints.max(),
             resets: self.resets.load(Ordering::Relaxed),
             slowed: self.slowed.load(Ordering::Relaxed),
             pause_p50_us: guarded.pauses.value_at_quantile(0.5),
@@ -208,35 +208,35 @@ pub struct WalStats {
     pub frames: u32,
     /// Frames that are not yet copied into the database.
     pub backlog: u32,
-    /// Length of the `-wal` file. A reset of the WAL does not shorten it.
+    /// Length of the `-wal` file. A restart of the WAL does not shorten it.
     pub file_bytes: u64,
-    /// Frames that background copies moved since the database was opened.
+    /// Frames that background checkpoints copied since the database was opened.
     pub copied_frames: u64,
-    /// Background copies, including those that prepare a reset.
+    /// Background checkpoints (PASSIVE), including those that prepare a restart.
     pub copies: u64,
-    /// The median duration of a copy in microseconds.
+    /// The median duration of a background checkpoint in microseconds.
     pub copy_p50_us: u64,
-    /// The longest duration of a copy in microseconds.
+    /// The longest duration of a background checkpoint in microseconds.
     pub copy_max_us: u64,
-    /// How often the WAL was reset.
+    /// How often the WAL was restarted.
     pub resets: u64,
-    /// How long writes paused for a reset, successful or not, in microseconds: the median.
+    /// How long writes paused for a restart, successful or not, in microseconds: the median.
     pub pause_p50_us: u64,
     /// The 99th percentile of that pause, in microseconds.
     pub pause_p99_us: u64,
     /// The longest such pause, in microseconds.
     pub pause_max_us: u64,
-    /// Attempts to reset the WAL that were blocked when at least the two attempts before them were: the WAL grows
+    /// Attempts to restart the WAL that were blocked when at least the two attempts before them were: the WAL grows
     /// meanwhile.
     pub starved: u64,
-    /// What blocked the reset the last time `starved` was counted.
+    /// What blocked the restart the last time `starved` was counted.
     pub cause: Option<WalBlocker>,
     /// Reads that were ended because of [`Options::read_limit`](crate::Options::read_limit).
     pub cut_off: u64,
-    /// Turns of the writer that waited because the WAL was beyond its hard limit.
+    /// Rounds of the writer that waited because the WAL was beyond its hard limit.
     pub waits_for_room: u64,
-    /// Turns that waited for up to 4 ms because the WAL was beyond its limit and about to be reset: writers were faster
-    /// than the disk.
+    /// Rounds that waited for up to 4 ms because the WAL was beyond its limit and about to be restarted: writers were
+    /// faster than the disk.
     pub slowed: u64,
     /// Checkpoints that failed for another reason than a lock.
     pub failures: u64,

@@ -9,15 +9,15 @@ use flatwater_sqlite::WalHeader;
 
 pub(crate) trait CommitListener: Send + Sync {
     /// Reports that there may have been commits up to `now`, and the WAL's header. Must be fast: it is called once per
-    /// turn of the writer.
+    /// round of the writer.
     fn grew(&self, header: &WalHeader, now: Instant);
 
-    /// Returns true if the WAL is within its limits, so that the next turn need not wait.
+    /// Returns true if the WAL is within its limits, so that the next round need not wait.
     fn has_room(&self) -> bool;
 
     /// Ends the leases of readers. While the returned value lives, no reader takes a lease.
     fn end_leases(&self) -> Box<dyn Send>;
 
-    /// Waits before a turn, holding the token, if the WAL is longer than its limits. Blocks for a bounded time.
+    /// Waits before a round, holding the token, if the WAL is longer than its limits. Blocks for a bounded time.
     fn wait_for_room(&self);
 }

@@ -47,8 +47,8 @@ pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) -> Returned 
 /// A user's closure for the writer, whose changes are committed if it returns `Ok`.
 pub(crate) type WriteClosure = Box<dyn FnOnce(&rusqlite::Transaction<'_>) -> Returned + Send>;
 
-/// A closure that runs between two turns of the writer. Its argument makes the smallest possible commit, if called.
-pub(crate) type AtBoundary = Box<dyn FnOnce(&mut dyn FnMut() -> Result<()>) + Send>;
+/// A closure that runs in the writer slot between two writes. Its argument makes the smallest possible commit, if called.
+pub(crate) type InSlot = Box<dyn FnOnce(&mut dyn FnMut() -> Result<()>) + Send>;
 
 /// The failure of a write that may have come from its commit.
 pub(crate) struct Unsettled {
@@ -87,7 +87,7 @@ pub(crate) enum Work {
     /// A write that failed on its caller's thread; answered when it is known whether the write was committed.
     Settle(Unsettled),
     /// A closure of the checkpointer. No caller waits for an answer.
-    Boundary(AtBoundary),
+    InSlot(InSlot),
     /// A checkpoint requested by a caller.
     Checkpoint(CheckpointMode),
     /// The last request of a queue: calls the first closure, closes the connection, calls the second closure.
@@ -125,7 +125,7 @@ impl Work {
 
     /// Returns true if the work belongs to the crate, or neither reads nor writes a caller's data.
     pub(crate) fn is_ours(&self) -> bool {
-        matches!(self, Self::Settle(_) | Self::Boundary(_) | Self::Close(..))
+        matches!(self, Self::Settle(_) | Self::InSlot(_) | Self::Close(..))
     }
 
     /// Adds the work's SQL text to the error.
@@ -148,9 +148,7 @@ impl Work {
             Self::Begin | Self::Savepoint(_) => CallKind::Begin,
             Self::Commit | Self::Release => CallKind::Commit,
             Self::Settle(unsettled) => unsettled.kind,
-            Self::Undo | Self::Rollback | Self::Boundary(_) | Self::Checkpoint(_) | Self::Close(..) => {
-                CallKind::Control
-            }
+            Self::Undo | Self::Rollback | Self::InSlot(_) | Self::Checkpoint(_) | Self::Close(..) => CallKind::Control,
         }
     }
 }

@@ -1,8 +1,8 @@
-//! kill -9 between any two system calls of a run with copies, resets, an explicit truncate and the close: every
+//! kill -9 between any two system calls of a run with checkpoints, restarts, an explicit truncate and the close: every
 //! acknowledged write is present, the file opens at once with plain SQLite and with Flatwater, and it can be written.
 //!
 //! The child is this program, which runs the ignored test below. Its pages are large and its limit is the smallest, so
-//! that the WAL is reset after a few frames.
+//! that the WAL is restarted after a few frames.
 #![cfg(target_os = "linux")]
 
 use std::io::Write;
@@ -22,7 +22,7 @@ const INSERT: &str = "INSERT INTO t VALUES (?, zeroblob(3000))";
 /// The number of rows that exist before the child starts, each from its own commit: enough for the checkpointer to
 /// begin.
 const BEFORE: i64 = 70;
-const RESETS: u64 = 3;
+const RESTARTS: u64 = 3;
 
 fn options(path: &Path) -> Options {
     let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 64 << 20 };
@@ -57,9 +57,9 @@ fn child() {
         let db = options(Path::new(&path)).open().await.unwrap();
         let mut row = 0;
         let _writing = begin("writing");
-        while db.stats().wal.resets < RESETS {
+        while db.stats().wal.resets < RESTARTS {
             write(&db, &mut row).await;
-            // So that few rows, and so few calls, lie between two resets.
+            // So that few rows, and so few calls, lie between two restarts.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let _truncating = begin("truncating");

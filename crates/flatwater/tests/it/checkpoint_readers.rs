@@ -26,7 +26,7 @@ async fn write(db: &Database, rows: usize) {
     }
 }
 
-/// Blocks a reset several times by `read`, which begins after the first rows.
+/// Blocks a restart several times by `read`, which begins after the first rows.
 async fn starved<T>(db: &Database, read: impl AsyncFnOnce() -> T) -> T {
     write(db, 10).await;
     let read = read().await;
@@ -92,10 +92,10 @@ fn a_closure_that_reads_for_long_is_named_and_the_wal_is_short_when_it_has_ended
     });
 }
 
-/// The transaction holds the lock that the reset needs, and its snapshot must remain. The reset waits for it, and no
-/// read is reported as the cause.
+/// The transaction holds the lock that the restart needs, and its snapshot must remain. The restart waits for it, and
+/// no read is reported as the cause.
 #[test]
-fn a_transaction_that_only_reads_keeps_the_reset_waiting_until_it_ends() {
+fn a_transaction_that_only_reads_keeps_the_restart_waiting_until_it_ends() {
     let file = TestFile::new();
     run(async {
         let db = empty_table(small(&file)).await;

@@ -206,7 +206,7 @@ fn a_wal_that_is_too_long_is_waited_for_by_the_writers_thread_and_by_no_caller()
         };
         while write().await.wal.waits_for_room == 0 {}
         let before = db.stats().inline;
-        // Twice as many as a try of the queue takes. One may pass while the checkpointer is about to take its turn.
+        // Twice as many as a try of the queue takes. One may pass while the checkpointer is about to use the slot.
         for _ in 0..12 {
             write().await;
         }
@@ -271,7 +271,7 @@ fn a_write_whose_time_was_over_says_whether_it_was_applied() {
 #[test]
 fn blocking_writes_run_at_once_again_after_a_try_of_the_queue() {
     let file = TestFile::new();
-    // No turn of the checkpointer's comes in between.
+    // The checkpointer does not use the slot in between.
     let db = run(counted(unhurried(file.options()).checkpoint(Checkpoint::External)));
     let mut number = 1_000_000;
     for _ in 0..3 {

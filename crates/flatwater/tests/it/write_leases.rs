@@ -82,7 +82,7 @@ fn a_snapshot_that_nobody_uses_goes_by_itself() {
         let resets = db.stats().wal.resets;
         hold(&db);
         wait_until(|| integer(&plain, "PRAGMA wal_checkpoint(TRUNCATE)") == 0);
-        // A turn of the checkpointer ends a lease, too.
+        // The checkpointer in the slot ends a lease, too.
         by_itself.set(by_itself.get() + i32::from(db.stats().wal.resets == resets));
         by_itself.get() == 3
     });

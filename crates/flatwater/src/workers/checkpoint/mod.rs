@@ -1,8 +1,8 @@
 //! The checkpointer: keeps the WAL short, so that no user's commit has to checkpoint. Thread `fw-checkpoint`.
 //!
 //! Owns: a connection of its own, the thread, and running the steps that the policy returns. The thread starts when the
-//! WAL has grown and ends when the WAL is short again and nothing was written for a while. Invariants: copies and syncs
-//! hold no lock that a writer needs; the WAL is reset only between two turns of the writer, which waits for that no
+//! WAL has grown and ends when the WAL is short again and nothing was written for a while. Invariants: passive checkpoints and syncs
+//! hold no lock that a writer needs; the WAL is restarted only between two rounds of the writer, which waits for that no
 //! longer than the budget and one sync; a failure is counted and retried on another connection, and no caller waits for
 //! it meanwhile. The exception is a failed sync: after it the database refuses writes. Leaves out: deciding what to do
 //! when (`policy`), and doing it (`thread`).
@@ -22,16 +22,16 @@ use crate::options::{CheckpointLimits, Options};
 use crate::stats::wal::WalRecorder;
 use crate::thread::park::mark_own_thread;
 use crate::workers::listener::CommitListener;
-use crate::workers::request::AtBoundary;
+use crate::workers::request::InSlot;
 
-/// A turn of the writer waits for room at most `ROOM` beyond the hard limit, and at most `BRAKE` beyond the soft limit.
+/// A round of the writer waits for room at most `ROOM` beyond the hard limit, and at most `BRAKE` beyond the soft limit.
 const ROOM: Duration = Duration::from_millis(100);
 const BRAKE: Duration = Duration::from_millis(4);
 
 /// What the checkpointer needs from other workers.
 pub(crate) struct Powers {
-    /// Runs a closure between two turns of the writer. Returns false if there is no writer any more.
-    pub(crate) at_boundary: Box<dyn Fn(AtBoundary) -> bool + Send + Sync>,
+    /// Runs a closure between two rounds of the writer. Returns false if there is no writer any more.
+    pub(crate) in_slot: Box<dyn Fn(InSlot) -> bool + Send + Sync>,
     /// Returns the read that has been running longest.
     pub(crate) oldest_read: Box<dyn Fn() -> Option<OldestRead> + Send + Sync>,
     /// Ends the snapshots that readers keep for their next read. While the returned value lives, no reader keeps one.
@@ -64,14 +64,14 @@ struct Shared {
     /// The number of frames that wakes the thread; the highest number while the thread is awake.
     wake_at: AtomicU32,
     /// Writers wait beyond these limits; both are the highest number until the page size is known. The soft limit is
-    /// also the highest number while a reader or another process blocks a reset: a slower writer would not help then.
+    /// also the highest number while a reader or another process blocks a restart: a slower writer would not help then.
     /// Both are the highest number while checkpoints fail: then nothing can make room.
     hard: AtomicU32,
     soft: AtomicU32,
-    /// Written by the thread: it waits for a boundary between two turns of the writer.
-    wants_a_turn: Arc<AtomicBool>,
+    /// Written by the thread: it waits for the writer slot.
+    wants_slot: Arc<AtomicBool>,
     state: Mutex<State>,
-    /// Signalled when the WAL was reset or a reset is due, and when the thread has ended.
+    /// Signalled when the WAL was restarted or a restart is due, and when the thread has ended.
     changed: Condvar,
 }
 
@@ -101,7 +101,7 @@ impl Checkpointer {
             wake_at: AtomicU32::new(0),
             hard: AtomicU32::new(u32::MAX),
             soft: AtomicU32::new(u32::MAX),
-            wants_a_turn: Arc::default(),
+            wants_slot: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
         }))
@@ -220,12 +220,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how long a turn of the writer waits for room, if it does. `None` while the checkpointer waits for a turn
+    /// Returns how long a round of the writer waits for room, if it does. `None` while the checkpointer waits for a round
     /// to end: the two would wait for each other.
     fn wait(&self) -> Option<Duration> {
         let frames = self.frames.load(Ordering::Relaxed);
         if frames < self.soft.load(Ordering::Relaxed).min(self.hard.load(Ordering::Relaxed))
-            || self.wants_a_turn.load(Ordering::SeqCst)
+            || self.wants_slot.load(Ordering::SeqCst)
         {
             return None;
         }

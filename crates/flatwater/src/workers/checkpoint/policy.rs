@@ -1,17 +1,17 @@
 //! The checkpointer's decision what to do next. Pure: observations go in, a step comes out; time is an input.
 //!
 //! Owns: the thresholds, how they adapt, and the state that spans steps. Runs on the checkpointer's thread. Invariants:
-//! a copy that reached the end of the WAL is followed by a reset at once, so that the checkpointer pays for the WAL's
-//! new header, and not a user's write; a blocked copy or reset is not retried at once; after three blocked resets the
-//! policy reports starvation; a rest lasts for a time, or until the WAL has grown beyond what was seen; after a failure
-//! the connection is replaced, each time after a longer pause. Leaves out: doing any of it.
+//! a checkpoint that reached the end of the WAL is followed by a restart at once, so that the checkpointer pays for the
+//! WAL's new header, and not a user's write; a blocked checkpoint or restart is not retried at once; after three
+//! blocked restarts the policy reports starvation; a rest lasts for a time, or until the WAL has grown beyond what was seen;
+//! after a failure the connection is replaced, each time after a longer pause. Leaves out: doing any of it.
 //!
 //! ```text
-//!            backlog >= copy_frames              frames >= reset_frames, or copied to the end
-//!   REST ------------------------> COPY ... ------------------------------------> RESET --> REST
-//!     ^                                                                             |
-//!     |        the reader is gone: RESET succeeds                                   | blocked: later, longer
-//!     +---------------------------------------- STARVED <---------------------------+ three times
+//!          backlog >= checkpoint_frames            frames >= restart_frames, or copied to the end
+//!   REST ------------------------> CHECKPOINT ... -------------------------------> RESTART --> REST
+//!     ^                                                                               |
+//!     |        the reader is gone: RESTART succeeds                                   | blocked: later, longer
+//!     +---------------------------------------- STARVED <-----------------------------+ three times
 //! ```
 
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Seen {
     pub(crate) frames: u32,
     pub(crate) copied: u32,
-    /// The length of the file, in frames. A reset does not shorten the file.
+    /// The length of the file, in frames. A restart does not shorten the file.
     pub(crate) file_frames: u32,
     /// How long ago the last write was.
     pub(crate) idle: Duration,
@@ -38,32 +38,32 @@ pub(crate) enum Step {
     /// Nothing to do; look again after this long, or when the WAL has grown.
     Rest(Duration),
     /// A PASSIVE checkpoint.
-    Copy,
-    /// Sync without holding any lock, then reset the WAL at a boundary between writes. Wait this long for readers.
-    Reset(Duration),
+    Checkpoint,
+    /// Sync without holding any lock, then restart the WAL in the writer slot. Wait this long for readers.
+    Restart(Duration),
     /// Truncate the WAL file.
     Truncate,
 }
 
-/// The intended duration of one copy: long enough to be worth its syncs, short enough not to delay a reset.
-const COPY_TIME: Duration = Duration::from_millis(4);
-const COPY_FRAMES: std::ops::RangeInclusive<u32> = 500..=4000;
-/// A reset begins at this part of the limit at the latest, and at that part at the earliest: writers continue while the
-/// reset is prepared, and the frames that they are expected to write meanwhile must fit.
-const RESET_AT: f64 = 0.7;
-const RESET_AT_LEAST: f64 = 0.25;
+/// The intended duration of one checkpoint: long enough to be worth its syncs, short enough not to delay a restart.
+const CHECKPOINT_TIME: Duration = Duration::from_millis(4);
+const CHECKPOINT_FRAMES: std::ops::RangeInclusive<u32> = 500..=4000;
+/// A restart begins at this part of the limit at the latest, and at that part at the earliest: writers continue while
+/// the restart is prepared, and the frames that they are expected to write meanwhile must fit.
+const RESTART_AT: f64 = 0.7;
+const RESTART_AT_LEAST: f64 = 0.25;
 const MARGIN: f64 = 1.5;
-/// A WAL of so many frames is reset when the writer pauses for `PAUSE`, but at most once per `PAUSES_APART`.
+/// A WAL of so many frames is restarted when the writer pauses for `PAUSE`, but at most once per `PAUSES_APART`.
 const PAUSE: Duration = Duration::from_millis(2);
 const PAUSE_FRAMES: u32 = 1000;
 const PAUSES_APART: Duration = Duration::from_secs(5);
-/// A WAL of at least `QUIET_FRAMES` frames is reset when nothing was written for `QUIET`.
+/// A WAL of at least `QUIET_FRAMES` frames is restarted when nothing was written for `QUIET`.
 const QUIET: Duration = Duration::from_secs(1);
 const QUIET_FRAMES: u32 = 64;
 /// A file is truncated when nothing was written for `IDLE`, if it is longer than this part of the limit.
 const IDLE: Duration = Duration::from_secs(30);
 const KEPT: u32 = 4;
-/// How long to wait for readers, at first and at most; how long a blocked reset is not retried, at first and at most.
+/// How long to wait for readers, at first and at most; how long a blocked restart is not retried, at first and at most.
 const BUDGET: Duration = Duration::from_millis(5);
 const BUDGET_MAX: Duration = Duration::from_millis(20);
 const RETRY: Duration = Duration::from_millis(20);
@@ -71,25 +71,25 @@ const RETRY_MAX: Duration = Duration::from_millis(500);
 const BLOCKED_UNTIL_STARVED: u32 = 3;
 
 pub(crate) struct Policy {
-    /// The WAL is reset before it has so many frames.
+    /// The WAL is restarted before it has so many frames.
     limit: u32,
     us_per_frame: f64,
-    /// How fast the WAL grows, and how long a reset takes, including its preparation.
+    /// How fast the WAL grows, and how long a restart takes, including its preparation.
     frames_per_ms: f64,
-    reset_ms: f64,
+    restart_ms: f64,
     last_seen: Option<(Instant, u32)>,
-    copy_frames: u32,
-    /// The last copy reached the end of the WAL.
+    checkpoint_frames: u32,
+    /// The last checkpoint reached the end of the WAL.
     complete: bool,
     blocked: u32,
-    /// Before these times a reset, or a copy, would be of no use.
-    reset_after: Option<Instant>,
-    copy_after: Option<Instant>,
-    last_reset: Option<Instant>,
+    /// Before these times a restart, or a checkpoint, would be of no use.
+    restart_after: Option<Instant>,
+    checkpoint_after: Option<Instant>,
+    last_restart: Option<Instant>,
     truncated: bool,
     /// The connection must be replaced.
     has_failed: bool,
-    /// The most recent result concerning resets is a failure.
+    /// The most recent result concerning restarts is a failure.
     is_failing: bool,
 }
 
@@ -99,14 +99,14 @@ impl Policy {
             limit,
             us_per_frame: 4.0,
             frames_per_ms: 0.0,
-            reset_ms: 20.0,
+            restart_ms: 20.0,
             last_seen: None,
-            copy_frames: copy_frames(4.0, limit),
+            checkpoint_frames: checkpoint_frames(4.0, limit),
             complete: false,
             blocked: 0,
-            reset_after: None,
-            copy_after: None,
-            last_reset: None,
+            restart_after: None,
+            checkpoint_after: None,
+            last_restart: None,
             truncated: false,
             has_failed: false,
             is_failing: false,
@@ -117,37 +117,37 @@ impl Policy {
     pub(crate) fn opened(&mut self, limit: u32) {
         self.has_failed = false;
         self.limit = limit;
-        self.copy_frames = copy_frames(self.us_per_frame, limit);
+        self.checkpoint_frames = checkpoint_frames(self.us_per_frame, limit);
     }
 
     /// Records that a step, or opening the connection, failed for a reason other than a lock. A failure whose cause is
     /// the connection, such as a file that could be opened for reading only, repeats on the same connection for ever.
     pub(crate) fn failed(&mut self, now: Instant) {
         self.was_blocked(now);
-        self.was_not_copied();
+        self.was_not_checkpointed();
         self.has_failed = true;
         self.is_failing = true;
     }
 
     /// Returns how long the connection must not be reopened after a failure. `None` if the connection may be used.
     pub(crate) fn reopen_in(&self, now: Instant) -> Option<Duration> {
-        self.has_failed.then(|| left(self.reset_after, now))
+        self.has_failed.then(|| left(self.restart_after, now))
     }
 
-    /// Returns true while resets fail, so that no writer may wait for one.
+    /// Returns true while restarts fail, so that no writer may wait for one.
     pub(crate) fn is_failing(&self) -> bool {
         self.is_failing
     }
 
     /// The number of frames at which the checkpointer has something to do.
     pub(crate) fn wake_at(&self, seen: &Seen, now: Instant) -> u32 {
-        // While a copy or a reset is blocked, only time wakes the checkpointer.
+        // While a checkpoint or a restart is blocked, only time wakes the checkpointer.
         let unless_waiting = |then, frames| if left(then, now).is_zero() { frames } else { u32::MAX };
-        let copy = unless_waiting(self.copy_after, seen.copied.saturating_add(self.copy_frames));
-        copy.min(unless_waiting(self.reset_after, self.reset_frames()))
+        let checkpoint = unless_waiting(self.checkpoint_after, seen.copied.saturating_add(self.checkpoint_frames));
+        checkpoint.min(unless_waiting(self.restart_after, self.restart_frames()))
     }
 
-    /// Returns true if a reader or another process blocked the last reset.
+    /// Returns true if a reader or another process blocked the last restart.
     pub(crate) fn is_blocked(&self) -> bool {
         self.blocked > 0
     }
@@ -156,10 +156,10 @@ impl Policy {
         self.blocked >= BLOCKED_UNTIL_STARVED
     }
 
-    fn reset_frames(&self) -> u32 {
+    fn restart_frames(&self) -> u32 {
         let soft = f64::from(self.limit);
-        let meanwhile = self.frames_per_ms * self.reset_ms * MARGIN;
-        (soft - meanwhile).clamp(soft * RESET_AT_LEAST, soft * RESET_AT) as u32
+        let meanwhile = self.frames_per_ms * self.restart_ms * MARGIN;
+        (soft - meanwhile).clamp(soft * RESTART_AT_LEAST, soft * RESTART_AT) as u32
     }
 
     /// Measures how fast the WAL grows.
@@ -185,31 +185,33 @@ impl Policy {
         if is_long && seen.idle >= IDLE {
             return Step::Truncate;
         }
-        let (reset_in, copy_in) = (left(self.reset_after, now), left(self.copy_after, now));
-        let (wants_reset, wants_copy) = (self.wants_reset(seen, now), seen.backlog() >= self.copy_frames);
-        if wants_reset && reset_in.is_zero() {
-            return Step::Reset(self.budget());
+        let (restart_in, checkpoint_in) = (left(self.restart_after, now), left(self.checkpoint_after, now));
+        let (wants_restart, wants_checkpoint) =
+            (self.wants_restart(seen, now), seen.backlog() >= self.checkpoint_frames);
+        if wants_restart && restart_in.is_zero() {
+            return Step::Restart(self.budget());
         }
-        // Copying continues while a reset must wait, so that the backlog does not grow.
-        if wants_copy && copy_in.is_zero() {
-            return Step::Copy;
+        // Checkpoints continue while a restart must wait, so that the backlog does not grow.
+        if wants_checkpoint && checkpoint_in.is_zero() {
+            return Step::Checkpoint;
         }
-        let quiet = if wants_reset { reset_in } else { self.until_quiet(seen, now) };
-        let times = [quiet.max(Duration::from_millis(1)), reset_in, copy_in];
+        let quiet = if wants_restart { restart_in } else { self.until_quiet(seen, now) };
+        let times = [quiet.max(Duration::from_millis(1)), restart_in, checkpoint_in];
         Step::Rest(times.into_iter().filter(|time| !time.is_zero()).min().unwrap_or(quiet))
     }
 
-    fn wants_reset(&self, seen: &Seen, now: Instant) -> bool {
-        let apart = self.last_reset.is_none_or(|last| now.saturating_duration_since(last) >= PAUSES_APART);
+    fn wants_restart(&self, seen: &Seen, now: Instant) -> bool {
+        let apart = self.last_restart.is_none_or(|last| now.saturating_duration_since(last) >= PAUSES_APART);
         self.complete && seen.backlog() == 0 && seen.frames > 1
-            || seen.frames >= self.reset_frames()
+            || seen.frames >= self.restart_frames()
             || seen.idle >= PAUSE && seen.frames >= PAUSE_FRAMES && apart
             || seen.idle >= QUIET && seen.frames >= QUIET_FRAMES
     }
 
     /// The time until a pause of the writer could make a step due.
     fn until_quiet(&self, seen: &Seen, now: Instant) -> Duration {
-        let apart = self.last_reset.map_or(Duration::ZERO, |last| (last + PAUSES_APART).saturating_duration_since(now));
+        let apart =
+            self.last_restart.map_or(Duration::ZERO, |last| (last + PAUSES_APART).saturating_duration_since(now));
         if seen.frames >= PAUSE_FRAMES {
             return PAUSE.saturating_sub(seen.idle).max(apart).min(QUIET);
         }
@@ -225,47 +227,47 @@ impl Policy {
         (BUDGET * 2u32.saturating_pow(self.blocked)).min(BUDGET_MAX)
     }
 
-    /// Records a copy of so many frames in this time, and the frames it `left` in the WAL.
-    pub(crate) fn copied(&mut self, frames: u32, left: u32, took: Duration, now: Instant) {
+    /// Records a checkpoint of so many frames in this time, and the frames it `left` in the WAL.
+    pub(crate) fn checkpointed(&mut self, frames: u32, left: u32, took: Duration, now: Instant) {
         self.complete = left == 0;
         if frames >= 100 {
             let per_frame = took.as_secs_f64() * 1e6 / f64::from(frames);
             self.us_per_frame += (per_frame - self.us_per_frame) / 4.0;
-            self.copy_frames = copy_frames(self.us_per_frame, self.limit);
+            self.checkpoint_frames = checkpoint_frames(self.us_per_frame, self.limit);
         }
         // A reader holds the rest: an immediate retry would copy nothing more.
-        self.copy_after = (frames < self.copy_frames / 4 && left > 0).then(|| now + RETRY);
+        self.checkpoint_after = (frames < self.checkpoint_frames / 4 && left > 0).then(|| now + RETRY);
     }
 
-    /// Records that this checkpointer reset the WAL, and how long that took.
-    pub(crate) fn was_reset(&mut self, took: Duration, now: Instant) {
-        self.reset_ms += (took.as_secs_f64() * 1e3 - self.reset_ms) / 4.0;
+    /// Records that this checkpointer restarted the WAL, and how long that took.
+    pub(crate) fn was_restarted(&mut self, took: Duration, now: Instant) {
+        self.restart_ms += (took.as_secs_f64() * 1e3 - self.restart_ms) / 4.0;
         self.last_seen = None;
         self.nothing_is_in_the_way();
-        self.last_reset = Some(now);
+        self.last_restart = Some(now);
         self.truncated = false;
     }
 
-    /// Clears the blocked and failed state: the WAL was reset, by this checkpointer or by another process.
+    /// Clears the blocked and failed state: the WAL was restarted, by this checkpointer or by another process.
     fn nothing_is_in_the_way(&mut self) {
         self.complete = false;
         self.is_failing = false;
         self.blocked = 0;
-        self.reset_after = None;
-        self.copy_after = None;
+        self.restart_after = None;
+        self.checkpoint_after = None;
     }
 
-    /// Records that a reader, or another process, blocked a reset.
+    /// Records that a reader, or another process, blocked a restart.
     pub(crate) fn was_blocked(&mut self, now: Instant) {
         self.complete = false;
         self.is_failing = false;
-        self.reset_after = Some(now + (RETRY * 2u32.saturating_pow(self.blocked)).min(RETRY_MAX));
+        self.restart_after = Some(now + (RETRY * 2u32.saturating_pow(self.blocked)).min(RETRY_MAX));
         self.blocked = self.blocked.saturating_add(1);
     }
 
-    /// Delays copies as well: what blocked the reset also blocked a copy.
-    pub(crate) fn was_not_copied(&mut self) {
-        self.copy_after = self.reset_after;
+    /// Delays checkpoints as well: what blocked the restart also blocked one.
+    pub(crate) fn was_not_checkpointed(&mut self) {
+        self.checkpoint_after = self.restart_after;
     }
 
     pub(crate) fn was_truncated(&mut self) {
@@ -277,10 +279,10 @@ fn left(then: Option<Instant>, now: Instant) -> Duration {
     then.map_or(Duration::ZERO, |then| then.saturating_duration_since(now))
 }
 
-/// The number of frames for a copy of the intended duration; limited so that a copy is due before a reset.
-fn copy_frames(us_per_frame: f64, limit: u32) -> u32 {
-    let frames = (COPY_TIME.as_secs_f64() * 1e6 / us_per_frame.max(0.1)) as u32;
-    frames.clamp(*COPY_FRAMES.start(), *COPY_FRAMES.end()).min((limit / 4).max(1))
+/// The number of frames for a checkpoint of the intended duration; limited so that one is due before a restart.
+fn checkpoint_frames(us_per_frame: f64, limit: u32) -> u32 {
+    let frames = (CHECKPOINT_TIME.as_secs_f64() * 1e6 / us_per_frame.max(0.1)) as u32;
+    frames.clamp(*CHECKPOINT_FRAMES.start(), *CHECKPOINT_FRAMES.end()).min((limit / 4).max(1))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The checkpointer's thread: it observes the WAL, asks the policy, and runs the step.
 //!
-//! Owns: the connection while the thread lives, reopened after a failure. Runs on `fw-checkpoint`; between two turns of
-//! the writer the connection is on the writer's thread. Invariant: the WAL is reset and truncated only between two
-//! turns. Leaves out: when the thread starts.
+//! Owns: the connection while the thread lives, reopened after a failure. Runs on `fw-checkpoint`; between two rounds of
+//! the writer the connection is on the writer's thread. Invariant: the WAL is restarted and truncated only between two
+//! rounds. Leaves out: when the thread starts.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -20,11 +20,11 @@ use crate::stats::wal::WalBlocker;
 
 /// The thread ends when it has had nothing to do for this long.
 const IDLE: Duration = Duration::from_secs(10);
-/// The maximum number of rounds that prepare a reset, and the limits below which another round is not worthwhile.
-const ROUNDS: u32 = 8;
+/// The maximum number of passes that prepare a restart, and the limits below which another pass is not worthwhile.
+const PASSES: u32 = 8;
 const FEW_FRAMES: u32 = 100;
 const SHORT: Duration = Duration::from_millis(3);
-/// How long to wait for another process' checkpoint before a reset.
+/// How long to wait for another process' checkpoint before a restart.
 const OTHERS: Duration = Duration::from_millis(100);
 /// The pause between two attempts to take a lock.
 const POLL: Duration = Duration::from_micros(20);
@@ -85,11 +85,11 @@ impl Shared {
             self.hard.store(if policy.is_failing() { u32::MAX } else { hard }, Ordering::Relaxed);
             let left = match policy.next(&seen, Instant::now()) {
                 Step::Rest(time) => self.rest(&connection, &policy, &seen, time).then_some(connection),
-                Step::Copy => {
-                    self.copy(&mut connection, &mut policy);
+                Step::Checkpoint => {
+                    self.checkpoint(&mut connection, &mut policy);
                     Some(connection)
                 }
-                Step::Reset(budget) => self.reset(connection, &mut policy, budget),
+                Step::Restart(budget) => self.restart(connection, &mut policy, budget),
                 Step::Truncate => self.truncate(connection, &mut policy),
             };
             let Some(connection) = left else { return };
@@ -128,66 +128,66 @@ impl Shared {
         true
     }
 
-    /// Copies, and syncs what was copied, so that a reset has little left to sync.
-    fn copy(&self, connection: &mut Connection, policy: &mut Policy) {
-        let passed = self.pass(connection, |open| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?));
-        let synced = passed.and_then(|copied| {
-            if copied.frames >= FEW_FRAMES {
+    /// Runs one PASSIVE checkpoint, and syncs what it copied, so that a restart has little left to sync.
+    fn checkpoint(&self, connection: &mut Connection, policy: &mut Policy) {
+        let passed = self.passive(connection, |open| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?));
+        let synced = passed.and_then(|progress| {
+            if progress.frames >= FEW_FRAMES {
                 connection.sqlite.sync_database()?;
             }
-            Ok(copied)
+            Ok(progress)
         });
         match synced {
-            Ok(Copied { frames, left, took }) => policy.copied(frames, left, took, Instant::now()),
+            Ok(Progress { frames, left, took }) => policy.checkpointed(frames, left, took, Instant::now()),
             Err(error) => {
                 self.failed(policy, &error, Duration::ZERO);
-                policy.was_not_copied();
+                policy.was_not_checkpointed();
             }
         }
     }
 
     /// Runs one PASSIVE checkpoint.
-    fn pass(
+    fn passive(
         &self,
         connection: &mut Connection,
-        copy: impl FnOnce(&mut Connection) -> Result<Checkpointed>,
-    ) -> Result<Copied> {
+        checkpoint: impl FnOnce(&mut Connection) -> Result<Checkpointed>,
+    ) -> Result<Progress> {
         let before = connection.sqlite.wal_header().map_or(0, |header| header.copied);
         let began = Instant::now();
-        let done = copy(connection)?;
+        let done = checkpoint(connection)?;
         let frames = done.copied.saturating_sub(before);
-        let copied = Copied { frames, left: done.frames.saturating_sub(done.copied), took: began.elapsed() };
-        self.recorder.copied(copied.frames, copied.left, copied.took);
-        Ok(copied)
+        let progress = Progress { frames, left: done.frames.saturating_sub(done.copied), took: began.elapsed() };
+        self.recorder.checkpointed(progress.frames, progress.left, progress.took);
+        Ok(progress)
     }
 
-    /// Copies and syncs while writers continue. Each round copies what was written during the previous one, until so
+    /// Checkpoints and syncs while writers continue. Each pass copies what was written during the previous one, until so
     /// little is left that writers can wait for it.
     fn prepare(&self, connection: &mut Connection) -> Result<()> {
-        for _ in 0..ROUNDS {
+        for _ in 0..PASSES {
             let began = Instant::now();
-            let copied = self.pass(connection, copy_after_others)?;
+            let progress = self.passive(connection, checkpoint_after_others)?;
             connection.sqlite.sync_files()?;
-            if copied.frames < FEW_FRAMES || copied.left >= FEW_FRAMES || began.elapsed() < SHORT {
+            if progress.frames < FEW_FRAMES || progress.left >= FEW_FRAMES || began.elapsed() < SHORT {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Resets the WAL: first the slow part, then the rest between two turns of the writer.
-    fn reset(&self, mut connection: Connection, policy: &mut Policy, budget: Duration) -> Option<Connection> {
+    /// Restarts the WAL: first the slow part, then the rest between two rounds of the writer.
+    fn restart(&self, mut connection: Connection, policy: &mut Policy, budget: Duration) -> Option<Connection> {
         let began = Instant::now();
         let _without_leases = (self.powers.end_leases)();
         if let Err(error) = self.prepare(&mut connection) {
             self.failed(policy, &error, Duration::ZERO);
             return Some(connection);
         }
-        let (connection, result) = self.between_turns(connection, CheckpointMode::Restart, budget)?;
+        let (connection, result) = self.in_slot(connection, CheckpointMode::Restart, budget)?;
         match result {
             Ok(()) => {
-                policy.was_reset(began.elapsed(), Instant::now());
-                self.recorder.was_reset(began.elapsed());
+                policy.was_restarted(began.elapsed(), Instant::now());
+                self.recorder.was_restarted(began.elapsed());
                 self.see(&connection);
                 self.notify();
             }
@@ -198,7 +198,7 @@ impl Shared {
 
     fn truncate(&self, connection: Connection, policy: &mut Policy) -> Option<Connection> {
         let _without_leases = (self.powers.end_leases)();
-        let (connection, result) = self.between_turns(connection, CheckpointMode::Truncate, POLL)?;
+        let (connection, result) = self.in_slot(connection, CheckpointMode::Truncate, POLL)?;
         policy.was_truncated();
         match result {
             Ok(()) => self.recorder.truncated(),
@@ -207,9 +207,9 @@ impl Shared {
         Some(connection)
     }
 
-    /// Runs a checkpoint between two turns of the writer, and the first commit after it, which syncs the WAL's new
+    /// Runs a checkpoint between two rounds of the writer, and the first commit after it, which syncs the WAL's new
     /// header. Returns `None` if there is no writer any more: the connection was dropped with the closure.
-    fn between_turns(
+    fn in_slot(
         &self,
         mut connection: Connection,
         mode: CheckpointMode,
@@ -217,11 +217,11 @@ impl Shared {
     ) -> Option<(Connection, Result<()>)> {
         let (send, receive) = mpsc::sync_channel(1);
         let (recorder, watch) = (self.recorder.clone(), self.watch.clone());
-        let has_its_turn = self.wants_a_turn.clone();
+        let has_slot = self.wants_slot.clone();
         // A holder of the token that waits for room stops waiting and gives the token back.
-        self.wants_a_turn.store(true, Ordering::SeqCst);
-        let asked = (self.powers.at_boundary)(Box::new(move |commit| {
-            has_its_turn.store(false, Ordering::SeqCst);
+        self.wants_slot.store(true, Ordering::SeqCst);
+        let asked = (self.powers.in_slot)(Box::new(move |commit| {
+            has_slot.store(false, Ordering::SeqCst);
             let began = Instant::now();
             connection.sqlite.set_busy(Some(polls(began + budget)));
             let done = connection.sqlite.checkpoint(mode).map_err(Error::from);
@@ -231,7 +231,7 @@ impl Shared {
                 (done, _) => done.map(drop),
             };
             if let Err(error) = &done {
-                // Before the next turn of the writer.
+                // Before the next round of the writer.
                 watch.refuse_after_failed_sync(error);
             }
             recorder.paused(began.elapsed());
@@ -239,7 +239,7 @@ impl Shared {
         }));
         self.notify();
         let done = if asked { receive.recv().ok() } else { None };
-        self.wants_a_turn.store(false, Ordering::SeqCst);
+        self.wants_slot.store(false, Ordering::SeqCst);
         done
     }
 
@@ -295,16 +295,16 @@ fn unless_a_sync_failed(error: Error) -> Result<()> {
 }
 
 /// The result of a PASSIVE checkpoint.
-struct Copied {
+struct Progress {
     frames: u32,
     /// Frames that it did not reach, because a reader blocked them.
     left: u32,
     took: Duration,
 }
 
-/// Copies, after waiting for another process that may be copying at the moment, so that its checkpoint does not fail
-/// the reset.
-fn copy_after_others(connection: &mut Connection) -> Result<Checkpointed> {
+/// Runs a PASSIVE checkpoint, after waiting for another process that may run one at the moment, so that its checkpoint does not fail
+/// the restart.
+fn checkpoint_after_others(connection: &mut Connection) -> Result<Checkpointed> {
     let until = Instant::now() + OTHERS;
     loop {
         let done = connection.sqlite.checkpoint(CheckpointMode::Passive).map_err(Error::from);

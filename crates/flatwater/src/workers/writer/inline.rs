@@ -3,7 +3,7 @@
 //! Owns: one write in the writer slot, and which writes are eligible for an inline run. Runs on the thread that polls a
 //! call. Never waits, neither for the token nor for a lock of the file. Invariants: the write is never interrupted, and
 //! ends early only at a page that it would read too late, before its commit; it never pays for a checkpoint, nor,
-//! unless the last copy ends in just that moment, for the sync of a WAL that starts over; a write that fails runs again
+//! unless the last checkpoint ends in just that moment, for the sync of a WAL that starts over; a write that fails runs again
 //! on a worker, which reports the failure, unless the failure may have come from the commit itself. Leaves out: whether
 //! an inline run or the queue is cheaper (`inline::router`).
 

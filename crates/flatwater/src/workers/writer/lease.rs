@@ -30,7 +30,7 @@ use crate::sql::seen::Left;
 use crate::time::timer::{self, Alarm};
 
 /// A lease is renewed at this age. Frames that are written under it cannot be copied out of the WAL before it ends, and
-/// few of them may be left when the WAL is to be reset.
+/// few of them may be left when the WAL is to be restarted.
 const AGE_US: u64 = 250;
 /// How often the alarm checks whether a lease is still used.
 const LOOK: Duration = Duration::from_millis(5);

@@ -2,8 +2,8 @@
 //!
 //! Owns: the queue, which holds the token, and starting the thread. The thread starts with the first request and ends
 //! after it has been idle for a while; the connection stays open. Runs on callers' threads and on `fw-writer`.
-//! Invariant: only the holder of the token uses the connection. Leaves out: one turn of the thread (`turn`), and what a
-//! turn runs (`alone`, `group`, `transaction`).
+//! Invariant: only the holder of the token uses the connection. Leaves out: one round of the thread (`round`), and what a
+//! round runs (`alone`, `group`, `transaction`).
 
 mod alone;
 mod choice;
@@ -17,10 +17,10 @@ mod opening;
 mod outcome;
 mod parked;
 mod perform;
+mod round;
 mod seen;
 mod slot;
 mod transaction;
-mod turn;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -41,7 +41,7 @@ use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::thread::park::mark_own_thread;
 use crate::workers::listener::CommitListener;
-use crate::workers::request::{AtBoundary, OnItsWay, Request, TakesOver, Work};
+use crate::workers::request::{InSlot, OnItsWay, Request, TakesOver, Work};
 use crate::workers::session::{End, Session};
 
 /// The handle. Cheap to clone.
@@ -109,18 +109,18 @@ impl Writer {
         let _ = self.0.listener.set(listener);
     }
 
-    /// Returns a function that runs a closure between two turns, before all waiting requests. The function returns
+    /// Returns a function that runs a closure between two rounds, before all waiting requests. The function returns
     /// false if the writer is closed. It does not keep the writer alive.
-    pub(crate) fn boundary(&self) -> impl Fn(AtBoundary) -> bool + Send + Sync + use<> {
+    pub(crate) fn in_slot(&self) -> impl Fn(InSlot) -> bool + Send + Sync + use<> {
         let shared = Arc::downgrade(&self.0);
-        move |closure| shared.upgrade().is_some_and(|shared| Self(shared).at_boundary(closure))
+        move |closure| shared.upgrade().is_some_and(|shared| Self(shared).run_in_slot(closure))
     }
 
-    fn at_boundary(&self, closure: AtBoundary) -> bool {
+    fn run_in_slot(&self, closure: InSlot) -> bool {
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
         // No caller waits for this answer: the closure itself reports.
         let (promise, _) = reply();
-        match self.0.queue.push_first(Request::new(ticket, Work::Boundary(closure), promise)) {
+        match self.0.queue.push_first(Request::new(ticket, Work::InSlot(closure), promise)) {
             Ok(start) => self.start(start).is_ok(),
             Err(_) => false,
         }
@@ -159,7 +159,7 @@ impl Writer {
         let Some(mut slot) = Slot::acquire_idle(self) else { return Some(request) };
         request.on_its_way = Some(OnItsWay::new(self.0.on_their_way.clone()));
         let mut batch = vec![request];
-        self.0.turn_in(&mut slot, &mut batch);
+        self.0.round_in(&mut slot, &mut batch);
         None
     }
 

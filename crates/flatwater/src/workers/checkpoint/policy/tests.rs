@@ -8,10 +8,10 @@ fn seen(frames: u32, copied: u32, idle_ms: u64) -> Seen {
     Seen { frames, copied, file_frames: frames.max(3000), idle: Duration::from_millis(idle_ms) }
 }
 
-/// A policy for which a pause of the writer is not enough, because a reset was just done.
-fn just_reset() -> (Policy, Instant) {
+/// A policy for which a pause of the writer is not enough, because a restart was just done.
+fn just_restarted() -> (Policy, Instant) {
     let (mut policy, now) = (Policy::new(LIMIT), Instant::now());
-    policy.was_reset(Duration::from_millis(20), now);
+    policy.was_restarted(Duration::from_millis(20), now);
     (policy, now)
 }
 
@@ -19,12 +19,12 @@ fn just_reset() -> (Policy, Instant) {
 fn each_state_of_the_wal_has_its_step() {
     let table = [
         ("a short WAL rests", seen(10, 0, 0), Step::Rest(IDLE)),
-        ("a backlog is copied", seen(1500, 0, 0), Step::Copy),
+        ("a backlog is checkpointed", seen(1500, 0, 0), Step::Checkpoint),
         ("what is copied is left alone", seen(1500, 1400, 0), Step::Rest(PAUSE)),
-        ("a long WAL is started over", seen(5800, 5000, 0), Step::Reset(BUDGET)),
-        ("so is one whose writer pauses", seen(1500, 1400, 2), Step::Reset(BUDGET)),
+        ("a long WAL is started over", seen(5800, 5000, 0), Step::Restart(BUDGET)),
+        ("so is one whose writer pauses", seen(1500, 1400, 2), Step::Restart(BUDGET)),
         ("a small one waits for quiet", seen(100, 0, 400), Step::Rest(Duration::from_millis(600))),
-        ("and is started over then", seen(100, 0, 1000), Step::Reset(BUDGET)),
+        ("and is started over then", seen(100, 0, 1000), Step::Restart(BUDGET)),
         ("one frame is nothing", seen(1, 0, 5000), Step::Rest(Duration::from_secs(25))),
         ("a long file is made short when idle", seen(1, 0, 30_000), Step::Truncate),
     ];
@@ -35,17 +35,17 @@ fn each_state_of_the_wal_has_its_step() {
 }
 
 #[test]
-fn a_copy_to_the_end_is_followed_by_a_reset() {
+fn a_checkpoint_to_the_end_is_followed_by_a_restart() {
     let mut policy = Policy::new(LIMIT);
     let now = Instant::now();
-    policy.copied(1500, 0, Duration::from_millis(4), now);
-    assert_eq!(policy.next(&seen(1500, 1500, 0), now), Step::Reset(BUDGET));
-    policy.was_reset(Duration::from_millis(20), now);
+    policy.checkpointed(1500, 0, Duration::from_millis(4), now);
+    assert_eq!(policy.next(&seen(1500, 1500, 0), now), Step::Restart(BUDGET));
+    policy.was_restarted(Duration::from_millis(20), now);
     assert_eq!(policy.next(&seen(1, 0, 0), now), Step::Rest(IDLE));
 }
 
 #[test]
-fn a_reset_begins_early_enough_for_what_is_written_meanwhile() {
+fn a_restart_begins_early_enough_for_what_is_written_meanwhile() {
     let mut policy = Policy::new(LIMIT);
     let mut now = Instant::now();
     let mut frames = 0;
@@ -54,31 +54,31 @@ fn a_reset_begins_early_enough_for_what_is_written_meanwhile() {
         now += Duration::from_millis(10);
         frames += 40 * 10;
     }
-    policy.was_reset(Duration::from_millis(200), now);
+    policy.was_restarted(Duration::from_millis(200), now);
     // 40 frames each millisecond, about 65 ms, with the margin of one half: 3,900 of 8,192 frames.
-    assert!((4000..4600).contains(&policy.reset_frames()), "{}", policy.reset_frames());
-    (0..20).for_each(|_| policy.was_reset(Duration::from_secs(2), now));
-    assert_eq!(policy.reset_frames(), 2048, "but never too early");
+    assert!((4000..4600).contains(&policy.restart_frames()), "{}", policy.restart_frames());
+    (0..20).for_each(|_| policy.was_restarted(Duration::from_secs(2), now));
+    assert_eq!(policy.restart_frames(), 2048, "but never too early");
 }
 
 #[test]
-fn pauses_of_the_writer_do_not_reset_more_often_than_every_five_seconds() {
+fn pauses_of_the_writer_do_not_restart_more_often_than_every_five_seconds() {
     let mut policy = Policy::new(LIMIT);
     let now = Instant::now();
-    policy.was_reset(Duration::from_millis(20), now);
+    policy.was_restarted(Duration::from_millis(20), now);
     assert!(matches!(policy.next(&seen(1500, 1400, 3), now), Step::Rest(_)));
-    assert_eq!(policy.next(&seen(1500, 1400, 3), now + PAUSES_APART), Step::Reset(BUDGET));
-    assert_eq!(policy.next(&seen(1500, 1400, 1000), now), Step::Reset(BUDGET), "quiet is quiet");
+    assert_eq!(policy.next(&seen(1500, 1400, 3), now + PAUSES_APART), Step::Restart(BUDGET));
+    assert_eq!(policy.next(&seen(1500, 1400, 1000), now), Step::Restart(BUDGET), "quiet is quiet");
 }
 
 #[test]
-fn a_blocked_reset_waits_longer_each_time_and_the_third_starves() {
+fn a_blocked_restart_waits_longer_each_time_and_the_third_starves() {
     let mut policy = Policy::new(LIMIT);
     let mut now = Instant::now();
     let long = seen(6000, 5900, 0);
     let mut waits = Vec::new();
     for budget_ms in [5, 10, 20, 20, 20, 20, 20] {
-        assert_eq!(policy.next(&long, now), Step::Reset(Duration::from_millis(budget_ms)));
+        assert_eq!(policy.next(&long, now), Step::Restart(Duration::from_millis(budget_ms)));
         policy.was_blocked(now);
         let Step::Rest(wait) = policy.next(&long, now) else { panic!("it does not rest") };
         waits.push(wait.as_millis());
@@ -86,27 +86,27 @@ fn a_blocked_reset_waits_longer_each_time_and_the_third_starves() {
     }
     assert_eq!(waits, [20, 40, 80, 160, 320, 500, 500]);
     assert!(policy.is_starved());
-    policy.was_reset(Duration::from_millis(20), now);
+    policy.was_restarted(Duration::from_millis(20), now);
     assert!(!policy.is_starved());
 }
 
 #[test]
-fn a_copy_that_a_reader_holds_up_is_not_tried_again_at_once() {
-    let (mut policy, now) = just_reset();
-    policy.copied(0, 1500, Duration::from_millis(1), now);
+fn a_checkpoint_that_a_reader_holds_up_is_not_tried_again_at_once() {
+    let (mut policy, now) = just_restarted();
+    policy.checkpointed(0, 1500, Duration::from_millis(1), now);
     assert_eq!(policy.next(&seen(1500, 0, 0), now), Step::Rest(RETRY));
-    assert_eq!(policy.next(&seen(1500, 0, 0), now + RETRY), Step::Copy);
+    assert_eq!(policy.next(&seen(1500, 0, 0), now + RETRY), Step::Checkpoint);
 }
 
 #[test]
-fn a_copy_that_failed_is_not_tried_again_at_once() {
-    let (mut policy, now) = just_reset();
+fn a_checkpoint_that_failed_is_not_tried_again_at_once() {
+    let (mut policy, now) = just_restarted();
     let backlog = seen(1500, 0, 0);
     policy.was_blocked(now);
-    assert_eq!(policy.next(&backlog, now), Step::Copy, "a reset that was blocked keeps no copy");
-    policy.was_not_copied();
+    assert_eq!(policy.next(&backlog, now), Step::Checkpoint, "a restart that was blocked keeps no checkpoint");
+    policy.was_not_checkpointed();
     assert_eq!(policy.next(&backlog, now), Step::Rest(RETRY));
-    assert_eq!(policy.next(&backlog, now + RETRY), Step::Copy);
+    assert_eq!(policy.next(&backlog, now + RETRY), Step::Checkpoint);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn after_a_failure_the_connection_is_opened_again_each_time_after_a_longer_pause
         pauses.push(pause.as_millis());
         policy.opened(LIMIT);
         assert_eq!(policy.reopen_in(now), None);
-        assert_eq!(policy.next(&seen(1500, 0, 0), now), Step::Copy, "what is due is tried at once");
+        assert_eq!(policy.next(&seen(1500, 0, 0), now), Step::Checkpoint, "what is due is tried at once");
     }
     assert_eq!(pauses, [20, 40, 80, 160, 320, 500, 500]);
 }
@@ -132,13 +132,13 @@ fn the_wal_is_counted_on_again_when_it_was_started_over_or_only_a_lock_is_in_the
     type Ends = fn(&mut Policy, Instant);
     let table: [(&str, bool, Ends); 5] = [
         ("another failure", true, Policy::failed),
-        ("a copy", true, |policy, now| policy.copied(1500, 0, COPY_TIME, now)),
+        ("a checkpoint", true, |policy, now| policy.checkpointed(1500, 0, CHECKPOINT_TIME, now)),
         ("a new connection", true, |policy, _| policy.opened(LIMIT)),
-        ("a reset", false, |policy, now| policy.was_reset(COPY_TIME, now)),
+        ("a restart", false, |policy, now| policy.was_restarted(CHECKPOINT_TIME, now)),
         ("a lock", false, Policy::was_blocked),
     ];
     for (what, is_failing, ends) in table {
-        let (mut policy, now) = just_reset();
+        let (mut policy, now) = just_restarted();
         assert!(!policy.is_failing());
         policy.failed(now);
         ends(&mut policy, now);
@@ -147,11 +147,11 @@ fn the_wal_is_counted_on_again_when_it_was_started_over_or_only_a_lock_is_in_the
 }
 
 #[test]
-fn copies_go_on_while_a_reset_has_to_wait() {
+fn checkpoints_go_on_while_a_restart_has_to_wait() {
     let mut policy = Policy::new(LIMIT);
     let now = Instant::now();
     policy.was_blocked(now);
-    assert_eq!(policy.next(&seen(8000, 1000, 0), now), Step::Copy);
+    assert_eq!(policy.next(&seen(8000, 1000, 0), now), Step::Checkpoint);
     assert_eq!(policy.next(&seen(8000, 8000, 0), now), Step::Rest(RETRY));
 }
 
@@ -163,7 +163,7 @@ fn a_wal_that_somebody_else_started_over_has_nothing_in_the_way() {
     (0..4).for_each(|_| policy.was_blocked(now));
     policy.saw(&seen(20, 0, 0), now + RETRY);
     assert!(!policy.is_starved());
-    assert_eq!(policy.next(&seen(6000, 6000, 0), now + RETRY), Step::Reset(BUDGET));
+    assert_eq!(policy.next(&seen(6000, 6000, 0), now + RETRY), Step::Restart(BUDGET));
 }
 
 /// Otherwise the thread would wake again and again until that time.
@@ -176,10 +176,10 @@ fn a_rest_lasts_until_the_wal_has_grown() {
         |policy, now| (0..9).for_each(|_| policy.was_blocked(now)),
         |policy, now| {
             policy.was_blocked(now);
-            policy.was_not_copied();
+            policy.was_not_checkpointed();
         },
-        |policy, now| policy.copied(0, 900, COPY_TIME, now),
-        |policy, now| policy.was_reset(COPY_TIME, now),
+        |policy, now| policy.checkpointed(0, 900, CHECKPOINT_TIME, now),
+        |policy, now| policy.was_restarted(CHECKPOINT_TIME, now),
     ];
     let mut rests = 0;
     for step in steps {
@@ -208,14 +208,14 @@ fn when_all_is_done_it_rests_for_long() {
 }
 
 #[test]
-fn copies_get_as_large_as_their_time_allows() {
+fn checkpoints_get_as_large_as_their_time_allows() {
     let mut policy = Policy::new(LIMIT);
     let rest = |policy: &Policy| policy.wake_at(&seen(0, 0, 0), Instant::now());
     let at_first = rest(&policy);
-    (0..20).for_each(|_| policy.copied(1000, 500, Duration::from_millis(1), Instant::now()));
+    (0..20).for_each(|_| policy.checkpointed(1000, 500, Duration::from_millis(1), Instant::now()));
     assert!(rest(&policy) > at_first);
-    (0..20).for_each(|_| policy.copied(1000, 500, Duration::from_millis(100), Instant::now()));
-    assert_eq!(rest(&policy), *COPY_FRAMES.start());
+    (0..20).for_each(|_| policy.checkpointed(1000, 500, Duration::from_millis(100), Instant::now()));
+    assert_eq!(rest(&policy), *CHECKPOINT_FRAMES.start());
     let small = Policy::new(100);
-    assert!(rest(&small) < 70, "a copy comes before the reset, however small the limit");
+    assert!(rest(&small) < 70, "a checkpoint comes before the restart, however small the limit");
 }

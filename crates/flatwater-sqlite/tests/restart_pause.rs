@@ -1,4 +1,4 @@
-//! What a reset does while the writer waits for it: nothing but the little that came in while it was prepared.
+//! What a restart does while the writer waits for it: nothing but the little that came in while it was prepared.
 //!
 //! Its own program, because it puts its own `pwrite`, `fsync` and `fdatasync` in the place of the C library's. In WAL
 //! mode only a checkpoint writes the database file (<https://sqlite.org/wal.html>).
@@ -20,7 +20,7 @@ static DIRTY: AtomicI64 = AtomicI64::new(0);
 /// The most of them that a sync met while the writer waited, and the pages written meanwhile.
 static DIRTY_IN_PAUSE: AtomicI64 = AtomicI64::new(0);
 static WRITTEN_IN_PAUSE: AtomicI64 = AtomicI64::new(0);
-/// From now on each copy stops at its first write until it is told to go on. It has synced the WAL before.
+/// From now on each checkpoint stops at its first write until it is told to go on. It has synced the WAL before.
 static STOPS: AtomicBool = AtomicBool::new(false);
 static BEGINS: AtomicBool = AtomicBool::new(false);
 static STOPPED: AtomicBool = AtomicBool::new(false);
@@ -67,7 +67,7 @@ fn wait_until(condition: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_reset_copies_and_syncs_what_it_can_before_the_writer_waits() {
+fn a_restart_copies_and_syncs_what_it_can_before_the_writer_waits() {
     const ROWS: i64 = 400;
     let insert = "INSERT INTO t (b) VALUES (zeroblob(6000))";
     let directory = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn a_reset_copies_and_syncs_what_it_can_before_the_writer_waits() {
     [&DIRTY_IN_PAUSE, &WRITTEN_IN_PAUSE].iter().for_each(|count| count.store(0, Ordering::SeqCst));
     STOPS.store(true, Ordering::SeqCst);
     reader.execute_batch("COMMIT").unwrap();
-    // Rows that come in while it copies, so that no copy is complete.
+    // Rows that come in while it copies, so that no checkpoint is complete.
     while handle.stats().wal.resets == 0 {
         if STOPPED.load(Ordering::SeqCst) {
             (0..3).for_each(|_| drop(db.execute(insert, ()).wait()));

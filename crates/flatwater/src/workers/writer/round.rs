@@ -1,7 +1,7 @@
-//! The writer's turns: take requests, run them, answer them.
+//! The writer's rounds: take requests, run them, answer them.
 //!
-//! Owns: the loop of `fw-writer`, and what one turn does with its requests, on whichever thread it runs. Invariant:
-//! after a panic no caller waits for ever. Leaves out: what comes before and after a turn (`slot`), and what the turn
+//! Owns: the loop of `fw-writer`, and what one round does with its requests, on whichever thread it runs. Invariant:
+//! after a panic no caller waits for ever. Leaves out: what comes before and after a round (`slot`), and what the round
 //! runs (`alone`, `group`, `transaction`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,7 +39,7 @@ impl Writer {
             spin.waited(free_since.elapsed());
             let mut choice = Choice::new(self.0.options.group);
             self.0.queue.take_while(&mut batch, |request| choice.takes(self.0.candidate(request)));
-            if self.0.turn_in(&mut slot, &mut batch) {
+            if self.0.round_in(&mut slot, &mut batch) {
                 // Nothing runs after the last request.
                 return slot.close();
             }
@@ -51,25 +51,25 @@ impl Writer {
 }
 
 impl Shared {
-    /// Runs one turn; returns true if it was the last. A panic, which only a bug in this crate can cause, costs the
-    /// requests of this turn: their callers get an error, and the connection is replaced.
-    pub(super) fn turn_in(&self, slot: &mut Slot<'_>, batch: &mut Vec<Request>) -> bool {
+    /// Runs one round; returns true if it was the last. A panic, which only a bug in this crate can cause, costs the
+    /// requests of this round: their callers get an error, and the connection is replaced.
+    pub(super) fn round_in(&self, slot: &mut Slot<'_>, batch: &mut Vec<Request>) -> bool {
         let writes = batch.len();
         slot.run(|writer, outbox| {
-            let turn = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.turn(writer, batch, outbox))));
+            let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.round(writer, batch, outbox))));
             let left = writer.wal_now();
             self.leave(writer, left.as_ref(), Instant::now());
             if matches!(self.options.inline, Inline::Auto(_)) {
                 writer.see_schema(&self.catalogue.left);
             }
-            let was_last = turn.unwrap_or_else(|_| {
+            let was_last = ran.unwrap_or_else(|_| {
                 batch.clear();
                 writer.replace();
                 self.recorder.replaced_connection();
                 false
             });
-            // A trial of the queue ends only with turns, on whichever thread they run.
-            writer.router.turned(writes, Instant::now());
+            // A trial of the queue ends only with rounds, on whichever thread they run.
+            writer.router.ran_round(writes, Instant::now());
             self.queueing.store(writer.router.queues(), Ordering::Relaxed);
             was_last
         })
@@ -91,7 +91,7 @@ impl Shared {
         }
     }
 
-    fn turn(&self, writer: &mut Held, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) -> bool {
+    fn round(&self, writer: &mut Held, batch: &mut Vec<Request>, outbox: &mut Outbox<'_>) -> bool {
         writer.end_lease();
         writer.unlimit();
         writer.renew();
@@ -141,7 +141,7 @@ impl Shared {
             outbox.answer(kind, &ticket, promise, Err(error));
             return false;
         }
-        if let Work::Boundary(closure) = work {
+        if let Work::InSlot(closure) = work {
             writer.wait_for_locks(Instant::now(), Some(Instant::now()));
             closure(&mut || commit::smallest(writer));
             return false;
