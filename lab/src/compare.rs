@@ -252,16 +252,20 @@ fn lane_verdict(lane: &str, base: &[Row], candidate: &[Row], paired: bool, guard
     result(verdict, reason, metrics)
 }
 
-/// Combines the verdicts of the deciding metrics: worse takes precedence, then better, then inconclusive, then no
-/// effect.
+/// Combines the verdicts of the deciding metrics.
 fn together(lane: &str, metrics: &[Judgement]) -> (Verdict, String) {
-    let order = [Verdict::Rejected, Verdict::Accepted, Verdict::Inconclusive, Verdict::NoEffect, Verdict::NoVerdict];
-    let deciding = || metrics.iter().filter(|judgement| decides(lane, &judgement.metric));
-    let strongest = order.iter().find_map(|verdict| deciding().find(|judgement| judgement.verdict == *verdict));
-    match strongest {
+    match strongest(lane, metrics, |judgement| (&judgement.metric, judgement.verdict)) {
         Some(judgement) => (judgement.verdict, judgement.reason.clone()),
         None => (Verdict::NoVerdict, "it has no figure that decides".to_owned()),
     }
+}
+
+/// Returns what decides a lane among the verdicts on its metrics: worse takes precedence, then better, then
+/// inconclusive, then no effect.
+pub fn strongest<'a, T>(lane: &str, judged: &'a [T], of: impl Fn(&T) -> (&str, Verdict)) -> Option<&'a T> {
+    let order = [Verdict::Rejected, Verdict::Accepted, Verdict::Inconclusive, Verdict::NoEffect, Verdict::NoVerdict];
+    let is = |wanted: Verdict| move |(metric, verdict): (&str, Verdict)| decides(lane, metric) && verdict == wanted;
+    order.into_iter().find_map(|wanted| judged.iter().find(|one| is(wanted)(of(one))))
 }
 
 fn metrics_of(base: &[Row], candidate: &[Row]) -> Vec<Metric> {

@@ -10,11 +10,11 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
 use crate::ab::{BASE, CANDIDATE};
+use crate::aggregates::Aggregates;
 use crate::compare::{self, Comparison, Request};
 use crate::record::{Record, Status, slug, template};
 use crate::repository::Repository;
 use crate::result::{Kind, Measured, write_atomically};
-use crate::summary::summarize;
 use crate::verdict::Verdict;
 
 /// `experiment`.
@@ -134,7 +134,7 @@ fn finalize(repository: &Repository, folder: &Path, args: &FinalizeArgs) -> Resu
     let number = entries.iter().map(|entry| entry.number).max().unwrap_or(0) + 1;
     let stem = format!("{number:03}-{}", slug(&record.title));
     let patch = patch(repository, &record, &measured, args)?;
-    let aggregates = Aggregates::of(&measured, &record, comparison);
+    let aggregates = Aggregates::of(&measured, &record, comparison.as_ref());
 
     let entry = Entry {
         number,
@@ -148,7 +148,7 @@ fn finalize(repository: &Repository, folder: &Path, args: &FinalizeArgs) -> Resu
         aggregates: format!("{stem}.json"),
         patch: patch.as_ref().map(|_| format!("{stem}.patch")),
     };
-    write_atomically(&folder.join(&entry.aggregates), &pretty(&aggregates)?)?;
+    write_atomically(&folder.join(&entry.aggregates), aggregates.text()?.as_bytes())?;
     if let (Some(name), Some(patch)) = (&entry.patch, &patch) {
         write_atomically(&folder.join(name), patch.as_bytes())?;
     }
@@ -219,35 +219,4 @@ fn patch(repository: &Repository, record: &Record, measured: &Measured, args: &F
         (Status::Rejected, Some(base), Some(candidate)) => repository.diff(&base, &candidate).map(Some),
         _ => Ok(None),
     }
-}
-
-/// The part of a result that is kept: its circumstances, the median of every figure, and the verdicts.
-#[derive(Serialize)]
-struct Aggregates {
-    #[serde(flatten)]
-    circumstances: crate::summary::Circumstances,
-    lanes:
-        std::collections::BTreeMap<String, std::collections::BTreeMap<String, std::collections::BTreeMap<String, f64>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    comparison: Option<Comparison>,
-}
-
-impl Aggregates {
-    fn of(measured: &Measured, record: &Record, comparison: Option<Comparison>) -> Self {
-        let summary = summarize(measured);
-        let wanted = |lane: &str| record.lanes.iter().chain(&record.controls).any(|name| name == lane);
-        let lanes = summary.lanes.into_iter().filter(|lane| wanted(&lane.name)).map(|lane| {
-            let peers = lane.peers.into_iter().map(|peer| {
-                let figures = peer.figures.into_iter().map(|(name, spread)| (name, rounded(spread.median)));
-                (peer.peer, figures.collect())
-            });
-            (lane.name, peers.collect())
-        });
-        Self { lanes: lanes.collect(), circumstances: summary.circumstances, comparison }
-    }
-}
-
-/// Rounds to six significant figures.
-fn rounded(value: f64) -> f64 {
-    format!("{value:.5e}").parse().unwrap_or(value)
 }

@@ -5,8 +5,10 @@
 //! processes (`process`, `peer`, `session`, `repository`) and implement the commands (`run`, `ab`, `list`, ...).
 
 pub mod ab;
+pub mod aggregates;
 pub mod compare;
 pub mod experiment;
+pub mod lines;
 pub mod list;
 pub mod machine;
 pub mod metric;

@@ -75,7 +75,8 @@ pub struct Version {
     pub version: String,
     /// SQLite's version.
     pub sqlite: String,
-    /// SQLite's compile options.
+    /// SQLite's compile options; a record keeps them apart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub compile_options: Vec<String>,
     /// The programming language that calls SQLite.
     pub language: String,

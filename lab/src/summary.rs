@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ab::BASE;
 use crate::metric::{Direction, OPS_PER_SECOND, headline, metric};
@@ -29,7 +29,7 @@ pub struct Summary {
 }
 
 /// The circumstances, without which a figure means little.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "they are those of the result file")]
 pub struct Circumstances {
     pub id: String,

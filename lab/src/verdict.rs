@@ -44,8 +44,9 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// One run of a lane on both sides.
-#[derive(Clone, Copy, Debug)]
+/// One run of a lane on both sides. In a file it is an array of three.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(f64, f64, bool)", into = "(f64, f64, bool)")]
 pub struct Pair {
     /// The figure of the base.
     pub base: f64,
@@ -53,6 +54,18 @@ pub struct Pair {
     pub candidate: f64,
     /// Whether the base ran first.
     pub base_first: bool,
+}
+
+impl From<(f64, f64, bool)> for Pair {
+    fn from((base, candidate, base_first): (f64, f64, bool)) -> Self {
+        Self { base, candidate, base_first }
+    }
+}
+
+impl From<Pair> for (f64, f64, bool) {
+    fn from(pair: Pair) -> Self {
+        (pair.base, pair.candidate, pair.base_first)
+    }
 }
 
 /// The judgement of one metric of one lane.
@@ -82,6 +95,9 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// The reason for the verdict, in one sentence.
     pub reason: String,
+    /// The pairs that the verdict is computed from.
+    #[serde(skip)]
+    pub runs: Vec<Pair>,
 }
 
 impl Judgement {
@@ -101,6 +117,7 @@ impl Judgement {
             drift: false,
             verdict: Verdict::NoVerdict,
             reason: reason.to_owned(),
+            runs: Vec::new(),
         }
     }
 
@@ -112,7 +129,7 @@ impl Judgement {
 /// Judges one metric from the paired runs of one lane. There must be at least one pair.
 pub fn judge(metric: &Metric, pairs: &[Pair]) -> Judgement {
     let (bases, candidates): (Vec<f64>, Vec<f64>) = pairs.iter().map(|pair| (pair.base, pair.candidate)).unzip();
-    let figures = Judgement::figures(metric, &bases, &candidates, "");
+    let figures = Judgement { runs: pairs.to_vec(), ..Judgement::figures(metric, &bases, &candidates, "") };
     if metric.tail && pairs.len() < PAIRS_FOR_A_TAIL {
         return figures.decided(Verdict::NoVerdict, too_few(metric, pairs.len(), PAIRS_FOR_A_TAIL));
     }

@@ -1,6 +1,7 @@
 //! The tool as its users meet it: the program is run, on peers that measure nothing.
 
 mod abs;
+mod committed;
 mod comparing;
 mod planted;
 mod readme;

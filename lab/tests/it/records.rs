@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use flatwater_lab::aggregates::Aggregates;
+use flatwater_lab::verdict::Verdict;
 use serde_json::{Value, json};
 
+use crate::committed::follows;
 use crate::support::{lab, result, text, write};
 
 fn experiment(folder: &Path, arguments: &[&str]) -> Output {
@@ -42,6 +45,8 @@ fn ab(folder: &Path, candidate: f64) -> String {
         medians.iter().flat_map(|(lane, base, other)| [(*lane, "base", *base), (*lane, "candidate", *other)]).collect();
     let mut result = result("one", 5, &sides);
     result["kind"] = json!("ab");
+    let version = json!({"version": "x", "sqlite": "3", "compile_options": ["THREADSAFE=1"], "language": "rust"});
+    result["versions"] = json!({"base": version, "candidate": version});
     write(folder, "ab.json", &result)
 }
 
@@ -64,12 +69,21 @@ fn a_record_gets_the_next_number_its_figures_and_a_line_in_the_index() {
         assert!(output.status.success(), "{}", text(&output.stderr));
         assert!(!draft.exists());
         assert!(folder.path().join(format!("{number}.md")).is_file());
-        let aggregates = std::fs::read(folder.path().join(format!("{number}.json"))).unwrap();
-        let aggregates: Value = serde_json::from_slice(&aggregates).unwrap();
-        assert_eq!(aggregates["lanes"]["a"]["candidate"]["p50_us"], 30.0);
-        assert!(aggregates["lanes"]["noop_execute"].is_null(), "only the record's lanes are kept");
-        assert_eq!(aggregates["comparison"]["lanes"][1]["verdict"], "accepted");
-        assert!(aggregates.get("results").is_none());
+        let kept = std::fs::read_to_string(folder.path().join(format!("{number}.json"))).unwrap();
+        let aggregates = Aggregates::parse(&kept).unwrap();
+        let medians: Vec<(&str, &str)> = aggregates.medians.iter().map(|row| (&*row.lane, &*row.side)).collect();
+        assert_eq!(medians, [("a", "base"), ("a", "candidate")], "only the record's lanes are kept");
+        assert_eq!(aggregates.medians[1].figures["p50_us"], 30.0);
+        let judged = aggregates.judgements.iter().filter(|judged| judged.lane == "a");
+        assert!(judged.clone().count() > 5 && judged.into_iter().all(|judged| judged.runs.len() == 5));
+        assert_eq!(aggregates.lanes[1].verdict, Verdict::Accepted);
+        follows(&aggregates, number);
+        assert_eq!(aggregates.text().unwrap(), kept);
+        let options = kept.matches("THREADSAFE=1").count();
+        assert_eq!(
+            (options, &*aggregates.compile_options[0].sides),
+            (1, &["base".to_owned(), "candidate".to_owned()][..])
+        );
     }
     let index = index(folder.path());
     assert_eq!((&index[0]["number"], &index[1]["number"]), (&json!(1), &json!(2)));

@@ -46,7 +46,7 @@ function machine(result) {
     "Machine and versions",
     el("dl", {}, facts.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
     table("Peers", ["peer", "library", "SQLite", "language"], versions.map(([peer, version]) => [peer, version.version, version.sqlite, version.language]), { numeric: false }),
-    versions.map(([peer, version]) => disclosure(`Compile options of ${peer}`, () => el("p", { class: "options" }, version.compile_options.join(" ")))),
+    versions.map(([peer, version]) => disclosure(`Compile options of ${peer}`, () => el("p", { class: "options" }, (version.compile_options ?? []).join(" ")))),
   );
 }
 
