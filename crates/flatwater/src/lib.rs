@@ -52,7 +52,7 @@ pub use database::Database;
 pub use engine::dispatch::Cancelled;
 pub use error::{Applied, Error, Kind, Result};
 pub use flatwater_sqlite::{CheckpointMode, Checkpointed};
-pub use options::inline::{Inline, InlineLimits};
+pub use inline::limits::{Inline, InlineLimits};
 pub use options::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, Options, SecondCopy};
 pub use prepared::Prepared;
 pub use rusqlite::types::{FromSql, ToSql, Value, ValueRef};

@@ -16,7 +16,7 @@ use super::prepare::is_kept;
 use super::statements::CachedStatement;
 use crate::error::Result;
 use crate::error::kind::is_passing;
-use crate::options::inline::InlineLimits;
+use crate::inline::limits::InlineLimits;
 use crate::program::analysis::{InlineRead, InlineWrite, ProgramAnalysis};
 use crate::program::graph::{Shape, Strange, bare};
 use crate::sql::class::Route;

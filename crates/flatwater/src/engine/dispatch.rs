@@ -14,11 +14,12 @@ use crate::error::{Error, Kind, Result};
 use crate::queue::bounded::Place;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
+use crate::sql;
 use crate::thread::park::in_closure;
 use crate::thread::scope::is_inside;
 use crate::time::timer::{self, Alarm};
 use crate::workers::readers::Readers;
-use crate::workers::refusals::waits_for_itself;
+use crate::workers::refusals::{opened_to_read, waits_for_itself};
 use crate::workers::request::{Answer, Request, Work};
 use crate::workers::session::Inside;
 use crate::workers::writer::Writer;
@@ -96,7 +97,7 @@ impl Caller {
     /// Begins the work, whose deadline counts from here: runs it on this thread if it is known to be short. The work is only
     /// borrowed for that; it moves if it has to be sent.
     pub(crate) fn begin(&self, work: &Work) -> Begun<'_> {
-        let route = self.may_begin().and_then(|()| self.handle.route(self.inside.as_deref(), work));
+        let route = self.may_begin().and_then(|()| self.route(work));
         match route {
             Err(error) => Begun::Answered(Err(error)),
             Ok(route) if self.options.timeout.is_some_and(|timeout| timeout < SHORTEST) => Begun::ToSend(route),
@@ -122,6 +123,28 @@ impl Caller {
         })?;
         let queued = Queued { handle: self.handle.clone(), ticket, line, only_reads, _alarm: alarm };
         Ok(Submitted::Queued(Some(Box::new(queued)), reply))
+    }
+
+    /// Returns the worker that serves the work, as far as is known. If the guess is wrong, the writer runs a read, or a
+    /// reader hands a write over.
+    fn route(&self, work: &Work) -> Result<Route<'_>> {
+        if let Some(inside) = &self.inside {
+            return Ok(Route::Transaction(inside));
+        }
+        let (engine, is_read_only) = (self.handle.engine(), self.handle.is_read_only());
+        let only_reads = match work {
+            Work::Query { text, .. } if is_read_only => text.route() != Some(sql::class::Route::Write),
+            work => work.only_reads(),
+        };
+        // For a read-only handle the writer of other handles may read if it has the only connection.
+        let may_use =
+            |is_only: bool| !is_read_only || is_only && matches!(work, Work::Query { .. } | Work::ReadWith(_));
+        match (&engine.readers, &engine.writer) {
+            (Some(readers), _) if only_reads => Ok(Route::Readers(readers)),
+            (readers, Some(writer)) if may_use(readers.is_none()) => Ok(Route::Writer(writer)),
+            _ if self.handle.is_closed() => Err(Error::closed()),
+            _ => Err(opened_to_read(engine.path())),
+        }
     }
 
     fn may_begin(&self) -> Result<()> {

@@ -10,17 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flatwater_sqlite::is_stranded;
 
-use super::dispatch::Route;
 use super::registry;
 use crate::engine::{Closed, Engine};
 use crate::error::{Error, Result};
 use crate::file::mount::refuse_network;
 use crate::options::{MEMORY, Options};
 use crate::queue::ticket::CallOptions;
-use crate::sql;
-use crate::workers::refusals::opened_to_read;
-use crate::workers::request::Work;
-use crate::workers::session::Inside;
 
 pub(crate) struct Handle {
     engine: Arc<Engine>,
@@ -71,25 +66,9 @@ impl Handle {
         self.left.load(Ordering::Acquire) || self.engine.is_closed()
     }
 
-    /// Returns the worker that serves `work`, as far as is known. If the guess is wrong, the writer runs a read, or a
-    /// reader hands a write over.
-    pub(crate) fn route<'a>(&'a self, inside: Option<&'a Inside>, work: &Work) -> Result<Route<'a>> {
-        if let Some(inside) = inside {
-            return Ok(Route::Transaction(inside));
-        }
-        let only_reads = match work {
-            Work::Query { text, .. } if self.read_only => text.route() != Some(sql::class::Route::Write),
-            work => work.only_reads(),
-        };
-        // For a read-only handle the writer of other handles may read if it has the only connection.
-        let may_use =
-            |is_only: bool| !self.read_only || is_only && matches!(work, Work::Query { .. } | Work::ReadWith(_));
-        match (&self.engine.readers, &self.engine.writer) {
-            (Some(readers), _) if only_reads => Ok(Route::Readers(readers)),
-            (readers, Some(writer)) if may_use(readers.is_none()) => Ok(Route::Writer(writer)),
-            _ if self.is_closed() => Err(Error::closed()),
-            _ => Err(opened_to_read(self.engine.path())),
-        }
+    /// Returns true if the handle was opened to read only.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     /// Leaves the engine, unless the handle has left before. `promise` is filled when the engine is closed, or at once

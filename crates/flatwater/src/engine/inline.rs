@@ -7,9 +7,8 @@ use std::time::Instant;
 
 use super::dispatch::{Begun, Route};
 use crate::engine::Engine;
-use crate::inline::budget;
 use crate::inline::outcome::{Fallback, InlineRun};
-use crate::options::inline::Inline;
+use crate::inline::policy::Place;
 use crate::queue::ticket::CallOptions;
 use crate::thread::park::mark_closure;
 use crate::workers::readers;
@@ -21,14 +20,14 @@ impl Engine {
     /// Runs the work on this thread at once and without waiting, if it is known to be short. The work is
     /// to be sent if it did not run, or fell back.
     pub(super) fn run_inline<'a>(&self, route: Route<'a>, work: &Work, options: CallOptions) -> Begun<'a> {
-        let Inline::Auto(limits) = &self.options.inline else { return Begun::ToSend(route) };
-        // Where many callers write, even the check for an inline run costs time: each write goes to the queue at once.
-        if let Route::Writer(writer) = route
-            && writer.prefers_the_queue()
-        {
+        let Some(limits) = self.policy.limits() else { return Begun::ToSend(route) };
+        let Some((text, _)) = work
+            .statement()
+            .filter(|(text, params)| self.policy.may_try(route.place(), &text.backoff, params.heap_bytes()))
+        else {
             self.recorder.inline.queued();
             return Begun::ToSend(route);
-        }
+        };
         let began = Instant::now();
         let mut unsettled = None;
         // Foreign code that runs meanwhile, such as the receiver of the events, must not wait for this connection.
@@ -50,8 +49,7 @@ impl Engine {
         });
         let tallied = matches!(route, Route::Readers(_));
         self.recorder.tried(work.kind(), !work.only_reads(), tallied, &run);
-        budget::spend(began, run.took());
-        work.text().inspect(|text| text.backoff.tried(&run));
+        self.policy.tried(&text.backoff, began, &run);
         match run {
             InlineRun::Done(answer, _) => {
                 Begun::Answered(answer.map_err(|error| error.in_operation(work.kind().name())))
@@ -64,5 +62,15 @@ impl Engine {
     /// Counts a call that suspends once so that other tasks get their turn.
     pub(crate) fn yielded(&self) {
         self.recorder.inline.yielded();
+    }
+}
+
+impl Route<'_> {
+    fn place(&self) -> Place {
+        match self {
+            Self::Transaction(_) => Place::Transaction,
+            Self::Writer(_) => Place::Writer,
+            Self::Readers(_) => Place::Readers,
+        }
     }
 }

@@ -26,6 +26,7 @@ use crate::error::{Error, Kind, Result};
 use crate::file::copies::mappings;
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
+use crate::inline::policy::InlinePolicy;
 use crate::options::Options;
 use crate::queue::reply::{Promise, wake};
 use crate::sql::catalogue::{Catalogue, StatementInfo};
@@ -42,6 +43,7 @@ pub(crate) struct Engine {
     pub(crate) options: Arc<Options>,
     catalogue: Arc<Catalogue>,
     pub(crate) recorder: Arc<Recorder>,
+    policy: Arc<InlinePolicy>,
     /// `None` if the database is opened for reading only.
     pub(crate) writer: Option<Writer>,
     /// `None` if the writer's connection is the only one.
@@ -84,16 +86,18 @@ impl Engine {
         let options = Arc::new(options);
         let catalogue = Arc::new(Catalogue::new());
         let recorder = Arc::new(Recorder::new(&options.path));
+        let policy = Arc::new(InlinePolicy::new(options.inline, Instant::now()));
         let watch = (!options.is_memory()).then(|| Arc::new(Watch::new(&options.path, options.second_copy)));
         let readers = |writer: Option<Arc<dyn TakesOver>>| {
-            Readers::new(options.clone(), catalogue.clone(), recorder.clone(), watch.clone(), writer)
+            Readers::new(options.clone(), catalogue.clone(), recorder.clone(), policy.clone(), watch.clone(), writer)
         };
         let (writer, readers, journal) = if options.read_only {
             let readers = readers(None);
             let journal = readers.open_one()?;
             (None, Some(readers), journal)
         } else {
-            let writer = Writer::open(options.clone(), catalogue.clone(), recorder.clone(), watch.clone())?;
+            let writer =
+                Writer::open(options.clone(), catalogue.clone(), recorder.clone(), policy.clone(), watch.clone())?;
             let journal = writer.journal().to_owned();
             let readers = (journal == "wal").then(|| readers(Some(Arc::new(writer.clone()))));
             if let Some(readers) =
@@ -133,6 +137,7 @@ impl Engine {
             options,
             catalogue,
             recorder,
+            policy,
             writer,
             readers,
             checkpointer,

@@ -62,10 +62,10 @@ impl InlineBreaker {
         u64::try_from(now.saturating_duration_since(self.began).as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Returns true if inline runs are off at `now`.
-    pub(crate) fn is_off(&self, now: Instant) -> bool {
+    /// Returns true if inline runs are off. Reads the clock only if they were ever turned off.
+    pub(crate) fn is_off(&self, now: impl FnOnce() -> Instant) -> bool {
         let until = self.off_until_us.load(Ordering::Relaxed);
-        until != 0 && self.us(now) < until
+        until != 0 && self.us(now()) < until
     }
 
     /// Records a read that ended at `now`. Returns true if its own steps took most of its time. `all` returns the
@@ -112,7 +112,7 @@ mod tests {
             let breaker = InlineBreaker::new(now);
             let read = Read { took, limit, read_pages, steps };
             (0..3).for_each(|_| _ = breaker.ended(&read, || 3, now));
-            breaker.is_off(now)
+            breaker.is_off(|| now)
         };
         assert!(three(limit * 5, true, 0), "it read pages");
         assert!(three(limit * 5, false, 30_000), "its steps");
@@ -128,10 +128,10 @@ mod tests {
         breaker.was_slow(0, at(0));
         breaker.was_slow(0, at(1100));
         breaker.was_slow(0, at(1200));
-        assert!(!breaker.is_off(at(1200)), "the first is too old");
+        assert!(!breaker.is_off(|| at(1200)), "the first is too old");
         breaker.was_slow(0, at(1300));
-        assert!(breaker.is_off(at(1301)) && breaker.is_off(at(2299)));
-        assert!(!breaker.is_off(at(2301)));
+        assert!(breaker.is_off(|| at(1301)) && breaker.is_off(|| at(2299)));
+        assert!(!breaker.is_off(|| at(2301)));
     }
 
     #[test]
@@ -139,9 +139,9 @@ mod tests {
         let now = Instant::now();
         let breaker = InlineBreaker::new(now);
         (1..=20).for_each(|slow| breaker.was_slow(slow * 30, now));
-        assert!(!breaker.is_off(now));
+        assert!(!breaker.is_off(|| now));
         (0..100).for_each(|_| breaker.was_slow(600, now));
-        assert!(breaker.is_off(now));
+        assert!(breaker.is_off(|| now));
     }
 
     #[test]
@@ -152,13 +152,13 @@ mod tests {
         let mut offs = Vec::new();
         for _ in 0..8 {
             (0..SLOW_RUNS).for_each(|_| breaker.was_slow(0, now));
-            let off = (0..100).find(|seconds| !breaker.is_off(now + Duration::from_secs(*seconds))).unwrap();
+            let off = (0..100).find(|seconds| !breaker.is_off(|| now + Duration::from_secs(*seconds))).unwrap();
             offs.push(off);
             now += Duration::from_secs(off);
         }
         assert_eq!(offs, [1, 2, 4, 8, 16, 32, 60, 60]);
         now += Duration::from_secs(10);
         (0..SLOW_RUNS).for_each(|_| breaker.was_slow(0, now));
-        assert!(!breaker.is_off(now + Duration::from_secs(1)), "after a good while it begins anew");
+        assert!(!breaker.is_off(|| now + Duration::from_secs(1)), "after a good while it begins anew");
     }
 }

@@ -5,7 +5,6 @@
 //! do.
 
 mod choices;
-pub(crate) mod inline;
 pub(crate) mod resolve;
 pub(crate) mod uri;
 
@@ -13,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use super::options::choices::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, SecondCopy};
-use super::options::inline::Inline;
 use super::options::uri::Mode;
+use crate::inline::limits::Inline;
 
 /// How to open a database. The path is required; every other setting has a default.
 ///
@@ -287,7 +286,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::inline::InlineLimits;
+    use crate::inline::limits::InlineLimits;
 
     #[test]
     fn the_defaults_are_these() {

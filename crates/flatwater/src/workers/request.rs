@@ -105,6 +105,14 @@ impl Work {
         }
     }
 
+    /// Returns the text and the parameters of work that is one run of one statement.
+    pub(crate) fn statement(&self) -> Option<(&StatementInfo, &Params)> {
+        match self {
+            Self::Execute { text, params } | Self::Query { text, params, .. } => Some((text, params)),
+            _ => None,
+        }
+    }
+
     /// Returns all its SQL texts.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &StatementInfo> {
         let several = if let Self::Batch(statements) = self { statements.as_slice() } else { &[] };

@@ -16,9 +16,9 @@ use flatwater_sqlite::is_stranded;
 
 use crate::error::{Applied, Error, Result};
 use crate::events;
+use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::InlineRun;
 use crate::options::Options;
-use crate::options::inline::InlineLimits;
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
 use crate::workers::request::{Answer, Request, Work};

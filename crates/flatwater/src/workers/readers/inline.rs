@@ -17,8 +17,8 @@ use crate::connection::inline::{self, LastRead};
 use crate::connection::schema::Known;
 use crate::connection::statements::CachedStatement;
 use crate::inline::breaker;
+use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
-use crate::options::inline::InlineLimits;
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::values::params::Params;
@@ -39,10 +39,6 @@ impl Readers {
     /// Runs the query on this thread at once, if it is known to be short and an idle connection holds it prepared.
     pub(crate) fn run_inline(&self, tried: Tried<'_>) -> InlineRun<Rows> {
         let (shared, text) = (&*self.0, tried.text);
-        let is_large = tried.params.heap_bytes() > tried.limits.bytes;
-        if is_large || shared.breaker.is_off(tried.began) || !text.backoff.may_try() {
-            return InlineRun::Ineligible;
-        }
         let Some(reader) = shared.lock().lend() else { return InlineRun::Ineligible };
         let mut lent = Lent { readers: self, reader: Some(reader), is_sound: true, ran_inline: None };
         let Some(reader) = &mut lent.reader else { return InlineRun::Ineligible };
@@ -136,7 +132,7 @@ impl Reader {
         let took = now.saturating_duration_since(began);
         let steps = if short.is_bounded() { self.connection.sqlite.steps_seen() } else { 0 };
         let read = breaker::Read { took, limit: limits.time, read_pages: reads.some, steps };
-        let by_its_steps = shared.breaker.ended(&read, || shared.lock().tally.inline_runs(), now);
+        let by_its_steps = shared.policy.read(&read, || shared.lock().tally.inline_runs(), now);
         // If a page read was refused and SQLite did not report it, it may have been a read of the schema.
         let is_sound = !reads.refused || matches!(ran, Err(Fallback::LateRead));
         let run = match ran {

@@ -9,6 +9,7 @@
 //! writes. A statement that turns out to be a write is handed over to the writer (`serve`).
 
 mod close;
+mod holder;
 mod inline;
 mod leases;
 mod reader;
@@ -19,14 +20,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use holder::ReleaseRequests;
 pub(crate) use inline::Tried;
-use leases::ReleaseRequests;
 use reader::Reader;
 use running::Running;
 
 use crate::error::{Error, Kind, Result};
 use crate::file::watch::Watch;
-use crate::inline::breaker::InlineBreaker;
+use crate::inline::policy::InlinePolicy;
 use crate::options::Options;
 use crate::queue::bounded::{Bounded, Place};
 use crate::queue::ticket::Ticket;
@@ -47,7 +48,7 @@ struct Shared {
     options: Arc<Options>,
     catalogue: Arc<Catalogue>,
     recorder: Arc<Recorder>,
-    breaker: InlineBreaker,
+    policy: Arc<InlinePolicy>,
     watch: Option<Arc<Watch>>,
     /// Takes over the requests that turn out to be writes. `None` if there is no writer.
     writer: Option<Arc<dyn TakesOver>>,
@@ -79,6 +80,7 @@ impl Readers {
         options: Arc<Options>,
         catalogue: Arc<Catalogue>,
         recorder: Arc<Recorder>,
+        policy: Arc<InlinePolicy>,
         watch: Option<Arc<Watch>>,
         writer: Option<Arc<dyn TakesOver>>,
     ) -> Self {
@@ -95,8 +97,7 @@ impl Readers {
                 closed: false,
             };
             let (state, closed, requests) = (Mutex::new(state), Condvar::new(), Arc::default());
-            let breaker = InlineBreaker::new(Instant::now());
-            Shared { options, catalogue, recorder, breaker, watch, writer, requests, state, closed }
+            Shared { options, catalogue, recorder, policy, watch, writer, requests, state, closed }
         }))
     }
 

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use flatwater_sqlite::Busy;
 
-use super::leases::{self, Holder, ReleaseRequests};
+use super::holder::{Holder, ReleaseRequests, may_hold};
 use crate::connection::execute::{Bounds, Output, Run};
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
@@ -64,7 +64,7 @@ impl Reader {
         let end = later(now, options.busy_timeout);
         busy_timeout.until(deadline.map_or(end, |deadline| deadline.min(end)));
         let connection = Connection::open(options, Role::Reader, busy(&busy_timeout))?;
-        let leases = leases::may_hold(options, &connection).then(|| Holder::new(requests, recorder));
+        let leases = may_hold(options, &connection).then(|| Holder::new(requests, recorder));
         Ok(Self { connection, busy_timeout, epoch: u64::MAX, leases, last_used: now, recall })
     }
 

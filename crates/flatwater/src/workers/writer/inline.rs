@@ -8,7 +8,6 @@
 //! an inline run or the queue is cheaper (`inline::router`).
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{PageRefusal, WalState, refused};
@@ -23,15 +22,13 @@ use crate::connection::execute::Bounds;
 use crate::connection::inline::LastRead;
 use crate::connection::statements::CachedStatement;
 use crate::error::{Error, Result};
-use crate::inline::budget;
+use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::Durability;
-use crate::options::inline::InlineLimits;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
-use crate::values::params::Params;
 use crate::workers::request::{Answer, OnItsWay, Request, Unsettled, Work};
 
 /// A write that took longer than this many times the limit is counted as this many times the limit: the machine or the
@@ -47,16 +44,11 @@ pub(crate) enum Tried {
 }
 
 impl Writer {
-    /// Returns true if short writes go through the queue now.
-    pub(crate) fn prefers_the_queue(&self) -> bool {
-        self.0.queueing.load(Ordering::Relaxed)
-    }
-
     /// Runs the write on this thread, if it is known to be short and the token is free.
     pub(crate) fn run_inline(&self, work: &Work, limits: &InlineLimits, options: CallOptions, began: Instant) -> Tried {
         let shared = &*self.0;
-        let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return INELIGIBLE };
-        if !shared.is_short(text, params, limits) || !text.backoff.may_try() {
+        let Some((text, _)) = work.statement() else { return INELIGIBLE };
+        if !shared.is_short(text, limits) {
             return INELIGIBLE;
         }
         let _on_its_way = OnItsWay::new(&*shared.on_their_way);
@@ -100,10 +92,9 @@ enum Ended {
 
 impl Shared {
     /// Returns true if, as far as is known, the write takes no longer than an inline run may.
-    fn is_short(&self, text: &StatementInfo, params: &Params, limits: &InlineLimits) -> bool {
+    fn is_short(&self, text: &StatementInfo, limits: &InlineLimits) -> bool {
         self.options.durability == Durability::Normal
             && text.is_groupable(self.catalogue.epoch(), limits.time)
-            && params.heap_bytes() <= limits.bytes
             && self.listener.get().is_none_or(|listener| listener.has_room())
     }
 
@@ -122,8 +113,7 @@ impl Shared {
         let left = writer.wal_now();
         writer.leave_lease(left.as_ref().map(|(_, header)| header), now);
         self.leave(writer, left.as_ref(), now);
-        writer.router.ran_inline(took, budget::is_spent_with(took), now);
-        self.queueing.store(writer.router.queues(), Ordering::Relaxed);
+        self.policy.wrote(&mut writer.router, took, now);
         Some((ended, took, state.change()))
     }
 

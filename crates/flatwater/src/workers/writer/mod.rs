@@ -22,7 +22,7 @@ mod seen;
 mod slot;
 mod transaction;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
@@ -32,6 +32,7 @@ use slot::Slot;
 
 use crate::error::{Error, Kind, Result};
 use crate::file::watch::Watch;
+use crate::inline::policy::InlinePolicy;
 use crate::options::Options;
 use crate::queue::bounded::Place;
 use crate::queue::reply::reply;
@@ -59,8 +60,7 @@ pub(super) struct Shared {
     queue: Queue<Request, Box<WriterConnection>>,
     /// The checkpointer, if there is one. The writer reports commits to it.
     listener: OnceLock<Arc<dyn CommitListener>>,
-    /// True while short writes go through the queue. Written by the holder of the token.
-    queueing: AtomicBool,
+    policy: Arc<InlinePolicy>,
     lease_watch: lease::Watch,
     /// The number of requests that are not answered yet.
     on_their_way: Arc<AtomicU64>,
@@ -83,6 +83,7 @@ impl Writer {
         options: Arc<Options>,
         catalogue: Arc<Catalogue>,
         recorder: Arc<Recorder>,
+        policy: Arc<InlinePolicy>,
         watch: Option<Arc<Watch>>,
     ) -> Result<Self> {
         let mut writer = Box::new(WriterConnection::open(options.clone(), watch)?);
@@ -93,10 +94,10 @@ impl Writer {
             options,
             catalogue,
             recorder,
+            policy,
             journal,
             external,
             listener: OnceLock::new(),
-            queueing: AtomicBool::new(false),
             lease_watch: lease::Watch::default(),
             on_their_way: Arc::default(),
             open: Mutex::new(OpenTransaction::default()),

@@ -21,8 +21,8 @@ use crate::connection::execute::Bounds;
 use crate::connection::inline::LastRead;
 use crate::connection::statements::CachedStatement;
 use crate::error::{Error, Result};
+use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
-use crate::options::inline::InlineLimits;
 use crate::time::later;
 use crate::workers::request::{Answer, Work};
 use crate::workers::session::{self, Savepoints};
@@ -175,12 +175,8 @@ impl WriterConnection {
         work: &Work,
         limits: &InlineLimits,
     ) -> Option<Arc<CachedStatement>> {
-        let (Work::Execute { text, params } | Work::Query { text, params, .. }) = work else { return None };
-        if params.heap_bytes() > limits.bytes
-            || effects.defined
-            || !self.has_settled_schema()
-            || !text.backoff.may_try()
-        {
+        let (text, _) = work.statement()?;
+        if effects.defined || !self.has_settled_schema() {
             return None;
         }
         if !work.only_reads() {

@@ -15,7 +15,6 @@ use super::outcome::{Change, Changes};
 use super::slot::{Held, Slot};
 use super::{Shared, Writer, alone, commit, group, transaction};
 use crate::error::{Error, Kind, Result};
-use crate::options::inline::Inline;
 use crate::queue::ticket::Ticket;
 use crate::thread::park::mark_closure;
 use crate::time::spin::SpinWait;
@@ -59,7 +58,7 @@ impl Shared {
             let ran = catch_unwind(AssertUnwindSafe(|| mark_closure(|| self.round(writer, batch, outbox))));
             let left = writer.wal_now();
             self.leave(writer, left.as_ref(), Instant::now());
-            if matches!(self.options.inline, Inline::Auto(_)) {
+            if self.policy.limits().is_some() {
                 writer.see_schema(&self.catalogue.left);
             }
             let was_last = ran.unwrap_or_else(|_| {
@@ -69,8 +68,7 @@ impl Shared {
                 false
             });
             // A trial of the queue ends only with rounds, on whichever thread they run.
-            writer.router.ran_round(writes, Instant::now());
-            self.queueing.store(writer.router.queues(), Ordering::Relaxed);
+            self.policy.ran_round(&mut writer.router, writes, Instant::now());
             was_last
         })
     }
