@@ -250,7 +250,7 @@ fn too_late() -> Error {
 }
 
 #[cold]
-fn polled_again() -> Error {
+pub(crate) fn polled_again() -> Error {
     Error::misuse("the call was polled again after it had answered")
 }
 

@@ -13,6 +13,7 @@ use crate::call::Call;
 use crate::engine::dispatch::{Caller, Submitted};
 use crate::engine::handle::{Handle, called_from_within, refuse_forked};
 use crate::error::{Error, Kind, Result};
+use crate::many::ExecuteMany;
 use crate::operations::Operations;
 use crate::options::Options;
 use crate::prepared::Prepared;
@@ -108,14 +109,18 @@ impl Database {
 
     /// Runs one statement once per row of parameters, all or nothing, and returns the number of rows it changed.
     ///
+    /// The rows are taken from the iterator while the future is polled, in slices of half a millisecond, between which
+    /// other tasks run. The call takes its place in the queue when it has the last row. Dropping the future before that
+    /// does nothing to the database.
+    ///
     /// # Errors
     /// As [`execute`](Self::execute); if one row fails, all rows are undone.
-    pub fn execute_many<I>(&self, sql: &str, rows: I) -> Call<u64>
+    pub fn execute_many<I>(&self, sql: &str, rows: I) -> ExecuteMany<I::IntoIter>
     where
         I: IntoIterator,
         I::Item: IntoParams,
     {
-        self.operations.execute_many(sql, rows)
+        ExecuteMany::new(&self.operations, self.operations.text(sql), rows.into_iter())
     }
 
     /// Runs several statements with their parameters, all or nothing, in one request. Returns one result per statement,
@@ -172,9 +177,14 @@ impl Database {
 
     /// Runs one statement and returns every row as a `T`, such as a tuple.
     ///
+    /// More than 256 rows are read as `T` on one of the database's threads. If `T` panics, the call does.
+    ///
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if a row cannot be read as a `T`.
-    pub fn query_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Call<Vec<T>> {
+    pub fn query_as<T>(&self, sql: &str, params: impl IntoParams) -> Call<Vec<T>>
+    where
+        T: FromRow + Send + 'static,
+    {
         self.operations.query_as(sql, params)
     }
 

@@ -15,7 +15,6 @@ use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
-use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
 use crate::workers::request::Work;
@@ -62,17 +61,6 @@ impl Operations {
         self.call("execute", work(), |answer, _| answer.executed())
     }
 
-    pub(crate) fn execute_many<I>(&self, sql: &(impl Sql + ?Sized), rows: I) -> Call<u64>
-    where
-        I: IntoIterator,
-        I::Item: IntoParams,
-    {
-        let mut params = ParamRows::default();
-        let added = rows.into_iter().try_for_each(|row| row.add_to(&mut params));
-        let work = added.and_then(|()| Ok(Work::Many { text: self.text(sql)?, rows: params }));
-        self.call("execute_many", work, |answer, _| answer.changes())
-    }
-
     pub(crate) fn batch<'a, I>(&self, statements: I) -> Call<Vec<BatchResult>>
     where
         I: IntoIterator<Item = (&'a str, Result<Params>)>,
@@ -98,14 +86,20 @@ impl Operations {
         sql: &(impl Sql + ?Sized),
         params: impl IntoParams,
     ) -> Call<Option<T>> {
-        self.call("query_value", self.read(sql, params, 1), |answer, _| answer.first_value())
+        self.call("query_value", self.read(sql, params, 1), |answer, _| {
+            answer.first_value().map_err(|error| error.in_operation("query_value"))
+        })
     }
 
-    pub(crate) fn query_as<T: FromRow>(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Vec<T>> {
-        self.call("query_as", self.read(sql, params, usize::MAX), |answer, _| answer.read_rows())
+    pub(crate) fn query_as<T>(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Vec<T>>
+    where
+        T: FromRow + Send + 'static,
+    {
+        let work = self.read(sql, params, usize::MAX).map(|work| work.decoding::<T>());
+        self.call("query_as", work, |answer, _| answer.decoded().map_err(|error| error.in_operation("query_as")))
     }
 
     fn read(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams, limit: usize) -> Result<Work> {
-        Ok(Work::Query { text: self.text(sql)?, params: params.into_params()?, limit })
+        Ok(Work::Query { text: self.text(sql)?, params: params.into_params()?, limit, decode: None })
     }
 }

@@ -9,6 +9,7 @@ use rusqlite::types::FromSql;
 
 use crate::call::Call;
 use crate::error::Result;
+use crate::many::ExecuteMany;
 use crate::operations::Operations;
 use crate::sql::catalogue::StatementInfo;
 use crate::values::executed::Executed;
@@ -52,12 +53,12 @@ impl Prepared {
     }
 
     /// See [`Database::execute_many`](crate::Database::execute_many).
-    pub fn execute_many<I>(&self, rows: I) -> Call<u64>
+    pub fn execute_many<I>(&self, rows: I) -> ExecuteMany<I::IntoIter>
     where
         I: IntoIterator,
         I::Item: IntoParams,
     {
-        self.operations.execute_many(&self.text, rows)
+        ExecuteMany::new(&self.operations, Ok(self.text.clone()), rows.into_iter())
     }
 
     /// See [`Database::query`](crate::Database::query).
@@ -76,7 +77,10 @@ impl Prepared {
     }
 
     /// See [`Database::query_as`](crate::Database::query_as).
-    pub fn query_as<T: FromRow>(&self, params: impl IntoParams) -> Call<Vec<T>> {
+    pub fn query_as<T>(&self, params: impl IntoParams) -> Call<Vec<T>>
+    where
+        T: FromRow + Send + 'static,
+    {
         self.operations.query_as(&self.text, params)
     }
 }

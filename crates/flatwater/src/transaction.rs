@@ -12,6 +12,7 @@ use rusqlite::types::FromSql;
 use crate::call::Call;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
+use crate::many::ExecuteMany;
 use crate::operations::Operations;
 use crate::thread::scope;
 use crate::values::executed::{BatchResult, Executed};
@@ -69,12 +70,12 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
-    pub fn execute_many<I>(&self, sql: &str, rows: I) -> Call<u64>
+    pub fn execute_many<I>(&self, sql: &str, rows: I) -> ExecuteMany<I::IntoIter>
     where
         I: IntoIterator,
         I::Item: IntoParams,
     {
-        self.operations.execute_many(sql, rows)
+        ExecuteMany::new(&self.operations, self.operations.text(sql), rows.into_iter())
     }
 
     /// Runs several statements with their parameters, all or nothing, in one request.
@@ -124,7 +125,10 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if a row cannot be read as a `T`.
-    pub fn query_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Call<Vec<T>> {
+    pub fn query_as<T>(&self, sql: &str, params: impl IntoParams) -> Call<Vec<T>>
+    where
+        T: FromRow + Send + 'static,
+    {
         self.operations.query_as(sql, params)
     }
 

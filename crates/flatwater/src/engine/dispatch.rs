@@ -112,7 +112,8 @@ impl Caller {
             return Err(waits_for_itself());
         }
         let (promise, reply) = reply();
-        let ticket = Arc::new(Ticket::new(CallOptions { inside_body, ..self.options }, Instant::now()));
+        let ticket = Ticket::new(CallOptions { inside_body, ..self.options }, Instant::now());
+        let ticket = Arc::new(ticket.decoding(work.decode()));
         let alarm = alarm(&ticket, &reply)?;
         let only_reads = work.only_reads();
         let mut request = Request::new(ticket.clone(), work, promise);

@@ -35,7 +35,7 @@ impl Engine {
             (Route::Transaction(Inside { session, savepoints }), _) => {
                 session.run_inline(work, savepoints, limits, began)
             }
-            (Route::Readers(readers), Work::Query { text, params, limit }) => readers
+            (Route::Readers(readers), Work::Query { text, params, limit, .. }) => readers
                 .run_inline(readers::Tried { text, params, rows: *limit, limits, began })
                 .map(|rows| Ok(Answer::Rows(rows))),
             (Route::Readers(_), _) => InlineRun::Ineligible,

@@ -14,6 +14,7 @@ use flatwater_sqlite::Interrupt;
 use super::sync::{AtomicBool, AtomicU8};
 use crate::error::{Applied, Error, Kind};
 use crate::time::later;
+use crate::values::decoded::Decode;
 
 /// The options of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub(crate) struct Ticket {
     pub(crate) began: Instant,
     pub(crate) deadline: Option<Instant>,
     pub(crate) options: CallOptions,
+    /// What makes the rows values of the caller's type, if the caller wants that.
+    pub(crate) decode: Option<Decode>,
     state: AtomicU8,
     cancelled: AtomicBool,
     cut_off: AtomicBool,
@@ -56,10 +59,16 @@ impl Ticket {
             began: now,
             deadline: options.timeout.map(|timeout| later(now, timeout)),
             options,
+            decode: None,
             state: AtomicU8::new(WAITING),
             cancelled: AtomicBool::new(false),
             cut_off: AtomicBool::new(false),
         }
+    }
+
+    /// Returns the ticket of a request whose rows become values of the caller's type.
+    pub(crate) fn decoding(self, decode: Option<Decode>) -> Self {
+        Self { decode, ..self }
     }
 
     /// Marks the request as taken by a worker. Returns false if its caller no longer waits: then it must not run.

@@ -1,4 +1,5 @@
 //! Floor 0: the state of the current thread. Whether it may wait, and whether it is inside a transaction.
 
+pub(crate) mod dispose;
 pub(crate) mod park;
 pub(crate) mod scope;

@@ -5,6 +5,8 @@
 
 use rusqlite::types::ValueRef;
 
+use crate::thread::dispose::dispose;
+
 /// One value, 16 bytes; the bytes of texts and blobs are in the block's buffer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Cell {
@@ -14,6 +16,9 @@ pub(crate) enum Cell {
     Text { start: u64, length: u32 },
     Blob { start: u64, length: u32 },
 }
+
+/// A block that takes more memory than this is dropped on another thread.
+const LARGE: usize = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Block {
@@ -95,6 +100,15 @@ impl Block {
             Cell::Real(value) => ValueRef::Real(value),
             Cell::Text { start, length } => ValueRef::Text(slice(start, length)),
             Cell::Blob { start, length } => ValueRef::Blob(slice(start, length)),
+        }
+    }
+}
+
+impl Drop for Block {
+    /// Giving large memory back to the system takes long, and the thread may run an event loop, or hold the writer.
+    fn drop(&mut self) {
+        if self.cells.capacity() * size_of::<Cell>() + self.bytes.capacity() > LARGE {
+            dispose((std::mem::take(&mut self.cells), std::mem::take(&mut self.bytes)));
         }
     }
 }

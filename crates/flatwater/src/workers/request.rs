@@ -5,7 +5,6 @@
 
 use std::any::Any;
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -14,12 +13,13 @@ use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::types::FromSql;
 
 use crate::error::{Error, Result};
-use crate::queue::reply::{Promise, wake};
+use crate::queue::reply::Promise;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
 use crate::sql::tokens::looks_like_a_write;
-use crate::stats::{CallKind, Recorder};
+use crate::stats::CallKind;
+use crate::values::decoded::{Decode, Decoded, decode_as};
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
@@ -68,6 +68,8 @@ pub(crate) enum Work {
         text: Arc<StatementInfo>,
         params: Params,
         limit: usize,
+        /// Set if the caller wants the rows as values of a type of its own.
+        decode: Option<Decode>,
     },
     Many {
         text: Arc<StatementInfo>,
@@ -103,6 +105,19 @@ impl Work {
             }
             _ => None,
         }
+    }
+
+    /// Makes a query's rows values of `T`.
+    pub(crate) fn decoding<T: FromRow + Send + 'static>(mut self) -> Self {
+        if let Self::Query { decode, .. } = &mut self {
+            *decode = Some(decode_as::<T>);
+        }
+        self
+    }
+
+    /// Returns what makes the rows values of the caller's type.
+    pub(crate) fn decode(&self) -> Option<Decode> {
+        if let Self::Query { decode, .. } = self { *decode } else { None }
     }
 
     /// Returns the text and the parameters of work that is one run of one statement.
@@ -166,6 +181,8 @@ pub(crate) enum Answer {
     Executed(Executed),
     Changes(u64),
     Rows(Rows),
+    /// The rows as values of the caller's type, made by a `Decode`.
+    Decoded(Decoded),
     Batch(Vec<BatchResult>),
     Done,
     Transaction(TransactionGuard),
@@ -207,8 +224,12 @@ impl Answer {
         self.rows()?.get(0).map(|row| row.get(0)).transpose()
     }
 
-    pub(crate) fn read_rows<T: FromRow>(self) -> Result<Vec<T>> {
-        self.rows()?.read()
+    /// Returns the rows as values of `T`. A panic of the caller's code that made them goes on here.
+    pub(crate) fn decoded<T: FromRow + Send + 'static>(self) -> Result<Vec<T>> {
+        match self {
+            Self::Decoded(decoded) => decoded.get(),
+            answer => answer.rows()?.read(),
+        }
     }
 
     pub(crate) fn done(self) -> Result<()> {
@@ -289,38 +310,4 @@ pub(crate) trait TakesOver: Send + Sync {
     /// Takes over the request, which began on the reader's thread. If no other thread can be started for it, that
     /// thread serves the writer until no work is left.
     fn take_over(&self, request: Request);
-}
-
-/// Finished answers that wait for delivery, until this thread holds no lock and no token.
-pub(crate) struct Outbox<'a> {
-    recorder: &'a Recorder,
-    answers: Vec<(Promise<Result<Answer>>, Result<Answer>)>,
-}
-
-impl<'a> Outbox<'a> {
-    pub(crate) fn new(recorder: &'a Recorder) -> Self {
-        Self { recorder, answers: Vec::new() }
-    }
-
-    pub(crate) fn answer(
-        &mut self,
-        kind: CallKind,
-        ticket: &Ticket,
-        promise: Promise<Result<Answer>>,
-        answer: Result<Answer>,
-    ) {
-        self.recorder.answered(kind, ticket.began.elapsed());
-        self.answers.push((promise, answer.map_err(|error| error.in_operation(kind.name()))));
-    }
-
-    /// Delivers the answers and wakes their callers. Wakers may run arbitrary code.
-    pub(crate) fn deliver(&mut self) {
-        for (promise, answer) in self.answers.drain(..) {
-            match promise.fill(answer) {
-                Ok(waker) => wake(waker),
-                // Dropped here, which rolls back a transaction in it, and may run the user's code.
-                Err(unwanted) => drop(catch_unwind(AssertUnwindSafe(|| drop(unwanted)))),
-            }
-        }
-    }
 }

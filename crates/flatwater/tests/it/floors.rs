@@ -13,6 +13,7 @@ const FLOORS: &[&[&str]] = &[
     &["engine"],
     &["call"],
     &["operations"],
+    &["many"],
     &["prepared", "transaction"],
     &["database"],
     &["closures"],
@@ -121,7 +122,7 @@ fn a_file_imports_from_lower_floors_only() {
             }
             checked += 1;
             let same_room = module[0] == path[0];
-            let shared = ["listener", "refusals", "request", "session"];
+            let shared = ["listener", "outbox", "refusals", "request", "session"];
             let worker_to_worker = module[0] == "workers"
                 && same_room
                 && path.get(1).is_some_and(|to| module.get(1) != Some(to) && !shared.contains(&&**to));

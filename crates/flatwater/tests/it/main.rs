@@ -26,6 +26,7 @@ mod inline_transactions;
 mod inline_writes;
 mod kill;
 mod killed_steps;
+mod large_results;
 mod leaks;
 mod learning;
 mod leases;

@@ -35,7 +35,8 @@ use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::stats::reader_counters::ReaderCounters;
 use crate::thread::park::mark_own_thread;
-use crate::workers::request::{Outbox, Request, TakesOver};
+use crate::workers::outbox::Outbox;
+use crate::workers::request::{Request, TakesOver};
 
 /// A thread that gets no request for this long ends, and closes one idle connection.
 const IDLE: Duration = Duration::from_secs(10);
@@ -136,7 +137,7 @@ impl Readers {
         let Some(reader) = state.borrow(&self.0.options) else { return Some(request) };
         state.running.push(Running::new(&request));
         drop(state);
-        let mut outbox = Outbox::new(&self.0.recorder);
+        let mut outbox = Outbox::decoding(&self.0.recorder);
         let ticket = request.ticket.clone();
         let reader = self.0.serve(reader, request, &mut outbox);
         let mut state = self.0.lock();
@@ -230,7 +231,7 @@ impl Shared {
 
     /// The loop of a reader's thread.
     fn run(&self) {
-        let mut outbox = Outbox::new(&self.recorder);
+        let mut outbox = Outbox::decoding(&self.recorder);
         let mut state = self.lock();
         loop {
             if !state.waiting.is_empty()

@@ -164,7 +164,7 @@ impl Reader {
     }
 
     fn query(&mut self, work: Work, ticket: &Arc<Ticket>) -> Performed {
-        let Work::Query { text, params, limit } = &work else { return Performed::Write(work, None) };
+        let Work::Query { text, params, limit, .. } = &work else { return Performed::Write(work, None) };
         let ready = match self.connection.ready(text, policy::statement, &SchemaFacts::default()) {
             Ok(ready) => ready,
             Err(error) if error.sqlite_code().is_some() => return Performed::Write(work, Some(error)),

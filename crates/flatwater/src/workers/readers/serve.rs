@@ -13,8 +13,9 @@ use super::reader::{Performed, Reader};
 use crate::connection::writable::{is_read_only, of_read};
 use crate::error::{Applied, Error, Kind, Result};
 use crate::thread::park::mark_closure;
+use crate::workers::outbox::Outbox;
 use crate::workers::refusals::{opened_to_read, waits_for_itself};
-use crate::workers::request::{Outbox, Request, TakesOver};
+use crate::workers::request::{Request, TakesOver};
 
 impl Shared {
     /// Opens another connection, to the same file as the ones before. Waits for locks until `deadline` at most.

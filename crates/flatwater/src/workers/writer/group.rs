@@ -30,7 +30,8 @@ use crate::error::{Error, Kind, Result};
 use crate::options::GroupLimits;
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
-use crate::workers::request::{Answer, Outbox, Request, Work};
+use crate::workers::outbox::Outbox;
+use crate::workers::request::{Answer, Request, Work};
 
 /// The outcome of one member.
 enum Member {

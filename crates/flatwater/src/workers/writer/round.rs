@@ -18,7 +18,8 @@ use crate::error::{Error, Kind, Result};
 use crate::queue::ticket::Ticket;
 use crate::thread::park::mark_closure;
 use crate::time::spin::SpinWait;
-use crate::workers::request::{Answer, Outbox, Request, Unsettled, Work};
+use crate::workers::outbox::Outbox;
+use crate::workers::request::{Answer, Request, Unsettled, Work};
 use crate::workers::session::{End, Session};
 
 /// The thread ends after this long without a request.

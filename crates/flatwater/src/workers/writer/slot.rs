@@ -17,7 +17,8 @@ use flatwater_sqlite::{WalHeader, WalState};
 
 use super::Writer;
 use super::connection::WriterConnection;
-use crate::workers::request::{Outbox, Request};
+use crate::workers::outbox::Outbox;
+use crate::workers::request::Request;
 
 /// The connection, unless an open transaction has it: then nothing else runs.
 pub(super) struct Held(Option<Box<WriterConnection>>);
@@ -71,7 +72,7 @@ impl<'a> Slot<'a> {
     }
 
     fn new(writer: &'a Writer, connection: Box<WriterConnection>) -> Self {
-        Self { writer, held: Held(Some(connection)), outbox: Outbox::new(&writer.0.recorder), is_sound: true }
+        Self { writer, held: Held(Some(connection)), outbox: Outbox::passing_on(&writer.0.recorder), is_sound: true }
     }
 
     /// Runs `f` on the connection. If `f` panics, the slot is released with another connection.

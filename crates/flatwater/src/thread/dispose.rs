@@ -1,0 +1,9 @@
+//! Dropping a large value on a thread of its own.
+//!
+//! Owns: that thread. Invariant: the caller's thread is not held by giving the memory back. Leaves out: what is large.
+
+/// Drops the value on another thread, or here if none can be started.
+pub(crate) fn dispose<T: Send + 'static>(large: T) {
+    // If the thread cannot be started, the closure is dropped here, and the value with it.
+    let _ = std::thread::Builder::new().name("fw-dispose".into()).spawn(move || drop(large));
+}

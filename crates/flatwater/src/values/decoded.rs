@@ -1,0 +1,35 @@
+//! The rows of a result as values of the caller's type, made on a thread of the database.
+//!
+//! Owns: carrying them to the caller, which knows the type. Runs the caller's code, on the thread that calls `Decode`.
+//! Invariant: a panic of that code goes on in the caller. Leaves out: on which thread it runs.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use super::row::{FromRow, Rows};
+use crate::error::{Error, Result};
+
+/// Makes the rows values of a type.
+pub(crate) type Decode = fn(Rows) -> Decoded;
+
+/// The values, or a panic of the code that made them.
+pub(crate) struct Decoded(Box<dyn Any + Send>);
+
+/// What is in the box.
+type Values<T> = std::thread::Result<Result<Vec<T>>>;
+
+pub(crate) fn decode_as<T: FromRow + Send + 'static>(rows: Rows) -> Decoded {
+    let values: Values<T> = catch_unwind(AssertUnwindSafe(|| rows.read()));
+    Decoded(Box::new(values))
+}
+
+impl Decoded {
+    /// Returns the values. Panics as the code that made them did.
+    pub(crate) fn get<T: 'static>(self) -> Result<Vec<T>> {
+        match self.0.downcast::<Values<T>>().map(|values| *values) {
+            Ok(Ok(values)) => values,
+            Ok(Err(panic)) => resume_unwind(panic),
+            Err(_) => Err(Error::misuse("a worker made values of another type than was asked for; please report it")),
+        }
+    }
+}

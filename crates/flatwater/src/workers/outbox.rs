@@ -1,0 +1,107 @@
+//! Finished answers that wait for delivery, until this thread holds no lock and no token.
+//!
+//! Owns: delivering them, and where the rows of a large result become values of the caller's type. Runs on the thread
+//! that served the requests. Invariant: the caller's code runs neither on the writer's thread nor, for a large result, in
+//! a poll. Leaves out: what is answered.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::error::Result;
+use crate::queue::reply::{Promise, wake};
+use crate::queue::ticket::Ticket;
+use crate::stats::{CallKind, Recorder};
+use crate::thread::park::mark_own_thread;
+use crate::values::decoded::Decode;
+use crate::values::row::Rows;
+use crate::workers::request::Answer;
+
+/// A result with at most this many rows is decoded by the caller's poll.
+const FEW: usize = 256;
+
+pub(crate) struct Outbox<'a> {
+    recorder: &'a Recorder,
+    /// The thread that delivers decodes large results. Otherwise each gets a thread.
+    decodes: bool,
+    answers: Vec<Finished>,
+}
+
+struct Finished {
+    promise: Promise<Result<Answer>>,
+    answer: Result<Answer>,
+    decode: Option<Decode>,
+}
+
+impl<'a> Outbox<'a> {
+    /// Returns the outbox of a thread that may decode large results before it serves the next request.
+    pub(crate) fn decoding(recorder: &'a Recorder) -> Self {
+        Self { recorder, decodes: true, answers: Vec::new() }
+    }
+
+    /// Returns the outbox of a thread whose next request must not wait for that.
+    pub(crate) fn passing_on(recorder: &'a Recorder) -> Self {
+        Self { recorder, decodes: false, answers: Vec::new() }
+    }
+
+    pub(crate) fn answer(
+        &mut self,
+        kind: CallKind,
+        ticket: &Ticket,
+        promise: Promise<Result<Answer>>,
+        answer: Result<Answer>,
+    ) {
+        self.recorder.answered(kind, ticket.began.elapsed());
+        let answer = answer.map_err(|error| error.in_operation(kind.name()));
+        self.answers.push(Finished { promise, answer, decode: ticket.decode });
+    }
+
+    /// Delivers the answers and wakes their callers. Wakers may run arbitrary code.
+    pub(crate) fn deliver(&mut self) {
+        for Finished { promise, answer, decode } in self.answers.drain(..) {
+            match (answer, decode) {
+                (Ok(Answer::Rows(rows)), Some(decode)) if rows.len() > FEW => {
+                    let large = Large { promise, rows, decode };
+                    if self.decodes { large.deliver() } else { large.deliver_elsewhere() }
+                }
+                (answer, _) => fill(promise, answer),
+            }
+        }
+    }
+}
+
+/// A large result, to be decoded.
+struct Large {
+    promise: Promise<Result<Answer>>,
+    rows: Rows,
+    decode: Decode,
+}
+
+impl Large {
+    fn deliver(self) {
+        fill(self.promise, Ok(Answer::Decoded((self.decode)(self.rows))));
+    }
+
+    /// Delivers from another thread. If none can be started, the caller decodes.
+    fn deliver_elsewhere(self) {
+        let place = Arc::new(Mutex::new(Some(self)));
+        let take = |place: &Mutex<Option<Self>>| place.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let taken = place.clone();
+        let thread = std::thread::Builder::new().name("fw-decode".into()).spawn(move || {
+            mark_own_thread();
+            take(&taken).into_iter().for_each(Self::deliver);
+        });
+        if thread.is_err()
+            && let Some(Self { promise, rows, .. }) = take(&place)
+        {
+            fill(promise, Ok(Answer::Rows(rows)));
+        }
+    }
+}
+
+fn fill(promise: Promise<Result<Answer>>, answer: Result<Answer>) {
+    match promise.fill(answer) {
+        Ok(waker) => wake(waker),
+        // Dropped here, which rolls back a transaction in it, and may run the user's code.
+        Err(unwanted) => drop(catch_unwind(AssertUnwindSafe(|| drop(unwanted)))),
+    }
+}
