@@ -56,9 +56,9 @@ fn report(ours: &Histogram<u64>, theirs: &Histogram<u64>, resets: u64) -> String
          8 KiB every {} us, one after another, on each side in turn.\n\n",
         PACE.as_micros()
     ) + &table::heading("commit of 8 KiB", "commits")
-        + &table::row(FlatwaterSide::NAME, ours.len(), ours)
-        + &table::row(MutexSide::NAME, theirs.len(), theirs)
+        + &table::rows(&[(FlatwaterSide::NAME, ours.len(), ours), (MutexSide::NAME, theirs.len(), theirs)])
         + &table::comparison(ours, theirs)
+        + table::LEGEND
         + &format!(
             "\nFlatwater    copies the WAL on its own thread, and started it over {} times\n\
              one Mutex    SQLite copies the WAL in the commit that has made it too long\n",

@@ -1,6 +1,7 @@
-//! The table of the report: both sides and their comparison, in 80 columns.
+//! The tables of the report: the sides and their comparison, in 80 columns.
 //!
-//! Owns: the layout of the table and the format of figures. A loss is formatted like a gain. Leaves out: measuring.
+//! Owns: the layout of a table, the mark of who wins in a column, and the format of figures. A loss is formatted like a
+//! gain. Leaves out: measuring.
 
 use std::fmt::Write;
 
@@ -20,7 +21,7 @@ pub(crate) fn report(ours: &Record, theirs: &Record) -> String {
     }
     let sides = [ours, theirs];
     let rates = sides.map(|record| record.all().len() as f64 / record.elapsed.as_secs_f64());
-    report + &averages(rates, sides.map(|record| record.all().mean()))
+    report + LEGEND + &averages(rates, sides.map(|record| record.all().mean()))
 }
 
 /// Returns the lines with the answers per second and the time per answer, from means in nanoseconds. The mean is
@@ -37,20 +38,75 @@ fn averages(rates: [f64; 2], means: [f64; 2]) -> String {
 
 /// Returns the heading: what is measured, and the columns.
 pub(crate) fn heading(name: &str, counted: &str) -> String {
-    line(name, [counted, "p50", "p99", "p99.9", "max"].map(str::to_owned)) + &format!("{}\n", "-".repeat(80))
+    headed(name, [counted, "p50", "p99", "p99.9", "max"])
 }
+
+/// Returns the heading of a table with other columns.
+pub(crate) fn headed(name: &str, columns: [&str; 5]) -> String {
+    line(name, columns.map(str::to_owned)) + &format!("{}\n", "-".repeat(80))
+}
+
+/// The legend of the mark.
+pub(crate) const LEGEND: &str = "* the best of its column, and who is within 5 % of it\n";
 
 /// Returns the lines of one operation: its name, a line for each side, and the comparison.
 fn block(name: &str, ours: &Histogram<u64>, theirs: &Histogram<u64>) -> String {
-    format!("{name}\n")
-        + &row(FlatwaterSide::NAME, ours.len(), ours)
-        + &row(MutexSide::NAME, theirs.len(), theirs)
-        + &comparison(ours, theirs)
+    let sides = [(FlatwaterSide::NAME, ours.len(), ours), (MutexSide::NAME, theirs.len(), theirs)];
+    format!("{name}\n") + &rows(&sides) + &comparison(ours, theirs)
 }
 
-/// Returns the line of one side: the count and the times.
-pub(crate) fn row(name: &str, count: u64, latencies: &Histogram<u64>) -> String {
-    line(&format!("  {name}"), cells(thousands(count), times(latencies).map(duration)))
+/// Returns a line for each side, with its count and its times. The best cells of each column are marked.
+pub(crate) fn rows(sides: &[(&str, u64, &Histogram<u64>)]) -> String {
+    let counts: Vec<u64> = sides.iter().map(|(_, count, _)| *count).collect();
+    let times: Vec<[u64; 4]> = sides.iter().map(|(.., latencies)| times(latencies)).collect();
+    let cell = |side: usize, at: usize| {
+        let column: Vec<f64> = times.iter().map(|times| times[at] as f64).collect();
+        marked(duration(times[side][at]), wins(column[side], &column, Best::Lowest))
+    };
+    let line = |side: usize| {
+        let column: Vec<f64> = counts.iter().map(|count| *count as f64).collect();
+        let count = marked(counted(counts[side]), wins(column[side], &column, Best::Highest));
+        line(&format!("  {}", sides[side].0), cells(count, std::array::from_fn(|at| cell(side, at))))
+    };
+    (0..sides.len()).map(line).collect()
+}
+
+/// Returns the line of one side that takes part in no comparison, and has no count.
+pub(crate) fn control(name: &str, latencies: &Histogram<u64>) -> String {
+    let times = times(latencies).map(|time| marked(duration(time), false));
+    line(&format!("  {name}"), cells(marked("-".to_owned(), false), times))
+}
+
+/// Returns a line for each side of figures of which the lowest is the best. The other cells stay empty.
+pub(crate) fn lowest<const N: usize>(sides: &[(&str, [f64; N])], show: impl Fn(f64) -> String) -> String {
+    let line = |(name, figures): &(&str, [f64; N])| {
+        let cell = |at: usize| {
+            let column: Vec<f64> = sides.iter().map(|(_, figures)| figures[at]).collect();
+            marked(show(figures[at]), wins(figures[at], &column, Best::Lowest))
+        };
+        line(&format!("  {name}"), std::array::from_fn(|at| if at < N { cell(at) } else { String::new() }))
+    };
+    sides.iter().map(line).collect()
+}
+
+#[derive(Clone, Copy)]
+enum Best {
+    Lowest,
+    Highest,
+}
+
+/// Returns whether a figure is the best of its column or within 5 % of it.
+fn wins(figure: f64, column: &[f64], best: Best) -> bool {
+    let near = |best: f64| (figure - best).abs() <= best.abs() * 0.05;
+    match best {
+        Best::Lowest => near(column.iter().copied().fold(f64::INFINITY, f64::min)),
+        Best::Highest => near(column.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+    }
+}
+
+/// Puts the mark behind a figure, or the space that keeps the column straight.
+fn marked(figure: String, wins: bool) -> String {
+    figure + if wins { "*" } else { " " }
 }
 
 /// Returns the line that compares Flatwater with the other side in each column.
@@ -70,6 +126,7 @@ fn line(name: &str, cells: [String; 5]) -> String {
     for cell in cells {
         let _ = write!(line, "{cell:>13}");
     }
+    line.truncate(line.trim_end().len());
     line.push('\n');
     line
 }
@@ -91,7 +148,7 @@ fn compared(gain: f64) -> String {
     }
 }
 
-fn duration(ns: u64) -> String {
+pub(crate) fn duration(ns: u64) -> String {
     let us = ns as f64 / 1e3;
     match us {
         ..9.95 => format!("{us:.1} us"),
@@ -101,6 +158,11 @@ fn duration(ns: u64) -> String {
         ..999_500.0 => format!("{:.0} ms", us / 1e3),
         _ => format!("{:.1} s", us / 1e6),
     }
+}
+
+/// Returns a count, in millions if it would not fit into its column.
+fn counted(number: u64) -> String {
+    if number < 1_000_000_000 { thousands(number) } else { format!("{} M", thousands(number / 1_000_000)) }
 }
 
 pub(crate) fn thousands(number: u64) -> String {
@@ -130,7 +192,7 @@ mod tests {
         let slow = histogram(&[(3_599_000_000_000, 9_999_999_999)]);
         let fast = histogram(&[(1, 1)]);
         let blocks = block("last 20 messages", &slow, &fast) + &block("last 20 messages", &fast, &slow);
-        assert!(blocks.contains("9,999,999,999") && blocks.contains(">999x worse"), "{blocks}");
+        assert!(blocks.contains("9,999 M") && blocks.contains(">999x worse"), "{blocks}");
         let averages = averages([9_999_999_999.0, 1.0], [3_599_000_000_000.0, 1.0]);
         assert!(averages.contains(">999x better") && averages.contains(">999x worse"), "{averages}");
         for line in (blocks + &averages + &report(&Record::new(), &Record::new())).lines() {
@@ -141,10 +203,25 @@ mod tests {
     #[test]
     fn figures_keep_apart_from_each_other() {
         let block = block("x", &histogram(&[(3_599_000_000_000, 999_999_999)]), &histogram(&[(1, 1)]));
-        for line in block.lines().skip(1) {
+        for line in block.lines().skip(1).map(|line| format!("{line:<80}")) {
             let cells: Vec<&str> = (0..5).map(|at| &line[15 + 13 * at..28 + 13 * at]).collect();
             assert!(cells.iter().all(|cell| cell.starts_with(' ')), "{cells:?}");
         }
+    }
+
+    #[test]
+    fn the_best_of_each_column_is_marked_and_who_is_near_it() {
+        let sides = [("a", [100.0, 7.0]), ("b", [104.0, 5.0]), ("c", [106.0, -1.0])];
+        let lines = lowest(&sides, |figure| figure.to_string());
+        let marks: Vec<Vec<bool>> = lines
+            .lines()
+            .map(|line| line.split_whitespace().skip(1).map(|cell| cell.ends_with('*')).collect())
+            .collect();
+        assert_eq!(marks, [[true, false], [true, false], [false, true]], "{lines}");
+        let (slow, fast) = (histogram(&[(9_000, 4)]), histogram(&[(1_000, 2)]));
+        let lines = rows(&[("a", 4, &slow), ("b", 2, &fast)]);
+        let marks: Vec<usize> = lines.lines().map(|line| line.matches('*').count()).collect();
+        assert_eq!(marks, [1, 4], "{lines}");
     }
 
     #[test]

@@ -9,12 +9,13 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::compare::{Comparison, Request};
+use crate::floor::FLOOR;
 use crate::metric::is_noop;
 use crate::peer;
 use crate::process::Interrupt;
 use crate::repository::{Repository, Worktree};
 use crate::result::{Kind, distinct};
-use crate::run::{Common, begin};
+use crate::run::{Common, Places, begin};
 use crate::session::Side;
 
 /// The name of the base in result rows.
@@ -60,7 +61,9 @@ pub fn ab(args: &AbArgs, interrupt: &Interrupt) -> Result<bool> {
     measured.notes.iter().for_each(|note| eprintln!("note: {note}"));
     let sides = [bench.side(&base, interrupt)?, bench.side(&candidate, interrupt)?];
     let lanes = with_guards(args, &sides)?;
-    let all_ran = args.common.measure(&sides, &lanes, &trials_dir, &mut measured, &repository, interrupt)?;
+    let (peers, target) = (repository.peers(), bench.target(FLOOR)?);
+    let places = Places { repository: &repository, trials: &trials_dir, peers: &peers, target: &target };
+    let all_ran = args.common.measure(&sides, &lanes, &mut measured, &places, interrupt)?;
     let comparison = Comparison::within(&measured, BASE, CANDIDATE, &Request::default());
     let text = comparison.to_string();
     if args.common.json_path(&measured, &repository).is_some() {
@@ -173,9 +176,13 @@ impl<'a> Bench<'a> {
         let peers =
             peer::load(&source.repository.peers()).with_context(|| format!("the {} has no peers", source.name))?;
         let peer = peer::choose(peers, std::slice::from_ref(&self.args.peer))?.remove(0);
+        Side::prepare(source.name, peer, &self.target(&source.name[..4])?, source.commit.clone(), interrupt)
+    }
+
+    /// Returns the folder for the programs of one side.
+    fn target(&self, name: &str) -> Result<PathBuf> {
         let targets = self.args.common.target_dir.clone().unwrap_or_else(|| self.folder.join("target"));
-        let target = std::path::absolute(targets.join(&source.name[..4]))?;
-        Side::prepare(source.name, peer, &target, source.commit.clone(), interrupt)
+        Ok(std::path::absolute(targets.join(name))?)
     }
 }
 

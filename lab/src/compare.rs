@@ -200,6 +200,7 @@ impl LaneVerdict {
 
 fn notes(base: &Measured, candidate: &Measured, peers: (&str, &str), paired: bool) -> Vec<String> {
     let mut notes = base.notes.clone();
+    notes.extend(candidate.paces.iter().map(|(lane, pace)| format!("{lane} is {pace}")));
     let lanes = |measured: &Measured, peer: &str| -> Vec<String> {
         measured.results.iter().filter(|row| row.peer == peer).map(|row| row.lane.clone()).collect()
     };

@@ -1,17 +1,19 @@
 //! The measuring lab: starts peers, stores their measurements, and decides whether a change made a difference.
 //!
 //! The lab links neither SQLite nor Flatwater: every peer is a separate program, described by a `peer.json`. The
-//! decisions are pure (`metric`, `statistics`, `verdict`, `compare`, `plan`, `summary`). Separate modules start
-//! processes (`process`, `peer`, `session`, `repository`) and implement the commands (`run`, `ab`, `list`, ...).
+//! decisions are pure (`metric`, `statistics`, `verdict`, `compare`, `plan`, `floor`, `summary`). Separate modules
+//! start processes (`process`, `peer`, `pace`, `session`, `repository`) and implement the commands (`run`, `ab`, `list`, ...).
 
 pub mod ab;
 pub mod aggregates;
 pub mod compare;
 pub mod experiment;
+pub mod floor;
 pub mod lines;
 pub mod list;
 pub mod machine;
 pub mod metric;
+pub mod pace;
 pub mod peer;
 pub mod plan;
 pub mod process;

@@ -62,7 +62,9 @@ pub fn metric(name: &str) -> Option<Metric> {
 pub fn headline(lane: &str) -> &'static str {
     match lane {
         _ if lane.starts_with("caller_blocking") => "longest_gap_us",
-        _ if lane.starts_with("caller_polls") || lane == "long_queries" => "longest_poll_us",
+        "loop_gap" => "excess_gap_p999_us",
+        "long_queries" | "large_results" => "longest_poll_us",
+        _ if lane.starts_with("caller_polls") => "longest_poll_us",
         _ if lane.starts_with("memory") => "peak_rss_bytes",
         _ if lane.starts_with("burst") || lane.starts_with("sustained") => "p99_us",
         _ if lane.contains("concurrent") => OPS_PER_SECOND,
@@ -74,6 +76,8 @@ pub fn headline(lane: &str) -> &'static str {
 pub fn decides(lane: &str, metric: &str) -> bool {
     let also = match lane {
         "random_keys" => ["update_p50_us", "update_p99_us"].contains(&metric),
+        "loop_gap" => ["excess_gap_p999_us", "excess_longest_gap_us"].contains(&metric),
+        "sustained_saturated" => ["p999_us", "wal_bytes_max"].contains(&metric),
         _ => metric == headline(lane),
     };
     also || [OPS_PER_SECOND, "p50_us", "p99_us"].contains(&metric)
@@ -120,6 +124,8 @@ mod tests {
         assert!(decides("caller_polls_mixed", "longest_poll_us") && decides("long_queries", "longest_poll_us"));
         assert!(decides("memory_query_10k", "peak_rss_bytes"));
         assert!(decides("random_keys", "update_p99_us") && decides("random_keys", "p99_us"));
+        assert!(decides("loop_gap", "excess_longest_gap_us") && decides("large_results", "longest_poll_us"));
+        assert!(decides("sustained_saturated", "wal_bytes_max") && !decides("sustained_8k", "wal_bytes_max"));
         assert!(!decides("point_query", "peak_rss_bytes"));
     }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 
+use crate::floor::PacedBy;
 use crate::process::{self, Interrupt};
 use crate::result::{Lane, Version};
 
@@ -72,6 +73,8 @@ pub struct Listing {
 #[derive(Clone, Debug, Deserialize)]
 struct ListedLane {
     name: String,
+    #[serde(default)]
+    pace: Option<PacedBy>,
     #[serde(flatten)]
     lane: Lane,
 }
@@ -85,6 +88,11 @@ impl Listing {
     /// Returns the names of the lanes in the peer's own order, which groups them.
     pub fn lane_names(&self) -> Vec<String> {
         self.lanes.iter().map(|listed| listed.name.clone()).collect()
+    }
+
+    /// Returns what paces a lane, if it is paced.
+    pub fn paced_by(&self, lane: &str) -> Option<PacedBy> {
+        self.lanes.iter().find(|listed| listed.name == lane)?.pace.clone()
     }
 
     /// Returns the version entry for a result file.

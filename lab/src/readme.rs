@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::floor::{FLOOR, HELD_FLOOR};
 use crate::metric::OPS_PER_SECOND;
 use crate::repository::Repository;
 use crate::result::{Measured, write_atomically};
-use crate::summary::{FLOOR, HELD_FLOOR, LaneSummary, PeerSummary, Summary, summarize};
+use crate::summary::{LaneSummary, PeerSummary, Summary, summarize};
 use crate::table::thousands_of;
 
 /// `readme-table`.

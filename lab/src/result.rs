@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::floor::Pace;
 use crate::machine::Machine;
 use crate::metric::OPS_PER_SECOND;
 
@@ -51,6 +52,9 @@ pub struct Measured {
     /// Notes for the reader of the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The paces of paced lanes, by lane.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub paces: BTreeMap<String, Pace>,
     /// The descriptions of the lanes, by name.
     pub lanes: BTreeMap<String, Lane>,
     /// One row per trial, in the order in which they ended.

@@ -11,7 +11,9 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 
+use crate::floor::PacedBy;
 use crate::machine::Machine;
+use crate::pace;
 use crate::peer::{self, Peer, unknown};
 use crate::process::Interrupt;
 use crate::repository::Repository;
@@ -72,7 +74,20 @@ pub fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<bool> {
     let mut measured = begin(Kind::Run, &repository, &args.common, &trials_dir);
     let sides = prepare(peers, &target, interrupt)?;
     let lanes = args.common.choose_lanes(&sides)?;
-    args.common.measure(&sides, &lanes, &trials_dir, &mut measured, &repository, interrupt)
+    let places = Places { repository: &repository, trials: &trials_dir, peers: &peers_dir, target: &target };
+    args.common.measure(&sides, &lanes, &mut measured, &places, interrupt)
+}
+
+/// Where a measurement finds and leaves things.
+pub struct Places<'a> {
+    /// The working tree.
+    pub repository: &'a Repository,
+    /// Where the trials' folders are created.
+    pub trials: &'a Path,
+    /// Where the floor is described, if it is no side itself.
+    pub peers: &'a Path,
+    /// Where it is built.
+    pub target: &'a Path,
 }
 
 /// Builds the peers. Peers of one language share a folder and are built one after another; different languages are
@@ -119,6 +134,7 @@ pub fn begin(kind: Kind, repository: &Repository, common: &Common, trials_dir: &
         runs: common.runs,
         controls: Vec::new(),
         notes: Vec::new(),
+        paces: Default::default(),
         lanes: Default::default(),
         results: Vec::new(),
     }
@@ -177,20 +193,24 @@ impl Common {
         &self,
         sides: &[Side],
         lanes: &[String],
-        trials_dir: &Path,
         measured: &mut Measured,
-        repository: &Repository,
+        places: &Places,
         interrupt: &Interrupt,
     ) -> Result<bool> {
-        let json = self.json_path(measured, repository);
-        let settings = Settings {
+        let json = self.json_path(measured, places.repository);
+        let mut settings = Settings {
             lanes,
             runs: self.runs,
             quick: self.quick,
-            trials_dir,
+            trials_dir: places.trials,
             limit: Duration::from_secs(self.limit),
             json: json.as_deref(),
+            rates: Default::default(),
         };
+        let paced = pace::paced(sides, lanes);
+        settings.rates = pace::measure(&paced, sides, places, &settings, interrupt)?;
+        let pace = |(lane, by): (String, PacedBy)| Some((lane, by.pace(&settings.rates).ok()?));
+        measured.paces = paced.into_iter().filter_map(pace).collect();
         let all_ran = carry_out(sides, &settings, measured, interrupt)?;
         if let Some(path) = json {
             eprintln!("{} rows in {}", measured.results.len(), path.display());

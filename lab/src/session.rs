@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
 
+use crate::floor::{PacedBy, Rates};
 use crate::peer::{Listing, Peer};
 use crate::plan::{Trial, plan};
 use crate::process::{self, Interrupt};
@@ -56,6 +57,11 @@ impl Side {
         self.listing.as_ref().map_or(true, |listing| listing.lanes().contains_key(lane))
     }
 
+    /// Returns what paces a lane of this side, if it is paced.
+    pub fn paced_by(&self, lane: &str) -> Option<PacedBy> {
+        self.listing.as_ref().ok()?.paced_by(lane)
+    }
+
     fn version(&self) -> Version {
         let listing = self.listing.as_ref().cloned().unwrap_or_default();
         listing.version(&self.peer.language, self.rev.clone())
@@ -76,6 +82,8 @@ pub struct Settings<'a> {
     pub limit: Duration,
     /// The path of the result; `None` means standard output.
     pub json: Option<&'a Path>,
+    /// What the floor reaches flat out, for paced lanes.
+    pub rates: Rates,
 }
 
 /// Executes the plan and fills `measured`. Returns whether every trial ran.
@@ -86,6 +94,7 @@ pub fn carry_out(sides: &[Side], settings: &Settings, measured: &mut Measured, i
     let trials = plan(settings.lanes, sides.len(), settings.runs, |side, lane| {
         sides[side].takes_part(lane) && sides[side].listing.is_ok()
     });
+    announce(measured, settings);
     broken_rows(sides, settings, measured);
     let progress = bar(trials.len());
     let mut written = None;
@@ -120,6 +129,13 @@ fn save(measured: &Measured, settings: &Settings) -> Result<()> {
 fn lanes_of(sides: &[Side], wanted: &[String]) -> BTreeMap<String, crate::result::Lane> {
     let listed = sides.iter().rev().filter_map(|side| side.listing.as_ref().ok()).flat_map(Listing::lanes);
     listed.filter(|(name, _)| wanted.contains(name)).collect()
+}
+
+/// Prints the paces.
+fn announce(measured: &Measured, settings: &Settings) {
+    for (lane, pace) in &measured.paces {
+        put(&format!("{lane:<26} {pace}"), settings);
+    }
 }
 
 /// Adds one row per lane for a peer that cannot be measured.
@@ -158,12 +174,15 @@ struct Printed {
 }
 
 /// Runs one trial in a new folder.
-fn one(side: &Side, trial: &Trial, settings: &Settings, interrupt: &Interrupt) -> Result<Figures> {
+pub fn one(side: &Side, trial: &Trial, settings: &Settings, interrupt: &Interrupt) -> Result<Figures> {
     let folder = tempfile::Builder::new().prefix("trial-").tempdir_in(settings.trials_dir)?;
     let mut command = side.peer.call(&side.target)?;
     command.args(["--lane", trial.lane, "--dir"]).arg(folder.path());
     if settings.quick {
         command.arg("--quick");
+    }
+    if let Some(by) = side.paced_by(trial.lane) {
+        command.arg("--per-second").arg(by.pace(&settings.rates)?.per_second().to_string());
     }
     let text = process::run(&mut command, settings.limit, interrupt)?.success()?;
     let printed: Printed = serde_json::from_str(&text).context("what it printed is not a result")?;
@@ -176,13 +195,17 @@ fn one(side: &Side, trial: &Trial, settings: &Settings, interrupt: &Interrupt) -
     }
 }
 
-/// Prints one line for the newest row, on standard error if standard output is for the JSON.
+/// Prints one line for the newest row.
 fn say(measured: &Measured, settings: &Settings) {
     let Some(row) = measured.results.last() else {
         return;
     };
     let unit = measured.lanes.get(&row.lane).map_or("ops", |lane| lane.ops_unit.as_str());
-    let line = line(row, unit);
+    put(&line(row, unit), settings);
+}
+
+/// Prints a line, on standard error if standard output is for the JSON.
+fn put(line: &str, settings: &Settings) {
     if settings.json.is_some() { println!("{line}") } else { eprintln!("{line}") }
 }
 

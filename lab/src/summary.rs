@@ -7,14 +7,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ab::BASE;
+use crate::floor::{FLOOR, HELD_FLOOR, Pace};
 use crate::metric::{Direction, OPS_PER_SECOND, headline, metric};
 use crate::result::{Figures, Flags, Kind, Lane, Measured, Row, Version};
 use crate::statistics::{median, quantile, variation};
-
-/// The peer that is the reference for the others.
-pub const FLOOR: &str = "raw";
-/// The floor of reads that keep their snapshot. It is shown wherever a peer is better than the other floor.
-pub const HELD_FLOOR: &str = "raw-held";
 
 /// The summary of one result.
 #[derive(Debug, Serialize)]
@@ -44,6 +40,8 @@ pub struct Circumstances {
     pub quick: bool,
     pub runs: u32,
     pub notes: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub paces: BTreeMap<String, Pace>,
     pub peers: Vec<String>,
     pub floor: String,
 }
@@ -131,8 +129,8 @@ pub fn summarize(measured: &Measured) -> Summary {
         measured.lane_names().into_iter().map(|lane| lane_summary(measured, lane, floor)).collect();
     lanes.sort_by_key(|lane| lane.lane.tag != "release");
     let scalings = scalings(&lanes);
-    let Measured { id, started, kind, machine, versions, flags, commit, dirty, partial, quick, runs, notes, .. } =
-        measured.clone();
+    let Measured { id, started, kind, machine, versions, flags, commit, dirty, .. } = measured.clone();
+    let Measured { partial, quick, runs, notes, paces, .. } = measured.clone();
     let peers = measured.peers().into_iter().map(str::to_owned).collect();
     let floor = floor.to_owned();
     let circumstances = Circumstances {
@@ -148,6 +146,7 @@ pub fn summarize(measured: &Measured) -> Summary {
         quick,
         runs,
         notes,
+        paces,
         peers,
         floor,
     };

@@ -17,8 +17,8 @@ export class Peer {
 
   constructor(path, synchronous = "NORMAL") {
     this.database = new Database(path, { timeout: 30_000 });
-    const settings = ["journal_mode = wal", `synchronous = ${synchronous}`, "foreign_keys = on", "temp_store = memory",
-      "cache_size = -16384", "mmap_size = 0"];
+    const settings = ["journal_mode = wal", `synchronous = ${synchronous}`, "foreign_keys = on", "cache_size = -16384",
+      "mmap_size = 0"];
     settings.forEach((setting) => this.database.pragma(setting));
     this.#many = this.transaction((sql, rows) => this.each(sql, rows));
   }

@@ -109,6 +109,27 @@ fn the_sides_are_interleaved_and_carry_their_commits() {
 }
 
 #[test]
+fn a_paced_lane_of_both_sides_is_paced_by_the_floor_of_the_working_tree() {
+    let project = Project::new();
+    for (name, kind) in [("flatwater", "paced"), ("raw", "raw")] {
+        let peer = project.path().join("lab/peers").join(name);
+        std::fs::create_dir_all(&peer).unwrap();
+        std::fs::copy(fake_peers().join("fake/peer.sh"), peer.join("peer.sh")).unwrap();
+        let description = format!(r#"[{{"name": "{name}", "command": ["sh", "peer.sh", "{kind}"]}}]"#);
+        std::fs::write(peer.join("peer.json"), description).unwrap();
+    }
+    project.commit("a paced lane");
+    let (output, _) = project.ab(&["HEAD", ".", "--lane", "paced_work", "--runs", "1"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let result: Value =
+        serde_json::from_slice(&std::fs::read(project.path().join("lab/out/ab.json")).unwrap()).unwrap();
+    let per_second = result["paces"]["paced_work"]["floor_per_second"].as_f64().unwrap() * 0.5;
+    let rows = result["results"].as_array().unwrap().iter().filter(|row| row["lane"] == "paced_work");
+    let begun: Vec<f64> = rows.map(|row| row["extra"]["begun"].as_f64().unwrap()).collect();
+    assert_eq!(begun, [per_second, per_second]);
+}
+
+#[test]
 fn a_declared_control_is_remembered_and_vetoes_later_comparisons_too() {
     let project = Project::new();
     project.cost("noop_execute 2\nwork 25\nextra_work 99\n");

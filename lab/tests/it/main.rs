@@ -3,6 +3,7 @@
 mod abs;
 mod committed;
 mod comparing;
+mod pacing;
 mod planted;
 mod readme;
 mod records;

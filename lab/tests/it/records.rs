@@ -45,6 +45,7 @@ fn ab(folder: &Path, candidate: f64) -> String {
         medians.iter().flat_map(|(lane, base, other)| [(*lane, "base", *base), (*lane, "candidate", *other)]).collect();
     let mut result = result("one", 5, &sides);
     result["kind"] = json!("ab");
+    result["paces"] = json!({"a": {"of": "flat_out", "share": 0.5, "floor_per_second": 24_000.0}});
     let version = json!({"version": "x", "sqlite": "3", "compile_options": ["THREADSAFE=1"], "language": "rust"});
     result["versions"] = json!({"base": version, "candidate": version});
     write(folder, "ab.json", &result)
@@ -78,6 +79,7 @@ fn a_record_gets_the_next_number_its_figures_and_a_line_in_the_index() {
         assert!(judged.clone().count() > 5 && judged.into_iter().all(|judged| judged.runs.len() == 5));
         assert_eq!(aggregates.lanes[1].verdict, Verdict::Accepted);
         follows(&aggregates, number);
+        assert_eq!(aggregates.circumstances.paces["a"].per_second(), 12_000.0);
         assert_eq!(aggregates.text().unwrap(), kept);
         let options = kept.matches("THREADSAFE=1").count();
         assert_eq!(

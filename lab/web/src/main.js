@@ -2,6 +2,7 @@
 
 import "../page.css";
 import { el, section, table, disclosure } from "./dom.js";
+import { rate } from "./format.js";
 import { concurrency, lanes, overview } from "./lanes.js";
 import { comparison, experiments } from "./verdicts.js";
 
@@ -26,8 +27,16 @@ function head(result) {
     el("p", { class: "muted" }, facts.join(" \u00b7 ")),
     warnings.filter(([flag]) => result[flag]).map(([flag, name, text]) => el("p", { class: "alarm", role: "note", "data-flag": flag }, el("strong", {}, name), ` ${text}`)),
     result.notes.map((note) => el("p", { class: "note" }, note)),
+    Object.entries(result.paces ?? {}).map(([lane, pace]) => el("p", { class: "note" }, paced(lane, pace))),
   );
 }
+
+function paced(lane, { of, share, floor_per_second: floor }) {
+  return `${lane} is paced at ${rate(share * floor)}, ${share} of the ${rate(floor)} that raw reaches in ${of} on this machine.`;
+}
+
+const SETTINGS =
+  "Every peer has WAL, synchronous NORMAL (FULL in lanes named _full), a cache of 16 MiB, no mapped file and foreign keys on. temp_store and cache_spill are what each library has by default: Flatwater keeps temporary data in memory and its writer does not spill; the others have SQLite's defaults.";
 
 function machine(result) {
   const { machine, flags } = result;
@@ -44,6 +53,7 @@ function machine(result) {
   return section(
     "machine",
     "Machine and versions",
+    el("p", { class: "note" }, SETTINGS),
     el("dl", {}, facts.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
     table("Peers", ["peer", "library", "SQLite", "language"], versions.map(([peer, version]) => [peer, version.version, version.sqlite, version.language]), { numeric: false }),
     versions.map(([peer, version]) => disclosure(`Compile options of ${peer}`, () => el("p", { class: "options" }, (version.compile_options ?? []).join(" ")))),

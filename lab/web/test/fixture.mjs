@@ -50,6 +50,7 @@ function result(kind, sides, runs, factor) {
     machine: { cpu: "A Processor With A Long Name @ 2.60GHz", cores: 2, memory_gib: 8, os: "A Linux", kernel: "6.1", arch: "x86_64", filesystem: "ext4" },
     versions, flags: { rustc: "rustc 1.95.0", sqlite_flags: "-DHAVE_FDATASYNC=1" }, commit: "0123456789abcdef0123456789abcdef01234567",
     dirty: true, partial: kind === "run", quick: true, runs, notes: [],
+    paces: { sustained_8k: { of: "flat_out_8k", share: 0.5, floor_per_second: 24000 } },
     lanes: Object.fromEntries(lanes.map(([name, tag, group, about, , ops_unit]) => [name, { about, tag, group, ops_unit }])), results,
   };
 }

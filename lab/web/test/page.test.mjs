@@ -53,6 +53,13 @@ async function opened(t, width, options = {}) {
   return page;
 }
 
+test("the pace of a lane and the settings of all peers are told", async (t) => {
+  const page = await opened(t, 1280);
+  const told = await page.locator("p.note").allTextContents();
+  assert.ok(told.some((text) => /^sustained_8k is paced at 12 k ops\/s, 0.5 of the 24 k ops\/s/.test(text)), told.join("\n"));
+  assert.ok(told.some((text) => text.includes("temp_store and cache_spill")), told.join("\n"));
+});
+
 test("every lane that was measured has a drawn chart with a mark for each peer", async (t) => {
   const page = await opened(t, 1280);
   const release = await page.locator("#lanes article").count();

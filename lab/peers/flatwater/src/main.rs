@@ -14,8 +14,8 @@ use flatwater::rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use flatwater::{Checkpoint, Database, Inline, Options, Params};
 use lab_kit::lane::Info;
 use lab_kit::{
-    About, Body, Cells, Durability, Peer, Record, Result, Rows, Setup, Step, Sum, Table, Transaction, Value, anyhow,
-    json, version_in,
+    About, Body, Cells, Durability, Named, Peer, Record, Result, Rows, Setup, Step, Sum, Table, Transaction, Value,
+    anyhow, json, version_in,
 };
 
 const NO_CHECKPOINTS: &str = "flatwater-no-checkpoints";
@@ -78,6 +78,10 @@ impl Peer for Flatwater {
 
     async fn query<R: Record>(&self, sql: &'static str, params: &[Value<'_>]) -> Result<Block<R>> {
         Ok(Block(self.0.query(sql, bound(params)).await?, PhantomData))
+    }
+
+    async fn query_as(&self, sql: &'static str, params: &[Value<'_>]) -> Result<Vec<Named>> {
+        Ok(self.0.query_as(sql, bound(params)).await?)
     }
 
     async fn json(&self, sql: &'static str) -> Result<Vec<u8>> {

@@ -5,6 +5,7 @@
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
@@ -20,6 +21,14 @@ pub enum Tag {
     Focused,
 }
 
+/// The pace of a lane: a share of what the floor reaches in another lane, in operations a second. The tool measures that
+/// lane first, on the same machine, and hands the rate to each trial.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Pace {
+    pub of: &'static str,
+    pub share: f64,
+}
+
 /// A lane's description, as `--list` prints it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Info {
@@ -28,6 +37,8 @@ pub struct Info {
     pub tag: Tag,
     pub group: &'static str,
     pub ops_unit: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
     /// Several tasks call the peer at once.
     #[serde(skip)]
     pub tasks: bool,
@@ -64,6 +75,7 @@ impl Lane {
             tag: Tag::Focused,
             group,
             ops_unit,
+            pace: None,
             tasks: false,
             reads_only: false,
             current_thread: false,
@@ -83,6 +95,12 @@ impl Lane {
 
     pub fn reads_only(mut self) -> Self {
         self.info.reads_only = true;
+        self
+    }
+
+    /// Paced by this share of what the floor reaches in the lane `of`.
+    pub fn paced(mut self, of: &'static str, share: f64) -> Self {
+        self.info.pace = Some(Pace { of, share });
         self
     }
 
@@ -110,6 +128,8 @@ pub struct Trial {
     pub peer: String,
     pub dir: PathBuf,
     pub quick: bool,
+    /// How many operations a second a paced lane begins.
+    pub per_second: Option<f64>,
 }
 
 impl Trial {
@@ -117,6 +137,13 @@ impl Trial {
     #[must_use]
     pub fn size(&self, full: usize, quick: usize) -> usize {
         if self.quick { quick } else { full }
+    }
+
+    /// The time from one operation of a paced lane to the next.
+    pub fn pace(&self) -> Result<Duration> {
+        let per_second = self.per_second.context("the lane is paced by the floor: give --per-second")?;
+        ensure!(per_second.is_finite() && per_second > 0.0, "{per_second} operations a second are no pace");
+        Ok(Duration::from_secs_f64(1.0 / per_second))
     }
 
     /// Opens the peer on a fresh database.
@@ -142,8 +169,8 @@ impl Trial {
         self.dir.join("lab.db-wal")
     }
 
-    pub(crate) fn new(peer: &str, dir: &Path, quick: bool) -> Self {
-        Self { peer: peer.to_owned(), dir: dir.to_owned(), quick }
+    pub(crate) fn new(peer: &str, dir: &Path, quick: bool, per_second: Option<f64>) -> Self {
+        Self { peer: peer.to_owned(), dir: dir.to_owned(), quick, per_second }
     }
 }
 

@@ -14,11 +14,12 @@ mod polls;
 mod process;
 mod program;
 pub mod record;
+mod ticker;
 pub mod traffic;
 pub mod value;
 mod wal;
 
-pub use peer::{About, Body, Durability, Peer, Setup, Step, Table, Transaction};
+pub use peer::{About, Body, Durability, Named, Peer, Setup, Step, Table, Transaction};
 pub use program::{main, version_in};
 pub use record::{Record, Sum};
 pub use value::{Cells, Rows, Value};

@@ -34,7 +34,8 @@ impl Durability {
     }
 }
 
-/// Settings that are the same for all peers: WAL, foreign keys on, no mmap, temporary tables in memory, and these.
+/// Settings that are the same for all peers: WAL, foreign keys on, no mmap, and these. Where temporary data lies and
+/// whether a cache spills is up to each library.
 pub const CACHE_KIB: usize = 16384;
 /// How long to wait for a lock that another connection holds.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -60,6 +61,9 @@ pub struct About {
     /// It works on the calling thread only: lanes with tasks are not for it.
     pub one_thread: bool,
 }
+
+/// The id, name and value of a row of `t`.
+pub type Named = (i64, String, f64);
 
 /// A library in its idiomatic use. A cheap handle, which tasks clone.
 pub trait Peer: Clone + Send + Sync + Sized + 'static {
@@ -92,6 +96,11 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
         params: &[Value<'_>],
     ) -> impl Future<Output = Result<Self::Table<R>>> + Send;
 
+    /// The rows of a query as the program's own type, by the library's call for that.
+    fn query_as(&self, sql: &'static str, params: &[Value<'_>]) -> impl Future<Output = Result<Vec<Named>>> + Send {
+        async move { self.query::<Named>(sql, params).await?.into_records() }
+    }
+
     /// The rows of a query as a JSON array of objects in UTF-8.
     fn json(&self, sql: &'static str) -> impl Future<Output = Result<Vec<u8>>> + Send;
 
@@ -118,6 +127,14 @@ pub trait Table<R: Record> {
 
     /// The rows as records, for checks.
     fn records(&self) -> Result<Vec<R>>;
+
+    /// The same, with nothing left behind.
+    fn into_records(self) -> Result<Vec<R>>
+    where
+        Self: Sized,
+    {
+        self.records()
+    }
 }
 
 /// A library that answers rows as the program's own types.
@@ -128,6 +145,10 @@ impl<R: Record> Table<R> for Vec<R> {
 
     fn records(&self) -> Result<Self> {
         Ok(self.clone())
+    }
+
+    fn into_records(self) -> Result<Self> {
+        Ok(self)
     }
 }
 

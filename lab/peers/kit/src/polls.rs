@@ -1,6 +1,6 @@
 //! For how long one poll of a future holds the thread that polls it.
 //!
-//! Owns: timing every poll, by the clock and by the CPU time of the thread. The clock tells how long nothing else could
+//! Owns: timing every poll, by the clock and by the CPU time of the thread, and the sum of the latter. The clock tells how long nothing else could
 //! run there, with what the scheduler took; CPU time tells what of it was work. Leaves out: the time between polls, in
 //! which the thread is free.
 
@@ -21,6 +21,7 @@ const EMPTY: usize = 1000;
 pub(crate) struct Polls {
     wall: Latencies,
     cpu: Latencies,
+    cpu_sum: Duration,
 }
 
 impl Polls {
@@ -32,15 +33,23 @@ impl Polls {
             let began = Instant::now();
             let answer = call.as_mut().poll(context);
             self.wall.record(began.elapsed());
-            self.cpu.record(thread_cpu() - cpu);
+            let cpu = thread_cpu() - cpu;
+            self.cpu.record(cpu);
+            self.cpu_sum += cpu;
             answer
         })
         .await
     }
 
+    /// The CPU time of all of them.
+    pub(crate) fn cpu(&self) -> Duration {
+        self.cpu_sum
+    }
+
     pub(crate) fn merge(&mut self, other: &Self) {
         self.wall.merge(&other.wall);
         self.cpu.merge(&other.cpu);
+        self.cpu_sum += other.cpu_sum;
     }
 
     /// Adds median, tail and maximum to a lane's figures, and those of polls that do nothing.
@@ -56,6 +65,7 @@ impl Polls {
             measured.extra(&format!("empty_{word}_p50_us"), empty.us(0.5));
         }
         measured.extra("polls", self.wall.len());
+        measured.extra("polls_cpu_seconds", self.cpu_sum.as_secs_f64());
         Ok(())
     }
 
@@ -110,5 +120,8 @@ mod tests {
         }))
         .unwrap();
         assert!(polls.cpu.max_us() >= 1_990.0, "{}", polls.cpu.max_us());
+        let mut both = polls.clone();
+        both.merge(&polls);
+        assert!(both.cpu_sum == 2 * polls.cpu_sum && both.cpu_sum >= 2 * work, "{:?}", both.cpu_sum);
     }
 }

@@ -30,6 +30,9 @@ struct Arguments {
     /// The lane's small form.
     #[arg(long)]
     quick: bool,
+    /// How many operations a second a paced lane begins.
+    #[arg(long, value_name = "RATE")]
+    per_second: Option<f64>,
     /// Which of this program's peers to be, if it is several.
     #[arg(long = "as", value_name = "PEER")]
     name: Option<String>,
@@ -55,7 +58,9 @@ fn run<P: Peer>(arguments: &Arguments) -> Result<Value> {
         bail!("this program has no peer {name:?}; it has {}", about.names.join(", "));
     }
     match (&arguments.lane, &arguments.dir) {
-        (Some(lane), Some(dir)) => trial::<P>(&about, name, lane, dir, arguments.quick),
+        (Some(lane), Some(dir)) => {
+            trial::<P>(&about, lane, Trial::new(name, dir, arguments.quick, arguments.per_second))
+        }
         _ => list::<P>(&about, name),
     }
 }
@@ -78,7 +83,8 @@ fn list<P: Peer>(about: &About, name: &str) -> Result<Value> {
     }))
 }
 
-fn trial<P: Peer>(about: &About, name: &str, lane: &str, dir: &Path, quick: bool) -> Result<Value> {
+fn trial<P: Peer>(about: &About, lane: &str, trial: Trial) -> Result<Value> {
+    let (name, dir) = (&*trial.peer.clone(), &*trial.dir.clone());
     let mut lanes = offered::<P>(about, name);
     let Some(at) = lanes.iter().position(|offered| offered.info.name == lane) else {
         let known: Vec<_> = lanes.iter().map(|lane| lane.info.name.as_str()).collect();
@@ -90,7 +96,7 @@ fn trial<P: Peer>(about: &About, name: &str, lane: &str, dir: &Path, quick: bool
     if dir.join("lab.db").exists() {
         bail!("{} has a database of an earlier trial in it; give a fresh directory", dir.display());
     }
-    let measured = lanes.swap_remove(at).run(about, Trial::new(name, dir, quick))?;
+    let measured = lanes.swap_remove(at).run(about, trial)?;
     let mut report = measured.report()?;
     let (sqlite, compile_options) = sqlite::<P>(name, dir)?;
     report.insert("lane".into(), lane.into());

@@ -14,7 +14,7 @@ def settings(synchronous):
     """The settings all peers share."""
     return (
         f"PRAGMA journal_mode = wal; PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = on; "
-        "PRAGMA temp_store = memory; PRAGMA cache_size = -16384; PRAGMA mmap_size = 0;"
+        "PRAGMA cache_size = -16384; PRAGMA mmap_size = 0;"
     )
 
 

@@ -29,7 +29,7 @@ pub fn open(setup: &Setup) -> rusqlite::Result<Connection> {
 pub fn configure(connection: &Connection, setup: &Setup) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.execute_batch(&format!(
-        "PRAGMA journal_mode = wal; PRAGMA synchronous = {}; PRAGMA foreign_keys = on; PRAGMA temp_store = memory;
+        "PRAGMA journal_mode = wal; PRAGMA synchronous = {}; PRAGMA foreign_keys = on;
          PRAGMA cache_size = -{CACHE_KIB}; PRAGMA mmap_size = 0;",
         setup.durability.synchronous()
     ))?;

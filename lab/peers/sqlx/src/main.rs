@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use lab_kit::peer::{BUSY_TIMEOUT, CACHE_KIB, STATEMENT_CACHE};
 use lab_kit::{
-    About, Body, Cells, Durability, Peer, Record, Result, Rows, Setup, Step, Sum, Table, Transaction, Value, anyhow,
-    bail, json, version_in,
+    About, Body, Cells, Durability, Named, Peer, Record, Result, Rows, Setup, Step, Sum, Table, Transaction, Value,
+    anyhow, bail, json, version_in,
 };
 use sqlx::query::Query;
 use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow,
     SqliteSynchronous,
 };
-use sqlx::{Column, Connection, Decode, Row, Sqlite, TypeInfo, ValueRef};
+use sqlx::{Column, Connection, Decode, FromRow, Row, Sqlite, TypeInfo, ValueRef};
 
 const READERS: u32 = 4;
 
@@ -47,7 +47,6 @@ impl Peer for Pools {
             .foreign_keys(true)
             .busy_timeout(BUSY_TIMEOUT)
             .statement_cache_capacity(STATEMENT_CACHE)
-            .pragma("temp_store", "memory")
             .pragma("cache_size", format!("-{CACHE_KIB}"))
             .pragma("mmap_size", "0");
         let writer = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
@@ -68,6 +67,10 @@ impl Peer for Pools {
 
     async fn query<R: Record>(&self, sql: &'static str, params: &[Value<'_>]) -> Result<Fetched<R>> {
         Ok(Fetched(bound(sql, params).fetch_all(&self.readers).await?, PhantomData))
+    }
+
+    async fn query_as(&self, sql: &'static str, params: &[Value<'_>]) -> Result<Vec<Named>> {
+        Ok(bound(sql, params).try_map(|row| Named::from_row(&row)).fetch_all(&self.readers).await?)
     }
 
     async fn json(&self, sql: &'static str) -> Result<Vec<u8>> {

@@ -5,18 +5,17 @@
 //! 1000 to 2000 us are the timer's own; `idle_gap_us` is the longest without any work. The sample is one call.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use tokio::task::{JoinHandle, yield_now};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::task::yield_now;
 
 use crate::data::{self, INSERT_T, Item, SELECT_ITEMS, T};
 use crate::lane::{Lane, Trial};
-use crate::measure::{Latencies, Measured, Timing};
+use crate::measure::{Measured, Timing};
 use crate::peer::Peer;
 use crate::record::sum_of;
+use crate::ticker::Ticker;
 
 const ROWS: usize = 1000;
 const INSERTS: usize = 50;
@@ -66,37 +65,4 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
     data::expect_t(&peer, all.len()).await?;
     peer.close().await?;
     Ok(measured)
-}
-
-/// A task that ticks, and the gaps between its ticks.
-struct Ticker {
-    stop: Arc<AtomicBool>,
-    task: JoinHandle<Latencies>,
-}
-
-impl Ticker {
-    fn begin() -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let told = stop.clone();
-        let task = tokio::spawn(async move {
-            let mut gaps = Latencies::default();
-            let mut ticks = interval(Duration::from_millis(1));
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            ticks.tick().await;
-            let mut last = Instant::now();
-            while !told.load(Ordering::Relaxed) {
-                ticks.tick().await;
-                let now = Instant::now();
-                gaps.record(now - last);
-                last = now;
-            }
-            gaps
-        });
-        Self { stop, task }
-    }
-
-    async fn end(self) -> Result<Latencies> {
-        self.stop.store(true, Ordering::Relaxed);
-        Ok(self.task.await?)
-    }
 }

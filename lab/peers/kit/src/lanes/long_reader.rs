@@ -1,4 +1,5 @@
-//! sustained_8k_long_reader: one insert of 8 KiB every 100 us for 20 s, and a read that begins after 2 s and ends after 12.
+//! sustained_8k_long_reader: inserts of 8 KiB for 20 s at the pace of `sustained_8k`, and a read that begins after 2 s and ends
+//! after 12.
 //!
 //! While it is open the WAL cannot start over. `wal_bytes_open` is the most of the WAL that was in use meanwhile, and
 //! `recovery_ms` the time from the end of the read until that is below 32 MiB; it is left out if that never came. Where a
@@ -9,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
+use super::flat_out::FLAT_OUT;
 use super::payloads::{self, BLOBS};
-use super::sustained::{PACE, write};
+use super::sustained::{HALF, write};
 use crate::lane::{Lane, Trial, beside, on_a_thread};
 use crate::measure::{Measured, Timing};
 use crate::peer::Peer;
@@ -20,7 +22,7 @@ const LIMIT: u64 = 32 << 20;
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     let about = "paced inserts of 8 KiB while a read stays open for 10 s: the WAL, and when it is short again";
-    vec![Lane::new("tails", "sustained_8k_long_reader", about, "inserts", run::<P>)]
+    vec![Lane::new("tails", "sustained_8k_long_reader", about, "inserts", run::<P>).paced(FLAT_OUT, HALF)]
 }
 
 /// When a read began and when it had ended.
@@ -29,6 +31,7 @@ type Span = (Instant, Instant);
 async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
     let [before, open, lasts] =
         if trial.quick { [20, 80, 200] } else { [2_000, 10_000, 20_000] }.map(Duration::from_millis);
+    let pace = trial.pace()?;
     let peer = trial.open::<P>().await?;
     peer.execute(BLOBS, &[]).await?;
     let (asked, file) = (peer.clone(), trial.wal());
@@ -36,7 +39,7 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
     let lengths = Watch::begin(trial.wal());
     let mut timing = Timing::begin()?;
     let reader = beside::<P, _>(read(peer.clone(), before, open));
-    let paced = on_a_thread(write(peer.clone(), PACE, lasts)).await??;
+    let paced = on_a_thread(write(peer.clone(), pace, lasts)).await??;
     let span = reader.await??;
     timing.latencies = paced.late.clone();
     let done = timing.latencies.len();

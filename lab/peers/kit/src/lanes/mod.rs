@@ -6,11 +6,14 @@ mod caller_polls;
 mod chat;
 mod chat_plan;
 mod feed;
+mod flat_out;
 mod group;
 mod inserts;
 mod json_rows;
+mod large_results;
 mod long_queries;
 mod long_reader;
+mod loop_gap;
 mod many;
 mod memory;
 mod noop;
@@ -50,12 +53,15 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
         chat::lanes::<P>,
         feed::lanes::<P>,
         burst::lanes::<P>,
+        flat_out::lanes::<P>,
         sustained::lanes::<P>,
         long_reader::lanes::<P>,
         reopen::lanes::<P>,
         caller::lanes::<P>,
+        loop_gap::lanes::<P>,
         caller_polls::lanes::<P>,
         long_queries::lanes::<P>,
+        large_results::lanes::<P>,
         memory::lanes::<P>,
     ];
     files.into_iter().flat_map(|lanes| lanes()).collect()

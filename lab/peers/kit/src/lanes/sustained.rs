@@ -1,12 +1,17 @@
-//! sustained_8k, sustained_8k_readers, sustained_8k_full, pace_alone: one insert of 8 KiB every 100 us for 20 s, alone or beside three
-//! readers; and every 2 ms at durability full, which has an fsync per commit.
+//! sustained_8k, sustained_8k_readers, sustained_8k_full, sustained_saturated, pace_alone: inserts of 8 KiB for 20 s, begun at
+//! fixed points in time; alone, beside three readers, or at durability full, which has an fsync per commit.
+//!
+//! The pace is half of what `raw` reaches flat out on the same machine (`flat_out`), so that it asks the same of every
+//! machine. sustained_saturated has all of it, and no reader keeps the WAL from starting over. Its budget: a p99.9 of at
+//! most half of `raw`'s, and a longest WAL (`wal_bytes_max`) of at most 40 MiB, which is 1.25 times Flatwater's soft limit.
 //!
 //! Latency counts from the moment an insert was due, so that one that stalls also delays those behind it, as it does for
 //! users; `service_*` counts from the call. `longest_stall_us` is the longest single call. `missed` inserts were due and
-//! never begun, because those before took too long. The readers overlap, each awaiting queries of about 300 us.
+//! never begun, because those before took too long. The readers overlap, each awaiting queries of about 300 us. In the end
+//! every row that was acknowledged is there.
 //!
-//! pace_alone: the same pace, and calls that only let time pass. Its tails are the machine's own; what lies below them in
-//! the other lanes says nothing about a peer.
+//! pace_alone: the pace of sustained_8k, and calls that only let time pass. Its tails are the machine's own; what lies below
+//! them in the other lanes says nothing about a peer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
+use super::flat_out::{FLAT_OUT, FLAT_OUT_FULL};
 use super::payloads::{self, BLOBS, INSERT, Payload};
 use crate::data::{self, Item, SELECT_ITEMS};
 use crate::lane::{Lane, Trial, beside, on_a_thread};
@@ -26,42 +32,50 @@ use crate::wal;
 const READERS: usize = 3;
 const READ_ROWS: usize = 800;
 
-/// How often an insert is due, what it survives, and who reads meanwhile.
+/// What an insert survives, and who reads meanwhile.
 #[derive(Debug, Clone, Copy)]
 struct Form {
-    pace: Duration,
     durability: Durability,
     readers: usize,
 }
 
-/// As fast as every peer can follow, if nothing stalls.
-pub(super) const PACE: Duration = Duration::from_micros(100);
-const FULL_PACE: Duration = Duration::from_millis(2);
+/// The share of the floor's rate at which every peer can follow, if nothing stalls.
+pub(super) const HALF: f64 = 0.5;
 
 pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
-    let normal = Form { pace: PACE, durability: Durability::Normal, readers: 0 };
-    let full = Form { pace: FULL_PACE, durability: Durability::Full, readers: 0 };
+    let normal = Form { durability: Durability::Normal, readers: 0 };
+    let full = Form { durability: Durability::Full, readers: 0 };
+    let beside_readers = Form { readers: READERS, ..normal };
     let lane = |name, about, form| Lane::new("tails", name, about, "inserts", move |trial| run::<P>(trial, form));
+    let saturated = "inserts of 8 KiB for 20 s, as many as raw reaches flat out: a p99.9 of at most half of raw's, \
+         a WAL of at most 40 MiB";
+    let alone_about = "nothing at the pace of sustained_8k for 20 s: the machine's own tails";
     vec![
-        lane("sustained_8k", "an insert of 8 KiB every 100 us for 20 s", normal).release(),
-        lane("sustained_8k_readers", "the same beside three overlapping readers", Form { readers: READERS, ..normal })
+        lane("sustained_8k", "inserts of 8 KiB for 20 s, half as many as raw reaches flat out", normal)
+            .paced(FLAT_OUT, HALF)
             .release(),
-        lane("sustained_8k_full", "an insert of 8 KiB every 2 ms for 20 s, durability full", full),
-        Lane::new("tails", "pace_alone", "nothing every 100 us for 20 s: the machine's own tails", "calls", alone::<P>),
+        lane("sustained_8k_readers", "the same beside three overlapping readers", beside_readers)
+            .paced(FLAT_OUT, HALF)
+            .release(),
+        lane("sustained_8k_full", "the same without readers, durability full", full).paced(FLAT_OUT_FULL, HALF),
+        lane("sustained_saturated", saturated, normal).paced(FLAT_OUT, 1.0),
+        Lane::new("tails", "pace_alone", alone_about, "calls", alone::<P>).paced(FLAT_OUT, HALF),
     ]
 }
 
-/// What a call of `pace_alone` takes, which is about what an insert does.
-const PASSES: Duration = Duration::from_micros(15);
-
 async fn alone<P: Peer>(trial: Trial) -> Result<Measured> {
-    let lasts = lasts(&trial);
+    let (pace, lasts) = (trial.pace()?, lasts(&trial));
     let peer = trial.open::<P>().await?;
     let mut timing = Timing::begin()?;
     let paced = on_a_thread(async move {
-        let mut paced = Paced::begin(PACE, lasts);
+        let mut paced = Paced::begin(pace, lasts);
         while paced.next_is_due() {
-            paced.time(async { Ok(pass(PASSES)) }).await?;
+            // As long as an insert takes the floor.
+            let passes = async {
+                pass(pace.mul_f64(HALF));
+                Ok(())
+            };
+            paced.time(passes).await?;
         }
         Ok(paced)
     })
@@ -85,8 +99,8 @@ fn lasts(trial: &Trial) -> Duration {
     if trial.quick { Duration::from_millis(200) } else { Duration::from_secs(20) }
 }
 
-async fn run<P: Peer>(trial: Trial, Form { pace, durability, readers }: Form) -> Result<Measured> {
-    let lasts = lasts(&trial);
+async fn run<P: Peer>(trial: Trial, Form { durability, readers }: Form) -> Result<Measured> {
+    let (pace, lasts) = (trial.pace()?, lasts(&trial));
     let peer = trial.open_with::<P>(durability).await?;
     peer.execute(BLOBS, &[]).await?;
     data::fill_items(&peer, READ_ROWS).await?;
@@ -149,7 +163,7 @@ impl Paced {
     }
 
     pub(super) fn report(&self, measured: &mut Measured) {
-        let all = u64::try_from(self.lasts.as_micros() / self.pace.as_micros()).unwrap_or(u64::MAX);
+        let all = u64::try_from(self.lasts.as_nanos() / self.pace.as_nanos()).unwrap_or(u64::MAX);
         measured.extra_latencies("service", &self.service);
         measured.extra("longest_stall_us", self.service.max_us());
         measured.extra("missed", all.saturating_sub(self.late.len()));
