@@ -55,7 +55,7 @@ pub use error::{Applied, Error, Kind, Result};
 pub use flatwater_sqlite::{CheckpointMode, Checkpointed};
 pub use inline::limits::{Inline, InlineLimits};
 pub use many::ExecuteMany;
-pub use options::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, Options, SecondCopy};
+pub use options::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, Options, SecondCopy, TempStore};
 pub use prepared::Prepared;
 pub use rusqlite::types::{FromSql, ToSql, Value, ValueRef};
 pub use stats::inline::InlineStats;

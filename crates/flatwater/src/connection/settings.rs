@@ -13,7 +13,7 @@ use super::open::{Role, because};
 use super::writable;
 use crate::error::{Error, Kind, Result};
 use crate::options::uri;
-use crate::options::{Attached, Durability, Journal, MEMORY, Options};
+use crate::options::{Attached, Durability, Journal, MEMORY, Options, TempStore};
 use crate::sql::policy;
 use crate::time::later;
 
@@ -89,13 +89,18 @@ pub(super) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role)
         Durability::Full => "FULL",
     };
     let cache_bytes = if role.writes() { options.writer_cache_bytes } else { options.reader_cache_bytes };
-    let spill = if role != Role::Reader { "PRAGMA cache_spill = OFF;" } else { "" };
+    let temp_store = match options.temp_store {
+        TempStore::Auto if role == Role::Reader => "DEFAULT",
+        TempStore::File => "FILE",
+        TempStore::Auto | TempStore::Memory => "MEMORY",
+    };
     sqlite.execute_batch(&format!(
-        "PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = {}; PRAGMA temp_store = MEMORY;
-         PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = {}; PRAGMA cache_size = -{}; {spill}",
+        "PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = {}; PRAGMA temp_store = {temp_store};
+         PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = {}; PRAGMA cache_size = -{}; PRAGMA cache_spill = -{};",
         u8::from(options.foreign_keys),
         options.mmap_bytes,
-        cache_bytes.div_ceil(1024).max(1),
+        kib(cache_bytes),
+        kib(options.spill_bytes),
     ))?;
     if role == Role::Checkpointer {
         return Ok(Vec::new());
@@ -103,7 +108,7 @@ pub(super) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role)
     sqlite.watch_wal(if options.attach.is_empty() { 0 } else { ATTACHED_FRAMES });
     let mut in_wal_mode = Vec::new();
     for attached in &options.attach {
-        let mode = attach(sqlite, attached, synchronous, role).map_err(|error| {
+        let mode = attach(sqlite, attached, synchronous, kib(options.spill_bytes), role).map_err(|error| {
             let error = because(error, sqlite);
             let message =
                 format!("{} cannot be attached as {:?}: {}", attached.path.display(), attached.name, error.message());
@@ -117,9 +122,14 @@ pub(super) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role)
     Ok(in_wal_mode)
 }
 
+/// SQLite's sizes in KiB are 32-bit numbers. The least is 1: 0 would mean something else.
+fn kib(bytes: usize) -> usize {
+    bytes.div_ceil(1024).clamp(1, i32::MAX as usize)
+}
+
 /// Attaches a file, with the durability of the main one, and reads it, so that a file that is no database fails now,
 /// and so does a file for which each write would be refused. Returns its journal mode.
-fn attach(sqlite: &mut Sqlite, attached: &Attached, synchronous: &str, role: Role) -> Result<String> {
+fn attach(sqlite: &mut Sqlite, attached: &Attached, synchronous: &str, spill: usize, role: Role) -> Result<String> {
     let Attached { name, path, mode, immutable } = attached;
     let place = if path.as_os_str() == MEMORY { MEMORY.to_owned() } else { uri::write(path, *mode, *immutable) };
     sqlite.rusqlite().execute("ATTACH ?1 AS ?2", (place, name))?;
@@ -128,8 +138,9 @@ fn attach(sqlite: &mut Sqlite, attached: &Attached, synchronous: &str, role: Rol
     }
     let name = name.replace('"', "\"\"");
     sqlite.guard_files();
-    let schema =
-        format!("PRAGMA \"{name}\".synchronous = {synchronous}; SELECT 1 FROM \"{name}\".sqlite_schema LIMIT 1");
+    let schema = format!(
+        "PRAGMA \"{name}\".synchronous = {synchronous}; PRAGMA \"{name}\".cache_spill = -{spill}; SELECT 1 FROM \"{name}\".sqlite_schema LIMIT 1"
+    );
     first_read(sqlite, |sqlite| sqlite.patiently_with(|sqlite| sqlite.execute_batch(&schema)))?;
     let mode = format!("PRAGMA \"{name}\".journal_mode");
     let mode: String = sqlite.patiently_with(|sqlite| sqlite.query_row(&mode, [], |row| row.get(0)))?;

@@ -80,6 +80,20 @@ pub enum SecondCopy {
     Off,
 }
 
+/// Where SQLite keeps temporary data: large sorts, GROUP BY and DISTINCT of many rows, and what is needed to undo one
+/// statement (<https://sqlite.org/tempfiles.html>).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TempStore {
+    /// Readers use files beyond a few MiB, as SQLite does by default. The writer uses memory, because each member of a
+    /// group needs what undoes it.
+    #[default]
+    Auto,
+    /// Files, on all connections. They lie in the system's directory for temporary files and are removed at once.
+    File,
+    /// Memory, on all connections. A large sort then takes as much memory as its rows.
+    Memory,
+}
+
 /// The limits of a group: a set of writes that arrive together and share one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupLimits {

@@ -11,7 +11,9 @@ pub(crate) mod uri;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use super::options::choices::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, SecondCopy};
+pub use super::options::choices::{
+    Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, SecondCopy, TempStore,
+};
 use super::options::uri::Mode;
 use crate::inline::limits::Inline;
 
@@ -37,6 +39,8 @@ pub struct Options {
     pub(crate) statement_cache: usize,
     pub(crate) writer_cache_bytes: usize,
     pub(crate) reader_cache_bytes: usize,
+    pub(crate) spill_bytes: usize,
+    pub(crate) temp_store: TempStore,
     pub(crate) mmap_bytes: usize,
     pub(crate) busy_timeout: Duration,
     pub(crate) transaction_idle: Duration,
@@ -85,6 +89,8 @@ impl Options {
             statement_cache: 128,
             writer_cache_bytes: 16 << 20,
             reader_cache_bytes: 4 << 20,
+            spill_bytes: 64 << 20,
+            temp_store: TempStore::Auto,
             mmap_bytes: 0,
             busy_timeout: Duration::from_secs(30),
             transaction_idle: Duration::from_secs(30),
@@ -167,6 +173,19 @@ impl Options {
     /// Sets the size of each reader's page cache in bytes. Default 4 MiB.
     pub fn reader_cache_bytes(mut self, bytes: usize) -> Self {
         self.reader_cache_bytes = bytes;
+        self
+    }
+
+    /// Sets how much of a transaction's changed pages the writer keeps in memory. A transaction that changes more writes
+    /// the rest to the WAL before it commits (<https://sqlite.org/pragma.html#pragma_cache_spill>). Default 64 MiB.
+    pub fn spill_bytes(mut self, bytes: usize) -> Self {
+        self.spill_bytes = bytes;
+        self
+    }
+
+    /// Sets where large sorts and other temporary data are kept. Default [`TempStore::Auto`].
+    pub fn temp_store(mut self, store: TempStore) -> Self {
+        self.temp_store = store;
         self
     }
 
@@ -299,6 +318,7 @@ mod tests {
         assert_eq!(options.group, Some(GroupLimits { members: 256, time: Duration::from_millis(1), bytes: 1 << 20 }));
         assert_eq!(options.statement_cache, 128);
         assert_eq!((options.writer_cache_bytes, options.reader_cache_bytes), (16 << 20, 4 << 20));
+        assert_eq!((options.spill_bytes, options.temp_store), (64 << 20, TempStore::Auto));
         assert_eq!(options.mmap_bytes, 0);
         assert_eq!(options.busy_timeout, Duration::from_secs(30));
         assert_eq!(options.transaction_idle, Duration::from_secs(30));

@@ -5,11 +5,11 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use flatwater::rusqlite::OptionalExtension;
-use flatwater::{Database, Durability, Error, Inline, Kind, Options, Value, params};
+use flatwater::{Database, Durability, Error, Inline, Kind, Options, TempStore, Value, params};
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
-use crate::support::{TestFile, empty_table, grouped, run};
+use crate::support::{TestFile, count, empty_table, grouped, integer, integrity, run};
 
 in_both_places!(
     the_defaults_hold_on_every_connection,
@@ -41,7 +41,7 @@ async fn the_defaults_hold_on_every_connection(place: &Place) {
     match place {
         Place::File(_) => {
             assert_eq!(writer, ["wal", "1", "1", "-16384", "0", "2"]);
-            assert_eq!(reader, ["wal", "1", "1", "-4096", "0", "2"]);
+            assert_eq!(reader, ["wal", "1", "1", "-4096", "0", "0"]);
         }
         // There is one connection, without a WAL and without a file to map.
         Place::Memory => assert_eq!([writer, reader], [["memory", "1", "1", "-16384", "", "2"]; 2]),
@@ -50,18 +50,49 @@ async fn the_defaults_hold_on_every_connection(place: &Place) {
 
 async fn every_option_reaches_its_connections(place: &Place) {
     let options = place.options().durability(Durability::Full).foreign_keys(false).mmap_bytes(1 << 20);
-    let db = options.writer_cache_bytes(3 << 20).reader_cache_bytes(1000).open().await.unwrap();
+    let db =
+        options.writer_cache_bytes(3 << 20).reader_cache_bytes(1000).temp_store(TempStore::File).open().await.unwrap();
     let [writer, reader] = pragmas(&db, PRAGMAS).await;
     match place {
         Place::File(_) => {
-            assert_eq!(writer, ["wal", "2", "0", "-3072", "1048576", "2"]);
-            assert_eq!(reader, ["wal", "2", "0", "-1", "1048576", "2"]);
+            assert_eq!(writer, ["wal", "2", "0", "-3072", "1048576", "1"]);
+            assert_eq!(reader, ["wal", "2", "0", "-1", "1048576", "1"]);
         }
-        Place::Memory => assert_eq!([writer, reader], [["memory", "2", "0", "-3072", "", "2"]; 2]),
+        Place::Memory => assert_eq!([writer, reader], [["memory", "2", "0", "-3072", "", "1"]; 2]),
     }
     db.execute_script("CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p)").await.unwrap();
     db.execute("INSERT INTO c VALUES (7)", ()).await.unwrap();
     place.file().inspect(|file| file.violates_foreign_keys());
+}
+
+#[test]
+fn a_large_transaction_spills_and_is_undone_or_committed_whole() {
+    const ROWS: &str = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 4000)
+        INSERT INTO t SELECT zeroblob(4000) FROM n";
+    /// Longer than what may stay in memory, and much shorter than the rows.
+    const SPILT: u64 = 8 << 20;
+    for (spill, spills) in [(1 << 20, true), (64 << 20, false)] {
+        let file = TestFile::new();
+        let wal = || file.beside("-wal").metadata().unwrap().len();
+        run(async {
+            let db = empty_table(file.options().writer_cache_bytes(1 << 20).spill_bytes(spill)).await;
+            for (commits, rows) in [(false, 0), (true, 4000)] {
+                let tx = db.begin().await.unwrap();
+                tx.execute(ROWS, ()).await.unwrap();
+                assert_eq!(wal() > SPILT, spills, "before the transaction ends");
+                assert_eq!(count(&db).await, 0);
+                if commits {
+                    tx.commit().await.unwrap()
+                } else {
+                    tx.rollback().await.unwrap()
+                }
+                assert_eq!(count(&db).await, rows);
+            }
+            db.close().await.unwrap();
+        });
+        assert_eq!(integrity(&file.plain()), "ok");
+        assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 4000);
+    }
 }
 
 #[test]

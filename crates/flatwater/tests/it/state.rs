@@ -88,7 +88,8 @@ const CONNECTION_STATE: &[(&str, &str, &str)] = &[
     ("PRAGMA recursive_triggers = 1", "recursive_triggers", "options"),
     ("PRAGMA defer_foreign_keys = 1", "defer_foreign_keys", "DEFERRABLE"),
     ("PRAGMA writable_schema = 1", "writable_schema", "options"),
-    ("PRAGMA temp_store = FILE", "temp_store", "temporary data"),
+    ("PRAGMA temp_store = FILE", "temp_store", "Options::temp_store"),
+    ("PRAGMA cache_spill = OFF", "cache_spill", "Options::spill_bytes"),
 ];
 
 /// Returns the PRAGMA's value, if it has one, in a write closure and in a read closure.
