@@ -7,6 +7,8 @@ use std::time::Instant;
 
 use flatwater_sqlite::WalHeader;
 
+use crate::file::disk::Disk;
+
 pub(crate) trait CommitListener: Send + Sync {
     /// Reports that there may have been commits up to `now`, and the WAL's header. Must be fast: it is called once per
     /// round of the writer.
@@ -14,6 +16,12 @@ pub(crate) trait CommitListener: Send + Sync {
 
     /// Returns true if the WAL is within its limits, so that the next round need not wait.
     fn has_room(&self) -> bool;
+
+    /// Returns the number of pages that the database may have on its disk.
+    fn page_limit(&self) -> u32;
+
+    /// Reports the state of the disk, when space was missing.
+    fn looked_at(&self, disk: &Disk, header: &WalHeader);
 
     /// Ends the leases of readers. While the returned value lives, no reader takes a lease.
     fn end_leases(&self) -> Box<dyn Send>;

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::WalHeader;
 
+use crate::file::disk::{Disk, frame_bytes};
 use crate::file::watch::Watch;
 use crate::options::{CheckpointLimits, Options};
 use crate::stats::wal::WalRecorder;
@@ -68,6 +69,8 @@ struct Shared {
     /// Both are the highest number while checkpoints fail: then nothing can make room.
     hard: AtomicU32,
     soft: AtomicU32,
+    /// The number of pages that the database may have, so that the disk has space for the WAL.
+    pages: AtomicU32,
     /// Written by the thread: it waits for the writer slot.
     wants_slot: Arc<AtomicBool>,
     state: Mutex<State>,
@@ -101,6 +104,7 @@ impl Checkpointer {
             wake_at: AtomicU32::new(0),
             hard: AtomicU32::new(u32::MAX),
             soft: AtomicU32::new(u32::MAX),
+            pages: AtomicU32::new(u32::MAX),
             wants_slot: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -184,6 +188,14 @@ impl CommitListener for Checkpointer {
         (self.0.powers.end_leases)()
     }
 
+    fn page_limit(&self) -> u32 {
+        self.0.pages.load(Ordering::Relaxed)
+    }
+
+    fn looked_at(&self, disk: &Disk, header: &WalHeader) {
+        self.0.looked_at(disk, header);
+    }
+
     fn has_room(&self) -> bool {
         self.0.wait().is_none()
     }
@@ -232,6 +244,11 @@ impl Shared {
         Some(if frames >= self.hard.load(Ordering::Relaxed) { ROOM } else { BRAKE })
     }
 
+    fn looked_at(&self, disk: &Disk, header: &WalHeader) {
+        let soft = frames(self.managed.limit_bytes, header.page_bytes);
+        self.pages.store(disk.pages(soft), Ordering::Relaxed);
+    }
+
     /// Lifts both limits, so that no writer waits for room that cannot be made.
     fn make_no_room(&self) {
         self.soft.store(u32::MAX, Ordering::Relaxed);
@@ -244,4 +261,9 @@ impl Shared {
         drop(self.lock());
         self.changed.notify_all();
     }
+}
+
+/// Converts a limit to frames.
+fn frames(bytes: u64, page_bytes: u32) -> u32 {
+    u32::try_from(bytes / frame_bytes(page_bytes)).unwrap_or(u32::MAX).max(16)
 }

@@ -164,11 +164,10 @@ impl Shared {
 }
 
 /// Returns true if the file system failed, so that the write may have been committed. Every other failure came before
-/// the commit, and the write was rolled back.
+/// the commit, or, if the disk is full, left no commit, and the write was rolled back.
 fn is_from_commit(error: &Error) -> bool {
     let code = error.sqlite_code().unwrap_or(ffi::SQLITE_ERROR);
-    refused(code).is_none()
-        && matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_FULL | ffi::SQLITE_CORRUPT | ffi::SQLITE_NOMEM)
+    refused(code).is_none() && matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_CORRUPT | ffi::SQLITE_NOMEM)
 }
 
 impl WriterConnection {

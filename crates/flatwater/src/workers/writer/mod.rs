@@ -17,6 +17,7 @@ mod opening;
 mod outcome;
 mod parked;
 mod perform;
+mod room;
 mod round;
 mod seen;
 mod slot;

@@ -75,8 +75,8 @@ impl Shared {
         })
     }
 
-    /// Runs `f`, and once more on another connection if it failed because a file could only be opened for reading. In
-    /// that case `f` must have done nothing, or must not have begun.
+    /// Runs `f`, and once more if that may help: on another connection if a file could only be opened for reading, or
+    /// when there is room again if the disk was full. In these cases `f` must have done nothing.
     pub(super) fn twice<T>(
         &self,
         writer: &mut WriterConnection,
@@ -87,6 +87,7 @@ impl Shared {
                 self.recorder.replaced_connection();
                 f(writer)
             }
+            Err(error) if error.kind() == Kind::Full && self.has_room_again(writer, &error) => f(writer),
             done => done,
         }
     }
@@ -95,6 +96,9 @@ impl Shared {
         writer.end_lease();
         writer.unlimit();
         writer.renew();
+        if let Some(listener) = self.listener.get() {
+            writer.limit_pages(listener.page_limit());
+        }
         batch.retain(|request| {
             let starts = request.ticket.start();
             if !starts {
@@ -137,7 +141,7 @@ impl Shared {
         if let Work::Settle(Unsettled { error, change, kind }) = work {
             writer.wait_for_locks(Instant::now(), ticket.deadline);
             let before = Changes::of_main(Change::Wal(change));
-            let error = commit::settle(writer, &self.recorder, error, &before);
+            let error = commit::settle(writer, self, error, &before);
             outbox.answer(kind, &ticket, promise, Err(error));
             return false;
         }
