@@ -1,9 +1,9 @@
-//! What the writer reports about the WAL, and its wait when the WAL is too long.
+//! What the writer reports about the WAL, and how long its writes wait when the WAL is too long.
 //!
-//! Owns: the interface between the writer and the checkpointer. Its functions run on the thread that holds the writer's
-//! token. Invariant: none of them blocks for ever. Leaves out: both implementations.
+//! Owns: the interface between the writer and the checkpointer. Its functions run on the thread that holds the slot, or
+//! that waits for it. Invariant: none of them blocks. Leaves out: both implementations.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flatwater_sqlite::WalHeader;
 
@@ -14,8 +14,14 @@ pub(crate) trait CommitListener: Send + Sync {
     /// round of the writer.
     fn grew(&self, header: &WalHeader, now: Instant);
 
-    /// Returns true if the WAL is within its limits, so that the next round need not wait.
-    fn has_room(&self) -> bool;
+    /// Returns true while the WAL is so long that writes are delayed.
+    fn delays(&self) -> bool;
+
+    /// Returns how long the next write still has to wait, if it has to.
+    fn delay(&self, now: Instant) -> Option<Duration>;
+
+    /// Records that a write was delayed for so long.
+    fn delayed(&self, took: Duration);
 
     /// Returns the number of pages that the database may have on its disk.
     fn page_limit(&self) -> u32;
@@ -25,7 +31,4 @@ pub(crate) trait CommitListener: Send + Sync {
 
     /// Ends the leases of readers. While the returned value lives, no reader takes a lease.
     fn end_leases(&self) -> Box<dyn Send>;
-
-    /// Waits before a round, holding the token, if the WAL is longer than its limits. Blocks for a bounded time.
-    fn wait_for_room(&self);
 }

@@ -16,6 +16,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::delay::DiskRate;
 use crate::file::disk::Disk;
 
 /// What the checkpointer observes of the WAL and of its writers.
@@ -78,6 +79,7 @@ pub(crate) struct Policy {
     soft: u32,
     limit: u32,
     us_per_frame: f64,
+    disk: DiskRate,
     /// How fast the WAL grows, and how long a restart takes, including its preparation.
     frames_per_ms: f64,
     restart_ms: f64,
@@ -102,6 +104,7 @@ impl Policy {
             soft,
             limit: soft,
             us_per_frame: 4.0,
+            disk: DiskRate::default(),
             frames_per_ms: 0.0,
             restart_ms: 20.0,
             last_seen: None,
@@ -251,6 +254,16 @@ impl Policy {
         }
         // A reader holds the rest: an immediate retry would copy nothing more.
         self.checkpoint_after = (frames < self.checkpoint_frames() / 4 && left > 0).then(|| now + RETRY);
+    }
+
+    /// Records that the disk took so long for a checkpoint and its syncs.
+    pub(crate) fn disk_took(&mut self, frames: u32, took: Duration) {
+        self.disk.copied(frames, took);
+    }
+
+    /// The time that the disk takes for a frame.
+    pub(crate) fn frame(&self) -> Duration {
+        self.disk.frame()
     }
 
     /// Records that this checkpointer restarted the WAL, and how long that took.

@@ -83,6 +83,7 @@ impl Shared {
             let Some(seen) = self.see(&connection) else { return };
             policy.saw(&seen, Instant::now());
             self.soft.store(if policy.is_blocked() { u32::MAX } else { policy.limit() }, Ordering::Relaxed);
+            self.frame_ns.store(policy.frame().as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
             self.hard.store(if policy.is_failing() { u32::MAX } else { hard }, Ordering::Relaxed);
             let left = match policy.next(&seen, Instant::now()) {
                 Step::Rest(time) => self.rest(&connection, &policy, &seen, time).then_some(connection),
@@ -130,6 +131,7 @@ impl Shared {
 
     /// Runs one PASSIVE checkpoint, and syncs what it copied, so that a restart has little left to sync.
     fn checkpoint(&self, connection: &mut Connection, policy: &mut Policy) {
+        let began = Instant::now();
         let passed = self.passive(connection, |open| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?));
         let synced = passed.and_then(|progress| {
             if progress.frames >= FEW_FRAMES {
@@ -138,7 +140,10 @@ impl Shared {
             Ok(progress)
         });
         match synced {
-            Ok(Progress { frames, left, took }) => policy.checkpointed(frames, left, took, Instant::now()),
+            Ok(Progress { frames, left, took }) => {
+                policy.disk_took(frames, began.elapsed());
+                policy.checkpointed(frames, left, took, Instant::now());
+            }
             Err(error) => {
                 self.failed(policy, &error, Duration::ZERO);
                 policy.was_not_checkpointed();
@@ -163,11 +168,12 @@ impl Shared {
 
     /// Checkpoints and syncs while writers continue. Each pass copies what was written during the previous one, until so
     /// little is left that writers can wait for it.
-    fn prepare(&self, connection: &mut Connection) -> Result<()> {
+    fn prepare(&self, connection: &mut Connection, policy: &mut Policy) -> Result<()> {
         for _ in 0..PASSES {
             let began = Instant::now();
             let progress = self.passive(connection, checkpoint_after_others)?;
             connection.sqlite.sync_files()?;
+            policy.disk_took(progress.frames, began.elapsed());
             if progress.frames < FEW_FRAMES || progress.left >= FEW_FRAMES || began.elapsed() < SHORT {
                 break;
             }
@@ -185,7 +191,7 @@ impl Shared {
     ) -> Option<Connection> {
         let began = Instant::now();
         let _without_leases = (self.powers.end_leases)();
-        if let Err(error) = self.prepare(&mut connection) {
+        if let Err(error) = self.prepare(&mut connection, policy) {
             self.failed(policy, &error, Duration::ZERO);
             return Some(connection);
         }
@@ -195,7 +201,6 @@ impl Shared {
                 policy.was_restarted(began.elapsed(), Instant::now());
                 self.recorder.was_restarted(began.elapsed());
                 self.see(&connection);
-                self.notify();
             }
             Err(error) => self.failed(policy, &error, budget),
         }
@@ -224,11 +229,7 @@ impl Shared {
     ) -> Option<(Connection, Result<()>)> {
         let (send, receive) = mpsc::sync_channel(1);
         let (recorder, watch) = (self.recorder.clone(), self.watch.clone());
-        let has_slot = self.wants_slot.clone();
-        // A holder of the token that waits for room stops waiting and gives the token back.
-        self.wants_slot.store(true, Ordering::SeqCst);
         let asked = (self.powers.in_slot)(Box::new(move |commit| {
-            has_slot.store(false, Ordering::SeqCst);
             let began = Instant::now();
             connection.sqlite.set_busy(Some(polls(began + budget)));
             let done = connection.sqlite.checkpoint(mode).map_err(Error::from);
@@ -244,10 +245,7 @@ impl Shared {
             recorder.paused(began.elapsed());
             let _ = send.send((connection, done));
         }));
-        self.notify();
-        let done = if asked { receive.recv().ok() } else { None };
-        self.wants_slot.store(false, Ordering::SeqCst);
-        done
+        if asked { receive.recv().ok() } else { None }
     }
 
     /// Handles a failed step, which waited this long for readers. Unless the cause was a lock, writers stop waiting for

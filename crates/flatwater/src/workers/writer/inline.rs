@@ -104,7 +104,7 @@ impl Shared {
         self.options.durability == Durability::Normal
             && text.is_groupable(self.catalogue.epoch(), limits.time)
             && params.heap_bytes() <= limits.bytes
-            && self.listener.get().is_none_or(|listener| listener.has_room())
+            && !self.delays_writes()
     }
 
     /// Runs the write, and leaves the slot as it is to be released. Returns how the write ended, how long it took, and

@@ -109,9 +109,6 @@ impl Shared {
         if let Some(refusal) = writer.refusal() {
             self.refuse_writes(batch, outbox, &refusal);
         }
-        if let Some(listener) = self.listener.get().filter(|_| !batch.iter().all(|request| request.work.is_ours())) {
-            listener.wait_for_room();
-        }
         match (batch.len(), self.options.group) {
             (0, _) => {}
             (2.., Some(limits)) => group::run_group(writer, self, limits, batch, outbox),
