@@ -1,6 +1,6 @@
 //! Checkpoints of the main database, and syncing its files without holding a lock.
 //!
-//! Owns: one checkpoint of one mode, the syncs, and the length of the WAL. Runs on the thread that uses the connection,
+//! Owns: one checkpoint of one mode, the syncs, and the lengths of the files. Runs on the thread that uses the connection,
 //! and blocks on the file system. Invariant: the syncs take no lock that another connection waits for. Leaves out: when
 //! to checkpoint.
 
@@ -119,7 +119,17 @@ impl Connection {
     /// The length of the WAL file. A restart of the WAL does not shorten it. `None` if there is no WAL file.
     #[must_use]
     pub fn wal_file_bytes(&self) -> Option<u64> {
-        let file = self.file(File::Wal)?;
+        self.file_bytes(File::Wal)
+    }
+
+    /// The length of the database file. `None` if the database is not in WAL mode.
+    #[must_use]
+    pub fn database_file_bytes(&self) -> Option<u64> {
+        self.file_bytes(File::Database)
+    }
+
+    fn file_bytes(&self, which: File) -> Option<u64> {
+        let file = self.file(which)?;
         let mut bytes: ffi::sqlite3_int64 = 0;
         // SAFETY: as in `sync_files`; the out-pointer lives for the call.
         let rc = unsafe { (*(*file).pMethods).xFileSize?(file, &raw mut bytes) };

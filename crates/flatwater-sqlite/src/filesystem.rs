@@ -1,4 +1,4 @@
-//! The kind of file system that contains a path, and whether a file may be written.
+//! The kind of file system that contains a path, its free space, and whether a file may be written.
 //!
 //! Owns: asking the kernel. Runs on any thread, and blocks on the file system. Invariant: it opens nothing. Leaves out:
 //! which kinds are fit for a database.
@@ -23,6 +23,29 @@ pub fn why_not_writable(path: &Path) -> Option<SystemFailure> {
 #[must_use]
 #[cfg(not(unix))]
 pub fn why_not_writable(_: &Path) -> Option<SystemFailure> {
+    None
+}
+
+/// The bytes that this process may still write to the file system that contains `path`, or `None` where the system
+/// cannot be asked. A quota is not part of them.
+#[must_use]
+#[cfg(unix)]
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).ok()?;
+    let mut answer = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the path ends with a NUL and the buffer is large enough; it is read only if the call reports success.
+    let answer = unsafe { (libc::statvfs(path.as_ptr(), answer.as_mut_ptr()) == 0).then(|| answer.assume_init()) }?;
+    // The fields have different widths on different targets.
+    #[allow(clippy::useless_conversion)]
+    Some(u64::from(answer.f_bavail).saturating_mul(u64::from(answer.f_frsize)))
+}
+
+/// The bytes that this process may still write to the file system that contains `path`, or `None` where the system
+/// cannot be asked.
+#[must_use]
+#[cfg(not(unix))]
+pub fn free_bytes(_: &Path) -> Option<u64> {
     None
 }
 

@@ -40,6 +40,11 @@ impl BusyWait {
         self.ends.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
+    /// When the wait ends, for a later `until`.
+    pub(crate) fn end(&self) -> Instant {
+        self.made + Duration::from_nanos(self.ends.load(Ordering::Relaxed))
+    }
+
     /// Makes the connection not wait for locks.
     pub(crate) fn never(&self) {
         self.ends.store(0, Ordering::Relaxed);

@@ -225,12 +225,20 @@ impl From<SqliteError> for Error {
             }
         };
         new.0.offset = error.offset;
+        let is_io = error.code & 0xff == ffi::SQLITE_IOERR && !new.is_failed_sync();
+        if is_io && error.system == Some(SystemFailure::DiskFull) {
+            new.0.kind = Kind::Full;
+        }
         match error.system {
             Some(failure) => new.because(failure),
+            None if new.0.kind == Kind::Full => new.with_hint(FULL),
             None => new,
         }
     }
 }
+
+/// The hint for a failure that SQLite reports in the same way for the disk and for its own limit.
+const FULL: &str = "make room on the disk, or raise `max_page_count` if it was set";
 
 impl From<flatwater_sqlite::Error> for Error {
     fn from(error: flatwater_sqlite::Error) -> Self {

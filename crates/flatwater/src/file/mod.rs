@@ -1,6 +1,7 @@
 //! Floor 2: one database file and the files beside it, as the operating system sees them.
 
 pub(crate) mod copies;
+pub(crate) mod disk;
 pub(crate) mod guard;
 pub(crate) mod identity;
 pub(crate) mod mount;

@@ -52,8 +52,8 @@ pub struct CheckpointLimits {
     /// read or another process prevents the restart. [`WalStats::cause`](crate::WalStats::cause) contains the reason.
     /// Default 32 MiB; at least 256 KiB.
     pub limit_bytes: u64,
-    /// Beyond this length writes are slowed down: each round of the writer, which is one write or one group, waits up to
-    /// 100 ms for the WAL to restart, and then runs regardless. Default 256 MiB; must be more than `limit_bytes`.
+    /// Beyond this length each write, or each group of writes, waits up to 100 ms for the WAL to restart, and then runs
+    /// regardless. Default 256 MiB; must be more than `limit_bytes`.
     pub hard_limit_bytes: u64,
 }
 

@@ -5,7 +5,8 @@
 //! never two holders. Runs on the threads of callers and on the writer's thread. Invariants: requests leave in the
 //! order in which they were pushed, except the crate's own requests, which are pushed to the front; no caller overtakes
 //! a request, because the token is lent to a caller's thread only while the queue is empty; giving the token back while
-//! requests wait wakes the writer's thread, or returns that a writer's thread must be started.
+//! requests wait wakes the writer's thread, or returns that a writer's thread must be started; a request that is held
+//! holds up those behind it, but neither the crate's own nor a close.
 //!
 //! ```text
 //! caller's thread                         writer thread
@@ -49,6 +50,8 @@ enum Worker {
     Absent,
     Busy,
     Parked,
+    /// It waits until the first request may run. More requests do not wake it, except the crate's own.
+    Held,
 }
 
 /// The queue accepts no more requests.
@@ -95,7 +98,7 @@ impl<T, C> Queue<T, C> {
             return Err((Closed, item));
         }
         state.waiting.put_back(item);
-        let start = state.rouse();
+        let start = state.rouse_now();
         drop(state);
         Ok(self.notify(start))
     }
@@ -114,7 +117,7 @@ impl<T, C> Queue<T, C> {
         }
         state.closed = true;
         state.waiting.admit_all(Some(last));
-        let start = state.rouse();
+        let start = state.rouse_now();
         drop(state);
         Ok(self.notify(start))
     }
@@ -147,16 +150,21 @@ impl<T, C> Queue<T, C> {
         self.notify(start)
     }
 
-    /// Waits for a request and the token, and takes the token. Called by the writer's thread. Returns `None` if nothing
-    /// came for `idle` (or if the thread is to end); the thread must then end.
-    pub(crate) fn wait(&self, idle: Duration) -> Option<C> {
+    /// Waits for a request and the token, and takes the token. Called by the writer's thread. While `hold` returns a
+    /// time for the first request, waits for that long and asks again; the token is free meanwhile. A request that was
+    /// handed over is not held, nor is any after a close. Returns `None` if nothing came for `idle` (or if the thread is
+    /// to end); the thread must then end.
+    pub(crate) fn wait(&self, idle: Duration, mut hold: impl FnMut(&T) -> Option<Duration>) -> Option<C> {
         let mut state = lock(&self.state);
         loop {
-            if state.has_work()
-                && let Some(token) = state.token.take()
-            {
-                state.worker = Worker::Busy;
-                return Some(token);
+            if state.has_work() && state.token.is_some() {
+                let Some(time) = state.waiting.front().filter(|_| state.may_hold()).and_then(&mut hold) else {
+                    state.worker = Worker::Busy;
+                    return state.token.take();
+                };
+                state.worker = Worker::Held;
+                state = self.park(state, time).0;
+                continue;
             }
             state.worker = Worker::Parked;
             let (next, timed_out) = self.park(state, idle);
@@ -249,13 +257,25 @@ impl<T, C> State<T, C> {
         self.handed_over.is_some() || !self.waiting.is_empty()
     }
 
+    fn may_hold(&self) -> bool {
+        self.handed_over.is_none() && !self.closed
+    }
+
+    /// As `rouse`, for work that is not held.
+    fn rouse_now(&mut self) -> Rouse {
+        if self.worker == Worker::Held {
+            self.worker = Worker::Parked;
+        }
+        self.rouse()
+    }
+
     /// Called when there is work. Decides how the writer's thread learns of it, if the token is free for that thread.
     fn rouse(&mut self) -> Rouse {
         if self.token.is_none() {
             return Rouse::Nobody;
         }
         match self.worker {
-            Worker::Busy => Rouse::Nobody,
+            Worker::Busy | Worker::Held => Rouse::Nobody,
             Worker::Parked => {
                 self.worker = Worker::Busy;
                 Rouse::Notify
@@ -288,7 +308,7 @@ mod tests {
         assert_eq!(push(&queue, 1), Start::Yes);
         assert_eq!(push(&queue, 2), Start::No);
         assert!(queue.borrow_idle().is_none(), "nobody overtakes the queue");
-        queue.wait(Duration::ZERO).unwrap();
+        queue.wait(Duration::ZERO, |_| None).unwrap();
         assert_eq!(take_all(&queue), [1, 2]);
         assert!(queue.borrow_idle().is_none(), "the writer holds the token");
         assert_eq!(queue.give_back(()), Start::No);
@@ -299,10 +319,10 @@ mod tests {
     fn an_idle_writer_ends_and_the_next_push_starts_another() {
         let queue = Queue::new(8, ());
         assert_eq!(push(&queue, 1), Start::Yes);
-        queue.wait(Duration::ZERO).unwrap();
+        queue.wait(Duration::ZERO, |_| None).unwrap();
         take_all(&queue);
         assert_eq!(queue.give_back(()), Start::No);
-        assert!(queue.wait(Duration::ZERO).is_none());
+        assert!(queue.wait(Duration::ZERO, |_| None).is_none());
         assert_eq!(push(&queue, 2), Start::Yes);
     }
 
@@ -320,13 +340,47 @@ mod tests {
         assert_eq!(take_all(&queue), [1, 2, 9]);
     }
 
+    /// Meanwhile nobody overtakes the request, and what is not held wakes the thread at once.
+    #[test]
+    fn a_held_request_waits_while_the_token_is_free() {
+        let queue = std::sync::Arc::new(Queue::new(8, ()));
+        assert_eq!(push(&queue, 1), Start::Yes);
+        let (held, is_held) = std::sync::mpsc::channel();
+        let waiting = queue.clone();
+        let thread = std::thread::spawn(move || {
+            let hold = |item: &u32| {
+                held.send(*item).unwrap();
+                (*item == 1).then_some(Duration::from_secs(3600))
+            };
+            waiting.wait(Duration::ZERO, hold).unwrap();
+        });
+        assert_eq!(is_held.recv(), Ok(1));
+        // Pushed under the lock, so the thread is parked.
+        assert_eq!(push(&queue, 2), Start::No);
+        assert!(queue.borrow_idle().is_none());
+        assert!(is_held.try_recv().is_err(), "another request does not wake the thread");
+        assert_eq!(queue.push_first(9), Ok(Start::No));
+        assert_eq!(is_held.recv(), Ok(9));
+        thread.join().unwrap();
+        assert_eq!(take_all(&queue), [9, 1, 2]);
+    }
+
+    #[test]
+    fn nothing_is_held_after_a_close() {
+        let queue = Queue::new(8, ());
+        assert_eq!(push(&queue, 1), Start::Yes);
+        assert!(queue.close(9).is_ok());
+        queue.wait(Duration::ZERO, |_| Some(Duration::from_secs(3600))).unwrap();
+        assert_eq!(take_all(&queue), [1, 9]);
+    }
+
     #[test]
     fn without_a_thread_the_next_push_tries_again_and_after_a_close_nobody_can() {
         let queue = Queue::new(8, ());
         assert_eq!(push(&queue, 1), Start::Yes);
         assert_eq!(queue.close(9), Ok(Start::No), "somebody is about to start the thread");
         assert!(queue.start_failed(), "and has to do what is left");
-        queue.wait(Duration::ZERO).unwrap();
+        queue.wait(Duration::ZERO, |_| None).unwrap();
         assert_eq!(take_all(&queue), [1, 9]);
         let open = Queue::new(8, ());
         assert_eq!(push(&open, 1), Start::Yes);
@@ -343,10 +397,10 @@ mod tests {
         assert_eq!(queue.push_first(2), Ok(Start::No));
         assert_eq!(queue.len(), 3);
         assert!(queue.borrow_idle().is_none());
-        queue.wait(Duration::ZERO).unwrap();
+        queue.wait(Duration::ZERO, |_| None).unwrap();
         assert_eq!(take_all(&queue), [7]);
         assert_eq!(queue.give_back(()), Start::No, "the thread is here");
-        queue.wait(Duration::ZERO).unwrap();
+        queue.wait(Duration::ZERO, |_| None).unwrap();
         assert_eq!(take_all(&queue), [2, 1]);
     }
 
@@ -418,7 +472,7 @@ mod model {
 
     /// A writer's thread that ends as soon as it is idle.
     fn writer(shared: &Shared) {
-        while let Some(token) = shared.queue.wait(Duration::ZERO) {
+        while let Some(token) = shared.queue.wait(Duration::ZERO, |_| None) {
             let mut taken = Vec::new();
             shared.queue.take_while(&mut taken, |_| true);
             for _ in taken {
@@ -504,7 +558,7 @@ mod model {
                 })
             };
             if shared.queue.hand_over(token, 1) == Start::Yes {
-                let token = shared.queue.wait(Duration::ZERO).unwrap();
+                let token = shared.queue.wait(Duration::ZERO, |_| None).unwrap();
                 let mut taken = Vec::new();
                 shared.queue.take_while(&mut taken, |_| true);
                 assert_eq!(taken, [1]);
@@ -527,7 +581,7 @@ mod model {
             let writer = {
                 let shared = shared.clone();
                 thread::spawn(move || {
-                    let token = shared.queue.wait(Duration::MAX).unwrap();
+                    let token = shared.queue.wait(Duration::MAX, |_| None).unwrap();
                     let mut taken = Vec::new();
                     shared.queue.take_while(&mut taken, |_| true);
                     assert_eq!(taken, [1]);
@@ -548,6 +602,33 @@ mod model {
             assert_eq!(start, Start::No);
             writer.join().unwrap();
             inline.join().unwrap();
+        });
+    }
+
+    /// A writer's thread that holds the first request back for ever gets one that is pushed to the front. Another
+    /// request does not have to wake it.
+    #[test]
+    fn a_held_writer_is_woken_by_what_is_not_held() {
+        loom::model(|| {
+            let shared = shared();
+            lock(&shared.queue.state).worker = Worker::Busy;
+            assert_eq!(shared.queue.push(1).unwrap().1, Start::No);
+            let writer = {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    shared.queue.wait(Duration::MAX, |item| (*item != 9).then_some(Duration::MAX)).unwrap();
+                    let mut taken = Vec::new();
+                    shared.queue.take_while(&mut taken, |item| *item == 9);
+                    assert_eq!(taken, [9]);
+                })
+            };
+            let other = {
+                let shared = shared.clone();
+                thread::spawn(move || assert!(shared.queue.push(2).is_ok()))
+            };
+            assert_eq!(shared.queue.push_first(9), Ok(Start::No));
+            writer.join().unwrap();
+            other.join().unwrap();
         });
     }
 }

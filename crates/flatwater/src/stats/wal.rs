@@ -151,7 +151,7 @@ impl WalRecorder {
         events::cut_off(&self.path, age, sql);
     }
 
-    /// Counts a round of the writer that was slowed because the WAL is beyond its limit.
+    /// Counts a round of the writer that was delayed because the WAL grows too fast.
     pub(crate) fn slowed(&self) {
         self.slowed.fetch_add(1, Ordering::Relaxed);
     }
@@ -233,10 +233,9 @@ pub struct WalStats {
     pub cause: Option<WalBlocker>,
     /// Reads that were ended because of [`Options::read_limit`](crate::Options::read_limit).
     pub cut_off: u64,
-    /// Rounds of the writer that waited because the WAL was beyond its hard limit.
+    /// Writes, or groups of writes, that waited because the WAL was beyond its hard limit.
     pub waits_for_room: u64,
-    /// Rounds that waited for up to 4 ms because the WAL was beyond its limit and about to be restarted: writers were
-    /// faster than the disk.
+    /// Writes, or groups of writes, that were delayed because the WAL grew faster than the disk could take it.
     pub slowed: u64,
     /// Checkpoints that failed for another reason than a lock.
     pub failures: u64,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Kind, Options, WalBlocker};
+use flatwater::{Applied, Checkpoint, CheckpointLimits, CheckpointMode, Database, Kind, Options, WalBlocker};
 
 use super::support::{ENDLESS, TestFile, count, empty_table, integer, run, until};
 
@@ -126,6 +126,40 @@ fn writers_wait_at_the_hard_limit_and_never_for_ever() {
         let resets = db.stats().wal.resets;
         until(|| db.stats().wal.resets > resets).await;
         write(&db, 1).await;
+    });
+}
+
+/// A delayed write waits in the queue, so its deadline passes there, and reads and a close pass it.
+#[test]
+fn a_write_whose_deadline_passes_while_it_is_delayed_is_not_applied() {
+    let file = TestFile::new();
+    run(async {
+        let managed = CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 512 << 10 };
+        let db = empty_table(file.options().checkpoint(Checkpoint::Managed(managed))).await;
+        write(&db, 10).await;
+        let other = file.plain();
+        other.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
+        while db.stats().wal.waits_for_room == 0 {
+            write(&db, 1).await;
+        }
+        let mut rows = count(&db).await;
+        let late = loop {
+            match db.timeout(Duration::from_millis(10)).execute(INSERT, ()).await {
+                Ok(_) => rows += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!((late.kind(), late.applied()), (Kind::Timeout, Some(Applied::No)), "{late}");
+        let calls: Vec<_> = (0..50).map(|_| tokio::spawn(db.execute(INSERT, ()))).collect();
+        // Reads are not delayed. All have been submitted when those that did not run yet wait.
+        while i64::try_from(db.stats().writes_waiting).unwrap() + count(&db).await < rows + 50 {}
+        let handle = db.clone();
+        db.close().await.unwrap();
+        for call in calls {
+            call.await.unwrap().unwrap();
+        }
+        assert!(handle.stats().writes_waiting == 0);
+        assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), rows + 50);
     });
 }
 

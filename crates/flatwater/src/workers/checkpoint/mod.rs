@@ -7,6 +7,7 @@
 //! it meanwhile. The exception is a failed sync: after it the database refuses writes. Leaves out: deciding what to do
 //! when (`policy`), and doing it (`thread`).
 
+mod delay;
 mod policy;
 mod thread;
 
@@ -15,18 +16,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use delay::Pace;
 use flatwater_sqlite::WalHeader;
 
+use crate::file::disk::{Disk, frame_bytes};
 use crate::file::watch::Watch;
 use crate::options::{CheckpointLimits, Options};
 use crate::stats::wal::WalRecorder;
 use crate::thread::park::mark_own_thread;
 use crate::workers::listener::CommitListener;
 use crate::workers::request::InSlot;
-
-/// A round of the writer waits for room at most `ROOM` beyond the hard limit, and at most `BRAKE` beyond the soft limit.
-const ROOM: Duration = Duration::from_millis(100);
-const BRAKE: Duration = Duration::from_millis(4);
 
 /// What the checkpointer needs from other workers.
 pub(crate) struct Powers {
@@ -63,15 +62,20 @@ struct Shared {
     last_write_us: AtomicU64,
     /// The number of frames that wakes the thread; the highest number while the thread is awake.
     wake_at: AtomicU32,
-    /// Writers wait beyond these limits; both are the highest number until the page size is known. The soft limit is
+    /// Writes are delayed near these limits; both are the highest number until the page size is known. The soft limit is
     /// also the highest number while a reader or another process blocks a restart: a slower writer would not help then.
     /// Both are the highest number while checkpoints fail: then nothing can make room.
     hard: AtomicU32,
     soft: AtomicU32,
-    /// Written by the thread: it waits for the writer slot.
-    wants_slot: Arc<AtomicBool>,
+    /// The number of pages that the database may have, so that the disk has space for the WAL.
+    pages: AtomicU32,
+    /// The time that the disk takes for a frame, in nanoseconds. Written by the thread.
+    frame_ns: AtomicU64,
+    /// When the next write may begin, in microseconds since `began`, and whether it waits because of the hard limit.
+    next_write_us: AtomicU64,
+    waits_for_room: AtomicBool,
     state: Mutex<State>,
-    /// Signalled when the WAL was restarted or a restart is due, and when the thread has ended.
+    /// Signalled when the thread has ended.
     changed: Condvar,
 }
 
@@ -101,7 +105,10 @@ impl Checkpointer {
             wake_at: AtomicU32::new(0),
             hard: AtomicU32::new(u32::MAX),
             soft: AtomicU32::new(u32::MAX),
-            wants_slot: Arc::default(),
+            pages: AtomicU32::new(u32::MAX),
+            frame_ns: AtomicU64::new(0),
+            next_write_us: AtomicU64::new(0),
+            waits_for_room: AtomicBool::new(false),
             state: Mutex::default(),
             changed: Condvar::new(),
         }))
@@ -169,8 +176,9 @@ impl CommitListener for Checkpointer {
         if before == header.max_frame {
             return;
         }
-        let us = now.saturating_duration_since(shared.began).as_micros();
-        shared.last_write_us.store(u64::try_from(us).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let now = now.saturating_duration_since(shared.began);
+        shared.last_write_us.store(u64::try_from(now.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        shared.space_out(before, header.max_frame, now);
         let wake_at = shared.wake_at.load(Ordering::SeqCst);
         // At first, when the page size is not known, a WAL of `WORTH_A_LOOK` frames starts the thread.
         let is_due = if wake_at == 0 { header.max_frame >= WORTH_A_LOOK } else { header.max_frame >= wake_at };
@@ -184,30 +192,33 @@ impl CommitListener for Checkpointer {
         (self.0.powers.end_leases)()
     }
 
-    fn has_room(&self) -> bool {
-        self.0.wait().is_none()
+    fn page_limit(&self) -> u32 {
+        self.0.pages.load(Ordering::Relaxed)
     }
 
-    fn wait_for_room(&self) {
-        let shared = &*self.0;
-        if shared.wait().is_none() {
-            return;
+    fn looked_at(&self, disk: &Disk, header: &WalHeader) {
+        self.0.looked_at(disk, header);
+    }
+
+    fn delays(&self) -> bool {
+        self.0.pace().delays(self.0.frames.load(Ordering::Relaxed))
+    }
+
+    fn delay(&self, now: Instant) -> Option<Duration> {
+        // The limits may have been lifted, and the WAL restarted by another process.
+        if !self.delays() {
+            return None;
         }
-        let (began, mut longest) = (Instant::now(), Duration::ZERO);
-        let mut state = shared.lock();
-        while let Some(wait) = shared.wait().filter(|_| !state.closed) {
-            longest = longest.max(wait);
-            let left = wait.saturating_sub(began.elapsed());
-            if left.is_zero() {
-                break;
-            }
-            state = shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        drop(state);
-        if longest > BRAKE {
-            shared.recorder.writers_waited(began.elapsed());
+        let next = Duration::from_micros(self.0.next_write_us.load(Ordering::Relaxed));
+        let left = next.saturating_sub(now.saturating_duration_since(self.0.began));
+        (!left.is_zero()).then_some(left)
+    }
+
+    fn delayed(&self, took: Duration) {
+        if self.0.waits_for_room.load(Ordering::Relaxed) {
+            self.0.recorder.writers_waited(took);
         } else {
-            shared.recorder.slowed();
+            self.0.recorder.slowed();
         }
     }
 }
@@ -220,28 +231,35 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how long a round of the writer waits for room, if it does. `None` while the checkpointer waits for a round
-    /// to end: the two would wait for each other.
-    fn wait(&self) -> Option<Duration> {
-        let frames = self.frames.load(Ordering::Relaxed);
-        if frames < self.soft.load(Ordering::Relaxed).min(self.hard.load(Ordering::Relaxed))
-            || self.wants_slot.load(Ordering::SeqCst)
-        {
-            return None;
+    fn pace(&self) -> Pace {
+        let [soft, hard] = [&self.soft, &self.hard].map(|limit| limit.load(Ordering::Relaxed));
+        Pace { soft, hard, frame: Duration::from_nanos(self.frame_ns.load(Ordering::Relaxed)) }
+    }
+
+    /// Decides when the next write may begin, after one that left the WAL with `frames` instead of `before`.
+    fn space_out(&self, before: u32, frames: u32, now: Duration) {
+        let pace = self.pace();
+        let delay = pace.delay(frames.checked_sub(before).unwrap_or(frames), frames);
+        if !delay.is_zero() {
+            self.waits_for_room.store(frames >= pace.hard, Ordering::Relaxed);
+            let next = (now + delay).as_micros();
+            self.next_write_us.store(u64::try_from(next).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
-        Some(if frames >= self.hard.load(Ordering::Relaxed) { ROOM } else { BRAKE })
+    }
+
+    fn looked_at(&self, disk: &Disk, header: &WalHeader) {
+        let soft = frames(self.managed.limit_bytes, header.page_bytes);
+        self.pages.store(disk.pages(soft), Ordering::Relaxed);
     }
 
     /// Lifts both limits, so that no writer waits for room that cannot be made.
     fn make_no_room(&self) {
         self.soft.store(u32::MAX, Ordering::Relaxed);
         self.hard.store(u32::MAX, Ordering::Relaxed);
-        self.notify();
     }
+}
 
-    /// Wakes the threads that wait for a change. Taking the lock includes a thread that is about to wait.
-    fn notify(&self) {
-        drop(self.lock());
-        self.changed.notify_all();
-    }
+/// Converts a limit to frames.
+fn frames(bytes: u64, page_bytes: u32) -> u32 {
+    u32::try_from(bytes / frame_bytes(page_bytes)).unwrap_or(u32::MAX).max(16)
 }

@@ -16,13 +16,15 @@
 
 use std::time::{Duration, Instant};
 
+use super::delay::DiskRate;
+use crate::file::disk::Disk;
+
 /// What the checkpointer observes of the WAL and of its writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) frames: u32,
     pub(crate) copied: u32,
-    /// The length of the file, in frames. A restart does not shorten the file.
-    pub(crate) file_frames: u32,
+    pub(crate) disk: Disk,
     /// How long ago the last write was.
     pub(crate) idle: Duration,
 }
@@ -41,7 +43,9 @@ pub(crate) enum Step {
     Checkpoint,
     /// Sync without holding any lock, then restart the WAL in the writer slot. Wait this long for readers.
     Restart(Duration),
-    /// Truncate the WAL file.
+    /// The same, and truncate the file, which is longer than the disk has room for.
+    Shorten(Duration),
+    /// Truncate the file, when nothing is written.
     Truncate,
 }
 
@@ -71,14 +75,15 @@ const RETRY_MAX: Duration = Duration::from_millis(500);
 const BLOCKED_UNTIL_STARVED: u32 = 3;
 
 pub(crate) struct Policy {
-    /// The WAL is restarted before it has so many frames.
+    /// The WAL is restarted before it has so many frames: the soft limit, and what that is on this disk.
+    soft: u32,
     limit: u32,
     us_per_frame: f64,
+    disk: DiskRate,
     /// How fast the WAL grows, and how long a restart takes, including its preparation.
     frames_per_ms: f64,
     restart_ms: f64,
     last_seen: Option<(Instant, u32)>,
-    checkpoint_frames: u32,
     /// The last checkpoint reached the end of the WAL.
     complete: bool,
     blocked: u32,
@@ -94,14 +99,15 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    pub(crate) fn new(limit: u32) -> Self {
+    pub(crate) fn new(soft: u32) -> Self {
         Self {
-            limit,
+            soft,
+            limit: soft,
             us_per_frame: 4.0,
+            disk: DiskRate::default(),
             frames_per_ms: 0.0,
             restart_ms: 20.0,
             last_seen: None,
-            checkpoint_frames: checkpoint_frames(4.0, limit),
             complete: false,
             blocked: 0,
             restart_after: None,
@@ -113,11 +119,21 @@ impl Policy {
         }
     }
 
-    /// Records that the connection was opened; the limit is now known in frames.
-    pub(crate) fn opened(&mut self, limit: u32) {
+    /// Records that the connection was opened; the soft limit is now known in frames.
+    pub(crate) fn opened(&mut self, soft: u32) {
         self.has_failed = false;
-        self.limit = limit;
-        self.checkpoint_frames = checkpoint_frames(self.us_per_frame, limit);
+        (self.soft, self.limit) = (soft, soft);
+    }
+
+    /// The soft limit on this disk.
+    pub(crate) fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// The number of frames for a checkpoint of the intended duration; limited so that one is due before a restart.
+    fn checkpoint_frames(&self) -> u32 {
+        let frames = (CHECKPOINT_TIME.as_secs_f64() * 1e6 / self.us_per_frame.max(0.1)) as u32;
+        frames.clamp(*CHECKPOINT_FRAMES.start(), *CHECKPOINT_FRAMES.end()).min((self.limit / 4).max(1))
     }
 
     /// Records that a step, or opening the connection, failed for a reason other than a lock. A failure whose cause is
@@ -143,7 +159,7 @@ impl Policy {
     pub(crate) fn wake_at(&self, seen: &Seen, now: Instant) -> u32 {
         // While a checkpoint or a restart is blocked, only time wakes the checkpointer.
         let unless_waiting = |then, frames| if left(then, now).is_zero() { frames } else { u32::MAX };
-        let checkpoint = unless_waiting(self.checkpoint_after, seen.copied.saturating_add(self.checkpoint_frames));
+        let checkpoint = unless_waiting(self.checkpoint_after, seen.copied.saturating_add(self.checkpoint_frames()));
         checkpoint.min(unless_waiting(self.restart_after, self.restart_frames()))
     }
 
@@ -162,8 +178,9 @@ impl Policy {
         (soft - meanwhile).clamp(soft * RESTART_AT_LEAST, soft * RESTART_AT) as u32
     }
 
-    /// Measures how fast the WAL grows.
+    /// Adapts the limit to the disk, and measures how fast the WAL grows.
     pub(crate) fn saw(&mut self, seen: &Seen, now: Instant) {
+        self.limit = seen.disk.limit(self.soft);
         let (since, before) = *self.last_seen.get_or_insert((now, seen.frames));
         let ms = now.saturating_duration_since(since).as_secs_f64() * 1e3;
         // An observation less than a millisecond after another is too inexact.
@@ -181,15 +198,16 @@ impl Policy {
     }
 
     pub(crate) fn next(&self, seen: &Seen, now: Instant) -> Step {
-        let is_long = seen.file_frames > self.limit / KEPT && !self.truncated;
+        let is_long = seen.disk.wal > self.limit / KEPT && !self.truncated;
         if is_long && seen.idle >= IDLE {
             return Step::Truncate;
         }
         let (restart_in, checkpoint_in) = (left(self.restart_after, now), left(self.checkpoint_after, now));
         let (wants_restart, wants_checkpoint) =
-            (self.wants_restart(seen, now), seen.backlog() >= self.checkpoint_frames);
+            (self.wants_restart(seen, now), seen.backlog() >= self.checkpoint_frames());
         if wants_restart && restart_in.is_zero() {
-            return Step::Restart(self.budget());
+            let budget = self.budget();
+            return if seen.disk.is_wal_too_long() { Step::Shorten(budget) } else { Step::Restart(budget) };
         }
         // Checkpoints continue while a restart must wait, so that the backlog does not grow.
         if wants_checkpoint && checkpoint_in.is_zero() {
@@ -233,10 +251,19 @@ impl Policy {
         if frames >= 100 {
             let per_frame = took.as_secs_f64() * 1e6 / f64::from(frames);
             self.us_per_frame += (per_frame - self.us_per_frame) / 4.0;
-            self.checkpoint_frames = checkpoint_frames(self.us_per_frame, self.limit);
         }
         // A reader holds the rest: an immediate retry would copy nothing more.
-        self.checkpoint_after = (frames < self.checkpoint_frames / 4 && left > 0).then(|| now + RETRY);
+        self.checkpoint_after = (frames < self.checkpoint_frames() / 4 && left > 0).then(|| now + RETRY);
+    }
+
+    /// Records that the disk took so long for a checkpoint and its syncs.
+    pub(crate) fn disk_took(&mut self, frames: u32, took: Duration) {
+        self.disk.copied(frames, took);
+    }
+
+    /// The time that the disk takes for a frame.
+    pub(crate) fn frame(&self) -> Duration {
+        self.disk.frame()
     }
 
     /// Records that this checkpointer restarted the WAL, and how long that took.
@@ -277,12 +304,6 @@ impl Policy {
 
 fn left(then: Option<Instant>, now: Instant) -> Duration {
     then.map_or(Duration::ZERO, |then| then.saturating_duration_since(now))
-}
-
-/// The number of frames for a checkpoint of the intended duration; limited so that one is due before a restart.
-fn checkpoint_frames(us_per_frame: f64, limit: u32) -> u32 {
-    let frames = (CHECKPOINT_TIME.as_secs_f64() * 1e6 / us_per_frame.max(0.1)) as u32;
-    frames.clamp(*CHECKPOINT_FRAMES.start(), *CHECKPOINT_FRAMES.end()).min((limit / 4).max(1))
 }
 
 #[cfg(test)]

@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{Busy, CheckpointMode, Checkpointed};
 use rusqlite::ffi;
 
-use super::Shared;
 use super::policy::{Policy, Seen, Step};
+use super::{Shared, frames};
 use crate::connection::open::{Connection, Role};
 use crate::error::{Error, Kind, Result};
+use crate::file::disk::Disk;
 use crate::stats::wal::WalBlocker;
 
 /// The thread ends when it has had nothing to do for this long.
@@ -81,7 +82,8 @@ impl Shared {
             };
             let Some(seen) = self.see(&connection) else { return };
             policy.saw(&seen, Instant::now());
-            self.soft.store(if policy.is_blocked() { u32::MAX } else { soft }, Ordering::Relaxed);
+            self.soft.store(if policy.is_blocked() { u32::MAX } else { policy.limit() }, Ordering::Relaxed);
+            self.frame_ns.store(policy.frame().as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
             self.hard.store(if policy.is_failing() { u32::MAX } else { hard }, Ordering::Relaxed);
             let left = match policy.next(&seen, Instant::now()) {
                 Step::Rest(time) => self.rest(&connection, &policy, &seen, time).then_some(connection),
@@ -89,7 +91,8 @@ impl Shared {
                     self.checkpoint(&mut connection, &mut policy);
                     Some(connection)
                 }
-                Step::Restart(budget) => self.restart(connection, &mut policy, budget),
+                Step::Restart(budget) => self.restart(connection, &mut policy, CheckpointMode::Restart, budget),
+                Step::Shorten(budget) => self.restart(connection, &mut policy, CheckpointMode::Truncate, budget),
                 Step::Truncate => self.truncate(connection, &mut policy),
             };
             let Some(connection) = left else { return };
@@ -100,15 +103,13 @@ impl Shared {
     fn see(&self, connection: &Connection) -> Option<Seen> {
         let header = connection.sqlite.wal_header()?;
         let written = Duration::from_micros(self.last_write_us.load(Ordering::Relaxed));
+        let disk = Disk::of(&connection.sqlite, &header);
         let file_bytes = connection.sqlite.wal_file_bytes().unwrap_or(0);
         self.recorder.sees(header.max_frame, header.copied, file_bytes);
         self.frames.store(header.max_frame, Ordering::Relaxed);
-        Some(Seen {
-            frames: header.max_frame,
-            copied: header.copied,
-            file_frames: u32::try_from(file_bytes / frame_bytes(header.page_bytes)).unwrap_or(u32::MAX),
-            idle: self.began.elapsed().saturating_sub(written),
-        })
+        self.looked_at(&disk, &header);
+        let idle = self.began.elapsed().saturating_sub(written);
+        Some(Seen { frames: header.max_frame, copied: header.copied, idle, disk })
     }
 
     /// Sleeps until the WAL has grown or the time is over. Returns false if the thread must end.
@@ -130,6 +131,7 @@ impl Shared {
 
     /// Runs one PASSIVE checkpoint, and syncs what it copied, so that a restart has little left to sync.
     fn checkpoint(&self, connection: &mut Connection, policy: &mut Policy) {
+        let began = Instant::now();
         let passed = self.passive(connection, |open| Ok(open.sqlite.checkpoint(CheckpointMode::Passive)?));
         let synced = passed.and_then(|progress| {
             if progress.frames >= FEW_FRAMES {
@@ -138,7 +140,10 @@ impl Shared {
             Ok(progress)
         });
         match synced {
-            Ok(Progress { frames, left, took }) => policy.checkpointed(frames, left, took, Instant::now()),
+            Ok(Progress { frames, left, took }) => {
+                policy.disk_took(frames, began.elapsed());
+                policy.checkpointed(frames, left, took, Instant::now());
+            }
             Err(error) => {
                 self.failed(policy, &error, Duration::ZERO);
                 policy.was_not_checkpointed();
@@ -163,11 +168,12 @@ impl Shared {
 
     /// Checkpoints and syncs while writers continue. Each pass copies what was written during the previous one, until so
     /// little is left that writers can wait for it.
-    fn prepare(&self, connection: &mut Connection) -> Result<()> {
+    fn prepare(&self, connection: &mut Connection, policy: &mut Policy) -> Result<()> {
         for _ in 0..PASSES {
             let began = Instant::now();
             let progress = self.passive(connection, checkpoint_after_others)?;
             connection.sqlite.sync_files()?;
+            policy.disk_took(progress.frames, began.elapsed());
             if progress.frames < FEW_FRAMES || progress.left >= FEW_FRAMES || began.elapsed() < SHORT {
                 break;
             }
@@ -176,20 +182,25 @@ impl Shared {
     }
 
     /// Restarts the WAL: first the slow part, then the rest between two rounds of the writer.
-    fn restart(&self, mut connection: Connection, policy: &mut Policy, budget: Duration) -> Option<Connection> {
+    fn restart(
+        &self,
+        mut connection: Connection,
+        policy: &mut Policy,
+        mode: CheckpointMode,
+        budget: Duration,
+    ) -> Option<Connection> {
         let began = Instant::now();
         let _without_leases = (self.powers.end_leases)();
-        if let Err(error) = self.prepare(&mut connection) {
+        if let Err(error) = self.prepare(&mut connection, policy) {
             self.failed(policy, &error, Duration::ZERO);
             return Some(connection);
         }
-        let (connection, result) = self.in_slot(connection, CheckpointMode::Restart, budget)?;
+        let (connection, result) = self.in_slot(connection, mode, budget, true)?;
         match result {
             Ok(()) => {
                 policy.was_restarted(began.elapsed(), Instant::now());
                 self.recorder.was_restarted(began.elapsed());
                 self.see(&connection);
-                self.notify();
             }
             Err(error) => self.failed(policy, &error, budget),
         }
@@ -198,7 +209,7 @@ impl Shared {
 
     fn truncate(&self, connection: Connection, policy: &mut Policy) -> Option<Connection> {
         let _without_leases = (self.powers.end_leases)();
-        let (connection, result) = self.in_slot(connection, CheckpointMode::Truncate, POLL)?;
+        let (connection, result) = self.in_slot(connection, CheckpointMode::Truncate, POLL, false)?;
         policy.was_truncated();
         match result {
             Ok(()) => self.recorder.truncated(),
@@ -207,28 +218,25 @@ impl Shared {
         Some(connection)
     }
 
-    /// Runs a checkpoint between two rounds of the writer, and the first commit after it, which syncs the WAL's new
-    /// header. Returns `None` if there is no writer any more: the connection was dropped with the closure.
+    /// Runs a checkpoint between two rounds of the writer, and, if it `commits`, the first commit after it, which syncs
+    /// the WAL's new header. Returns `None` if there is no writer any more: the connection was dropped with the closure.
     fn in_slot(
         &self,
         mut connection: Connection,
         mode: CheckpointMode,
         budget: Duration,
+        commits: bool,
     ) -> Option<(Connection, Result<()>)> {
         let (send, receive) = mpsc::sync_channel(1);
         let (recorder, watch) = (self.recorder.clone(), self.watch.clone());
-        let has_slot = self.wants_slot.clone();
-        // A holder of the token that waits for room stops waiting and gives the token back.
-        self.wants_slot.store(true, Ordering::SeqCst);
         let asked = (self.powers.in_slot)(Box::new(move |commit| {
-            has_slot.store(false, Ordering::SeqCst);
             let began = Instant::now();
             connection.sqlite.set_busy(Some(polls(began + budget)));
             let done = connection.sqlite.checkpoint(mode).map_err(Error::from);
             connection.sqlite.set_busy(Some(no_wait()));
-            let done = match (done, mode) {
-                (Ok(_), CheckpointMode::Restart) => commit().or_else(unless_a_sync_failed),
-                (done, _) => done.map(drop),
+            let done = match done {
+                Ok(_) if commits => commit().or_else(unless_a_sync_failed),
+                done => done.map(drop),
             };
             if let Err(error) = &done {
                 // Before the next round of the writer.
@@ -237,10 +245,7 @@ impl Shared {
             recorder.paused(began.elapsed());
             let _ = send.send((connection, done));
         }));
-        self.notify();
-        let done = if asked { receive.recv().ok() } else { None };
-        self.wants_slot.store(false, Ordering::SeqCst);
-        done
+        if asked { receive.recv().ok() } else { None }
     }
 
     /// Handles a failed step, which waited this long for readers. Unless the cause was a lock, writers stop waiting for
@@ -313,15 +318,6 @@ fn checkpoint_after_others(connection: &mut Connection) -> Result<Checkpointed> 
         }
         thread::sleep(POLL);
     }
-}
-
-fn frame_bytes(page_bytes: u32) -> u64 {
-    u64::from(page_bytes) + 24
-}
-
-/// Converts a limit to frames.
-fn frames(bytes: u64, page_bytes: u32) -> u32 {
-    u32::try_from(bytes / frame_bytes(page_bytes)).unwrap_or(u32::MAX).max(16)
 }
 
 /// Gives up at once.

@@ -41,18 +41,21 @@ pub(super) fn run_alone(
         work @ (Work::Execute { .. } | Work::Query { .. }) => {
             shared.twice(writer, |writer| autocommit(writer, shared, &work, ticket))
         }
-        work => in_transaction(writer, shared, |writer, effects| {
-            writer.arm(ticket, &work);
-            perform(writer, effects, Rules::Statement(&shared.catalogue), &work)
-        })
-        .map_err(|error| work.explain(error)),
+        work => shared
+            .twice(writer, |writer| {
+                in_transaction(writer, shared, |writer, effects| {
+                    writer.arm(ticket, &work);
+                    perform(writer, effects, Rules::Statement(&shared.catalogue), &work)
+                })
+            })
+            .map_err(|error| work.explain(error)),
     };
     writer.disarm();
     result.map_err(|error| error.timed(ticket))
 }
 
 /// Runs a checkpoint. Waits for other connections until the busy timeout ends, or the deadline.
-fn checkpoint(writer: &mut WriterConnection, shared: &Shared, mode: CheckpointMode) -> Result<Checkpointed> {
+pub(super) fn checkpoint(writer: &mut WriterConnection, shared: &Shared, mode: CheckpointMode) -> Result<Checkpointed> {
     let _without_leases = shared.listener.get().map(|listener| listener.end_leases());
     let (mut again, mut tries) = (writer.busy(), 0);
     loop {
@@ -90,7 +93,7 @@ fn autocommit(writer: &mut WriterConnection, shared: &Shared, work: &Work, ticke
     }
     result.map_err(|error| {
         writer.disarm();
-        settle(writer, &shared.recorder, error, &before)
+        settle(writer, shared, error, &before)
     })
 }
 
@@ -100,10 +103,10 @@ fn in_transaction<T>(
     shared: &Shared,
     body: impl FnOnce(&mut WriterConnection, &mut Effects) -> Result<T>,
 ) -> Result<T> {
-    shared.twice(writer, WriterConnection::begin)?;
+    writer.begin()?;
     let mut effects = Effects::default();
     let result = match body(writer, &mut effects) {
-        Ok(result) => commit(writer, &shared.recorder).map(|()| result),
+        Ok(result) => commit(writer, shared).map(|()| result),
         Err(error) => {
             writer.rollback();
             Err(error)
@@ -131,7 +134,7 @@ fn write_with(
     effects.note_closure(writer);
     let result = match ran {
         Ok(Some(returned)) if !returned.is_ok => returned.answer(ticket),
-        Ok(Some(returned)) if still_open => match commit(writer, &shared.recorder) {
+        Ok(Some(returned)) if still_open => match commit(writer, shared) {
             Ok(()) => returned.answer(ticket),
             Err(error) => Err(of_closure(error)),
         },

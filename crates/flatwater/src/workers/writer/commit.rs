@@ -6,13 +6,13 @@
 
 use std::time::Instant;
 
+use super::Shared;
 use super::connection::WriterConnection;
 use super::outcome::{AfterFailure, Changes, after_failed_commit};
 use crate::error::{Error, Kind, Result};
-use crate::stats::Recorder;
 
 /// Commits the open transaction. After an error no transaction is open.
-pub(super) fn commit(writer: &mut WriterConnection, recorder: &Recorder) -> Result<()> {
+pub(super) fn commit(writer: &mut WriterConnection, shared: &Shared) -> Result<()> {
     if let Some(refusal) = writer.refusal() {
         writer.rollback();
         return Err(refusal);
@@ -21,15 +21,15 @@ pub(super) fn commit(writer: &mut WriterConnection, recorder: &Recorder) -> Resu
     let connection = writer.connection()?;
     let Err(error) = connection.control.commit(&mut connection.sqlite) else { return Ok(()) };
     let error = Error::from(error);
-    recorder.commit_failed(&error);
+    shared.recorder.commit_failed(&error);
     writer.rollback();
-    Err(settle(writer, recorder, error, &before))
+    Err(settle(writer, shared, error, &before))
 }
 
 /// Turns the error of a failed commit, or of a failed autocommit statement, into the error for the caller. `before`
 /// holds the change counters from before the commit. Waits for locks as set by `wait_for_locks`, unless the connection is
 /// to be opened again.
-pub(super) fn settle(writer: &mut WriterConnection, recorder: &Recorder, error: Error, before: &Changes) -> Error {
+pub(super) fn settle(writer: &mut WriterConnection, shared: &Shared, error: Error, before: &Changes) -> Error {
     let Some(code) = error.sqlite_code() else { return error };
     writer.refuse_after_failed_sync(&error);
     // A connection that was given up is opened again, to read the change counters and to write the fence. That is
@@ -39,12 +39,16 @@ pub(super) fn settle(writer: &mut WriterConnection, recorder: &Recorder, error: 
     }
     let after = writer.connection().is_ok().then(|| writer.changes());
     let outcome = after.as_ref().map_or(AfterFailure::Unknown, |after| after_failed_commit(code, before, after));
+    if error.kind() == Kind::Full && outcome != AfterFailure::Unknown {
+        // The fence needs space too.
+        shared.make_room(writer, &error);
+    }
     match outcome {
         AfterFailure::NotCommitted => error,
         AfterFailure::Fence if fence(writer).is_ok() => error,
         AfterFailure::Fence | AfterFailure::Unknown => {
             writer.replace();
-            recorder.replaced_connection();
+            shared.recorder.replaced_connection();
             let message = format!(
                 "the commit failed ({}) and it cannot be known whether it will be found after a restart{}",
                 error.message(),

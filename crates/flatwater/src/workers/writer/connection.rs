@@ -12,6 +12,7 @@ use flatwater_sqlite::{Busy, CheckpointMode, WalHeader, WalState};
 use super::lease::WriterLease;
 use super::opening;
 use super::outcome::{Change, Changes};
+use super::room::{PageLimit, Room};
 use super::seen::Commits;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
@@ -47,6 +48,8 @@ pub(crate) struct WriterConnection {
     /// Decides whether short writes run inline or go through the queue.
     pub(super) router: WriteRouter,
     pub(super) lease: WriterLease,
+    pub(super) room: Room,
+    pub(super) page_limit: PageLimit,
 }
 
 impl WriterConnection {
@@ -64,6 +67,8 @@ impl WriterConnection {
             busy_timeout: BusyWait::default(),
             router: WriteRouter::new(Instant::now()),
             lease: WriterLease::new(false),
+            room: Room::default(),
+            page_limit: PageLimit::default(),
         };
         writer.wait_for_locks(Instant::now(), None);
         writer.parts()?;
@@ -86,6 +91,7 @@ impl WriterConnection {
             self.external = self.options.checkpoint == Checkpoint::External || connection.has_litestream()?;
             let may_lease = !self.external && are_possible(&self.options, &connection.journal);
             self.lease = WriterLease::new(may_lease);
+            self.page_limit = PageLimit::default();
             self.connection = Some(connection);
             self.was_open = true;
         }

@@ -107,7 +107,7 @@ fn finish(
     results: Vec<Result<Answer>>,
     outbox: &mut Outbox<'_>,
 ) {
-    match commit(writer, &shared.recorder) {
+    match commit(writer, shared) {
         Ok(()) => {
             shared.recorder.committed_group(members.len());
             for (member, result) in members.drain(..).zip(results) {

@@ -95,7 +95,7 @@ impl Shared {
     fn is_short(&self, text: &StatementInfo, limits: &InlineLimits) -> bool {
         self.options.durability == Durability::Normal
             && text.is_groupable(self.catalogue.epoch(), limits.time)
-            && self.listener.get().is_none_or(|listener| listener.has_room())
+            && !self.delays_writes()
     }
 
     /// Runs the write, and leaves the slot as it is to be released. Returns how the write ended, how long it took, and
@@ -154,11 +154,10 @@ impl Shared {
 }
 
 /// Returns true if the file system failed, so that the write may have been committed. Every other failure came before
-/// the commit, and the write was rolled back.
+/// the commit, or, if the disk is full, left no commit, and the write was rolled back.
 fn is_from_commit(error: &Error) -> bool {
     let code = error.sqlite_code().unwrap_or(ffi::SQLITE_ERROR);
-    refused(code).is_none()
-        && matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_FULL | ffi::SQLITE_CORRUPT | ffi::SQLITE_NOMEM)
+    refused(code).is_none() && matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_CORRUPT | ffi::SQLITE_NOMEM)
 }
 
 impl WriterConnection {

@@ -17,6 +17,7 @@ mod opening;
 mod outcome;
 mod parked;
 mod perform;
+mod room;
 mod round;
 mod seen;
 mod slot;
@@ -152,9 +153,10 @@ impl Writer {
     }
 
     /// Runs the request on this thread, which may block, if the token is free and no request waits. Otherwise returns
-    /// the request. A `Begin` or a `Close` is always returned.
+    /// the request. A `Begin` or a `Close` is always returned, and so is all work
+    /// while writes are delayed.
     pub(crate) fn run_here(&self, mut request: Request) -> Option<Request> {
-        if matches!(request.work, Work::Begin | Work::Close(..)) {
+        if matches!(request.work, Work::Begin | Work::Close(..)) || self.0.delays_writes() {
             return Some(request);
         }
         let Some(mut slot) = Slot::acquire_idle(self) else { return Some(request) };

@@ -74,8 +74,8 @@ impl Shared {
         })
     }
 
-    /// Runs `f`, and once more on another connection if it failed because a file could only be opened for reading. In
-    /// that case `f` must have done nothing, or must not have begun.
+    /// Runs `f`, and once more if that may help: on another connection if a file could only be opened for reading, or
+    /// when there is room again if the disk was full. In these cases `f` must have done nothing.
     pub(super) fn twice<T>(
         &self,
         writer: &mut WriterConnection,
@@ -86,6 +86,7 @@ impl Shared {
                 self.recorder.replaced_connection();
                 f(writer)
             }
+            Err(error) if error.kind() == Kind::Full && self.has_room_again(writer, &error) => f(writer),
             done => done,
         }
     }
@@ -94,6 +95,9 @@ impl Shared {
         writer.end_lease();
         writer.unlimit();
         writer.renew();
+        if let Some(listener) = self.listener.get() {
+            writer.limit_pages(listener.page_limit());
+        }
         batch.retain(|request| {
             let starts = request.ticket.start();
             if !starts {
@@ -103,9 +107,6 @@ impl Shared {
         });
         if let Some(refusal) = writer.refusal() {
             self.refuse_writes(batch, outbox, &refusal);
-        }
-        if let Some(listener) = self.listener.get().filter(|_| !batch.iter().all(|request| request.work.is_ours())) {
-            listener.wait_for_room();
         }
         match (batch.len(), self.options.group) {
             (0, _) => {}
@@ -136,7 +137,7 @@ impl Shared {
         if let Work::Settle(Unsettled { error, change, kind }) = work {
             writer.wait_for_locks(Instant::now(), ticket.deadline);
             let before = Changes::of_main(Change::Wal(change));
-            let error = commit::settle(writer, &self.recorder, error, &before);
+            let error = commit::settle(writer, self, error, &before);
             outbox.answer(kind, &ticket, promise, Err(error));
             return false;
         }

@@ -18,7 +18,7 @@ use flatwater_sqlite::{WalHeader, WalState};
 use super::Writer;
 use super::connection::WriterConnection;
 use crate::workers::outbox::Outbox;
-use crate::workers::request::Request;
+use crate::workers::request::{Request, Work};
 
 /// The connection, unless an open transaction has it: then nothing else runs.
 pub(super) struct Held(Option<Box<WriterConnection>>);
@@ -60,10 +60,21 @@ pub(super) struct Slot<'a> {
 }
 
 impl<'a> Slot<'a> {
-    /// Waits for a request, on the writer's thread. Returns `None` if none arrived for `idle`: then the thread must
-    /// end.
+    /// Waits for a request that need not be delayed any more, on the writer's thread. Returns `None` if none arrived
+    /// for `idle`: then the thread must end.
     pub(super) fn wait(writer: &'a Writer, idle: Duration) -> Option<Self> {
-        writer.0.queue.wait(idle).map(|connection| Self::new(writer, connection))
+        let shared = &writer.0;
+        let mut held_since = None;
+        let connection = shared.queue.wait(idle, |request| {
+            let now = Instant::now();
+            let delay = shared.delay(&request.work, now);
+            held_since = held_since.or(delay.map(|_| now));
+            delay
+        })?;
+        if let Some((listener, since)) = shared.listener.get().zip(held_since) {
+            listener.delayed(since.elapsed());
+        }
+        Some(Self::new(writer, connection))
     }
 
     /// Returns the slot, on any other thread, if it is free and no request waits for it.
@@ -114,6 +125,19 @@ impl Drop for Slot<'_> {
 }
 
 impl super::Shared {
+    /// Returns how long the work must wait before it gets the slot, because the WAL grows too fast.
+    fn delay(&self, work: &Work, now: Instant) -> Option<Duration> {
+        if work.is_ours() || work.only_reads() || matches!(work, Work::Checkpoint(_)) {
+            return None;
+        }
+        self.listener.get()?.delay(now)
+    }
+
+    /// Returns true while writes may be delayed: then they go through the queue, where they wait.
+    pub(super) fn delays_writes(&self) -> bool {
+        self.listener.get().is_some_and(|listener| listener.delays())
+    }
+
     /// Called when the code in the slot is over and has left the WAL like this: records that, and tells the
     /// checkpointer.
     pub(super) fn leave(&self, connection: &mut WriterConnection, left: Option<&(WalState, WalHeader)>, now: Instant) {

@@ -42,6 +42,10 @@ pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: 
     held.disarm();
     held.rollback();
     effects.put_right(held, &shared.catalogue);
+    if let End::Lost(error) = &end {
+        held.room.note(error);
+    }
+    shared.make_noted_room(held);
     for request in session.close(end.clone()) {
         shared.answer(outbox, request, Err(end.error()));
     }
@@ -95,7 +99,8 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
         shared.note_running(&request.ticket);
         let result = unwind(writer, savepoints, &place)
             .and_then(|()| step(writer, effects, shared, &request, savepoints))
-            .map_err(|error| shared.ended(error));
+            .map_err(|error| shared.ended(error))
+            .inspect_err(|error| writer.room.note(error));
         let lost = writer.is_autocommit().then(|| {
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
         });
@@ -136,7 +141,7 @@ fn step(
     match &request.work {
         Work::Commit => {
             writer.wait_for_locks(Instant::now(), request.ticket.deadline);
-            commit(writer, &shared.recorder).map(done)
+            commit(writer, shared).map(done)
         }
         Work::Rollback => {
             writer.rollback();

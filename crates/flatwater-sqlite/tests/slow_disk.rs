@@ -1,0 +1,50 @@
+//! A disk that is slower than the writer: writes are delayed a little, each of them, before the WAL gets too long.
+//!
+//! Its own program, because it puts its own `pwrite` in the place of the C library's. In WAL mode only a checkpoint
+//! writes the database file (<https://sqlite.org/wal.html>).
+#![cfg(target_os = "linux")]
+
+#[path = "interposed/writes.rs"]
+mod writes;
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use flatwater::{Checkpoint, CheckpointLimits, Options, rusqlite};
+
+const LIMIT: u64 = 4 << 20;
+/// How long the disk takes for a page of the database, in microseconds.
+static PAGE_US: AtomicU64 = AtomicU64::new(0);
+
+fn writes(fd: c_int) -> bool {
+    let us = PAGE_US.load(Ordering::SeqCst);
+    let file = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
+    if us > 0 && file.as_os_str().as_encoded_bytes().ends_with(b"test.db") {
+        std::thread::sleep(Duration::from_micros(us));
+    }
+    true
+}
+
+#[test]
+fn the_wal_of_a_writer_that_is_faster_than_the_disk_stays_near_its_limit() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("test.db");
+    let managed = CheckpointLimits { limit_bytes: LIMIT, hard_limit_bytes: 64 * LIMIT };
+    let db = Options::new(&path).checkpoint(Checkpoint::Managed(managed)).open().wait().unwrap();
+    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, b)", ()).wait().unwrap();
+    PAGE_US.store(300, Ordering::SeqCst);
+    let (mut longest, mut rows) = (0, 0);
+    while db.stats().wal.resets < 6 {
+        db.execute("INSERT INTO t (b) VALUES (zeroblob(3000))", ()).wait().unwrap();
+        rows += 1;
+        longest = longest.max(std::fs::metadata(directory.path().join("test.db-wal")).unwrap().len());
+    }
+    PAGE_US.store(0, Ordering::SeqCst);
+    let wal = db.stats().wal;
+    assert!(longest <= LIMIT + LIMIT / 4, "{longest} bytes: {wal:?}");
+    assert!(wal.slowed > 0 && wal.waits_for_room == 0 && wal.failures == 0, "{wal:?}");
+    db.close().wait().unwrap();
+    let plain = rusqlite::Connection::open(&path).unwrap();
+    assert_eq!(plain.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap(), rows);
+}

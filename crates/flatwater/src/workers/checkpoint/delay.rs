@@ -1,0 +1,82 @@
+//! How long a write waits when the WAL grows faster than the disk takes it. Pure.
+//!
+//! Owns: the delayed write rate, and the measure of the disk that it is a part of. Runs where the WAL's length is
+//! reported: on the thread that holds the slot, after a write, and on the checkpointer's thread. Invariants: the rate
+//! falls as the WAL grows, from the rate of the disk at the start of the delays to a small part of it at the soft limit,
+//! so that a checkpoint always gets nearer to the end of the WAL; no delay is longer than twice the time that the disk
+//! needs for the write, or `LONGEST`. Leaves out: waiting.
+
+use std::time::Duration;
+
+/// Writes are delayed when the WAL has more than this part of the soft limit.
+const FROM: f64 = 0.75;
+/// The smallest part of the disk's rate at which writes go on.
+const SLOWEST: f64 = 1.0 / 16.0;
+/// The longest delay of a write of few frames.
+pub(super) const LONGEST: Duration = Duration::from_millis(10);
+/// The delay of each write beyond the hard limit.
+pub(super) const ROOM: Duration = Duration::from_millis(100);
+
+/// The limits of the WAL in frames, and the time that the disk takes for a frame.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    pub(super) soft: u32,
+    pub(super) hard: u32,
+    pub(super) frame: Duration,
+}
+
+impl Pace {
+    /// Returns true if writes are delayed in a WAL of so many frames.
+    pub(super) fn delays(&self, frames: u32) -> bool {
+        frames >= self.hard || f64::from(frames) > f64::from(self.soft) * FROM
+    }
+
+    /// Returns how long the next write waits after one that wrote `written` frames and left the WAL with `frames`.
+    pub(super) fn delay(&self, written: u32, frames: u32) -> Duration {
+        if !self.delays(frames) {
+            return Duration::ZERO;
+        }
+        if frames >= self.hard {
+            return ROOM;
+        }
+        let soft = f64::from(self.soft);
+        let left = (soft - f64::from(frames)) / (soft * (1.0 - FROM));
+        let of_the_disk = self.frame * written;
+        of_the_disk.div_f64(left.clamp(SLOWEST, 1.0)).min(LONGEST.max(of_the_disk * 2)).min(ROOM)
+    }
+}
+
+/// The rate of the disk: what the checkpointer copied, and the time that this took with all syncs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DiskRate {
+    frames: f64,
+    us: f64,
+}
+
+/// Older measurements count half after so many frames.
+const RECENT: f64 = 4096.0;
+/// What is assumed at first: 100 MB in a second.
+const ASSUMED: DiskRate = DiskRate { frames: 100.0, us: 4000.0 };
+
+impl Default for DiskRate {
+    fn default() -> Self {
+        ASSUMED
+    }
+}
+
+impl DiskRate {
+    pub(super) fn copied(&mut self, frames: u32, took: Duration) {
+        self.frames += f64::from(frames);
+        self.us += took.as_secs_f64() * 1e6;
+        while self.frames > RECENT {
+            (self.frames, self.us) = (self.frames / 2.0, self.us / 2.0);
+        }
+    }
+
+    pub(super) fn frame(&self) -> Duration {
+        Duration::from_secs_f64(self.us / self.frames / 1e6)
+    }
+}
+
+#[cfg(test)]
+mod tests;

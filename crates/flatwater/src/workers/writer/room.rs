@@ -1,0 +1,146 @@
+//! A full disk: making room with a checkpoint that truncates the WAL, and keeping the database from growing into the
+//! space that the WAL needs.
+//!
+//! Owns: when room is made, and the page limit of the writer's connection. Runs on the thread that holds the slot, and
+//! makes room outside of any transaction. Invariants: making room takes bounded time; a limit that the user set is never raised. Leaves out: which writes run once more afterwards (`round`), and
+//! what the disk has room for (`file::disk`).
+
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::{CheckpointMode, WalHeader};
+use rusqlite::ffi;
+
+use super::Shared;
+use super::alone::checkpoint;
+use super::connection::WriterConnection;
+use crate::error::{Error, Kind};
+use crate::file::disk::Disk;
+
+/// After a try that failed, the next one is so far away at least.
+const APART: Duration = Duration::from_millis(100);
+/// How long a try waits for readers and for another checkpoint.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// What is known of earlier tries to make room.
+#[derive(Default)]
+pub(super) struct Room {
+    /// When the last try failed, if none succeeded since.
+    failed: Option<Instant>,
+    /// A write may profit from a try that succeeded.
+    is_made: bool,
+    /// A failure inside a transaction, where room cannot be made.
+    noted: Option<Error>,
+}
+
+impl Room {
+    /// Returns true if room is to be made after `error`, on a disk in this state: SQLite reports its own limit of a
+    /// database in the same way as a disk without space.
+    fn is_due(&self, error: &Error, disk: &Disk, now: Instant) -> bool {
+        let is_of_the_disk = error.sqlite_code() != Some(ffi::SQLITE_FULL) || disk.is_scarce();
+        is_of_the_disk && self.failed.is_none_or(|failed| now.saturating_duration_since(failed) >= APART)
+    }
+
+    fn tried(&mut self, is_made: bool, now: Instant) {
+        *self = Self { failed: (!is_made).then_some(now), is_made, noted: None };
+    }
+
+    /// Records a failure inside a transaction.
+    pub(super) fn note(&mut self, error: &Error) {
+        if error.kind() == Kind::Full {
+            self.noted = Some(error.clone());
+        }
+    }
+}
+
+/// The page limit of a connection (<https://sqlite.org/pragma.html#pragma_max_page_count>).
+pub(super) struct PageLimit {
+    /// As it was when the connection was opened; `None` until it is read.
+    own: Option<u32>,
+    /// The last one that was asked for.
+    asked: u32,
+}
+
+impl Default for PageLimit {
+    fn default() -> Self {
+        Self { own: None, asked: u32::MAX }
+    }
+}
+
+impl WriterConnection {
+    fn disk(&self) -> Option<(Disk, WalHeader)> {
+        let (connection, header) = self.connection.as_ref().zip(self.wal_header())?;
+        Some((Disk::of(&connection.sqlite, &header), header))
+    }
+
+    /// Sets the number of pages that the database may have from now on. If it has more already, it cannot grow.
+    pub(super) fn limit_pages(&mut self, pages: u32) {
+        let Some(connection) = self.connection.as_ref().filter(|_| pages != self.page_limit.asked) else { return };
+        let ask = |pragma: &str| connection.sqlite.rusqlite().query_row(pragma, [], |row| row.get(0));
+        // If it cannot be set now, the next round tries again.
+        let Ok(own) = self.page_limit.own.map_or_else(|| ask("PRAGMA max_page_count"), Ok) else { return };
+        self.page_limit.own = Some(own);
+        if ask(&format!("PRAGMA max_page_count = {}", pages.min(own))).is_ok() {
+            self.page_limit.asked = pages;
+        }
+    }
+}
+
+impl Shared {
+    /// Makes room after `error`, if that is due. Only where Flatwater checkpoints the WAL.
+    pub(super) fn make_room(&self, writer: &mut WriterConnection, error: &Error) {
+        let Some(listener) = self.listener.get().filter(|_| writer.is_autocommit()) else { return };
+        let Some((disk, header)) = writer.disk() else { return };
+        listener.looked_at(&disk, &header);
+        let now = Instant::now();
+        if !writer.room.is_due(error, &disk, now) {
+            return;
+        }
+        let end = writer.busy_timeout.end();
+        writer.busy_timeout.until(end.min(now + WAIT));
+        let made = checkpoint(writer, self, CheckpointMode::Truncate);
+        writer.busy_timeout.until(end);
+        writer.room.tried(made.is_ok(), Instant::now());
+    }
+
+    /// Makes room after a failure that was noted.
+    pub(super) fn make_noted_room(&self, writer: &mut WriterConnection) {
+        if let Some(error) = writer.room.noted.take() {
+            self.make_room(writer, &error);
+        }
+    }
+
+    /// Called after a write found no space, and did nothing. Returns true if there may be space now: room was made, or
+    /// the database may have more pages than before, because other programs have removed files.
+    pub(super) fn has_room_again(&self, writer: &mut WriterConnection, error: &Error) -> bool {
+        if !writer.room.is_made {
+            self.make_room(writer, error);
+        }
+        let before = writer.page_limit.asked;
+        if let Some(listener) = self.listener.get() {
+            writer.limit_pages(listener.page_limit());
+        }
+        std::mem::take(&mut writer.room.is_made) || writer.page_limit.asked > before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_made_if_the_disk_is_full_and_not_again_at_once_if_it_cannot_be_made() {
+        let of = |code: i32| Error::from(flatwater_sqlite::SqliteError::from_code(code));
+        let (full, quota) = (of(ffi::SQLITE_FULL), of(ffi::SQLITE_IOERR_WRITE));
+        let scarce = Disk { wal: 500, database: 10_000, free: 0 };
+        let ample = Disk { free: 10_000, ..scarce };
+        let (mut room, now) = (Room::default(), Instant::now());
+        assert!(room.is_due(&full, &scarce, now));
+        assert!(!room.is_due(&full, &ample, now), "the database has all the pages that it may have");
+        assert!(room.is_due(&quota, &ample, now), "the system reported it");
+        room.tried(true, now);
+        assert!(room.is_due(&full, &scarce, now));
+        room.tried(false, now);
+        assert!(!room.is_due(&full, &scarce, now + APART / 2));
+        assert!(room.is_due(&full, &scarce, now + APART));
+    }
+}
