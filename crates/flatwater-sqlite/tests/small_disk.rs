@@ -276,3 +276,18 @@ fn a_database_that_was_full_has_room_when_rows_are_deleted() {
     db.close().wait().unwrap();
     assert_eq!(disk.is_sound(), rows);
 }
+
+#[test]
+fn a_page_limit_that_the_user_set_is_not_raised() {
+    let disk = Disk::of(16 * MIB);
+    let options = Options::new(&disk.path).on_open("PRAGMA max_page_count = 2500");
+    let db = options.open().wait().unwrap();
+    db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, b)", ()).wait().unwrap();
+    let mut rows = 0;
+    fill(&db, &mut rows);
+    SIZE.store(64 * MIB, Ordering::SeqCst);
+    assert_eq!(db.execute(INSERT, ()).wait().unwrap_err().kind(), Kind::Full);
+    db.close().wait().unwrap();
+    assert_eq!(length(&disk.path), 2500 * 4096);
+    assert_eq!(disk.is_sound(), rows);
+}
