@@ -133,6 +133,7 @@ impl Caller {
             return Ok(Route::Transaction(inside));
         }
         let (engine, is_read_only) = (self.handle.engine(), self.handle.is_read_only());
+        engine.touch();
         let only_reads = match work {
             Work::Query { text, .. } if is_read_only => text.route() != Some(sql::class::Route::Write),
             work => work.only_reads(),

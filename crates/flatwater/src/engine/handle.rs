@@ -44,10 +44,11 @@ impl Handle {
     }
 
     fn new(engine: Arc<Engine>, read_only: bool) -> Self {
+        engine.touch();
         Self { engine, read_only, left: AtomicBool::new(false), leaving: Mutex::new(()) }
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 

@@ -10,6 +10,7 @@ mod checkpointing;
 pub(crate) mod dispatch;
 pub(crate) mod handle;
 mod inline;
+mod parking;
 mod registry;
 
 use std::path::Path;
@@ -22,7 +23,7 @@ use flatwater_sqlite::InUse;
 use checkpointing::checkpointer;
 use registry::FileReservation;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::file::copies::mappings;
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
@@ -56,6 +57,7 @@ pub(crate) struct Engine {
     watch: Option<Arc<Watch>>,
     hold: Mutex<Hold>,
     closing: Mutex<Closing>,
+    in_use: parking::InUse,
     /// Set when `closing` leaves `Open`; every call reads it without the lock.
     is_closing: AtomicBool,
 }
@@ -63,7 +65,6 @@ pub(crate) struct Engine {
 /// Held while the database is open, and dropped when it is closed.
 #[derive(Default)]
 struct Hold {
-    guard: Option<Guard>,
     /// The right to close the file, once the close has begun.
     reservation: Option<FileReservation>,
     in_use: Option<InUse>,
@@ -108,13 +109,12 @@ impl Engine {
             }
             (Some(writer), readers, journal)
         };
-        let guard = match &watch {
-            Some(watch) if journal == "wal" && !options.read_only => hold(watch)?,
-            _ => None,
-        };
+        if let Some(watch) = watch.as_ref().filter(|_| journal == "wal" && !options.read_only) {
+            watch.guard()?;
+        }
         if let Some(Err(error)) = watch.as_ref().map(|watch| watch.look(&mappings())) {
             // Before the connections close: a second library must not lose its WAL because this open is refused.
-            guard.into_iter().for_each(Guard::keep);
+            watch.iter().filter_map(|watch| watch.unguard()).for_each(Guard::keep);
             drop((writer, readers));
             guard::close_kept();
             return Err(error.in_operation("open"));
@@ -130,7 +130,7 @@ impl Engine {
                 }
             }));
         }
-        let hold = Mutex::new(Hold { guard, reservation: None, in_use });
+        let hold = Mutex::new(Hold { reservation: None, in_use });
         let closing = Mutex::new(Closing::Open);
         let is_closing = AtomicBool::new(false);
         Ok(Arc::new(Self {
@@ -145,6 +145,7 @@ impl Engine {
             watch,
             hold,
             closing,
+            in_use: parking::InUse::default(),
             is_closing,
         }))
     }
@@ -260,14 +261,15 @@ impl Engine {
     fn release(&self) {
         let is_shared = self.watch().is_some_and(|watch| watch.has_second_copy(&mappings()));
         if !is_shared {
-            drop(self.hold().guard.take());
+            drop(self.watch().and_then(Watch::unguard));
         }
     }
 
     /// Finishes the close, after all connections are closed.
     fn closed(&self) {
-        let Hold { guard, reservation, in_use } = std::mem::take(&mut *self.hold());
-        guard.into_iter().for_each(Guard::keep);
+        self.unlist();
+        let Hold { reservation, in_use } = std::mem::take(&mut *self.hold());
+        self.watch().and_then(Watch::unguard).into_iter().for_each(Guard::keep);
         guard::close_kept();
         drop(reservation);
         drop(in_use);
@@ -276,14 +278,6 @@ impl Engine {
             promises.into_iter().for_each(|promise| fill(Some(promise)));
         }
     }
-}
-
-fn hold(watch: &Watch) -> Result<Option<Guard>> {
-    Guard::hold(watch.path()).map_err(|error| {
-        Error::new(Kind::Io, format!("{} cannot be guarded against a second library: {error}", watch.path().display()))
-            .with_hint("another process holds an exclusive lock on the file or its -shm, or this process has reached its open-file limit")
-            .in_operation("open")
-    })
 }
 
 fn fill(promise: Option<Closed>) {

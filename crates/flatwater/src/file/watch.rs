@@ -6,10 +6,11 @@
 //! check.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::copies::{Mapped, mapped};
+use super::copies::{Mapped, mapped, mappings};
+use super::guard::Guard;
 use super::identity::FileId;
 use super::recall::Recalls;
 use crate::error::{Error, Kind, Result};
@@ -27,6 +28,9 @@ pub(crate) struct Watch {
     second_copies: AtomicU64,
     /// The recalls of this file: closing every connection to it.
     pub(crate) recalls: Recalls,
+    guard: Mutex<Option<Guard>>,
+    /// The database is open and has no connection. Set under a recall, by the thread that holds the writer slot.
+    parked: AtomicBool,
 }
 
 /// The files of the connection that was opened last.
@@ -47,7 +51,48 @@ impl Watch {
             refusal: OnceLock::new(),
             second_copies: AtomicU64::new(0),
             recalls: Recalls::default(),
+            guard: Mutex::default(),
+            parked: AtomicBool::new(false),
         }
+    }
+
+    /// Guards the files against a second library, from now until `unguard`. Called while a connection is open. Blocks
+    /// for a moment if another connection has one of them locked exclusively.
+    pub(crate) fn guard(&self) -> Result<()> {
+        let guard = Guard::hold(&self.path).map_err(|error| {
+            let sentence = format!("{} cannot be guarded against a second library: {error}", self.path.display());
+            Error::new(Kind::Io, sentence)
+                .with_hint("another process holds an exclusive lock on the file or its -shm, or this process has reached its open-file limit")
+                .in_operation("open")
+        })?;
+        *self.guard.lock().unwrap_or_else(PoisonError::into_inner) = guard;
+        Ok(())
+    }
+
+    /// Returns the guard. Dropping it releases the files.
+    pub(crate) fn unguard(&self) -> Option<Guard> {
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Returns true if the database is open and has no connection, so that only the writer may open one.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.parked.load(Ordering::SeqCst)
+    }
+
+    /// Records that all connections were closed. Called under a recall.
+    pub(crate) fn park(&self) {
+        self.parked.store(true, Ordering::SeqCst);
+    }
+
+    /// Called when the writer has opened its connection again: guards the files, looks for a second library, and allows
+    /// other connections.
+    pub(crate) fn unpark(&self) -> Result<()> {
+        if self.is_parked() {
+            self.guard()?;
+            self.look(&mappings())?;
+            self.parked.store(false, Ordering::SeqCst);
+        }
+        Ok(())
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {

@@ -35,6 +35,7 @@ pub struct Options {
     pub(crate) foreign_keys: bool,
     pub(crate) readers: usize,
     pub(crate) queue: usize,
+    pub(crate) max_open: usize,
     pub(crate) group: Option<GroupLimits>,
     pub(crate) statement_cache: usize,
     pub(crate) writer_cache_bytes: usize,
@@ -85,6 +86,7 @@ impl Options {
             foreign_keys: true,
             readers: std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)),
             queue: 1024,
+            max_open: 64,
             group: Some(GroupLimits::default()),
             statement_cache: 128,
             writer_cache_bytes: 16 << 20,
@@ -143,6 +145,15 @@ impl Options {
     /// call that finds its queue full waits for a free place, in order of arrival. Default 1,024.
     pub fn queue(mut self, requests: usize) -> Self {
         self.queue = requests;
+        self
+    }
+
+    /// Sets how many databases of the process may have connections at a time. Beyond that, the connections of those that
+    /// were not used for longest are closed, and the next call on one of them opens them again: the databases stay open,
+    /// and their handles valid. A database in use keeps its connections, so there may be more. The number of the database
+    /// that is used counts. Default 64.
+    pub fn max_open(mut self, databases: usize) -> Self {
+        self.max_open = databases;
         self
     }
 
@@ -316,7 +327,7 @@ mod tests {
         assert_eq!(options.readers, cores.clamp(2, 8));
         assert_eq!(options.queue, 1024);
         assert_eq!(options.group, Some(GroupLimits { members: 256, time: Duration::from_millis(1), bytes: 1 << 20 }));
-        assert_eq!(options.statement_cache, 128);
+        assert_eq!((options.statement_cache, options.max_open), (128, 64));
         assert_eq!((options.writer_cache_bytes, options.reader_cache_bytes), (16 << 20, 4 << 20));
         assert_eq!((options.spill_bytes, options.temp_store), (64 << 20, TempStore::Auto));
         assert_eq!(options.mmap_bytes, 0);

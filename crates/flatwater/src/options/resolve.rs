@@ -63,9 +63,12 @@ impl Options {
         if self.is_memory() && self.read_only {
             return refuse("a database in memory cannot be read-only: it would stay empty");
         }
-        for (name, value) in
-            [("readers", self.readers), ("queue", self.queue), ("statement_cache", self.statement_cache)]
-        {
+        for (name, value) in [
+            ("readers", self.readers),
+            ("queue", self.queue),
+            ("max_open", self.max_open),
+            ("statement_cache", self.statement_cache),
+        ] {
             if value == 0 {
                 return refuse(format!("`{name}` must be at least 1"));
             }
@@ -144,6 +147,7 @@ impl Options {
             read_only: _,
             create: _,
             network_filesystem: _,
+            max_open: _,
             durability,
             foreign_keys,
             readers,

@@ -152,9 +152,13 @@ impl<T, C> Queue<T, C> {
 
     /// Waits for a request and the token, and takes the token. Called by the writer's thread. While `hold` returns a
     /// time for the first request, waits for that long and asks again; the token is free meanwhile. A request that was
-    /// handed over is not held, nor is any after a close. Returns `None` if nothing came for `idle` (or if the thread is
-    /// to end); the thread must then end.
-    pub(crate) fn wait(&self, idle: Duration, mut hold: impl FnMut(&T) -> Option<Duration>) -> Option<C> {
+    /// handed over is not held, nor is any after a close. If there is no request, waits for the time that `idle` returns.
+    /// Returns `None` if nothing came in that time; the thread must then end.
+    pub(crate) fn wait(
+        &self,
+        mut idle: impl FnMut() -> Duration,
+        mut hold: impl FnMut(&T) -> Option<Duration>,
+    ) -> Option<C> {
         let mut state = lock(&self.state);
         loop {
             if state.has_work() && state.token.is_some() {
@@ -167,7 +171,7 @@ impl<T, C> Queue<T, C> {
                 continue;
             }
             state.worker = Worker::Parked;
-            let (next, timed_out) = self.park(state, idle);
+            let (next, timed_out) = self.park(state, idle());
             state = next;
             if timed_out && state.worker == Worker::Parked && (!state.has_work() || state.token.is_none()) {
                 state.worker = Worker::Absent;
@@ -308,7 +312,7 @@ mod tests {
         assert_eq!(push(&queue, 1), Start::Yes);
         assert_eq!(push(&queue, 2), Start::No);
         assert!(queue.borrow_idle().is_none(), "nobody overtakes the queue");
-        queue.wait(Duration::ZERO, |_| None).unwrap();
+        queue.wait(|| Duration::ZERO, |_| None).unwrap();
         assert_eq!(take_all(&queue), [1, 2]);
         assert!(queue.borrow_idle().is_none(), "the writer holds the token");
         assert_eq!(queue.give_back(()), Start::No);
@@ -319,10 +323,10 @@ mod tests {
     fn an_idle_writer_ends_and_the_next_push_starts_another() {
         let queue = Queue::new(8, ());
         assert_eq!(push(&queue, 1), Start::Yes);
-        queue.wait(Duration::ZERO, |_| None).unwrap();
+        queue.wait(|| Duration::ZERO, |_| None).unwrap();
         take_all(&queue);
         assert_eq!(queue.give_back(()), Start::No);
-        assert!(queue.wait(Duration::ZERO, |_| None).is_none());
+        assert!(queue.wait(|| Duration::ZERO, |_| None).is_none());
         assert_eq!(push(&queue, 2), Start::Yes);
     }
 
@@ -352,7 +356,7 @@ mod tests {
                 held.send(*item).unwrap();
                 (*item == 1).then_some(Duration::from_secs(3600))
             };
-            waiting.wait(Duration::ZERO, hold).unwrap();
+            waiting.wait(|| Duration::ZERO, hold).unwrap();
         });
         assert_eq!(is_held.recv(), Ok(1));
         // Pushed under the lock, so the thread is parked.
@@ -370,7 +374,7 @@ mod tests {
         let queue = Queue::new(8, ());
         assert_eq!(push(&queue, 1), Start::Yes);
         assert!(queue.close(9).is_ok());
-        queue.wait(Duration::ZERO, |_| Some(Duration::from_secs(3600))).unwrap();
+        queue.wait(|| Duration::ZERO, |_| Some(Duration::from_secs(3600))).unwrap();
         assert_eq!(take_all(&queue), [1, 9]);
     }
 
@@ -380,7 +384,7 @@ mod tests {
         assert_eq!(push(&queue, 1), Start::Yes);
         assert_eq!(queue.close(9), Ok(Start::No), "somebody is about to start the thread");
         assert!(queue.start_failed(), "and has to do what is left");
-        queue.wait(Duration::ZERO, |_| None).unwrap();
+        queue.wait(|| Duration::ZERO, |_| None).unwrap();
         assert_eq!(take_all(&queue), [1, 9]);
         let open = Queue::new(8, ());
         assert_eq!(push(&open, 1), Start::Yes);
@@ -397,10 +401,10 @@ mod tests {
         assert_eq!(queue.push_first(2), Ok(Start::No));
         assert_eq!(queue.len(), 3);
         assert!(queue.borrow_idle().is_none());
-        queue.wait(Duration::ZERO, |_| None).unwrap();
+        queue.wait(|| Duration::ZERO, |_| None).unwrap();
         assert_eq!(take_all(&queue), [7]);
         assert_eq!(queue.give_back(()), Start::No, "the thread is here");
-        queue.wait(Duration::ZERO, |_| None).unwrap();
+        queue.wait(|| Duration::ZERO, |_| None).unwrap();
         assert_eq!(take_all(&queue), [2, 1]);
     }
 
@@ -472,7 +476,7 @@ mod model {
 
     /// A writer's thread that ends as soon as it is idle.
     fn writer(shared: &Shared) {
-        while let Some(token) = shared.queue.wait(Duration::ZERO, |_| None) {
+        while let Some(token) = shared.queue.wait(|| Duration::ZERO, |_| None) {
             let mut taken = Vec::new();
             shared.queue.take_while(&mut taken, |_| true);
             for _ in taken {
@@ -558,7 +562,7 @@ mod model {
                 })
             };
             if shared.queue.hand_over(token, 1) == Start::Yes {
-                let token = shared.queue.wait(Duration::ZERO, |_| None).unwrap();
+                let token = shared.queue.wait(|| Duration::ZERO, |_| None).unwrap();
                 let mut taken = Vec::new();
                 shared.queue.take_while(&mut taken, |_| true);
                 assert_eq!(taken, [1]);
@@ -581,7 +585,7 @@ mod model {
             let writer = {
                 let shared = shared.clone();
                 thread::spawn(move || {
-                    let token = shared.queue.wait(Duration::MAX, |_| None).unwrap();
+                    let token = shared.queue.wait(|| Duration::MAX, |_| None).unwrap();
                     let mut taken = Vec::new();
                     shared.queue.take_while(&mut taken, |_| true);
                     assert_eq!(taken, [1]);
@@ -616,7 +620,7 @@ mod model {
             let writer = {
                 let shared = shared.clone();
                 thread::spawn(move || {
-                    shared.queue.wait(Duration::MAX, |item| (*item != 9).then_some(Duration::MAX)).unwrap();
+                    shared.queue.wait(|| Duration::MAX, |item| (*item != 9).then_some(Duration::MAX)).unwrap();
                     let mut taken = Vec::new();
                     shared.queue.take_while(&mut taken, |item| *item == 9);
                     assert_eq!(taken, [9]);

@@ -83,13 +83,15 @@ fn histogram() -> Histogram<u32> {
 
 pub(crate) struct Recorder {
     path: PathBuf,
-    latency: [Mutex<Histogram<u32>>; CallKind::ALL.len()],
+    /// Each is made with the first call of its kind, since it takes 15 KB.
+    latency: [Mutex<Option<Histogram<u32>>>; CallKind::ALL.len()],
     groups: AtomicU64,
     members: AtomicU64,
     replays: AtomicU64,
     failed_commits: AtomicU64,
     abandoned: AtomicU64,
     replaced_connections: AtomicU64,
+    parked: AtomicU64,
     pub(crate) inline: InlineRecorder,
     pub(crate) wal: std::sync::Arc<WalRecorder>,
     pub(crate) leases: LeaseRecorder,
@@ -99,13 +101,14 @@ impl Recorder {
     pub(crate) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            latency: std::array::from_fn(|_| Mutex::new(histogram())),
+            latency: Default::default(),
             groups: AtomicU64::new(0),
             members: AtomicU64::new(0),
             replays: AtomicU64::new(0),
             failed_commits: AtomicU64::new(0),
             abandoned: AtomicU64::new(0),
             replaced_connections: AtomicU64::new(0),
+            parked: AtomicU64::new(0),
             inline: InlineRecorder::default(),
             wal: std::sync::Arc::new(WalRecorder::new(path.to_owned())),
             leases: LeaseRecorder::default(),
@@ -115,7 +118,7 @@ impl Recorder {
     /// Records that a call was answered `latency` after it began.
     pub(crate) fn answered(&self, kind: CallKind, latency: Duration) {
         let mut histogram = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
-        histogram.saturating_record(us(latency));
+        histogram.get_or_insert_with(self::histogram).saturating_record(us(latency));
     }
 
     /// Records that a call was tried on its caller's thread. A `tallied` one is counted by the readers if it was
@@ -155,6 +158,10 @@ impl Recorder {
         events::replaced_connection(&self.path);
     }
 
+    pub(crate) fn parked(&self) {
+        self.parked.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Returns everything but the data of the file and of the queues, which the recorder does not have.
     pub(crate) fn snapshot(&self, readers: &ReaderCounters) -> Stats {
         let calls = CallKind::ALL
@@ -163,11 +170,11 @@ impl Recorder {
                 let workers = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
                 let with_readers = (kind == CallKind::Query).then(|| {
                     let mut both = readers.answered.clone();
-                    both.add(&*workers).expect("both have the same bounds");
+                    workers.iter().for_each(|workers| both.add(workers).expect("both have the same bounds"));
                     both
                 });
-                let histogram = with_readers.as_ref().unwrap_or(&workers);
-                (!histogram.is_empty()).then(|| CallStats {
+                let histogram = with_readers.as_ref().or(workers.as_ref()).filter(|histogram| !histogram.is_empty());
+                histogram.map(|histogram| CallStats {
                     kind: kind.name(),
                     count: histogram.len(),
                     p50_us: histogram.value_at_quantile(0.5),
@@ -189,6 +196,7 @@ impl Recorder {
             failed_commits: self.failed_commits.load(Ordering::Relaxed),
             abandoned: self.abandoned.load(Ordering::Relaxed),
             replaced_connections: self.replaced_connections.load(Ordering::Relaxed),
+            parked: self.parked.load(Ordering::Relaxed),
             calls,
             inline: self.inline.snapshot(readers),
             wal: self.wal.snapshot(),
@@ -225,6 +233,9 @@ pub struct Stats {
     /// Connections that were replaced, because a closure left them in an unexpected state or a commit could not be
     /// undone.
     pub replaced_connections: u64,
+    /// How often the connections were closed because more databases were open than
+    /// [`Options::max_open`](crate::Options::max_open).
+    pub parked: u64,
     /// Latency of calls, from the poll that begins a call to its answer, by kind. Kinds that were never called are
     /// omitted.
     pub calls: Vec<CallStats>,

@@ -90,6 +90,8 @@ pub(crate) enum Work {
     Settle(Unsettled),
     /// A closure of the checkpointer. No caller waits for an answer.
     InSlot(InSlot),
+    /// Opens the writer's connection, if the database is parked.
+    Unpark,
     /// A checkpoint requested by a caller.
     Checkpoint(CheckpointMode),
     /// The last request of a queue: calls the first closure, closes the connection, calls the second closure.
@@ -148,7 +150,7 @@ impl Work {
 
     /// Returns true if the work belongs to the crate, or neither reads nor writes a caller's data.
     pub(crate) fn is_ours(&self) -> bool {
-        matches!(self, Self::Settle(_) | Self::InSlot(_) | Self::Close(..))
+        matches!(self, Self::Settle(_) | Self::InSlot(_) | Self::Unpark | Self::Close(..))
     }
 
     /// Adds the work's SQL text to the error.
@@ -171,7 +173,9 @@ impl Work {
             Self::Begin | Self::Savepoint(_) => CallKind::Begin,
             Self::Commit | Self::Release => CallKind::Commit,
             Self::Settle(unsettled) => unsettled.kind,
-            Self::Undo | Self::Rollback | Self::InSlot(_) | Self::Checkpoint(_) | Self::Close(..) => CallKind::Control,
+            Self::Undo | Self::Rollback | Self::Unpark | Self::InSlot(_) | Self::Checkpoint(_) | Self::Close(..) => {
+                CallKind::Control
+            }
         }
     }
 }
@@ -310,4 +314,8 @@ pub(crate) trait TakesOver: Send + Sync {
     /// Takes over the request, which began on the reader's thread. If no other thread can be started for it, that
     /// thread serves the writer until no work is left.
     fn take_over(&self, request: Request);
+
+    /// Opens the writer's connection, so that a parked database may have connections again. Blocks, no longer than until
+    /// the deadline.
+    fn unpark(&self, deadline: Option<Instant>) -> Result<()>;
 }

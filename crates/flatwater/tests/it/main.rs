@@ -34,6 +34,7 @@ mod limits;
 mod many_databases;
 mod one_engine;
 mod opening_together;
+mod parking;
 mod place;
 mod pragma_functions;
 mod prepared;

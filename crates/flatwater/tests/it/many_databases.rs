@@ -117,7 +117,8 @@ fn a_thousand_open_databases_have_threads_only_while_they_are_used() {
     assert!(many >= 100, "the limit of open files allows {many} databases only");
     let databases: Vec<Database> = (0..many)
         .map(|n| {
-            let db = Options::new(directory.path().join(format!("{n}.db"))).open().wait().unwrap();
+            let options = Options::new(directory.path().join(format!("{n}.db"))).max_open(many);
+            let db = options.open().wait().unwrap();
             assert_eq!(workers(), 0, "{n} of {many} are open: {:?}", threads());
             db
         })

@@ -8,6 +8,7 @@
 //! when (`policy`), and doing it (`thread`).
 
 mod delay;
+mod life;
 mod policy;
 mod thread;
 
@@ -18,12 +19,13 @@ use std::time::{Duration, Instant};
 
 use delay::Pace;
 use flatwater_sqlite::WalHeader;
+use policy::Policy;
 
 use crate::file::disk::{Disk, frame_bytes};
 use crate::file::watch::Watch;
 use crate::options::{CheckpointLimits, Options};
 use crate::stats::wal::WalRecorder;
-use crate::thread::park::mark_own_thread;
+use crate::time::timer::Alarm;
 use crate::workers::listener::CommitListener;
 use crate::workers::request::InSlot;
 
@@ -82,7 +84,13 @@ struct Shared {
 #[derive(Default)]
 struct State {
     thread: Option<Thread>,
+    /// Starts another thread after one that had no place to linger.
+    alarm: Option<Alarm>,
+    /// What that thread knew.
+    policy: Option<Policy>,
     closed: bool,
+    /// The thread is asked to end.
+    rests: bool,
 }
 
 impl Checkpointer {
@@ -117,53 +125,6 @@ impl Checkpointer {
     /// The listener that the writer reports commits to.
     pub(crate) fn listener(&self) -> Arc<dyn CommitListener> {
         Arc::new(Self(self.0.clone()))
-    }
-
-    /// Ends the thread and closes its connection. Blocks until that is done.
-    pub(crate) fn close(&self) {
-        let mut state = self.0.lock();
-        state.closed = true;
-        while let Some(thread) = &state.thread {
-            thread.unpark();
-            state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn wake(&self) {
-        let mut state = self.0.lock();
-        if state.closed {
-            return;
-        }
-        if let Some(thread) = &state.thread {
-            return thread.unpark();
-        }
-        let shared = self.0.clone();
-        let spawned = std::thread::Builder::new().name("fw-checkpoint".into()).spawn(move || {
-            mark_own_thread();
-            shared.run();
-        });
-        // Without a thread the WAL grows until the next write tries to start one.
-        match spawned {
-            Ok(handle) => state.thread = Some(handle.thread().clone()),
-            Err(_) => {
-                self.0.wake_at.store(0, Ordering::Relaxed);
-                drop(state);
-                self.0.make_no_room();
-            }
-        }
-    }
-
-    /// Returns a closure that wakes the thread, which then closes its connection if a recall is on. The closure does
-    /// not keep the checkpointer alive.
-    pub(crate) fn letting_go(&self) -> impl Fn() + Send + Sync + use<> {
-        let shared = Arc::downgrade(&self.0);
-        move || {
-            if let Some(shared) = shared.upgrade()
-                && let Some(thread) = &shared.lock().thread
-            {
-                thread.unpark();
-            }
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns: the connection while the thread lives, reopened after a failure. Runs on `fw-checkpoint`; between two rounds of
 //! the writer the connection is on the writer's thread. Invariant: the WAL is restarted and truncated only between two
-//! rounds. Leaves out: when the thread starts.
+//! rounds. Leaves out: when the thread starts and ends (`life`).
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -18,6 +18,7 @@ use crate::connection::open::{Connection, Role};
 use crate::error::{Error, Kind, Result};
 use crate::file::disk::Disk;
 use crate::stats::wal::WalBlocker;
+use crate::thread::linger::Linger;
 
 /// The thread ends when it has had nothing to do for this long.
 const IDLE: Duration = Duration::from_secs(10);
@@ -30,26 +31,20 @@ const OTHERS: Duration = Duration::from_millis(100);
 /// The pause between two attempts to take a lock.
 const POLL: Duration = Duration::from_micros(20);
 
-impl Shared {
-    /// The body of the thread.
-    pub(super) fn run(&self) {
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.serve()));
-        if ended.is_err() {
-            self.recorder.failed(&Error::misuse("the checkpointer panicked"));
-            self.make_no_room();
-        }
-        let mut state = self.lock();
-        state.thread = None;
-        // Under the lock: a writer that finds the WAL grown from here on, or that waits for the lock to wake this
-        // thread, starts another thread.
-        self.wake_at.store(0, Ordering::SeqCst);
-        drop(state);
-        self.changed.notify_all();
-    }
+/// What a thread does that had nothing to do.
+enum Rested {
+    GoesOn,
+    /// It must end. Another thread must look at the WAL after this time, if any.
+    Ends(Option<Duration>),
+}
 
-    /// Opens the connection, after a recall in progress is over.
-    fn open(&self) -> Result<Open> {
+impl Shared {
+    /// Opens the connection, after a recall in progress is over. Returns `None` if the database is parked.
+    fn open(&self) -> Result<Option<Open>> {
         let recall = self.watch.recalls.enter();
+        if self.watch.is_parked() {
+            return Ok(None);
+        }
         self.watch.check_file()?;
         let connection = Connection::open(&self.options, Role::Checkpointer, no_wait())?;
         let header = connection.sqlite.wal_header();
@@ -58,46 +53,51 @@ impl Shared {
         if header.is_none() && connection.journal == "wal" {
             return Err(Error::new(Kind::Io, "the wal-index is open for reading only"));
         }
-        Ok(Open { connection, recall, soft, hard })
+        Ok(Some(Open { connection, recall, soft, hard }))
     }
 
-    fn serve(&self) {
-        let mut policy = Policy::new(u32::MAX);
+    /// Serves the WAL until the thread must end. Returns the time after which another thread must look at the WAL, if it
+    /// must.
+    pub(super) fn serve(&self, policy: &mut Policy) -> Option<Duration> {
         let mut opened = None;
-        while !self.lock().closed && self.watch.refusal().is_none() {
+        while !self.lock().must_end() && self.watch.refusal().is_none() {
             let now = Instant::now();
             let is_good = |open: &Open| policy.reopen_in(now).is_none() && open.recall == self.watch.recalls.number();
             let Some(Open { mut connection, recall, soft, hard }) = opened.take().filter(is_good) else {
                 match policy.reopen_in(now).filter(|pause| !pause.is_zero()) {
                     Some(pause) => thread::park_timeout(pause),
                     None => match self.open() {
-                        Ok(open) => {
+                        Ok(Some(open)) => {
                             policy.opened(open.soft);
                             opened = Some(open);
                         }
-                        Err(error) => self.failed(&mut policy, &error, Duration::ZERO),
+                        Ok(None) => return None,
+                        Err(error) => self.failed(policy, &error, Duration::ZERO),
                     },
                 }
                 continue;
             };
-            let Some(seen) = self.see(&connection) else { return };
+            let seen = self.see(&connection)?;
             policy.saw(&seen, Instant::now());
             self.soft.store(if policy.is_blocked() { u32::MAX } else { policy.limit() }, Ordering::Relaxed);
             self.frame_ns.store(policy.frame().as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
             self.hard.store(if policy.is_failing() { u32::MAX } else { hard }, Ordering::Relaxed);
             let left = match policy.next(&seen, Instant::now()) {
-                Step::Rest(time) => self.rest(&connection, &policy, &seen, time).then_some(connection),
+                Step::Rest(time) => match self.rest(&connection, policy, &seen, time) {
+                    Rested::GoesOn => Some(connection),
+                    Rested::Ends(later) => return later,
+                },
                 Step::Checkpoint => {
-                    self.checkpoint(&mut connection, &mut policy);
+                    self.checkpoint(&mut connection, policy);
                     Some(connection)
                 }
-                Step::Restart(budget) => self.restart(connection, &mut policy, CheckpointMode::Restart, budget),
-                Step::Shorten(budget) => self.restart(connection, &mut policy, CheckpointMode::Truncate, budget),
-                Step::Truncate => self.truncate(connection, &mut policy),
+                Step::Restart(budget) => self.restart(connection, policy, CheckpointMode::Restart, budget),
+                Step::Shorten(budget) => self.restart(connection, policy, CheckpointMode::Truncate, budget),
+                Step::Truncate => self.truncate(connection, policy),
             };
-            let Some(connection) = left else { return };
-            opened = Some(Open { connection, recall, soft, hard });
+            opened = Some(Open { connection: left?, recall, soft, hard });
         }
+        None
     }
 
     fn see(&self, connection: &Connection) -> Option<Seen> {
@@ -112,21 +112,25 @@ impl Shared {
         Some(Seen { frames: header.max_frame, copied: header.copied, idle, disk })
     }
 
-    /// Sleeps until the WAL has grown or the time is over. Returns false if the thread must end.
-    fn rest(&self, connection: &Connection, policy: &Policy, seen: &Seen, time: Duration) -> bool {
+    /// Sleeps until the WAL has grown or the time is over, if the thread may linger.
+    fn rest(&self, connection: &Connection, policy: &Policy, seen: &Seen, time: Duration) -> Rested {
         let is_idle = seen.idle >= IDLE && time >= IDLE;
         if is_idle {
-            return false;
+            return Rested::Ends(None);
         }
+        let linger = Linger::begin();
         let wake_at = policy.wake_at(seen, Instant::now()).max(1);
         self.wake_at.store(wake_at, Ordering::SeqCst);
         // Read after `wake_at` was stored: a later commit finds `wake_at` and wakes this thread.
         let frames = connection.sqlite.wal_header().map_or(0, |header| header.max_frame);
-        if frames < wake_at && !self.lock().closed {
+        if frames < wake_at && !self.lock().must_end() {
+            if !linger.has_place() {
+                return Rested::Ends(Some(time));
+            }
             thread::park_timeout(time);
         }
         self.wake_at.store(u32::MAX, Ordering::SeqCst);
-        true
+        Rested::GoesOn
     }
 
     /// Runs one PASSIVE checkpoint, and syncs what it copied, so that a restart has little left to sync.

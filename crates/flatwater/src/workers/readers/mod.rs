@@ -18,7 +18,7 @@ mod serve;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use holder::ReleaseRequests;
 pub(crate) use inline::Tried;
@@ -34,12 +34,10 @@ use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::stats::reader_counters::ReaderCounters;
+use crate::thread::linger::Linger;
 use crate::thread::park::mark_own_thread;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, TakesOver};
-
-/// A thread that gets no request for this long ends, and closes one idle connection.
-const IDLE: Duration = Duration::from_secs(10);
 
 /// A handle to the pool. Cheap to clone.
 #[derive(Clone)]
@@ -104,7 +102,8 @@ impl Readers {
 
     /// Opens the first connection now, to check that the database can be opened, and returns its journal mode. Blocks.
     pub(crate) fn open_one(&self) -> Result<String> {
-        let reader = self.0.open(None)?;
+        // A database that is being opened is not parked.
+        let reader = self.0.open(None)?.ok_or_else(Error::closed)?;
         let journal = reader.journal().to_owned();
         let mut state = self.0.lock();
         state.connections += 1;
@@ -152,6 +151,11 @@ impl Readers {
     /// Returns a copy of the counters, made under the lock.
     pub(crate) fn tally(&self) -> ReaderCounters {
         self.0.lock().tally.clone()
+    }
+
+    /// Returns the number of connections, in use or idle.
+    pub(crate) fn connections(&self) -> usize {
+        self.0.lock().connections
     }
 
     /// Returns the number of waiting requests.
@@ -263,13 +267,14 @@ impl Shared {
         }
     }
 
-    /// Sleeps until another thread wakes this one. Returns `None` if the thread must end, because there was no work for
-    /// `IDLE`.
+    /// Sleeps until another thread wakes this one. Returns `None` if the thread must end, because there was no work while
+    /// it lingered. A thread that had a place for that closes one idle connection.
     fn sleep<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Option<MutexGuard<'a, State>> {
         let me = thread::current();
         state.asleep.push(me.clone());
         drop(state);
-        let until = Instant::now() + IDLE;
+        let linger = Linger::begin();
+        let until = Instant::now() + linger.time();
         loop {
             let now = Instant::now();
             thread::park_timeout(until.saturating_duration_since(now));
@@ -282,7 +287,7 @@ impl Shared {
             }
             state.asleep.remove(at);
             state.threads -= 1;
-            if !state.idle.is_empty() {
+            if linger.has_place() && !state.idle.is_empty() {
                 let coldest = state.idle.remove(0);
                 drop(state);
                 drop(coldest);

@@ -18,18 +18,33 @@ use crate::workers::refusals::{opened_to_read, waits_for_itself};
 use crate::workers::request::{Request, TakesOver};
 
 impl Shared {
-    /// Opens another connection, to the same file as the ones before. Waits for locks until `deadline` at most.
-    pub(super) fn open(&self, deadline: Option<Instant>) -> Result<Box<Reader>> {
+    /// Opens another connection, to the same file as the ones before. Waits for locks until `deadline` at most. Returns
+    /// `None` if the database is parked, so that the writer must open its connection first.
+    pub(super) fn open(&self, deadline: Option<Instant>) -> Result<Option<Box<Reader>>> {
         if let Some(watch) = &self.watch {
             watch.check_file()?;
         }
         let recall = self.watch.as_ref().map_or(0, |watch| watch.recalls.enter());
+        if self.watch.as_ref().is_some_and(|watch| watch.is_parked()) {
+            return Ok(None);
+        }
         let reader = Reader::open(&self.options, &self.requests, &self.recorder, recall, deadline)?;
         // If there is a writer, the watch uses the writer's connection.
         if let Some(watch) = self.watch.as_ref().filter(|_| self.options.read_only) {
             watch.opened(reader.index());
         }
-        Ok(Box::new(reader))
+        Ok(Some(Box::new(reader)))
+    }
+
+    /// Opens another connection. If the database is parked, the writer opens its connection first.
+    fn open_or_unpark(&self, deadline: Option<Instant>) -> Result<Box<Reader>> {
+        loop {
+            if let Some(reader) = self.open(deadline)? {
+                return Ok(reader);
+            }
+            // This connection counts already, so the database is not parked again meanwhile.
+            self.writer.as_ref().map_or_else(|| Err(Error::closed()), |writer| writer.unpark(deadline))?;
+        }
     }
 
     /// Returns true if the connection must be closed and not used again.
@@ -59,7 +74,7 @@ impl Shared {
         }
         let had_active_writes = request.had_active_writes;
         catch_unwind(AssertUnwindSafe(|| {
-            let mut reader = match reader.map_or_else(|| self.open(request.ticket.deadline), Ok) {
+            let mut reader = match reader.map_or_else(|| self.open_or_unpark(request.ticket.deadline), Ok) {
                 Ok(reader) => reader,
                 Err(error) => {
                     let error = error.timed(&request.ticket);

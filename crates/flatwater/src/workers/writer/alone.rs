@@ -35,6 +35,7 @@ pub(super) fn run_alone(
     let result = match work {
         Work::WriteWith(closure) => write_with(writer, shared, closure, ticket),
         Work::ReadWith(closure) => read_with(writer, shared, closure, ticket),
+        Work::Unpark => writer.connection().map(|_| Answer::Done),
         Work::Checkpoint(mode) => {
             shared.twice(writer, |writer| checkpoint(writer, shared, mode)).map(Answer::Checkpointed)
         }

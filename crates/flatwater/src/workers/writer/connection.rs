@@ -5,7 +5,7 @@
 //! on it; the next use opens another. Leaves out: the statements that run on it.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Busy, CheckpointMode, WalHeader, WalState};
 
@@ -87,7 +87,13 @@ impl WriterConnection {
             if let Some(watch) = &self.watch {
                 watch.opened(connection.sqlite.wal_index_address());
             }
-            self.facts = SchemaFacts::read(&mut connection)?;
+            if let Some(watch) = &self.watch {
+                watch.unpark().inspect_err(|_| watch.closed())?;
+            }
+            if !self.was_open {
+                // Later they are compared with the schema before a group relies on them.
+                self.facts = SchemaFacts::read(&mut connection)?;
+            }
             self.external = self.options.checkpoint == Checkpoint::External || connection.has_litestream()?;
             let may_lease = !self.external && are_possible(&self.options, &connection.journal);
             self.lease = WriterLease::new(may_lease);
@@ -261,15 +267,15 @@ impl WriterConnection {
         }
     }
 
-    /// Closes the connection for good. The rest of the WAL is copied into the database and the WAL is removed, if the
-    /// copy ends within `Options::close_wait`. Otherwise the WAL stays, and the next open uses it.
-    pub(super) fn close(&mut self) {
+    /// Closes the connection. The rest of the WAL is copied into the database and the WAL is removed, if the copy ends
+    /// within `wait`. Otherwise the WAL stays, and the next open uses it.
+    pub(super) fn close(&mut self, wait: Duration) {
         let Some(mut connection) = self.take() else { return };
         if self.external || self.refusal().is_some() {
             return;
         }
         let interrupt = connection.sqlite.rusqlite().get_interrupt_handle();
-        let alarm = timer::at(later(Instant::now(), self.options.close_wait), move || interrupt.interrupt());
+        let alarm = timer::at(later(Instant::now(), wait), move || interrupt.interrupt());
         let copied = connection.sqlite.checkpoint(CheckpointMode::Passive);
         drop(alarm);
         if copied.is_ok() {

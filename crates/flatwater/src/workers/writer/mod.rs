@@ -16,6 +16,7 @@ mod lease;
 mod opening;
 mod outcome;
 mod parked;
+mod parking;
 mod perform;
 mod room;
 mod round;
@@ -41,7 +42,7 @@ use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::{Closed, Queue, Start};
 use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
-use crate::thread::park::mark_own_thread;
+use crate::thread::park::{block_on, mark_own_thread};
 use crate::workers::listener::CommitListener;
 use crate::workers::request::{InSlot, OnItsWay, Request, TakesOver, Work};
 use crate::workers::session::{End, Session};
@@ -235,5 +236,13 @@ impl TakesOver for Writer {
         {
             self.run();
         }
+    }
+
+    fn unpark(&self, deadline: Option<Instant>) -> Result<()> {
+        let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let ticket = Arc::new(Ticket::new(CallOptions { timeout, ..CallOptions::default() }, Instant::now()));
+        let (promise, opened) = reply();
+        self.take_over(Request::new(ticket, Work::Unpark, promise));
+        block_on(opened).unwrap_or_else(|| Err(Error::closed())).map(drop)
     }
 }

@@ -22,8 +22,6 @@ use crate::workers::outbox::Outbox;
 use crate::workers::request::{Answer, Request, Unsettled, Work};
 use crate::workers::session::{End, Session};
 
-/// The thread ends after this long without a request.
-const IDLE: Duration = Duration::from_secs(10);
 /// A member is expected to take less time than this.
 const SHORT: Duration = Duration::from_millis(1);
 /// An `execute_many` or `batch` of more statements than this is not a member.
@@ -35,7 +33,7 @@ impl Writer {
         let mut batch = Vec::new();
         let mut spin = SpinWait::new();
         let mut free_since = Instant::now();
-        while let Some(mut slot) = Slot::wait(self, IDLE) {
+        while let Some(mut slot) = Slot::wait(self) {
             spin.waited(free_since.elapsed());
             let mut choice = Choice::new(self.0.options.group);
             self.0.queue.take_while(&mut batch, |request| choice.takes(self.0.candidate(request)));
@@ -130,7 +128,8 @@ impl Shared {
         let Request { ticket, work, promise, lock_since, on_its_way, .. } = request;
         if let Work::Close(before, after) = work {
             before();
-            writer.close();
+            let wait = self.options.close_wait;
+            writer.close(wait);
             after();
             return true;
         }

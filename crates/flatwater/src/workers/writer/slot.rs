@@ -17,6 +17,7 @@ use flatwater_sqlite::{WalHeader, WalState};
 
 use super::Writer;
 use super::connection::WriterConnection;
+use crate::thread::linger::Linger;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, Work};
 
@@ -61,10 +62,11 @@ pub(super) struct Slot<'a> {
 
 impl<'a> Slot<'a> {
     /// Waits for a request that need not be delayed any more, on the writer's thread. Returns `None` if none arrived
-    /// for `idle`: then the thread must end.
-    pub(super) fn wait(writer: &'a Writer, idle: Duration) -> Option<Self> {
+    /// while the thread may linger: then it must end.
+    pub(super) fn wait(writer: &'a Writer) -> Option<Self> {
         let shared = &writer.0;
-        let mut held_since = None;
+        let (mut linger, mut held_since) = (None, None);
+        let idle = || linger.get_or_insert_with(Linger::begin).time();
         let connection = shared.queue.wait(idle, |request| {
             let now = Instant::now();
             let delay = shared.delay(&request.work, now);

@@ -1,0 +1,70 @@
+//! Which threads of the process wait for more work when they have none.
+//!
+//! Owns: the number of threads that linger at once, over all databases. Runs on the threads that serve requests.
+//! Invariant: the number never exceeds `most`. Leaves out: how a thread is woken, and how it ends.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// How long a thread lingers that has a place. Starting a thread takes longer than waking one.
+const LONG: Duration = Duration::from_secs(10);
+/// Places for each core, and at least.
+const PER_CORE: usize = 4;
+const LEAST: usize = 16;
+
+static LINGERING: AtomicUsize = AtomicUsize::new(0);
+
+/// The place of a thread that lingers, if it got one. Dropping it gives the place to another thread.
+pub(crate) struct Linger {
+    has_place: bool,
+}
+
+impl Linger {
+    pub(crate) fn begin() -> Self {
+        let most = std::thread::available_parallelism().map_or(LEAST, |cores| (cores.get() * PER_CORE).max(LEAST));
+        Self { has_place: take(&LINGERING, most) }
+    }
+
+    pub(crate) fn has_place(&self) -> bool {
+        self.has_place
+    }
+
+    /// Returns how long the thread may wait for work.
+    pub(crate) fn time(&self) -> Duration {
+        if self.has_place { LONG } else { Duration::ZERO }
+    }
+}
+
+impl Drop for Linger {
+    fn drop(&mut self) {
+        if self.has_place {
+            LINGERING.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn take(places: &AtomicUsize, most: usize) -> bool {
+    places.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| (taken < most).then_some(taken + 1)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_so_many_places_and_no_more() {
+        let places = AtomicUsize::new(0);
+        assert_eq!((0..5).filter(|_| take(&places, 3)).count(), 3);
+        places.fetch_sub(1, Ordering::Relaxed);
+        assert!(take(&places, 3) && !take(&places, 3));
+    }
+
+    #[test]
+    fn a_thread_with_a_place_waits_and_one_without_does_not() {
+        assert_eq!(Linger { has_place: true }.time(), LONG);
+        let without = Linger { has_place: false };
+        assert_eq!(without.time(), Duration::ZERO);
+        drop(without);
+        std::mem::forget(Linger { has_place: true });
+    }
+}
