@@ -77,14 +77,21 @@ fn us(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(SLOWEST_US).max(1)
 }
 
-fn histogram() -> Histogram<u32> {
-    Histogram::new_with_bounds(1, SLOWEST_US, 2).expect("the bounds are valid")
+/// The times of one kind of event, in microseconds, exact to 1 %. It grows with the longest one: from 1 to 15 KB.
+type Times = Histogram<u32>;
+
+fn times() -> Times {
+    Histogram::new(2).expect("two digits are valid")
+}
+
+fn record(times: &mut Times, time: Duration) {
+    // The histogram grows up to the slowest time, which fits into it. A count that is full stays full.
+    let _ = times.record(us(time).min(SLOWEST_US));
 }
 
 pub(crate) struct Recorder {
     path: PathBuf,
-    /// Each is made with the first call of its kind, since it takes 15 KB.
-    latency: [Mutex<Option<Histogram<u32>>>; CallKind::ALL.len()],
+    latency: [Mutex<Times>; CallKind::ALL.len()],
     groups: AtomicU64,
     members: AtomicU64,
     replays: AtomicU64,
@@ -101,7 +108,7 @@ impl Recorder {
     pub(crate) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            latency: Default::default(),
+            latency: std::array::from_fn(|_| Mutex::new(times())),
             groups: AtomicU64::new(0),
             members: AtomicU64::new(0),
             replays: AtomicU64::new(0),
@@ -117,8 +124,8 @@ impl Recorder {
 
     /// Records that a call was answered `latency` after it began.
     pub(crate) fn answered(&self, kind: CallKind, latency: Duration) {
-        let mut histogram = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
-        histogram.get_or_insert_with(self::histogram).saturating_record(us(latency));
+        let mut times = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        record(&mut times, latency);
     }
 
     /// Records that a call was tried on its caller's thread. A `tallied` one is counted by the readers if it was
@@ -170,11 +177,11 @@ impl Recorder {
                 let workers = self.latency[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
                 let with_readers = (kind == CallKind::Query).then(|| {
                     let mut both = readers.answered.clone();
-                    workers.iter().for_each(|workers| both.add(workers).expect("both have the same bounds"));
+                    both.add(&*workers).expect("it grows");
                     both
                 });
-                let histogram = with_readers.as_ref().or(workers.as_ref()).filter(|histogram| !histogram.is_empty());
-                histogram.map(|histogram| CallStats {
+                let histogram = with_readers.as_ref().unwrap_or(&workers);
+                (!histogram.is_empty()).then(|| CallStats {
                     kind: kind.name(),
                     count: histogram.len(),
                     p50_us: histogram.value_at_quantile(0.5),
@@ -295,5 +302,16 @@ mod tests {
         let stats = recorder.snapshot(&readers);
         assert_eq!((stats.calls[0].count, stats.calls[0].p50_us, stats.calls[0].max_us), (10, 5, 5));
         assert_eq!((stats.inline.reads, stats.inline.longest_us, stats.leases.reused), (10, 3, 4));
+    }
+
+    #[test]
+    fn any_time_can_be_recorded_and_added_to_others() {
+        let (mut short, mut long) = (times(), times());
+        record(&mut short, Duration::ZERO);
+        record(&mut short, Duration::from_micros(700));
+        [Duration::from_secs(36), Duration::MAX].into_iter().for_each(|time| record(&mut long, time));
+        short.add(&long).unwrap();
+        assert_eq!((short.len(), short.min()), (4, 1));
+        assert!(short.max().abs_diff(SLOWEST_US) < SLOWEST_US / 100, "{}", short.max());
     }
 }

@@ -6,14 +6,12 @@
 
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-
-use super::{histogram, us};
+use super::{Times, record, times};
 
 #[derive(Clone)]
 pub(crate) struct ReaderCounters {
     /// Latencies of the reads that were answered on their caller's thread.
-    pub(super) answered: Histogram<u32>,
+    pub(super) answered: Times,
     /// Reads that began on their caller's thread and were given up there.
     moved: u64,
     /// Reads that used a lease again.
@@ -22,13 +20,13 @@ pub(crate) struct ReaderCounters {
 
 impl ReaderCounters {
     pub(crate) fn new() -> Self {
-        Self { answered: histogram(), moved: 0, reused: 0 }
+        Self { answered: times(), moved: 0, reused: 0 }
     }
 
     /// Records a read that ran on its caller's thread, and how long it took.
     pub(crate) fn ran_inline(&mut self, is_answered: bool, took: Duration) {
         if is_answered {
-            self.answered.saturating_record(us(took));
+            record(&mut self.answered, took);
         } else {
             self.moved += 1;
         }

@@ -9,9 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-
-use super::{SLOWEST_US, us};
+use super::{Times, record, times};
 use crate::error::Error;
 use crate::events::{self, InTheWay};
 
@@ -52,9 +50,9 @@ pub(crate) struct WalRecorder {
 }
 
 struct Guarded {
-    checkpoints: Histogram<u32>,
-    pauses: Histogram<u32>,
-    room: Histogram<u32>,
+    checkpoints: Times,
+    pauses: Times,
+    room: Times,
     starved: u64,
     cause: Option<WalBlocker>,
     /// Events sent since the last restart of the WAL: starvation, and waiting writers.
@@ -64,11 +62,10 @@ struct Guarded {
 
 impl WalRecorder {
     pub(crate) fn new(path: PathBuf) -> Self {
-        let histogram = || Histogram::new_with_bounds(1, SLOWEST_US, 2).expect("the bounds are valid");
         let guarded = Guarded {
-            checkpoints: histogram(),
-            pauses: histogram(),
-            room: histogram(),
+            checkpoints: times(),
+            pauses: times(),
+            room: times(),
             starved: 0,
             cause: None,
             told_starved: false,
@@ -102,13 +99,13 @@ impl WalRecorder {
     /// Records a PASSIVE checkpoint that copied `frames` and did not reach `left`.
     pub(crate) fn checkpointed(&self, frames: u32, left: u32, took: Duration) {
         self.copied_frames.fetch_add(u64::from(frames), Ordering::Relaxed);
-        self.guarded().checkpoints.saturating_record(us(took));
+        record(&mut self.guarded().checkpoints, took);
         events::checkpointed(&self.path, frames, left, took);
     }
 
     /// Records the time between two writes that a checkpoint took, whether it restarted the WAL or not.
     pub(crate) fn paused(&self, took: Duration) {
-        self.guarded().pauses.saturating_record(us(took));
+        record(&mut self.guarded().pauses, took);
     }
 
     /// Records how long a restart of the WAL took, from its first sync to its end.
@@ -159,7 +156,7 @@ impl WalRecorder {
     /// Records a round of the writer that waited because the WAL is beyond its hard limit.
     pub(crate) fn writers_waited(&self, took: Duration) {
         let mut guarded = self.guarded();
-        guarded.room.saturating_record(us(took));
+        record(&mut guarded.room, took);
         let is_told = std::mem::replace(&mut guarded.told_room, true);
         drop(guarded);
         if !is_told {
