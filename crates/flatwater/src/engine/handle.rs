@@ -44,7 +44,6 @@ impl Handle {
     }
 
     fn new(engine: Arc<Engine>, read_only: bool) -> Self {
-        engine.touch();
         Self { engine, read_only, left: AtomicBool::new(false), leaving: Mutex::new(()) }
     }
 

@@ -133,7 +133,7 @@ impl Engine {
         let hold = Mutex::new(Hold { reservation: None, in_use });
         let closing = Mutex::new(Closing::Open);
         let is_closing = AtomicBool::new(false);
-        Ok(Arc::new(Self {
+        let engine = Arc::new(Self {
             options,
             catalogue,
             recorder,
@@ -147,7 +147,9 @@ impl Engine {
             closing,
             in_use: parking::InUse::default(),
             is_closing,
-        }))
+        });
+        engine.may_be_parked();
+        Ok(engine)
     }
 
     /// Returns an error if `options` differ from those the database was opened with.

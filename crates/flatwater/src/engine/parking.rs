@@ -7,6 +7,7 @@
 //! connections (`workers::writer`), and opening them again.
 
 use std::collections::VecDeque;
+use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -19,6 +20,8 @@ use crate::file::guard;
 use crate::file::watch::Watch;
 use crate::thread::park::mark_own_thread;
 use crate::workers::checkpoint::Checkpointer;
+use crate::workers::readers::Readers;
+use crate::workers::request::TakesOver;
 
 /// How long `park` waits for the checkpointer to end what it does.
 const CHECKPOINT: Duration = Duration::from_millis(100);
@@ -46,20 +49,28 @@ static CLOCK: PerProcess<Clock> = PerProcess::new(Clock::default);
 impl Engine {
     /// Called by each call that begins: the engine is in use.
     #[inline]
-    pub(super) fn touch(self: &Arc<Self>) {
-        let InUse { used, is_listed } = &self.in_use;
-        if !used.load(Ordering::Relaxed) {
-            used.store(true, Ordering::Relaxed);
-        }
-        if !is_listed.load(Ordering::Relaxed) {
-            self.list();
+    pub(super) fn touch(&self) {
+        if !self.in_use.used.load(Ordering::Relaxed) {
+            self.in_use.used.store(true, Ordering::Relaxed);
         }
     }
 
+    /// Called when the engine is open: puts it into the list now, and whenever it has connections again.
+    pub(super) fn may_be_parked(self: &Arc<Self>) {
+        // A database that is not visible in the file system may be gone with its last connection.
+        let is_visible = |watch: &&Watch| watch.file().is_some_and(|file| file.inode().is_some());
+        let Some(watch) = self.watch().filter(is_visible).filter(|_| self.writer.is_some()) else { return };
+        let engine = Arc::downgrade(self);
+        watch.tell_unparked(Box::new(move || {
+            engine.upgrade().inspect(Self::list);
+        }));
+        self.list();
+    }
+
     /// Puts the engine into the list, and has others parked if the list is too long.
-    #[cold]
     fn list(self: &Arc<Self>) {
-        if self.watch.is_none() || self.writer.is_none() || self.in_use.is_listed.swap(true, Ordering::SeqCst) {
+        self.touch();
+        if self.in_use.is_listed.swap(true, Ordering::SeqCst) {
             return;
         }
         let most = self.options.max_open;
@@ -74,7 +85,9 @@ impl Engine {
         }
         let spawned = std::thread::Builder::new().name("fw-park".into()).spawn(move || {
             mark_own_thread();
-            park_others(most);
+            if catch_unwind(|| park_others(most)).is_err() {
+                CLOCK.lock().is_parking = false;
+            }
         });
         if spawned.is_err() {
             // The next engine that is listed tries again.
@@ -93,14 +106,17 @@ impl Engine {
         if self.watch().is_some_and(Watch::is_parked) {
             return true;
         }
-        let checkpointer = self.checkpointer.as_ref();
-        let is_shared = || self.watch().is_some_and(|watch| watch.has_second_copy(&mappings()));
-        if is_shared() || !checkpointer.is_none_or(|checkpointer| checkpointer.rest(CHECKPOINT)) {
+        let (readers, checkpointer) = (self.readers.as_ref(), self.checkpointer.as_ref());
+        if writer.is_active() || readers.is_some_and(Readers::are_in_use) {
+            return false;
+        }
+        if !checkpointer.is_none_or(|checkpointer| checkpointer.rest(CHECKPOINT)) {
             return false;
         }
         let are_closed = || {
-            self.readers.as_ref().is_none_or(|readers| readers.connections() == 0)
+            readers.is_none_or(|readers| readers.connections() == 0)
                 && checkpointer.is_none_or(Checkpointer::is_resting)
+                && !self.watch().is_some_and(|watch| watch.has_second_copy(&mappings()))
         };
         let is_parked = writer.park(are_closed);
         if is_parked {
@@ -117,13 +133,14 @@ fn park_others(most: usize) {
         let Some(engine) = engine.upgrade() else { continue };
         let InUse { used, is_listed } = &engine.in_use;
         let was_used = used.swap(false, Ordering::SeqCst);
-        // A call that begins from here on puts the engine into the list again.
+        // When the engine has connections again, it is put into the list again.
         is_listed.store(false, Ordering::SeqCst);
         if was_used || !engine.park() {
             engine.relist();
+        } else {
+            guard::close_kept();
         }
     }
-    guard::close_kept();
 }
 
 /// The hand of the clock, while engines are parked.

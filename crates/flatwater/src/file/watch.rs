@@ -6,8 +6,9 @@
 //! check.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use super::copies::{Mapped, mapped, mappings};
 use super::guard::Guard;
@@ -30,7 +31,11 @@ pub(crate) struct Watch {
     pub(crate) recalls: Recalls,
     guard: Mutex<Option<Guard>>,
     /// The database is open and has no connection. Set under a recall, by the thread that holds the writer slot.
-    parked: AtomicBool,
+    parked: Mutex<bool>,
+    /// Signalled when it is not parked any more.
+    unparked: Condvar,
+    /// Called then.
+    tells: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// The files of the connection that was opened last.
@@ -52,7 +57,9 @@ impl Watch {
             second_copies: AtomicU64::new(0),
             recalls: Recalls::default(),
             guard: Mutex::default(),
-            parked: AtomicBool::new(false),
+            parked: Mutex::new(false),
+            unparked: Condvar::new(),
+            tells: OnceLock::new(),
         }
     }
 
@@ -76,12 +83,29 @@ impl Watch {
 
     /// Returns true if the database is open and has no connection, so that only the writer may open one.
     pub(crate) fn is_parked(&self) -> bool {
-        self.parked.load(Ordering::SeqCst)
+        *self.parked()
+    }
+
+    fn parked(&self) -> MutexGuard<'_, bool> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls `tell` whenever the writer has opened its connection again. Called once.
+    pub(crate) fn tell_unparked(&self, tell: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.tells.set(tell);
+    }
+
+    /// Waits until the database is not parked, or for this time.
+    pub(crate) fn wait_until_unparked(&self, time: Duration) {
+        let parked = self.parked();
+        if *parked {
+            drop(self.unparked.wait_timeout(parked, time).unwrap_or_else(PoisonError::into_inner));
+        }
     }
 
     /// Records that all connections were closed. Called under a recall.
     pub(crate) fn park(&self) {
-        self.parked.store(true, Ordering::SeqCst);
+        *self.parked() = true;
     }
 
     /// Called when the writer has opened its connection again: guards the files, looks for a second library, and allows
@@ -90,7 +114,9 @@ impl Watch {
         if self.is_parked() {
             self.guard()?;
             self.look(&mappings())?;
-            self.parked.store(false, Ordering::SeqCst);
+            *self.parked() = false;
+            self.unparked.notify_all();
+            self.tells.get().inspect(|tell| tell());
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! a separate process, because the bound is the process's.
 #![cfg(target_os = "linux")]
 
-use flatwater::{Database, Error, Inline, Kind};
+use flatwater::{Database, Error, Inline, Journal, Kind, Options};
 use futures_util::future::join_all;
 
 use crate::support::{TestFile, count, empty_table, integer, integrity, is_alone_in_process, run, until, wait_until};
@@ -110,6 +110,39 @@ fn a_database_in_use_keeps_its_connections() {
         for db in &dbs[..2] {
             assert_eq!(count(db).await, 2);
         }
+    });
+}
+
+#[test]
+fn the_first_read_after_parking_waits_for_no_transaction() {
+    if !is_alone_in_process("parking::the_first_read_after_parking_waits_for_no_transaction", None) {
+        return;
+    }
+    run(async {
+        let (files, dbs) = opened(1, 1).await;
+        let (file, db) = (&files[0], &dbs[0]);
+        for _ in 0..20 {
+            park(file).await;
+            let (tx, rows) = futures_util::join!(db.begin(), db.query_value::<i64>("SELECT count(*) FROM t", ()));
+            assert_eq!(rows.unwrap(), Some(1));
+            tx.unwrap().rollback().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_database_that_no_file_holds_is_not_parked() {
+    if !is_alone_in_process("parking::a_database_that_no_file_holds_is_not_parked", None) {
+        return;
+    }
+    run(async {
+        let invisible = Options::new("/flatwater-parking").vfs("memdb").journal(Journal::Keep).max_open(1);
+        let db = empty_table(invisible).await;
+        db.execute(INSERT, (1,)).await.unwrap();
+        let file = TestFile::new();
+        let other = empty_table(file.options().max_open(1)).await;
+        park(&file).await;
+        assert_eq!((count(&db).await, db.stats().parked, other.stats().parked > 0), (1, 0, true));
     });
 }
 

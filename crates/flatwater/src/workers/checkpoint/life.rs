@@ -60,7 +60,12 @@ impl Checkpointer {
             state = self.0.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         state.rests = false;
-        state.thread.is_none()
+        // The alarm of a thread that ended before may not start another one meanwhile: growth of the WAL does.
+        let is_resting = state.thread.is_none();
+        if is_resting {
+            self.0.wake_at.store(0, Ordering::SeqCst);
+        }
+        is_resting
     }
 
     /// Returns true if there is no thread, and so no connection.

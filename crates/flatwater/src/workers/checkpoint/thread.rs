@@ -119,7 +119,7 @@ impl Shared {
             return Rested::Ends(None);
         }
         let linger = Linger::begin();
-        let wake_at = policy.wake_at(seen, Instant::now()).max(1);
+        let wake_at = policy.wake_at(seen, Instant::now()).clamp(1, u32::MAX - 1);
         self.wake_at.store(wake_at, Ordering::SeqCst);
         // Read after `wake_at` was stored: a later commit finds `wake_at` and wakes this thread.
         let frames = connection.sqlite.wal_header().map_or(0, |header| header.max_frame);

@@ -153,6 +153,12 @@ impl Readers {
         self.0.lock().tally.clone()
     }
 
+    /// Returns true if a request is served or waits.
+    pub(crate) fn are_in_use(&self) -> bool {
+        let state = self.0.lock();
+        state.connections != state.idle.len() || !state.waiting.is_empty()
+    }
+
     /// Returns the number of connections, in use or idle.
     pub(crate) fn connections(&self) -> usize {
         self.0.lock().connections

@@ -17,7 +17,7 @@ use super::seen::Commits;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::CachedStatement;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::file::watch::Watch;
 use crate::inline::router::WriteRouter;
 use crate::lease::are_possible;
@@ -270,15 +270,31 @@ impl WriterConnection {
     /// Closes the connection. The rest of the WAL is copied into the database and the WAL is removed, if the copy ends
     /// within `wait`. Otherwise the WAL stays, and the next open uses it.
     pub(super) fn close(&mut self, wait: Duration) {
-        let Some(mut connection) = self.take() else { return };
+        let is_copied = self.copy_wal(wait).unwrap_or(false);
+        self.drop_connection(is_copied);
+    }
+
+    /// Copies the rest of the WAL into the database, unless that takes longer than `wait`. Returns whether it is copied.
+    pub(super) fn copy_wal(&mut self, wait: Duration) -> Result<bool> {
+        self.end_lease();
         if self.external || self.refusal().is_some() {
-            return;
+            return Ok(false);
         }
+        let Some(connection) = &mut self.connection else { return Ok(false) };
         let interrupt = connection.sqlite.rusqlite().get_interrupt_handle();
         let alarm = timer::at(later(Instant::now(), wait), move || interrupt.interrupt());
         let copied = connection.sqlite.checkpoint(CheckpointMode::Passive);
         drop(alarm);
-        if copied.is_ok() {
+        match copied.map_err(Error::from) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == Kind::Cancelled => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Closes the connection. If the WAL `is_copied`, SQLite removes it.
+    pub(super) fn drop_connection(&mut self, is_copied: bool) {
+        if let Some(connection) = self.take().filter(|_| is_copied) {
             connection.close_in_order();
         }
     }

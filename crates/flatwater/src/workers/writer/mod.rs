@@ -26,13 +26,13 @@ mod transaction;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use connection::WriterConnection;
 pub(crate) use inline::Tried;
 use slot::Slot;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Applied, Error, Kind, Result};
 use crate::file::watch::Watch;
 use crate::inline::policy::InlinePolicy;
 use crate::options::Options;
@@ -46,6 +46,9 @@ use crate::thread::park::{block_on, mark_own_thread};
 use crate::workers::listener::CommitListener;
 use crate::workers::request::{InSlot, OnItsWay, Request, TakesOver, Work};
 use crate::workers::session::{End, Session};
+
+/// How often a reader that waits for a parked database looks whether opening it failed.
+const UNPARK: Duration = Duration::from_millis(2);
 
 /// The handle. Cheap to clone.
 #[derive(Clone)]
@@ -63,6 +66,8 @@ pub(super) struct Shared {
     /// The checkpointer, if there is one. The writer reports commits to it.
     listener: OnceLock<Arc<dyn CommitListener>>,
     policy: Arc<InlinePolicy>,
+    /// `None` for a database in memory.
+    watch: Option<Arc<Watch>>,
     lease_watch: lease::Watch,
     /// The number of requests that are not answered yet.
     on_their_way: Arc<AtomicU64>,
@@ -88,6 +93,7 @@ impl Writer {
         policy: Arc<InlinePolicy>,
         watch: Option<Arc<Watch>>,
     ) -> Result<Self> {
+        let watched = watch.clone();
         let mut writer = Box::new(WriterConnection::open(options.clone(), watch)?);
         let journal = writer.journal()?;
         let external = writer.is_external();
@@ -97,6 +103,7 @@ impl Writer {
             catalogue,
             recorder,
             policy,
+            watch: watched,
             journal,
             external,
             listener: OnceLock::new(),
@@ -242,7 +249,21 @@ impl TakesOver for Writer {
         let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let ticket = Arc::new(Ticket::new(CallOptions { timeout, ..CallOptions::default() }, Instant::now()));
         let (promise, opened) = reply();
-        self.take_over(Request::new(ticket, Work::Unpark, promise));
-        block_on(opened).unwrap_or_else(|| Err(Error::closed())).map(drop)
+        match self.0.queue.push_first(Request::new(ticket.clone(), Work::Unpark, promise)) {
+            Ok(start) => self.start(start)?,
+            Err(_) => return Err(Error::closed()),
+        }
+        // A write or a transaction that came first opens the connection too, and may last long.
+        let watch = self.0.watch.as_deref();
+        while watch.is_some_and(Watch::is_parked) {
+            if opened.is_answered() {
+                return block_on(opened).unwrap_or_else(|| Err(Error::closed())).map(drop);
+            }
+            if ticket.is_past_deadline() && ticket.give_up() {
+                return Err(Error::timeout("the deadline of the call passed while it waited", Applied::No));
+            }
+            watch.inspect(|watch| watch.wait_until_unparked(UNPARK));
+        }
+        Ok(())
     }
 }

@@ -27,9 +27,16 @@ impl Writer {
             if !are_closed() {
                 return false;
             }
+            let is_copied = match writer.copy_wal(COPY) {
+                Ok(is_copied) => is_copied,
+                Err(error) => {
+                    writer.refuse_after_failed_sync(&error);
+                    return false;
+                }
+            };
             // SQLite must be the last user of the files, so that it can remove the WAL.
             drop(watch.unguard());
-            writer.close(COPY);
+            writer.drop_connection(is_copied);
             watch.park();
             true
         })
