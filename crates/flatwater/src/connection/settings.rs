@@ -122,9 +122,10 @@ pub(super) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role)
     Ok(in_wal_mode)
 }
 
-/// SQLite's sizes in KiB are 32-bit numbers. The least is 1: 0 would mean something else.
+/// SQLite's sizes in KiB are 32-bit numbers, of which it computes a number of pages that must be one too. The least is 1: 0
+/// would mean something else.
 fn kib(bytes: usize) -> usize {
-    bytes.div_ceil(1024).clamp(1, i32::MAX as usize)
+    bytes.div_ceil(1024).clamp(1, i32::MAX as usize / 4)
 }
 
 /// Attaches a file, with the durability of the main one, and reads it, so that a file that is no database fails now,

@@ -20,7 +20,7 @@ const NEAR: u64 = 8;
 /// A disk with less free space is taken for full, since a file system may need some space for itself.
 const SCARCE: u32 = 256;
 
-/// The files of a database and the free space beside them, in frames.
+/// The files of a database and the free space beside them, in frames; the database in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Disk {
     /// The length of the WAL's file. A restart does not shorten the file.
@@ -32,11 +32,14 @@ pub(crate) struct Disk {
 
 impl Disk {
     pub(crate) fn of(sqlite: &Connection, header: &WalHeader) -> Self {
-        let in_frames = |bytes| u32::try_from(bytes / frame_bytes(header.page_bytes)).unwrap_or(u32::MAX);
+        let known = |frames: u64| u32::try_from(frames).unwrap_or(u32::MAX).min(u32::MAX - 1);
+        let in_frames = |bytes: u64| known(bytes / frame_bytes(header.page_bytes));
         let free = sqlite.rusqlite().path().and_then(|path| free_bytes(path.as_ref()));
         Self {
             wal: sqlite.wal_file_bytes().map_or(0, in_frames),
-            database: sqlite.database_file_bytes().map_or(0, in_frames),
+            database: sqlite
+                .database_file_bytes()
+                .map_or(0, |bytes| known(bytes / u64::from(header.page_bytes.max(1)))),
             free: free.map_or(u32::MAX, in_frames),
         }
     }

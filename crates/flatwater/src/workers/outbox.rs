@@ -55,6 +55,15 @@ impl<'a> Outbox<'a> {
         self.answers.push(Finished { promise, answer, decode: ticket.decode });
     }
 
+    /// Returns true if a result is large enough to be decoded here.
+    pub(crate) fn has_large(&self) -> bool {
+        let is_large = |finished: &Finished| match (&finished.answer, finished.decode) {
+            (Ok(Answer::Rows(rows)), Some(_)) => rows.len() > FEW,
+            _ => false,
+        };
+        self.decodes && self.answers.iter().any(is_large)
+    }
+
     /// Delivers the answers and wakes their callers. Wakers may run arbitrary code.
     pub(crate) fn deliver(&mut self) {
         for Finished { promise, answer, decode } in self.answers.drain(..) {

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flatwater::{Cancelled, Database, Error, FromRow, Kind, Result, Row};
+use flatwater::{Cancelled, Database, Error, FromRow, Inline, Kind, Result, Row};
 use futures_util::FutureExt;
 
 use crate::place::{Place, in_both_places};
-use crate::support::{count, empty_table};
+use crate::support::{TestFile, count, empty_table, run, until, wait_until};
 
 in_both_places!(
     a_large_result_is_decoded_on_a_thread_of_the_database_that_nobody_waits_for,
@@ -81,6 +82,36 @@ async fn a_panic_of_the_callers_type_goes_on_in_the_caller(place: &Place) {
     assert_eq!(db.query_as::<Panics>(NUMBERS, (FEW + 4,)).await.unwrap().len(), usize::try_from(FEW + 4).unwrap());
     assert_eq!(db.stats().replaced_connections, 0);
     db.close().await.unwrap();
+}
+
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+static MAY_END: AtomicBool = AtomicBool::new(false);
+
+/// Waits in the first row.
+struct Waits;
+
+impl FromRow for Waits {
+    fn from_row(_: &Row<'_>) -> Result<Self> {
+        HAS_BEGUN.store(true, Ordering::SeqCst);
+        wait_until(|| MAY_END.load(Ordering::SeqCst));
+        Ok(Self)
+    }
+}
+
+#[test]
+fn while_a_result_is_decoded_other_reads_and_a_close_are_served() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options().readers(1).inline(Inline::Never)).await;
+        let decoding = tokio::spawn(db.query_as::<Waits>(NUMBERS, (LARGE,)));
+        until(|| HAS_BEGUN.load(Ordering::SeqCst)).await;
+        for _ in 0..3 {
+            assert_eq!(count(&db).await, 0);
+        }
+        db.close().await.unwrap();
+        MAY_END.store(true, Ordering::SeqCst);
+        assert_eq!(decoding.await.unwrap().unwrap().len(), usize::try_from(LARGE).unwrap());
+    });
 }
 
 const INSERT: &str = "INSERT INTO t VALUES (?)";

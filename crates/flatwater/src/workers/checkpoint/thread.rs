@@ -145,7 +145,9 @@ impl Shared {
         });
         match synced {
             Ok(Progress { frames, left, took }) => {
-                policy.disk_took(frames, began.elapsed());
+                if frames >= FEW_FRAMES {
+                    policy.disk_took(frames, began.elapsed());
+                }
                 policy.checkpointed(frames, left, took, Instant::now());
             }
             Err(error) => {
@@ -176,8 +178,12 @@ impl Shared {
         for _ in 0..PASSES {
             let began = Instant::now();
             let progress = self.passive(connection, checkpoint_after_others)?;
+            let copied = Instant::now();
             connection.sqlite.sync_files()?;
-            policy.disk_took(progress.frames, began.elapsed());
+            if progress.frames >= FEW_FRAMES {
+                // Without the wait for another process' checkpoint.
+                policy.disk_took(progress.frames, progress.took + copied.elapsed());
+            }
             if progress.frames < FEW_FRAMES || progress.left >= FEW_FRAMES || began.elapsed() < SHORT {
                 break;
             }

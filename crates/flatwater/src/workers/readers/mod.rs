@@ -239,8 +239,25 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Delivers the answers. A thread that decodes a large result for its caller, which may take long, does not count
+    /// meanwhile, so that another one serves the requests that wait.
+    fn deliver<'a>(self: &'a Arc<Self>, outbox: &mut Outbox<'_>) -> MutexGuard<'a, State> {
+        if !outbox.has_large() {
+            outbox.deliver();
+            return self.lock();
+        }
+        let mut state = self.lock();
+        state.threads -= 1;
+        // If no thread can be started, the requests that arrived meanwhile wait for the next push, or for this thread.
+        let _ = Readers(self.clone()).rouse(state);
+        outbox.deliver();
+        let mut state = self.lock();
+        state.threads += 1;
+        state
+    }
+
     /// The loop of a reader's thread.
-    fn run(&self) {
+    fn run(self: &Arc<Self>) {
         let mut outbox = Outbox::decoding(&self.recorder);
         let mut state = self.lock();
         loop {
@@ -258,8 +275,7 @@ impl Shared {
                     self.closed.notify_all();
                 }
                 drop(state);
-                outbox.deliver();
-                state = self.lock();
+                state = self.deliver(&mut outbox);
                 continue;
             }
             if state.closed {

@@ -145,6 +145,9 @@ fn write_with(
     };
     writer.rollback();
     effects.put_right(writer, &shared.catalogue);
+    if result.is_err() {
+        shared.look_at_disk(writer);
+    }
     trusted = trusted && writer.connection()?.is_idle();
     if !trusted {
         writer.replace();

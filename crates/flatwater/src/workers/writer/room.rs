@@ -85,6 +85,13 @@ impl WriterConnection {
     }
 }
 
+impl Room {
+    /// Called before a write that may run once more if room is made for it.
+    pub(super) fn begin(&mut self) {
+        self.is_made = false;
+    }
+}
+
 impl Shared {
     /// Makes room after `error`, if that is due. Only where Flatwater checkpoints the WAL.
     pub(super) fn make_room(&self, writer: &mut WriterConnection, error: &Error) {
@@ -102,6 +109,16 @@ impl Shared {
         writer.room.tried(made.is_ok(), Instant::now());
     }
 
+    /// Called after a closure failed, whose error may be that its pages are used up: if there are few, finds out whether
+    /// there is space for more by now.
+    pub(super) fn look_at_disk(&self, writer: &mut WriterConnection) {
+        if writer.page_limit.asked != u32::MAX
+            && let Some((listener, (disk, header))) = self.listener.get().zip(writer.disk())
+        {
+            listener.looked_at(&disk, &header);
+        }
+    }
+
     /// Makes room after a failure that was noted.
     pub(super) fn make_noted_room(&self, writer: &mut WriterConnection) {
         if let Some(error) = writer.room.noted.take() {
@@ -112,6 +129,9 @@ impl Shared {
     /// Called after a write found no space, and did nothing. Returns true if there may be space now: room was made, or
     /// the database may have more pages than before, because other programs have removed files.
     pub(super) fn has_room_again(&self, writer: &mut WriterConnection, error: &Error) -> bool {
+        if writer.refusal().is_some() {
+            return false;
+        }
         if !writer.room.is_made {
             self.make_room(writer, error);
         }

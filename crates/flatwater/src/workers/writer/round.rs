@@ -79,12 +79,17 @@ impl Shared {
         writer: &mut WriterConnection,
         mut f: impl FnMut(&mut WriterConnection) -> Result<T>,
     ) -> Result<T> {
+        writer.room.begin();
         match f(writer) {
             Err(error) if writer.reopens_after(&error) => {
                 self.recorder.replaced_connection();
                 f(writer)
             }
-            Err(error) if error.kind() == Kind::Full && self.has_room_again(writer, &error) => f(writer),
+            Err(full) if full.kind() == Kind::Full && self.has_room_again(writer, &full) => match f(writer) {
+                // The first error tells more, unless the second attempt may have written.
+                Err(again) if again.kind() != Kind::CommitUnknown => Err(full),
+                done => done,
+            },
             done => done,
         }
     }
