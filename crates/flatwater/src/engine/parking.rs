@@ -42,6 +42,8 @@ struct Clock {
     listed: u64,
     /// A thread is parking engines.
     is_parking: bool,
+    /// How many engines may be in the list, as the last one said.
+    most: usize,
 }
 
 static CLOCK: PerProcess<Clock> = PerProcess::new(Clock::default);
@@ -73,26 +75,12 @@ impl Engine {
         if self.in_use.is_listed.swap(true, Ordering::SeqCst) {
             return;
         }
-        let most = self.options.max_open;
         let mut clock = CLOCK.lock();
         clock.engines.push_back(Arc::downgrade(self));
         clock.listed += 1;
-        let parks = clock.engines.len() > most && !clock.is_parking;
-        clock.is_parking |= parks;
+        clock.most = self.options.max_open;
         drop(clock);
-        if !parks {
-            return;
-        }
-        let spawned = std::thread::Builder::new().name("fw-park".into()).spawn(move || {
-            mark_own_thread();
-            if catch_unwind(|| park_others(most)).is_err() {
-                CLOCK.lock().is_parking = false;
-            }
-        });
-        if spawned.is_err() {
-            // The next engine that is listed tries again.
-            CLOCK.lock().is_parking = false;
-        }
+        look();
     }
 
     /// Called when the engine is closed: takes it from the list.
@@ -123,6 +111,28 @@ impl Engine {
             self.recorder.parked();
         }
         is_parked
+    }
+}
+
+/// Has engines parked if there are too many with connections. Called when one gets connections, and every few seconds: all may
+/// have been in use. Does not block.
+pub(super) fn look() {
+    let mut clock = CLOCK.lock();
+    let parks = clock.engines.len() > clock.most && !clock.is_parking;
+    clock.is_parking |= parks;
+    let most = clock.most;
+    drop(clock);
+    if !parks {
+        return;
+    }
+    let spawned = std::thread::Builder::new().name("fw-park".into()).spawn(move || {
+        mark_own_thread();
+        if catch_unwind(|| park_others(most)).is_err() {
+            CLOCK.lock().is_parking = false;
+        }
+    });
+    if spawned.is_err() {
+        CLOCK.lock().is_parking = false;
     }
 }
 

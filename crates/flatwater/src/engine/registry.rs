@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{InUse, PerProcess};
 
-use super::Engine;
+use super::{Engine, parking};
 use crate::error::{Error, Kind, Result};
 use crate::file::copies::mappings;
 use crate::file::guard;
@@ -195,6 +195,7 @@ fn look_at_all() {
         let _ = watch.look(&mappings);
     }
     drop(engines);
+    parking::look();
     guard::close_kept();
     let (next, has_kept) = (next_look(), guard::has_kept());
     let mut files = FILES.lock();

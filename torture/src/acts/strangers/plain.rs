@@ -174,12 +174,12 @@ fn done(plain: &Connection, text: &str) -> Result<Answer> {
     Ok(Answer::Done(changed))
 }
 
-/// The PRAGMA reads the schema first, which Flatwater's call does not.
+/// The PRAGMA reads the schema and its encoding first, which Flatwater's call does not.
 fn checkpoint(plain: &Connection) -> Result<Answer> {
+    let is_of_the_schema =
+        |error: &str| ["malformed database schema", "text encoding"].iter().any(|part| error.contains(part));
     match plain.query_row("PRAGMA main.wal_checkpoint(TRUNCATE)", [], |_| Ok(Answer::Done(0))) {
-        Err(error) if error.to_string().contains("malformed database schema") => {
-            Ok(Answer::NotKnown(error.to_string()))
-        }
+        Err(error) if is_of_the_schema(&error.to_string()) => Ok(Answer::NotKnown(error.to_string())),
         done => done,
     }
 }
