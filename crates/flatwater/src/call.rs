@@ -14,10 +14,11 @@ use flatwater_sqlite::is_stranded;
 
 use crate::engine::dispatch::{Begun, Caller, Cancelled, Queued, Submitted};
 use crate::engine::handle::{called_from_within, refuse_forked};
-use crate::error::{Applied, Error, Result};
+use crate::error::{Error, Result};
 use crate::inline::budget;
 use crate::queue::reply::Reply;
 use crate::thread::park::{block_on, must_not_block};
+use crate::workers::refusals::too_late;
 use crate::workers::request::{Answer, Work};
 use crate::workers::session::Level;
 
@@ -243,10 +244,6 @@ impl Drop for Tried<'_> {
             *self.stage = Stage::Done;
         }
     }
-}
-
-fn too_late() -> Error {
-    Error::timeout("the deadline of the call passed while it waited", Applied::No)
 }
 
 #[cold]

@@ -47,7 +47,7 @@ impl Handle {
         Self { engine, read_only, left: AtomicBool::new(false), leaving: Mutex::new(()) }
     }
 
-    pub(crate) fn engine(&self) -> &Arc<Engine> {
+    pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
 

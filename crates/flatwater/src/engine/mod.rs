@@ -57,7 +57,8 @@ pub(crate) struct Engine {
     watch: Option<Arc<Watch>>,
     hold: Mutex<Hold>,
     closing: Mutex<Closing>,
-    in_use: parking::InUse,
+    /// For parking.
+    recent: parking::Use,
     /// Set when `closing` leaves `Open`; every call reads it without the lock.
     is_closing: AtomicBool,
 }
@@ -145,7 +146,7 @@ impl Engine {
             watch,
             hold,
             closing,
-            in_use: parking::InUse::default(),
+            recent: parking::Use::default(),
             is_closing,
         });
         engine.may_be_parked();

@@ -18,7 +18,7 @@ use super::Engine;
 use crate::file::copies::mappings;
 use crate::file::guard;
 use crate::file::watch::Watch;
-use crate::thread::park::mark_own_thread;
+use crate::thread::park::start_own;
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::readers::Readers;
 use crate::workers::request::TakesOver;
@@ -28,7 +28,7 @@ const CHECKPOINT: Duration = Duration::from_millis(100);
 
 /// What the hand of the clock needs to know of an engine.
 #[derive(Default)]
-pub(super) struct InUse {
+pub(super) struct Use {
     /// Set by each call, cleared by the hand.
     used: AtomicBool,
     is_listed: AtomicBool,
@@ -52,8 +52,8 @@ impl Engine {
     /// Called by each call that begins: the engine is in use.
     #[inline]
     pub(super) fn touch(&self) {
-        if !self.in_use.used.load(Ordering::Relaxed) {
-            self.in_use.used.store(true, Ordering::Relaxed);
+        if !self.recent.used.load(Ordering::Relaxed) {
+            self.recent.used.store(true, Ordering::Relaxed);
         }
     }
 
@@ -72,7 +72,7 @@ impl Engine {
     /// Puts the engine into the list, and has others parked if the list is too long.
     fn list(self: &Arc<Self>) {
         self.touch();
-        if self.in_use.is_listed.swap(true, Ordering::SeqCst) {
+        if self.recent.is_listed.swap(true, Ordering::SeqCst) {
             return;
         }
         let mut clock = CLOCK.lock();
@@ -125,13 +125,12 @@ pub(super) fn look() {
     if !parks {
         return;
     }
-    let spawned = std::thread::Builder::new().name("fw-park".into()).spawn(move || {
-        mark_own_thread();
+    let started = start_own("fw-park", move || {
         if catch_unwind(|| park_others(most)).is_err() {
             CLOCK.lock().is_parking = false;
         }
     });
-    if spawned.is_err() {
+    if started.is_err() {
         CLOCK.lock().is_parking = false;
     }
 }
@@ -141,7 +140,7 @@ fn park_others(most: usize) {
     let mut hand = Hand::default();
     while let Some(engine) = hand.next(most) {
         let Some(engine) = engine.upgrade() else { continue };
-        let InUse { used, is_listed } = &engine.in_use;
+        let Use { used, is_listed } = &engine.recent;
         let was_used = used.swap(false, Ordering::SeqCst);
         // When the engine has connections again, it is put into the list again.
         is_listed.store(false, Ordering::SeqCst);
@@ -180,7 +179,7 @@ impl Hand {
 impl Engine {
     /// Puts an engine back that has connections.
     fn relist(self: &Arc<Self>) {
-        if !self.in_use.is_listed.swap(true, Ordering::SeqCst) {
+        if !self.recent.is_listed.swap(true, Ordering::SeqCst) {
             CLOCK.lock().engines.push_back(Arc::downgrade(self));
         }
     }

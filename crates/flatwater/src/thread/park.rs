@@ -1,11 +1,12 @@
-//! Waiting for a future on a plain thread, and marking the threads on which waiting is not allowed.
+//! Waiting for a future on a plain thread, and the threads on which waiting is not allowed.
 //!
 //! Owns: `block_on` for calls that are waited for, and the mark of threads that run a user's closure on a connection of
-//! this crate. Runs on the caller's thread. Invariant: the previous mark is restored when the closure returns or panics.
+//! this crate, or that the crate started. Runs on the caller's thread. Invariant: the previous mark is restored when the closure returns or panics.
 //! Leaves out: any executor; one future, one thread.
 
 use std::cell::Cell;
 use std::future::Future;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,9 +55,16 @@ pub(crate) fn in_closure() -> bool {
     IN_CLOSURE.get()
 }
 
-/// Marks this thread as a worker's: other threads wait for it, so it must not wait for a reply itself.
-pub(crate) fn mark_own_thread() {
-    IS_OURS.set(true);
+/// Starts one of this crate's own threads. Other threads wait for it, so it must not wait for a reply itself.
+///
+/// # Errors
+/// The system's error, if no thread can be started. `body` is dropped then.
+pub(crate) fn start_own(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
+    let started = thread::Builder::new().name(name.into()).spawn(|| {
+        IS_OURS.set(true);
+        body();
+    });
+    started.map(|handle| handle.thread().clone())
 }
 
 /// Returns true where blocking on a reply could be waiting for itself.

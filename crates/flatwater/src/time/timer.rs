@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{PerProcess, is_stranded};
 
-use crate::thread::park::mark_own_thread;
+use crate::thread::park::start_own;
 
 type Action = Box<dyn FnOnce() + Send>;
 
@@ -47,7 +47,7 @@ impl Drop for Alarm {
 pub(crate) fn at(when: Instant, action: impl FnOnce() + Send + 'static) -> io::Result<Alarm> {
     let mut state = STATE.lock();
     if !state.running {
-        std::thread::Builder::new().name("fw-timer".into()).spawn(run)?;
+        start_own("fw-timer", run)?;
         state.running = true;
     }
     let key = (when, state.next);
@@ -62,7 +62,6 @@ pub(crate) fn at(when: Instant, action: impl FnOnce() + Send + 'static) -> io::R
 }
 
 fn run() {
-    mark_own_thread();
     let mut state = STATE.lock();
     loop {
         let now = Instant::now();

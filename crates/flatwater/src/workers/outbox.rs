@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::queue::reply::{Promise, wake};
 use crate::queue::ticket::Ticket;
 use crate::stats::{CallKind, Recorder};
-use crate::thread::park::mark_own_thread;
+use crate::thread::park::start_own;
 use crate::values::decoded::Decode;
 use crate::values::row::Rows;
 use crate::workers::request::Answer;
@@ -95,10 +95,7 @@ impl Large {
         let place = Arc::new(Mutex::new(Some(self)));
         let take = |place: &Mutex<Option<Self>>| place.lock().unwrap_or_else(PoisonError::into_inner).take();
         let taken = place.clone();
-        let thread = std::thread::Builder::new().name("fw-decode".into()).spawn(move || {
-            mark_own_thread();
-            take(&taken).into_iter().for_each(Self::deliver);
-        });
+        let thread = start_own("fw-decode", move || take(&taken).into_iter().for_each(Self::deliver));
         if thread.is_err()
             && let Some(Self { promise, rows, .. }) = take(&place)
         {

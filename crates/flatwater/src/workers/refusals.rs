@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::error::{Error, Kind};
+use crate::error::{Applied, Error, Kind};
 
 /// Returns the error for a write that the body of a transaction makes outside of that transaction: the write would wait
 /// for the end of the transaction.
@@ -12,6 +12,11 @@ use crate::error::{Error, Kind};
 pub(crate) fn waits_for_itself() -> Error {
     Error::misuse("the body of a transaction used the database, which waits for that transaction")
         .with_hint("use the transaction the body was given")
+}
+
+/// Returns the error for a request whose deadline passed before it ran.
+pub(crate) fn too_late() -> Error {
+    Error::timeout("the deadline of the call passed while it waited", Applied::No)
 }
 
 /// Returns the error for a write through a read-only handle.

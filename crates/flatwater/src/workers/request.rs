@@ -13,7 +13,7 @@ use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::types::FromSql;
 
 use crate::error::{Error, Result};
-use crate::queue::reply::Promise;
+use crate::queue::reply::{Promise, Reply};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
@@ -315,7 +315,7 @@ pub(crate) trait TakesOver: Send + Sync {
     /// thread serves the writer until no work is left.
     fn take_over(&self, request: Request);
 
-    /// Opens the writer's connection, so that a parked database may have connections again. Blocks, no longer than until
-    /// the deadline.
-    fn unpark(&self, deadline: Option<Instant>) -> Result<()>;
+    /// Asks the writer to open its connection before all waiting requests, so that a parked database may have connections
+    /// again.
+    fn unpark(&self, ticket: Arc<Ticket>) -> Result<Reply<Result<Answer>>>;
 }

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use super::policy::Policy;
 use super::{Checkpointer, Shared, State};
 use crate::error::Error;
-use crate::thread::park::mark_own_thread;
+use crate::thread::park::start_own;
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
 
@@ -84,13 +84,10 @@ impl Checkpointer {
         }
         let alarm = state.alarm.take();
         let shared = self.0.clone();
-        let spawned = std::thread::Builder::new().name("fw-checkpoint".into()).spawn(move || {
-            mark_own_thread();
-            shared.run();
-        });
-        let has_failed = spawned.is_err();
-        match spawned {
-            Ok(handle) => state.thread = Some(handle.thread().clone()),
+        let started = start_own("fw-checkpoint", move || shared.run());
+        let has_failed = started.is_err();
+        match started {
+            Ok(thread) => state.thread = Some(thread),
             // Without a thread the WAL grows until the next write tries to start one.
             Err(_) => self.0.wake_at.store(0, Ordering::Relaxed),
         }

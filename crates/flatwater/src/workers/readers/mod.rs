@@ -35,7 +35,7 @@ use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::stats::reader_counters::ReaderCounters;
 use crate::thread::linger::Linger;
-use crate::thread::park::mark_own_thread;
+use crate::thread::park::start_own;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, TakesOver};
 
@@ -186,11 +186,7 @@ impl Readers {
         let name = format!("fw-reader-{}", state.threads - 1);
         drop(state);
         let shared = self.0.clone();
-        let spawned = thread::Builder::new().name(name).spawn(move || {
-            mark_own_thread();
-            shared.run();
-        });
-        spawned.map(drop).map_err(|error| {
+        start_own(name, move || shared.run()).map(drop).map_err(|error| {
             self.0.lock().threads -= 1;
             Error::new(Kind::Io, format!("a reader's thread cannot be started: {error}"))
         })

@@ -6,16 +6,21 @@
 //! the request does (`reader`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::reader::{Performed, Reader};
 use crate::connection::writable::{is_read_only, of_read};
-use crate::error::{Applied, Error, Kind, Result};
-use crate::thread::park::mark_closure;
+use crate::error::{Error, Kind, Result};
+use crate::queue::ticket::{CallOptions, Ticket};
+use crate::thread::park::{block_on, mark_closure};
 use crate::workers::outbox::Outbox;
-use crate::workers::refusals::{opened_to_read, waits_for_itself};
+use crate::workers::refusals::{opened_to_read, too_late, waits_for_itself};
 use crate::workers::request::{Request, TakesOver};
+
+/// How often a reader that waits for a parked database looks whether opening it failed.
+const UNPARK: Duration = Duration::from_millis(2);
 
 impl Shared {
     /// Opens another connection, to the same file as the ones before. Waits for locks until `deadline` at most. Returns
@@ -43,8 +48,27 @@ impl Shared {
                 return Ok(reader);
             }
             // This connection counts already, so the database is not parked again meanwhile.
-            self.writer.as_ref().map_or_else(|| Err(Error::closed()), |writer| writer.unpark(deadline))?;
+            self.unpark(deadline)?;
         }
+    }
+
+    /// Waits until the database is not parked any more. A write or a transaction may open the writer's connection first,
+    /// and last long, so the answer of the writer is not waited for.
+    fn unpark(&self, deadline: Option<Instant>) -> Result<()> {
+        let (Some(watch), Some(writer)) = (&self.watch, &self.writer) else { return Err(Error::closed()) };
+        let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let ticket = Arc::new(Ticket::new(CallOptions { timeout, ..CallOptions::default() }, Instant::now()));
+        let opened = writer.unpark(ticket.clone())?;
+        while watch.is_parked() {
+            if opened.is_answered() {
+                return block_on(opened).unwrap_or_else(|| Err(Error::closed())).map(drop);
+            }
+            if ticket.is_past_deadline() && ticket.give_up() {
+                return Err(too_late());
+            }
+            watch.wait_until_unparked(UNPARK);
+        }
+        Ok(())
     }
 
     /// Returns true if the connection must be closed and not used again.
@@ -111,7 +135,7 @@ impl Shared {
         let kind = request.work.kind();
         let refused = match self.writer_for(&request, error) {
             Ok(writer) if request.ticket.hand_over() => return writer.take_over(request),
-            Ok(_) => Error::timeout("the deadline of the call passed while it waited", Applied::No),
+            Ok(_) => too_late(),
             Err(error) => error,
         };
         outbox.answer(kind, &request.ticket, request.promise, Err(refused));

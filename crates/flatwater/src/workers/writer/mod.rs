@@ -26,29 +26,26 @@ mod transaction;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use connection::WriterConnection;
 pub(crate) use inline::Tried;
 use slot::Slot;
 
-use crate::error::{Applied, Error, Kind, Result};
+use crate::error::{Error, Kind, Result};
 use crate::file::watch::Watch;
 use crate::inline::policy::InlinePolicy;
 use crate::options::Options;
 use crate::queue::bounded::Place;
-use crate::queue::reply::reply;
+use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::{Closed, Queue, Start};
 use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
-use crate::thread::park::{block_on, mark_own_thread};
+use crate::thread::park::start_own;
 use crate::workers::listener::CommitListener;
-use crate::workers::request::{InSlot, OnItsWay, Request, TakesOver, Work};
+use crate::workers::request::{Answer, InSlot, OnItsWay, Request, TakesOver, Work};
 use crate::workers::session::{End, Session};
-
-/// How often a reader that waits for a parked database looks whether opening it failed.
-const UNPARK: Duration = Duration::from_millis(2);
 
 /// The handle. Cheap to clone.
 #[derive(Clone)]
@@ -66,8 +63,6 @@ pub(super) struct Shared {
     /// The checkpointer, if there is one. The writer reports commits to it.
     listener: OnceLock<Arc<dyn CommitListener>>,
     policy: Arc<InlinePolicy>,
-    /// `None` for a database in memory.
-    watch: Option<Arc<Watch>>,
     lease_watch: lease::Watch,
     /// The number of requests that are not answered yet.
     on_their_way: Arc<AtomicU64>,
@@ -93,7 +88,6 @@ impl Writer {
         policy: Arc<InlinePolicy>,
         watch: Option<Arc<Watch>>,
     ) -> Result<Self> {
-        let watched = watch.clone();
         let mut writer = Box::new(WriterConnection::open(options.clone(), watch)?);
         let journal = writer.journal()?;
         let external = writer.is_external();
@@ -103,7 +97,6 @@ impl Writer {
             catalogue,
             recorder,
             policy,
-            watch: watched,
             journal,
             external,
             listener: OnceLock::new(),
@@ -130,9 +123,14 @@ impl Writer {
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
         // No caller waits for this answer: the closure itself reports.
         let (promise, _) = reply();
-        match self.0.queue.push_first(Request::new(ticket, Work::InSlot(closure), promise)) {
-            Ok(start) => self.start(start).is_ok(),
-            Err(_) => false,
+        self.push_first(Request::new(ticket, Work::InSlot(closure), promise)).is_ok()
+    }
+
+    /// Pushes a request that runs before all waiting ones.
+    fn push_first(&self, request: Request) -> Result<()> {
+        match self.0.queue.push_first(request) {
+            Ok(start) => self.start(start),
+            Err(_) => Err(Error::closed()),
         }
     }
 
@@ -217,11 +215,8 @@ impl Writer {
             return Ok(());
         }
         let shared = self.0.clone();
-        let spawned = std::thread::Builder::new().name("fw-writer".into()).spawn(move || {
-            mark_own_thread();
-            Self(shared).run();
-        });
-        let Err(error) = spawned else { return Ok(()) };
+        let started = start_own("fw-writer", move || Self(shared).run());
+        let Err(error) = started else { return Ok(()) };
         if self.0.queue.start_failed() {
             self.run();
             return Ok(());
@@ -245,25 +240,8 @@ impl TakesOver for Writer {
         }
     }
 
-    fn unpark(&self, deadline: Option<Instant>) -> Result<()> {
-        let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let ticket = Arc::new(Ticket::new(CallOptions { timeout, ..CallOptions::default() }, Instant::now()));
+    fn unpark(&self, ticket: Arc<Ticket>) -> Result<Reply<Result<Answer>>> {
         let (promise, opened) = reply();
-        match self.0.queue.push_first(Request::new(ticket.clone(), Work::Unpark, promise)) {
-            Ok(start) => self.start(start)?,
-            Err(_) => return Err(Error::closed()),
-        }
-        // A write or a transaction that came first opens the connection too, and may last long.
-        let watch = self.0.watch.as_deref();
-        while watch.is_some_and(Watch::is_parked) {
-            if opened.is_answered() {
-                return block_on(opened).unwrap_or_else(|| Err(Error::closed())).map(drop);
-            }
-            if ticket.is_past_deadline() && ticket.give_up() {
-                return Err(Error::timeout("the deadline of the call passed while it waited", Applied::No));
-            }
-            watch.inspect(|watch| watch.wait_until_unparked(UNPARK));
-        }
-        Ok(())
+        self.push_first(Request::new(ticket, Work::Unpark, promise)).map(|()| opened)
     }
 }
