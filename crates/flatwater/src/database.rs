@@ -10,23 +10,26 @@ use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::types::FromSql;
 
 use crate::call::Call;
+use crate::cursor::Cursor;
 use crate::engine::dispatch::{Caller, Submitted};
 use crate::engine::handle::{Handle, called_from_within, refuse_forked};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::many::ExecuteMany;
 use crate::operations::Operations;
 use crate::options::Options;
 use crate::prepared::Prepared;
-use crate::queue::reply::{reply, wake};
+use crate::queue::reply::reply;
 use crate::queue::ticket::CallOptions;
+use crate::snapshot::Snapshot;
 use crate::stats::Stats;
+use crate::stream::RowStream;
 use crate::thread::park::in_closure;
 use crate::transaction::Transaction;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
 use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
-use crate::workers::request::{Answer, Work};
+use crate::workers::request::Work;
 
 /// A SQLite database: one writer, several readers, any number of callers. Cloning it is cheap; all clones are one
 /// handle. When the last clone, call and transaction is dropped, the database is closed in the background.
@@ -60,9 +63,9 @@ impl Database {
         Options::new(path).open()
     }
 
-    fn from_handle(handle: Handle) -> Self {
+    pub(crate) fn from_handle(handle: Handle) -> Self {
         let options = handle.call_options();
-        Self { operations: Operations(Caller { handle: Arc::new(handle), options, inside: None }) }
+        Self { operations: Operations(Caller { handle: Arc::new(handle), options, inside: None, open_read: None }) }
     }
 
     /// Returns a handle whose writes are never members of a group: each runs in its own transaction.
@@ -188,6 +191,54 @@ impl Database {
         self.operations.query_as(sql, params)
     }
 
+    /// Runs one statement and returns its rows one by one, as a [`Stream`](futures_core::Stream): all of one point in time,
+    /// and in bounded memory, whatever the size of the result. Nothing begins before the first poll.
+    ///
+    /// The stream holds a reader beyond those that other reads use ([`Options::extra_readers`]). Dropping it gives the
+    /// reader back. A stream whose rows are not fetched for [`Options::stream_idle`] ends with `Timeout`. In a database with
+    /// one connection, and for a statement that writes (RETURNING), the whole result is read first.
+    ///
+    /// ```no_run
+    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
+    /// let mut rows = db.stream("SELECT id, name FROM users", ());
+    /// while let Some(row) = rows.next().await {
+    ///     let name: String = row?.get("name")?;
+    ///     println!("{name}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn stream(&self, sql: &str, params: impl IntoParams) -> RowStream {
+        RowStream::new(self.operations.cursor("stream", sql, params))
+    }
+
+    /// The same as [`stream`](Self::stream), with each row as a `T`, such as a tuple.
+    pub fn stream_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> RowStream<T> {
+        RowStream::typed(self.operations.cursor("stream_as", sql, params))
+    }
+
+    /// The same as [`stream`](Self::stream), with the rows in batches.
+    pub fn cursor(&self, sql: &str, params: impl IntoParams) -> Cursor {
+        self.operations.cursor("cursor", sql, params)
+    }
+
+    /// Opens a snapshot: several reads of one point in time, which is that of this call.
+    ///
+    /// ```no_run
+    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
+    /// let snapshot = db.snapshot().await?;
+    /// let total: Option<i64> = snapshot.query_value("SELECT sum(cents) FROM accounts", ()).await?;
+    /// let accounts = snapshot.query("SELECT id, cents FROM accounts", ()).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `Timeout`, `Closed`, `Io`. If all [`Options::extra_readers`] are held, the call waits.
+    pub fn snapshot(&self) -> Call<Snapshot> {
+        self.operations.call("snapshot", Ok(Work::Snapshot), |answer, caller| {
+            caller.map(|caller| Snapshot::new(caller, answer)).unwrap_or_else(|| Err(Error::closed()))
+        })
+    }
+
     /// Begins a transaction with BEGIN IMMEDIATE. The transaction holds the writer until it ends, so other writes wait
     /// for it. Dropping the transaction rolls it back.
     ///
@@ -281,37 +332,5 @@ impl Database {
 impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Database").finish_non_exhaustive()
-    }
-}
-
-impl Options {
-    /// Opens the database on a separate thread, so the caller's thread does not block. A file that is already open in
-    /// this process, by whatever path or link, is not opened a second time: the result is another handle to the same
-    /// database. That handle may have fewer rights ([`read_only`](Self::read_only)).
-    ///
-    /// # Errors
-    /// `Misuse` for options that cannot work (checked before anything is opened), for options that differ from those
-    /// the file is already open with, and for a second SQLite library in this process that has the file open; `Open` if
-    /// the path, the file or its directory cannot be used; `Busy` if another process keeps it locked; `Io` if the file
-    /// was replaced while it was open.
-    pub fn open(self) -> Call<Database> {
-        let start = move |may_block| {
-            refuse_forked()?;
-            let open = || Answer::Returned(Box::new(Handle::open(self).map(Database::from_handle)));
-            if may_block {
-                return Ok(Submitted::Now(Ok(open())));
-            }
-            let (promise, opened) = reply();
-            let open = move || {
-                // If the caller has dropped the call, the database is dropped here, which closes it.
-                if let Ok(waker) = promise.fill(Ok(open())) {
-                    wake(waker);
-                }
-            };
-            let thread = std::thread::Builder::new().name("fw-open".into()).spawn(open);
-            thread.map_err(|error| Error::new(Kind::Io, format!("a thread cannot be started: {error}")))?;
-            Ok(Submitted::Queued(None, opened))
-        };
-        Call::starting(None, "open", Box::new(start), |answer, _| answer.returned())
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rusqlite::types::FromSql;
 
 use crate::call::{Call, Read};
+use crate::cursor::Cursor;
 use crate::engine::dispatch::Caller;
 use crate::engine::handle::{Handle, refuse_forked};
 use crate::error::{Error, Result};
@@ -17,7 +18,7 @@ use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
 use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
-use crate::workers::request::Work;
+use crate::workers::request::{Wanted, Work};
 
 /// The operations of one caller: on a database, or in one open transaction on it.
 #[derive(Clone)]
@@ -74,11 +75,11 @@ impl Operations {
     }
 
     pub(crate) fn query(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Rows> {
-        self.call("query", self.read(sql, params, usize::MAX), |answer, _| answer.rows())
+        self.call("query", self.read(sql, params, Wanted::All), |answer, _| answer.rows())
     }
 
     pub(crate) fn query_one(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Option<Row<'static>>> {
-        self.call("query_one", self.read(sql, params, 1), |answer, _| answer.first_row())
+        self.call("query_one", self.read(sql, params, Wanted::First), |answer, _| answer.first_row())
     }
 
     pub(crate) fn query_value<T: FromSql>(
@@ -86,7 +87,7 @@ impl Operations {
         sql: &(impl Sql + ?Sized),
         params: impl IntoParams,
     ) -> Call<Option<T>> {
-        self.call("query_value", self.read(sql, params, 1), |answer, _| {
+        self.call("query_value", self.read(sql, params, Wanted::First), |answer, _| {
             answer.first_value().map_err(|error| error.in_operation("query_value"))
         })
     }
@@ -95,11 +96,15 @@ impl Operations {
     where
         T: FromRow + Send + 'static,
     {
-        let work = self.read(sql, params, usize::MAX).map(|work| work.decoding::<T>());
+        let work = self.read(sql, params, Wanted::All).map(|work| work.decoding::<T>());
         self.call("query_as", work, |answer, _| answer.decoded().map_err(|error| error.in_operation("query_as")))
     }
 
-    fn read(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams, limit: usize) -> Result<Work> {
-        Ok(Work::Query { text: self.text(sql)?, params: params.into_params()?, limit, decode: None })
+    pub(crate) fn cursor(&self, operation: &'static str, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Cursor {
+        Cursor::new(&self.0, operation, self.read(sql, params, Wanted::Batches))
+    }
+
+    fn read(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams, wanted: Wanted) -> Result<Work> {
+        Ok(Work::Query { text: self.text(sql)?, params: params.into_params()?, wanted, decode: None })
     }
 }

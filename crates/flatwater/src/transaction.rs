@@ -14,6 +14,7 @@ use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::many::ExecuteMany;
 use crate::operations::Operations;
+use crate::stream::RowStream;
 use crate::thread::scope;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
@@ -130,6 +131,17 @@ impl<'a> Transaction<'a> {
         T: FromRow + Send + 'static,
     {
         self.operations.query_as(sql, params)
+    }
+
+    /// Runs one statement and returns its rows one by one. Inside a transaction the whole result is read first.
+    pub fn stream(&self, sql: &str, params: impl IntoParams) -> RowStream {
+        RowStream::new(self.operations.cursor("stream", sql, params))
+    }
+
+    /// Runs one statement and returns its rows one by one, each as a `T`. Inside a transaction the whole result is read
+    /// first.
+    pub fn stream_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> RowStream<T> {
+        RowStream::typed(self.operations.cursor("stream_as", sql, params))
     }
 
     /// Begins a nested transaction: a savepoint. The outer transaction cannot be used until the nested one ends.

@@ -72,3 +72,12 @@ fn threads_share_the_blocking_twin() {
 fn a_hot_loop_reads_what_it_wrote() {
     prints(env!("CARGO_BIN_EXE_prepared"), "500500 points");
 }
+
+#[test]
+fn a_stream_sees_the_events_of_its_beginning() {
+    prints(
+        env!("CARGO_BIN_EXE_stream"),
+        "3334 clicks, 6666 views
+         Some(1) in the snapshot, Some(0) now",
+    );
+}

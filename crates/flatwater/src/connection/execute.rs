@@ -140,7 +140,7 @@ impl Connection {
 }
 
 #[cold]
-fn explain(error: flatwater_sqlite::Error, statement: &CachedStatement, params: ParamRow<'_>) -> Error {
+pub(super) fn explain(error: flatwater_sqlite::Error, statement: &CachedStatement, params: ParamRow<'_>) -> Error {
     let is_count = matches!(error, flatwater_sqlite::Error::ParameterCount { .. });
     let mut error = Error::from(error).with_sql(&statement.text.sql);
     if is_count && has_in_with_one_parameter(&statement.text.sql) {

@@ -3,6 +3,7 @@
 pub(crate) mod analyse;
 mod asks;
 mod cannot_open;
+pub(crate) mod cursors;
 pub(crate) mod execute;
 pub(crate) mod inline;
 pub(crate) mod open;

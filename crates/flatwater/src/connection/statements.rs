@@ -57,6 +57,11 @@ impl Statements {
         }
     }
 
+    /// Takes the statement of `text` out of the cache, for a caller that keeps it in the middle of its rows.
+    pub(crate) fn take(&mut self, text: &StatementInfo) {
+        self.ready.remove(text);
+    }
+
     /// Finalizes all of them: their classes can no longer be trusted.
     pub(crate) fn clear(&mut self, sqlite: &mut Sqlite) {
         for (_, ready) in self.ready.drain() {

@@ -34,6 +34,59 @@ impl RowSink {
     }
 }
 
+/// A batch ends after this many rows.
+const BATCH_ROWS: usize = 1024;
+/// A batch ends after the row with which it has this many bytes of texts and blobs.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// The sink for a part of a result.
+pub(crate) struct BatchSink(RowSink);
+
+impl BatchSink {
+    /// Creates a sink for rows of so many columns.
+    pub(crate) fn new(columns: usize, is_first: bool) -> Self {
+        // Most results are short.
+        let room = if is_first { BATCH_ROWS / 16 } else { BATCH_ROWS };
+        Self(RowSink::new((room * columns, 0), BATCH_ROWS))
+    }
+
+    pub(crate) fn finish(self, names: Names) -> Rows {
+        self.0.finish(names)
+    }
+}
+
+impl Sink for BatchSink {
+    #[inline]
+    fn null(&mut self) {
+        self.0.null();
+    }
+
+    #[inline]
+    fn integer(&mut self, value: i64) {
+        self.0.integer(value);
+    }
+
+    #[inline]
+    fn real(&mut self, value: f64) {
+        self.0.real(value);
+    }
+
+    #[inline]
+    fn text(&mut self, value: &[u8]) {
+        self.0.text(value);
+    }
+
+    #[inline]
+    fn blob(&mut self, value: &[u8]) {
+        self.0.blob(value);
+    }
+
+    #[inline]
+    fn row_done(&mut self) -> Flow {
+        if self.0.block.bytes() >= BATCH_BYTES { Flow::Stop } else { self.0.row_done() }
+    }
+}
+
 impl Sink for RowSink {
     #[inline]
     fn null(&mut self) {

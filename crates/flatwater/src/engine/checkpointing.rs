@@ -34,8 +34,8 @@ pub(super) fn checkpointer(
         in_slot: Box::new(writer.in_slot()),
         end_leases: Box::new(move || Box::new(leasing.end_leases())),
         oldest_read: Box::new(move || {
-            let (began, sql, ticket) = readers.oldest()?;
-            Some(OldestRead { age: began.elapsed(), sql, cut_off: Box::new(move || ticket.cut_off()) })
+            let oldest = readers.oldest()?;
+            Some(OldestRead { age: oldest.age(), sql: oldest.sql(), cut_off: Box::new(move || oldest.cut_off()) })
         }),
     };
     let checkpointer = Checkpointer::new(options.clone(), managed, watch, recorder.wal.clone(), powers);

@@ -18,7 +18,8 @@ use crate::sql;
 use crate::thread::park::in_closure;
 use crate::thread::scope::is_inside;
 use crate::time::timer::{self, Alarm};
-use crate::workers::readers::Readers;
+use crate::workers::open_read::OpenRead;
+use crate::workers::readers::{InLine, Readers};
 use crate::workers::refusals::{opened_to_read, waits_for_itself};
 use crate::workers::request::{Answer, Request, Work};
 use crate::workers::session::Inside;
@@ -32,6 +33,8 @@ const SHORTEST: Duration = Duration::from_millis(1);
 pub(crate) struct Caller {
     pub(crate) handle: Arc<Handle>,
     pub(crate) inside: Option<Arc<Inside>>,
+    /// The snapshot or the cursor that the call belongs to.
+    pub(crate) open_read: Option<Arc<dyn OpenRead>>,
     pub(crate) options: CallOptions,
 }
 
@@ -39,6 +42,7 @@ pub(crate) struct Caller {
 #[derive(Clone, Copy)]
 pub(crate) enum Route<'a> {
     Transaction(&'a Inside),
+    OpenRead(&'a dyn OpenRead),
     Writer(&'a Writer),
     Readers(&'a Readers),
 }
@@ -75,7 +79,7 @@ pub(crate) struct Queued {
 #[derive(Clone, Copy)]
 enum Line {
     Writer(Place),
-    Readers(Place),
+    Readers(InLine),
     Nowhere,
 }
 
@@ -101,6 +105,8 @@ impl Caller {
         match route {
             Err(error) => Begun::Answered(Err(error)),
             Ok(route) if self.options.timeout.is_some_and(|timeout| timeout < SHORTEST) => Begun::ToSend(route),
+            // A write in a snapshot is refused by a worker.
+            Ok(route) if self.inside.is_some() && self.options.read_only && !work.only_reads() => Begun::ToSend(route),
             Ok(route) => self.handle.engine().run_inline(route, work, self.options),
         }
     }
@@ -132,6 +138,9 @@ impl Caller {
         if let Some(inside) = &self.inside {
             return Ok(Route::Transaction(inside));
         }
+        if let Some(open_read) = &self.open_read {
+            return Ok(Route::OpenRead(&**open_read));
+        }
         let (engine, is_read_only) = (self.handle.engine(), self.handle.is_read_only());
         engine.touch();
         let only_reads = match work {
@@ -139,8 +148,9 @@ impl Caller {
             work => work.only_reads(),
         };
         // For a read-only handle the writer of other handles may read if it has the only connection.
-        let may_use =
-            |is_only: bool| !is_read_only || is_only && matches!(work, Work::Query { .. } | Work::ReadWith(_));
+        let may_use = |is_only: bool| {
+            !is_read_only || is_only && matches!(work, Work::Query { .. } | Work::ReadWith(_) | Work::Snapshot)
+        };
         match (&engine.readers, &engine.writer) {
             (Some(readers), _) if only_reads => Ok(Route::Readers(readers)),
             (readers, Some(writer)) if may_use(readers.is_none()) => Ok(Route::Writer(writer)),
@@ -154,7 +164,7 @@ impl Caller {
         if in_closure() {
             return Err(called_from_within());
         }
-        if self.inside.is_none() && self.handle.is_closed() {
+        if self.inside.is_none() && self.open_read.is_none() && self.handle.is_closed() {
             return Err(Error::closed());
         }
         Ok(())
@@ -182,6 +192,7 @@ impl Route<'_> {
             Self::Transaction(Inside { session, savepoints }) => {
                 return session.send(request, savepoints).map(|()| Line::Nowhere);
             }
+            Self::OpenRead(open_read) => return open_read.send(request).map(|()| Line::Nowhere),
             _ if !may_block => Some(request),
             Self::Writer(writer) => writer.run_here(request),
             Self::Readers(readers) => readers.run_here(request),

@@ -21,6 +21,10 @@ impl Engine {
     /// to be sent if it did not run, or fell back.
     pub(super) fn run_inline<'a>(&self, route: Route<'a>, work: &Work, options: CallOptions) -> Begun<'a> {
         let Some(limits) = self.policy.limits() else { return Begun::ToSend(route) };
+        if matches!(route, Route::OpenRead(_)) {
+            self.recorder.inline.queued();
+            return Begun::ToSend(route);
+        }
         let Some((text, _)) = work
             .statement()
             .filter(|(text, params)| self.policy.may_try(route.place(), &text.backoff, params.heap_bytes()))
@@ -35,10 +39,10 @@ impl Engine {
             (Route::Transaction(Inside { session, savepoints }), _) => {
                 session.run_inline(work, savepoints, limits, began)
             }
-            (Route::Readers(readers), Work::Query { text, params, limit, .. }) => readers
-                .run_inline(readers::Tried { text, params, rows: *limit, limits, began })
+            (Route::Readers(readers), Work::Query { text, params, wanted, .. }) => readers
+                .run_inline(readers::Tried { text, params, rows: wanted.rows(), limits, began })
                 .map(|rows| Ok(Answer::Rows(rows))),
-            (Route::Readers(_), _) => InlineRun::Ineligible,
+            (Route::Readers(_) | Route::OpenRead(_), _) => InlineRun::Ineligible,
             (Route::Writer(writer), _) => match writer.run_inline(work, limits, options, began) {
                 Tried::Ran(run) => run,
                 Tried::Unsettled(reply, took) => {
@@ -70,7 +74,7 @@ impl Route<'_> {
         match self {
             Self::Transaction(_) => Place::Transaction,
             Self::Writer(_) => Place::Writer,
-            Self::Readers(_) => Place::Readers,
+            Self::Readers(_) | Self::OpenRead(_) => Place::Readers,
         }
     }
 }

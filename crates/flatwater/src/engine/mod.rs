@@ -37,7 +37,8 @@ use crate::time::later;
 use crate::time::timer;
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::readers::Readers;
-use crate::workers::request::{Answer, TakesOver};
+use crate::workers::request::Answer;
+use crate::workers::take_over::TakesOver;
 use crate::workers::writer::Writer;
 
 pub(crate) struct Engine {
@@ -194,7 +195,8 @@ impl Engine {
         stats.reads_waiting = self.readers.as_ref().map_or(0, Readers::waiting);
         stats.journal.clone_from(&self.journal);
         stats.one_connection = self.readers.is_none();
-        stats.wal.oldest_read = self.readers.as_ref().and_then(|readers| Some(readers.oldest()?.0.elapsed()));
+        stats.wal.oldest_read = self.readers.as_ref().and_then(Readers::oldest).map(|oldest| oldest.age());
+        stats.readers_held = self.readers.as_ref().map_or(0, Readers::held);
         stats.second_copies = self.watch().map_or(0, Watch::second_copies);
         stats
     }

@@ -21,7 +21,7 @@ use crate::file::watch::Watch;
 use crate::thread::park::start_own;
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::readers::Readers;
-use crate::workers::request::TakesOver;
+use crate::workers::take_over::TakesOver;
 
 /// How long `park` waits for the checkpointer to end what it does.
 const CHECKPOINT: Duration = Duration::from_millis(100);

@@ -34,6 +34,9 @@ pub struct Options {
     pub(crate) durability: Durability,
     pub(crate) foreign_keys: bool,
     pub(crate) readers: usize,
+    pub(crate) extra_readers: usize,
+    pub(crate) stream_idle: Duration,
+    pub(crate) snapshot_age: Duration,
     pub(crate) queue: usize,
     pub(crate) max_open: usize,
     pub(crate) group: Option<GroupLimits>,
@@ -85,6 +88,9 @@ impl Options {
             durability: Durability::Normal,
             foreign_keys: true,
             readers: std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)),
+            extra_readers: 8,
+            stream_idle: Duration::from_secs(30),
+            snapshot_age: Duration::from_secs(300),
             queue: 1024,
             max_open: 64,
             group: Some(GroupLimits::default()),
@@ -141,7 +147,31 @@ impl Options {
         self
     }
 
-    /// Sets the number of requests that may wait in a queue. The writer has one queue, the readers share another. A
+    /// Sets how many connections beyond [`readers`](Self::readers) may be held by read closures, snapshots and streams, so
+    /// that other reads never wait for them. They are opened when they are needed. Further closures, snapshots and streams
+    /// wait. Default 8.
+    pub fn extra_readers(mut self, readers: usize) -> Self {
+        self.extra_readers = readers;
+        self
+    }
+
+    /// Sets how long a [stream](crate::Database::stream) may stay without its rows being fetched before it ends with
+    /// [`Kind::Timeout`](crate::Kind::Timeout) and its reader is given back. Default 30 s.
+    pub fn stream_idle(mut self, limit: Duration) -> Self {
+        self.stream_idle = limit;
+        self
+    }
+
+    /// Sets how long a [snapshot](crate::Database::snapshot) may be open before it ends with
+    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld), because the WAL cannot start over while it is open. Default
+    /// 5 minutes.
+    pub fn snapshot_age(mut self, limit: Duration) -> Self {
+        self.snapshot_age = limit;
+        self
+    }
+
+    /// Sets the number of requests that may wait in a queue. The writer has one queue, the readers share another, and a
+    /// third is for those that may hold a reader. A
     /// call that finds its queue full waits for a free place, in order of arrival. Default 1,024.
     pub fn queue(mut self, requests: usize) -> Self {
         self.queue = requests;
@@ -325,7 +355,8 @@ mod tests {
         assert_eq!(options.durability, Durability::Normal);
         assert!(options.foreign_keys && options.create && !options.read_only);
         assert_eq!(options.readers, cores.clamp(2, 8));
-        assert_eq!(options.queue, 1024);
+        assert_eq!((options.queue, options.extra_readers), (1024, 8));
+        assert_eq!((options.stream_idle, options.snapshot_age), (Duration::from_secs(30), Duration::from_secs(300)));
         assert_eq!(options.group, Some(GroupLimits { members: 256, time: Duration::from_millis(1), bytes: 1 << 20 }));
         assert_eq!((options.statement_cache, options.max_open), (128, 64));
         assert_eq!((options.writer_cache_bytes, options.reader_cache_bytes), (16 << 20, 4 << 20));

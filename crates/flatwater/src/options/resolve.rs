@@ -65,6 +65,7 @@ impl Options {
         }
         for (name, value) in [
             ("readers", self.readers),
+            ("extra_readers", self.extra_readers),
             ("queue", self.queue),
             ("max_open", self.max_open),
             ("statement_cache", self.statement_cache),
@@ -84,6 +85,11 @@ impl Options {
             && (limit_bytes < SMALLEST_WAL || hard_limit_bytes <= limit_bytes)
         {
             return refuse("a managed WAL needs `limit_bytes` of at least 256 KiB and a larger `hard_limit_bytes`");
+        }
+        for (name, value) in [("stream_idle", self.stream_idle), ("snapshot_age", self.snapshot_age)] {
+            if value.is_zero() {
+                return refuse(format!("`{name}` must be longer than zero"));
+            }
         }
         if self.transaction_idle.is_zero() {
             return refuse("`transaction_idle` must be longer than zero, or no transaction could be used");
@@ -151,6 +157,9 @@ impl Options {
             durability,
             foreign_keys,
             readers,
+            extra_readers,
+            stream_idle,
+            snapshot_age,
             queue,
             group,
             statement_cache,
@@ -177,6 +186,9 @@ impl Options {
             ("durability", *durability != other.durability),
             ("foreign_keys", *foreign_keys != other.foreign_keys),
             ("readers", *readers != other.readers),
+            ("extra_readers", *extra_readers != other.extra_readers),
+            ("stream_idle", *stream_idle != other.stream_idle),
+            ("snapshot_age", *snapshot_age != other.snapshot_age),
             ("queue", *queue != other.queue),
             ("group", *group != other.group),
             ("statement_cache", *statement_cache != other.statement_cache),

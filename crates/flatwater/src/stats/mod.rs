@@ -33,6 +33,8 @@ pub(crate) enum CallKind {
     Batch,
     Script,
     Query,
+    Fetch,
+    Snapshot,
     Begin,
     Commit,
     ReadWith,
@@ -41,12 +43,14 @@ pub(crate) enum CallKind {
 }
 
 impl CallKind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Execute,
         Self::ExecuteMany,
         Self::Batch,
         Self::Script,
         Self::Query,
+        Self::Fetch,
+        Self::Snapshot,
         Self::Begin,
         Self::Commit,
         Self::ReadWith,
@@ -61,6 +65,8 @@ impl CallKind {
             Self::Batch => "batch",
             Self::Script => "execute_script",
             Self::Query => "query",
+            Self::Fetch => "fetch",
+            Self::Snapshot => "snapshot",
             Self::Begin => "begin",
             Self::Commit => "commit",
             Self::ReadWith => "read_with",
@@ -197,6 +203,7 @@ impl Recorder {
             second_copies: 0,
             writes_waiting: 0,
             reads_waiting: 0,
+            readers_held: 0,
             groups: self.groups.load(Ordering::Relaxed),
             members: self.members.load(Ordering::Relaxed),
             replays: self.replays.load(Ordering::Relaxed),
@@ -227,6 +234,9 @@ pub struct Stats {
     pub writes_waiting: usize,
     /// Requests that wait for a reader at the moment.
     pub reads_waiting: usize,
+    /// Reader connections that closures, snapshots and streams hold at the moment, of
+    /// [`Options::extra_readers`](crate::Options::extra_readers).
+    pub readers_held: usize,
     /// Groups of two or more members that were committed.
     pub groups: u64,
     /// Members of those groups.

@@ -78,6 +78,19 @@ pub struct Row<'a> {
 enum Source<'a> {
     Borrowed(&'a Rows),
     Owned(Box<Rows>),
+    Shared(Arc<Rows>),
+}
+
+impl<'a> Row<'a> {
+    /// The row of a batch at an index that the batch has.
+    pub(crate) fn of(batch: &'a Rows, index: usize) -> Self {
+        Row { rows: Source::Borrowed(batch), index }
+    }
+
+    /// The same, which keeps the batch in memory.
+    pub(crate) fn of_batch(batch: &Arc<Rows>, index: usize) -> Self {
+        Row { rows: Source::Shared(batch.clone()), index }
+    }
 }
 
 impl Row<'_> {
@@ -85,6 +98,7 @@ impl Row<'_> {
         match &self.rows {
             Source::Borrowed(rows) => rows,
             Source::Owned(rows) => rows,
+            Source::Shared(rows) => rows,
         }
     }
 

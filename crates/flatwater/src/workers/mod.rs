@@ -3,9 +3,11 @@
 
 pub(crate) mod checkpoint;
 pub(crate) mod listener;
+pub(crate) mod open_read;
 pub(crate) mod outbox;
 pub(crate) mod readers;
 pub(crate) mod refusals;
 pub(crate) mod request;
 pub(crate) mod session;
+pub(crate) mod take_over;
 pub(crate) mod writer;

@@ -19,6 +19,12 @@ pub(crate) fn too_late() -> Error {
     Error::timeout("the deadline of the call passed while it waited", Applied::No)
 }
 
+/// Returns the error for a write in a snapshot.
+#[cold]
+pub(crate) fn snapshot_writes() -> Error {
+    Error::misuse("a snapshot only reads").with_hint("write with the database, or in a transaction")
+}
+
 /// Returns the error for a write through a read-only handle.
 #[cold]
 pub(crate) fn opened_to_read(path: &Path) -> Error {

@@ -4,16 +4,14 @@
 //! owner at a time: the caller's future, a queue, or the worker that runs it. Leaves out: running requests.
 
 use std::any::Any;
-use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::types::FromSql;
 
 use crate::error::{Error, Result};
-use crate::queue::reply::{Promise, Reply};
+use crate::queue::reply::Promise;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
@@ -24,7 +22,9 @@ use crate::values::executed::{BatchResult, Executed};
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
+use crate::workers::open_read::{CursorGuard, SnapshotGuard};
 use crate::workers::session::TransactionGuard;
+use crate::workers::take_over::OnItsWay;
 
 /// The result of a user's closure, for its caller, which knows the type; and whether the result was `Ok`.
 pub(crate) struct Returned {
@@ -58,6 +58,21 @@ pub(crate) struct Unsettled {
     pub(crate) kind: CallKind,
 }
 
+/// How many rows of a query its caller wants at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    All,
+    First,
+    /// A batch now, and the others later. Where a reader cannot be kept for the caller, all of them.
+    Batches,
+}
+
+impl Wanted {
+    pub(crate) fn rows(self) -> usize {
+        if self == Self::First { 1 } else { usize::MAX }
+    }
+}
+
 /// The work of a request.
 pub(crate) enum Work {
     Execute {
@@ -67,7 +82,7 @@ pub(crate) enum Work {
     Query {
         text: Arc<StatementInfo>,
         params: Params,
-        limit: usize,
+        wanted: Wanted,
         /// Set if the caller wants the rows as values of a type of its own.
         decode: Option<Decode>,
     },
@@ -77,6 +92,10 @@ pub(crate) enum Work {
     },
     Batch(Vec<(Arc<StatementInfo>, Params)>),
     Script(Arc<StatementInfo>),
+    /// Opens a snapshot.
+    Snapshot,
+    /// Fetches the next batch of the cursor with this number.
+    Fetch(u64),
     ReadWith(ReadClosure),
     WriteWith(WriteClosure),
     Begin,
@@ -143,9 +162,14 @@ impl Work {
                 Some(route) => route == Route::Read,
                 None => !looks_like_a_write(&text.sql),
             },
-            Self::ReadWith(_) => true,
+            Self::ReadWith(_) | Self::Snapshot | Self::Fetch(_) => true,
             _ => false,
         }
+    }
+
+    /// Returns true if the work may keep a reader for as long as its caller wants.
+    pub(crate) fn holds_a_reader(&self) -> bool {
+        matches!(self, Self::Query { wanted: Wanted::Batches, .. } | Self::ReadWith(_) | Self::Snapshot)
     }
 
     /// Returns true if the work belongs to the crate, or neither reads nor writes a caller's data.
@@ -165,6 +189,7 @@ impl Work {
         match self {
             Self::Execute { .. } => CallKind::Execute,
             Self::Query { .. } => CallKind::Query,
+            Self::Fetch(_) => CallKind::Fetch,
             Self::Many { .. } => CallKind::ExecuteMany,
             Self::Batch(_) => CallKind::Batch,
             Self::Script(_) => CallKind::Script,
@@ -173,6 +198,7 @@ impl Work {
             Self::Begin | Self::Savepoint(_) => CallKind::Begin,
             Self::Commit | Self::Release => CallKind::Commit,
             Self::Settle(unsettled) => unsettled.kind,
+            Self::Snapshot => CallKind::Snapshot,
             Self::Undo | Self::Rollback | Self::Unpark | Self::InSlot(_) | Self::Checkpoint(_) | Self::Close(..) => {
                 CallKind::Control
             }
@@ -185,6 +211,11 @@ pub(crate) enum Answer {
     Executed(Executed),
     Changes(u64),
     Rows(Rows),
+    /// A part of a result, and the right to the rest.
+    Begun(Rows, CursorGuard),
+    /// A further part, and whether there may be more.
+    Fetched(Rows, bool),
+    Snapshot(SnapshotGuard),
     /// The rows as values of the caller's type, made by a `Decode`.
     Decoded(Decoded),
     Batch(Vec<BatchResult>),
@@ -218,6 +249,16 @@ impl Answer {
 
     pub(crate) fn rows(self) -> Result<Rows> {
         if let Self::Rows(rows) = self { Ok(rows) } else { Self::unexpected() }
+    }
+
+    /// Returns a part of a result, the right to the rest if there is more and it is held from now on, and whether there may
+    /// be more.
+    pub(crate) fn batch_of_rows(self) -> Result<(Rows, Option<CursorGuard>, bool)> {
+        match self {
+            Self::Begun(rows, cursor) => Ok((rows, Some(cursor), true)),
+            Self::Fetched(rows, has_more) => Ok((rows, None, has_more)),
+            answer => Ok((answer.rows()?, None, false)),
+        }
     }
 
     pub(crate) fn first_row(self) -> Result<Option<Row<'static>>> {
@@ -262,22 +303,6 @@ impl Answer {
     }
 }
 
-/// Counts a write in progress, from its first push until it is answered or dropped.
-pub(crate) struct OnItsWay<C: Deref<Target = AtomicU64> = Arc<AtomicU64>>(C);
-
-impl<C: Deref<Target = AtomicU64>> OnItsWay<C> {
-    pub(crate) fn new(count: C) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(count)
-    }
-}
-
-impl<C: Deref<Target = AtomicU64>> Drop for OnItsWay<C> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
 pub(crate) struct Request {
     pub(crate) ticket: Arc<Ticket>,
     pub(crate) work: Work,
@@ -304,18 +329,4 @@ impl Request {
             on_its_way: None,
         }
     }
-}
-
-/// The writer, for a reader that finds that a request must not run on a reader.
-pub(crate) trait TakesOver: Send + Sync {
-    /// Returns true if a write is queued or running.
-    fn is_active(&self) -> bool;
-
-    /// Takes over the request, which began on the reader's thread. If no other thread can be started for it, that
-    /// thread serves the writer until no work is left.
-    fn take_over(&self, request: Request);
-
-    /// Asks the writer to open its connection before all waiting requests, so that a parked database may have connections
-    /// again.
-    fn unpark(&self, ticket: Arc<Ticket>) -> Result<Reply<Result<Answer>>>;
 }

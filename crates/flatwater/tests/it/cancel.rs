@@ -166,6 +166,7 @@ async fn a_read_closure_that_is_given_up_is_interrupted(place: &Place) {
     until(|| waiting(&db) == 0).await;
     drop(read);
     assert_eq!(count(&db).await, 0);
+    until(|| db.stats().readers_held == 0).await;
     assert!(!ran_to_its_end.load(Ordering::SeqCst), "the closure kept its connection to the end");
 }
 

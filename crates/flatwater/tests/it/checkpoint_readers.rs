@@ -154,3 +154,27 @@ fn only_the_read_that_is_too_old_is_cut_off() {
         gets_short_again(&db).await;
     });
 }
+
+#[test]
+fn a_stream_that_nobody_reads_is_cut_off_like_a_long_read() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(small(&file).read_limit(Duration::from_millis(200))).await;
+        write(&db, 3000).await;
+        let mut stalled = db.stream("SELECT a FROM t", ());
+        assert!(stalled.next().await.unwrap().is_ok());
+        let snapshot = db.snapshot().await.unwrap();
+        until(|| db.stats().readers_held == 2).await;
+        while db.stats().readers_held > 0 {
+            write(&db, 1).await;
+        }
+        let mut last = None;
+        while let Some(row) = stalled.next().await {
+            last = Some(row);
+        }
+        assert_eq!(last.unwrap().unwrap_err().kind(), Kind::SnapshotTooOld);
+        assert_eq!(snapshot.query("SELECT a FROM t", ()).await.unwrap_err().kind(), Kind::SnapshotTooOld);
+        assert_eq!(db.stats().wal.cut_off, 2);
+        gets_short_again(&db).await;
+    });
+}

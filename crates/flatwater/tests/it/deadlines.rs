@@ -100,6 +100,7 @@ async fn closures_time_out(place: &Place) {
     for result in [read, wrote] {
         assert_eq!(result.unwrap_err().kind(), Kind::Timeout);
     }
+    until(|| db.stats().readers_held == 0).await;
     assert_eq!(count(&db).await, 0);
 }
 

@@ -12,11 +12,12 @@ const FLOORS: &[&[&str]] = &[
     &["workers"],
     &["engine"],
     &["call"],
-    &["operations"],
-    &["many"],
+    &["cursor"],
+    &["operations", "stream"],
+    &["many", "snapshot"],
     &["prepared", "transaction"],
     &["database"],
-    &["closures"],
+    &["closures", "open"],
     &["lib"],
 ];
 
@@ -122,7 +123,7 @@ fn a_file_imports_from_lower_floors_only() {
             }
             checked += 1;
             let same_room = module[0] == path[0];
-            let shared = ["listener", "outbox", "refusals", "request", "session"];
+            let shared = ["listener", "open_read", "outbox", "refusals", "request", "session", "take_over"];
             let worker_to_worker = module[0] == "workers"
                 && same_room
                 && path.get(1).is_some_and(|to| module.get(1) != Some(to) && !shared.contains(&&**to));

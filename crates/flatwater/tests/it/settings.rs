@@ -107,11 +107,11 @@ fn a_file_in_another_journal_mode_is_switched_to_wal_for_good() {
 }
 
 #[test]
-fn as_many_readers_as_the_options_say_run_at_once() {
+fn as_many_read_closures_as_the_options_say_run_at_once() {
     let file = TestFile::new();
     run(async {
         for readers in [1, 3, 8] {
-            let db = file.options().readers(readers).open().await.unwrap();
+            let db = file.options().readers(1).extra_readers(readers).open().await.unwrap();
             let (all_there, inside) = (Arc::new(Barrier::new(readers)), Arc::new(AtomicUsize::new(0)));
             let reads = (0..readers * 3).map(|_| {
                 let (all_there, inside) = (all_there.clone(), inside.clone());

@@ -84,6 +84,16 @@ impl Peer for Flatwater {
         Ok(self.0.query_as(sql, bound(params)).await?)
     }
 
+    async fn stream(&self, sql: &'static str) -> Result<Sum> {
+        let mut rows = self.0.stream_as::<Named>(sql, ());
+        let mut sum = Sum::default();
+        while let Some(row) = rows.next().await {
+            sum.rows += 1;
+            row?.touch(&mut sum);
+        }
+        Ok(sum)
+    }
+
     async fn json(&self, sql: &'static str) -> Result<Vec<u8>> {
         let rows = self.0.query(sql, ()).await?;
         let names: Vec<String> = rows.columns().map(str::to_owned).collect();

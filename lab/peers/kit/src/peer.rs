@@ -101,6 +101,11 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
         async move { self.query::<Named>(sql, params).await?.into_records() }
     }
 
+    /// The rows of a query one by one, each as the program's own type, by the library's call for that.
+    fn stream(&self, sql: &'static str) -> impl Future<Output = Result<Sum>> + Send {
+        async move { Ok(sum_of(&self.query_as(sql, &[]).await?)) }
+    }
+
     /// The rows of a query as a JSON array of objects in UTF-8.
     fn json(&self, sql: &'static str) -> impl Future<Output = Result<Vec<u8>>> + Send;
 

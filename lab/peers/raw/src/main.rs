@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lab_kit::lane::Info;
-use lab_kit::{About, Body, Peer, Record, Result, Rows, Setup, Value, anyhow, version_in};
+use lab_kit::{About, Body, Peer, Record, Result, Rows, Setup, Sum, Value, anyhow, version_in};
 use lab_rusqlite::rusqlite::Connection;
 
 const HELD: &str = "raw-held";
@@ -111,6 +111,10 @@ impl Peer for Raw {
 
     async fn query<R: Record>(&self, sql: &'static str, params: &[Value<'_>]) -> Result<Vec<R>> {
         self.with(|connection| lab_rusqlite::query(connection, sql, params))
+    }
+
+    async fn stream(&self, sql: &'static str) -> Result<Sum> {
+        self.with(|connection| lab_rusqlite::stream(connection, sql))
     }
 
     async fn json(&self, sql: &'static str) -> Result<Vec<u8>> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lab_kit::json::{Streamed, map};
 use lab_kit::peer::{BUSY_TIMEOUT, CACHE_KIB, STATEMENT_CACHE, Setup};
-use lab_kit::{Cells, Record, Result, Rows, Value};
+use lab_kit::{Cells, Named, Record, Result, Rows, Sum, Value};
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row, Statement, params_from_iter};
 use serde::Serializer as _;
@@ -72,6 +72,18 @@ pub fn query<R: Record>(connection: &Connection, sql: &str, params: &[Value<'_>]
         records.push(R::read(&RowCells(row))?);
     }
     Ok(records)
+}
+
+/// Reads each row into an owned value, and keeps none.
+pub fn stream(connection: &Connection, sql: &str) -> Result<Sum> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([])?;
+    let mut sum = Sum::default();
+    while let Some(row) = rows.next()? {
+        sum.rows += 1;
+        Named::read(&RowCells(row))?.touch(&mut sum);
+    }
+    Ok(sum)
 }
 
 /// Stays in a read transaction for so long.

@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Readers;
+use super::running::Running;
 
 impl Readers {
     /// Closes the idle connections. Blocks.
@@ -39,6 +40,7 @@ impl Readers {
         let mut state = self.0.lock();
         state.closed = true;
         state.waiting.admit_all(None);
+        state.holding.admit_all(None);
         let asleep = std::mem::take(&mut state.asleep);
         drop(state);
         asleep.into_iter().for_each(|thread| thread.unpark());
@@ -53,12 +55,16 @@ impl Readers {
                 state.connections -= closed;
                 continue;
             }
-            if state.waiting.is_empty() && state.connections == 0 {
+            let are_done = state.waiting.is_empty() && state.holding.is_empty();
+            if are_done && state.connections == 0 && state.held == 0 {
                 return;
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                state.running.iter().for_each(|running| running.ticket.cancel());
+                let running = state.running.clone();
+                drop(state);
+                running.iter().for_each(Running::close);
+                state = self.0.lock();
             }
             let left = left.max(Duration::from_millis(10));
             state = self.0.closed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::PageRefusal;
 
 use super::reader::Reader;
-use super::{Readers, Shared, State};
+use super::state::State;
+use super::{Readers, Shared};
 use crate::connection::execute::{Bounds, Output, Run};
 use crate::connection::inline::{self, LastRead};
 use crate::connection::schema::Known;
@@ -77,7 +78,7 @@ impl Drop for Lent<'_> {
         if state.closed {
             shared.closed.notify_all();
         }
-        if !state.waiting.is_empty() {
+        if !state.waiting.is_empty() || !state.holding.is_empty() {
             // If no thread can be started, the requests that arrived meanwhile wait for the next push.
             let _ = self.readers.rouse(state);
         }

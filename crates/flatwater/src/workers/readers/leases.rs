@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use super::holder::NoLeases;
 use super::reader::Reader;
-use super::{Readers, Shared, State};
+use super::state::State;
+use super::{Readers, Shared};
 use crate::time::timer::{self, Alarm};
 
 /// The alarm for the leases of idle readers. Guarded by the pool's lock.

@@ -9,9 +9,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use flatwater_sqlite::Busy;
+use flatwater_sqlite::{Busy, Interrupt};
 
 use super::holder::{Holder, ReleaseRequests, may_hold};
+use crate::connection::cursors::{Batch, Cursors};
 use crate::connection::execute::{Bounds, Output, Run};
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
@@ -24,11 +25,14 @@ use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::stats::Recorder;
 use crate::time::later;
-use crate::workers::request::{Answer, ReadClosure, Work};
+use crate::values::row::Rows;
+use crate::workers::request::{Answer, ReadClosure, Wanted, Work};
 
 /// The outcome of a request on a reader.
 pub(super) enum Performed {
     Answered(Result<Answer>),
+    /// The reader is kept: for a cursor, with its first rows, or for a snapshot.
+    Opened(Option<(Rows, u64)>),
     /// The work is a write. The error is present if the statement could not be prepared.
     Write(Work, Option<Error>),
 }
@@ -49,6 +53,9 @@ pub(super) struct Reader {
     last_used: Instant,
     /// The number of the last recall when the connection was opened.
     pub(super) recall: u64,
+    pub(super) cursors: Cursors,
+    /// The transaction of a snapshot is open. It may see an older schema, so nothing is learnt from it.
+    in_snapshot: bool,
 }
 
 impl Reader {
@@ -65,7 +72,16 @@ impl Reader {
         busy_timeout.until(deadline.map_or(end, |deadline| deadline.min(end)));
         let connection = Connection::open(options, Role::Reader, busy(&busy_timeout))?;
         let leases = may_hold(options, &connection).then(|| Holder::new(requests, recorder));
-        Ok(Self { connection, busy_timeout, epoch: u64::MAX, leases, last_used: now, recall })
+        Ok(Self {
+            connection,
+            busy_timeout,
+            epoch: u64::MAX,
+            leases,
+            last_used: now,
+            recall,
+            cursors: Cursors::default(),
+            in_snapshot: false,
+        })
     }
 
     pub(super) fn journal(&self) -> &str {
@@ -86,16 +102,66 @@ impl Reader {
         ticket: &Arc<Ticket>,
     ) -> (Performed, bool) {
         self.connection.unlimit();
-        let now = Instant::now();
-        let wait_end = later(now, options.busy_timeout);
-        self.busy_timeout.until(ticket.deadline.map_or(wait_end, |deadline| deadline.min(wait_end)));
+        let now = self.wait_for_locks(options, ticket);
         match work {
             Work::ReadWith(closure) => {
                 let (answer, usable) = self.closure(closure, ticket);
                 (Performed::Answered(answer), usable)
             }
+            work if work.holds_a_reader() => self.open_held(catalogue, work, ticket),
             work => self.read(catalogue, work, ticket, now),
         }
+    }
+
+    /// Sets how long the request may wait for locks. Returns the time.
+    pub(super) fn wait_for_locks(&mut self, options: &Options, ticket: &Ticket) -> Instant {
+        let now = Instant::now();
+        let wait_end = later(now, options.busy_timeout);
+        self.busy_timeout.until(ticket.deadline.map_or(wait_end, |deadline| deadline.min(wait_end)));
+        now
+    }
+
+    /// Ends the lease, if the reader has one. Returns false if the connection cannot be used.
+    fn end_lease(&mut self) -> bool {
+        if let Some(leases) = &mut self.leases {
+            leases.end(&mut self.connection);
+        }
+        self.is_usable()
+    }
+
+    /// Opens a cursor or a snapshot. Returns the same as `perform`.
+    fn open_held(&mut self, catalogue: &Catalogue, work: Work, ticket: &Arc<Ticket>) -> (Performed, bool) {
+        if !self.end_lease() {
+            return (Performed::Answered(Err(not_ended())), false);
+        }
+        let interrupt: Arc<dyn Interrupt> = ticket.clone();
+        let performed = if let Work::Snapshot = work {
+            let begun = self.begin_snapshot(ticket);
+            self.connection.sqlite.disarm();
+            match begun {
+                Ok(()) => {
+                    self.see_schema(catalogue);
+                    self.in_snapshot = true;
+                    Performed::Opened(None)
+                }
+                Err(error) => Performed::Answered(Err(error)),
+            }
+        } else {
+            self.see_schema(catalogue);
+            self.query(work, &interrupt)
+        };
+        let is_usable = matches!(performed, Performed::Opened(_)) || self.end_held();
+        (performed, is_usable)
+    }
+
+    /// Ends the cursors and the transaction of a held reader. Returns false if the connection cannot be used again.
+    pub(super) fn end_held(&mut self) -> bool {
+        self.cursors.end_all(&mut self.connection);
+        self.in_snapshot = false;
+        self.epoch = u64::MAX;
+        let is_over = self.connection.sqlite.is_autocommit()
+            || self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
+        is_over && self.connection.is_idle()
     }
 
     /// Runs a query, in the transaction of a lease or in its own. Returns the same as `perform`.
@@ -104,7 +170,8 @@ impl Reader {
         if !continues {
             self.see_schema(catalogue);
         }
-        let performed = self.query(work, ticket);
+        let interrupt: Arc<dyn Interrupt> = ticket.clone();
+        let performed = self.query(work, &interrupt);
         let usable = self.leave(performed.is_ok(), Instant::now());
         (performed, usable)
     }
@@ -163,24 +230,36 @@ impl Reader {
         self.last_used
     }
 
-    fn query(&mut self, work: Work, ticket: &Arc<Ticket>) -> Performed {
-        let Work::Query { text, params, limit, .. } = &work else { return Performed::Write(work, None) };
+    /// Runs a query that `interrupt` may end, or opens a cursor.
+    pub(super) fn query(&mut self, work: Work, interrupt: &Arc<dyn Interrupt>) -> Performed {
+        let Work::Query { text, params, wanted, .. } = &work else { return Performed::Write(work, None) };
         let ready = match self.connection.ready(text, policy::statement, &SchemaFacts::default()) {
             Ok(ready) => ready,
             Err(error) if error.sqlite_code().is_some() => return Performed::Write(work, Some(error)),
             Err(error) => return Performed::Answered(Err(error)),
         };
-        text.learn_route(ready.class.route);
+        if !self.in_snapshot {
+            text.learn_route(ready.class.route);
+        }
         let result = if ready.class.route == Route::Write {
             None
         } else if ready.class.columns == 0 {
             Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
+        } else if *wanted == Wanted::Batches {
+            self.connection.sqlite.arm(interrupt.clone());
+            let started = self.cursors.start(&mut self.connection, ready, params.clone());
+            self.connection.sqlite.disarm();
+            return match started {
+                Ok(Batch { rows, cursor: Some(number) }) => Performed::Opened(Some((rows, number))),
+                Ok(Batch { rows, cursor: None }) => Performed::Answered(Ok(Answer::Rows(rows))),
+                Err(error) => Performed::Answered(Err(error)),
+            };
         } else {
-            self.connection.sqlite.arm(ticket.clone());
-            let (output, bounds) = (Output::Rows(*limit), Bounds::Armed);
+            self.connection.sqlite.arm(interrupt.clone());
+            let (output, bounds) = (Output::Rows(wanted.rows()), Bounds::Armed);
             let outcome = self.connection.execute(Run { statement: &ready, params: params.row(), output, bounds });
             self.connection.sqlite.disarm();
-            if outcome.is_ok() {
+            if outcome.is_ok() && !self.in_snapshot {
                 self.connection.learn(&ready);
             }
             Some(outcome.map(|outcome| Answer::Rows(outcome.rows.unwrap_or_default())))
@@ -201,10 +280,7 @@ impl Reader {
     /// Runs a closure of the user inside a read transaction, so that it sees one snapshot. Afterwards checks what the
     /// closure may have changed on the connection.
     fn closure(&mut self, closure: ReadClosure, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
-        if let Some(leases) = &mut self.leases {
-            leases.end(&mut self.connection);
-        }
-        if !self.is_usable() {
+        if !self.end_lease() {
             return (Err(not_ended()), false);
         }
         if let Err(error) = self.begin_snapshot(ticket) {

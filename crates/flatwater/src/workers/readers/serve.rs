@@ -11,16 +11,30 @@ use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::reader::{Performed, Reader};
+use super::running::Running;
+use super::session::{Open, Purpose, ReadSession};
 use crate::connection::writable::{is_read_only, of_read};
 use crate::error::{Error, Kind, Result};
 use crate::queue::ticket::{CallOptions, Ticket};
+use crate::sql::catalogue::StatementInfo;
 use crate::thread::park::{block_on, mark_closure};
+use crate::values::row::Rows;
+use crate::workers::open_read::{CursorGuard, SnapshotGuard};
 use crate::workers::outbox::Outbox;
 use crate::workers::refusals::{opened_to_read, too_late, waits_for_itself};
-use crate::workers::request::{Request, TakesOver};
+use crate::workers::request::{Answer, Request, Work};
+use crate::workers::take_over::TakesOver;
 
 /// How often a reader that waits for a parked database looks whether opening it failed.
 const UNPARK: Duration = Duration::from_millis(2);
+
+/// What became of the connection after a request.
+pub(super) enum Served {
+    /// `None`: it was closed or never opened.
+    Returned(Option<Box<Reader>>),
+    /// A read session has it.
+    Kept,
+}
 
 impl Shared {
     /// Opens another connection, to the same file as the ones before. Waits for locks until `deadline` at most. Returns
@@ -84,17 +98,17 @@ impl Shared {
     /// Runs one request, and returns the connection if it can be used again. A panic here is a bug in Flatwater: the
     /// connection is closed, and the promise is dropped without an answer.
     pub(super) fn serve(
-        &self,
+        self: &Arc<Self>,
         reader: Option<Box<Reader>>,
         request: Request,
         outbox: &mut Outbox<'_>,
-    ) -> Option<Box<Reader>> {
+    ) -> Served {
         if !request.ticket.start() {
             self.recorder.abandoned();
             // Dropping a closure of the user may panic.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(request)));
             // `None` here is the right to open a connection, returned unused.
-            return reader;
+            return Served::Returned(reader);
         }
         let had_active_writes = request.had_active_writes;
         catch_unwind(AssertUnwindSafe(|| {
@@ -103,17 +117,22 @@ impl Shared {
                 Err(error) => {
                     let error = error.timed(&request.ticket);
                     outbox.answer(request.work.kind(), &request.ticket, request.promise, Err(error));
-                    return None;
+                    return Served::Returned(None);
                 }
             };
             let Request { ticket, work, promise, .. } = request;
             let kind = work.kind();
+            let text = if let Work::Query { text, .. } = &work { Some(text.clone()) } else { None };
             let (performed, usable) = mark_closure(|| reader.perform(&self.options, &self.catalogue, work, &ticket));
             let is_half_open = matches!(&performed, Performed::Answered(Err(error)) if is_read_only(error));
             match performed {
                 Performed::Answered(answer) => {
                     let answer = if is_half_open { answer.map_err(of_read) } else { answer };
                     outbox.answer(kind, &ticket, promise, answer.map_err(|error| self.ended(error.timed(&ticket))));
+                }
+                Performed::Opened(first) => {
+                    outbox.answer(kind, &ticket, promise, Ok(self.keep(reader, first, text)));
+                    return Served::Kept;
                 }
                 Performed::Write(work, error) => {
                     let request = Request { had_active_writes, ..Request::new(ticket, work, promise) };
@@ -124,9 +143,27 @@ impl Shared {
             if !usable {
                 self.recorder.replaced_connection();
             }
-            (usable && !self.is_recalled(&reader)).then_some(reader)
+            Served::Returned((usable && !self.is_recalled(&reader)).then_some(reader))
         }))
-        .unwrap_or(None)
+        .unwrap_or(Served::Returned(None))
+    }
+
+    /// Opens a read session for a reader with a cursor, whose first rows these are, or with a snapshot.
+    fn keep(
+        self: &Arc<Self>,
+        reader: Box<Reader>,
+        first: Option<(Rows, u64)>,
+        text: Option<Arc<StatementInfo>>,
+    ) -> Answer {
+        let purpose = if first.is_some() { Purpose::Cursor } else { Purpose::Snapshot };
+        let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
+        let session = ReadSession::new(self, purpose, ticket, reader);
+        self.lock().running.push(Running::session(&session, text));
+        let at = Arc::new(Open(session));
+        match first {
+            Some((rows, number)) => Answer::Begun(rows, CursorGuard { at, number }),
+            None => Answer::Snapshot(SnapshotGuard(at)),
+        }
     }
 
     /// Hands the request over to the writer, or answers it with an error. `error` is the reader's error if it could not

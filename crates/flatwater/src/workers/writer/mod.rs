@@ -44,8 +44,9 @@ use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::thread::park::start_own;
 use crate::workers::listener::CommitListener;
-use crate::workers::request::{Answer, InSlot, OnItsWay, Request, TakesOver, Work};
+use crate::workers::request::{Answer, InSlot, Request, Work};
 use crate::workers::session::{End, Session};
+use crate::workers::take_over::{OnItsWay, TakesOver};
 
 /// The handle. Cheap to clone.
 #[derive(Clone)]
@@ -162,7 +163,7 @@ impl Writer {
     /// the request. A `Begin` or a `Close` is always returned, and so is all work
     /// while writes are delayed.
     pub(crate) fn run_here(&self, mut request: Request) -> Option<Request> {
-        if matches!(request.work, Work::Begin | Work::Close(..)) || self.0.delays_writes() {
+        if matches!(request.work, Work::Begin | Work::Snapshot | Work::Close(..)) || self.0.delays_writes() {
             return Some(request);
         }
         let Some(mut slot) = Slot::acquire_idle(self) else { return Some(request) };

@@ -20,6 +20,7 @@ use crate::sql::policy;
 use crate::values::executed::BatchResult;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
+use crate::workers::refusals::snapshot_writes;
 use crate::workers::request::{Answer, Work};
 
 /// The rules under which a text is prepared, and whether what is learnt from it is shared.
@@ -32,13 +33,15 @@ pub(super) enum Rules<'a> {
     /// Inside a transaction of the user. A text may see a schema there that is never committed, so what is learnt stays
     /// private.
     Transaction,
+    /// The same, in a transaction that stands for a snapshot.
+    Snapshot,
 }
 
 impl Rules<'_> {
     fn policy(self) -> Policy {
         match self {
             Self::Statement(_) | Self::Reading(_) => policy::statement,
-            Self::Transaction => policy::transaction,
+            Self::Transaction | Self::Snapshot => policy::transaction,
         }
     }
 }
@@ -82,7 +85,7 @@ pub(super) fn run_one(
 fn wanted<'a>(statement: &CachedStatement, work: &'a Work) -> Result<(&'a Params, Output)> {
     match work {
         Work::Execute { params, .. } => refuse_rows(statement).map(|()| (params, Output::Nothing)),
-        Work::Query { params, limit, .. } => need_rows(statement).map(|()| (params, Output::Rows(*limit))),
+        Work::Query { params, wanted, .. } => need_rows(statement).map(|()| (params, Output::Rows(wanted.rows()))),
         _ => Err(Error::misuse("this is not one statement")),
     }
 }
@@ -125,8 +128,11 @@ impl Performer<'_> {
     }
 
     fn single(&mut self, text: &Arc<StatementInfo>, work: &Work) -> Result<Answer> {
-        let only_reads = matches!(self.rules, Rules::Reading(_));
+        let (only_reads, rules) = (matches!(self.rules, Rules::Reading(_)), self.rules);
         self.with_ready(text, |writer, ready| {
+            if matches!(rules, Rules::Snapshot) && ready.class.route == Route::Write {
+                return Err(snapshot_writes().with_sql(&text.sql));
+            }
             if only_reads && ready.class.route == Route::Write {
                 return Err(Error::misuse("the database was opened to be read only")
                     .with_hint("open it without `Options::read_only` to write")

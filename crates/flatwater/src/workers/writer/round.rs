@@ -126,7 +126,7 @@ impl Shared {
     }
 
     fn single(&self, writer: &mut Held, request: Request, outbox: &mut Outbox<'_>) -> bool {
-        if matches!(request.work, Work::Begin) {
+        if matches!(request.work, Work::Begin | Work::Snapshot) {
             transaction::serve(writer, self, request, outbox);
             return false;
         }

@@ -180,7 +180,8 @@ fn statement(
     let connection = writer.connection()?;
     connection.control.savepoint(&mut connection.sqlite)?;
     writer.arm(ticket, work);
-    let result = perform(writer, effects, Rules::Transaction, work);
+    let rules = if ticket.options.read_only { Rules::Snapshot } else { Rules::Transaction };
+    let result = perform(writer, effects, rules, work);
     writer.disarm();
     if writer.is_autocommit() {
         return result.map_err(|error| error.timed(ticket));

@@ -24,6 +24,7 @@ mod random_keys;
 mod reopen;
 mod selects;
 mod shapes;
+mod stream;
 mod sustained;
 mod transactions;
 
@@ -45,6 +46,7 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
         point_query::lanes::<P>,
         random_keys::lanes::<P>,
         query::lanes::<P>,
+        stream::lanes::<P>,
         selects::lanes::<P>,
         shapes::lanes::<P>,
         json_rows::lanes::<P>,

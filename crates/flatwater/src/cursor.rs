@@ -1,0 +1,112 @@
+//! The caller's side of a result that is fetched in batches.
+//!
+//! Owns: the fetches, one of which is under way while the caller uses the batch before. Runs on the thread that polls it,
+//! and never blocks there. Invariants: at most two batches are in memory; a dropped future of `next_batch` loses no rows;
+//! a dropped cursor gives its reader back. Leaves out: fetching, which the readers do.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::call::Call;
+use crate::engine::dispatch::Caller;
+use crate::error::Result;
+use crate::values::row::Rows;
+use crate::workers::open_read::CursorGuard;
+use crate::workers::request::Work;
+
+/// A part of a result.
+struct Batch {
+    rows: Rows,
+    /// Present in the first part, if a reader holds the rest.
+    rest: Option<CursorGuard>,
+    has_more: bool,
+}
+
+/// The next part of a result.
+enum Next {
+    /// It is under way, or was not begun yet.
+    Fetching(Call<Batch>),
+    Fetched(Result<Batch>),
+    Nothing,
+}
+
+/// A result that is fetched in batches, from one point in time, in bounded memory. [`Database::stream`] yields its rows
+/// one by one.
+///
+/// It begins when it is first polled. It holds a reader until its last batch was fetched, it is dropped, or no batch was
+/// fetched for [`Options::stream_idle`](crate::Options::stream_idle).
+///
+/// [`Database::stream`]: crate::Database::stream
+#[must_use = "a cursor begins when its first batch is fetched"]
+pub struct Cursor {
+    caller: Caller,
+    next: Next,
+    rest: Option<CursorGuard>,
+}
+
+impl Cursor {
+    pub(crate) fn new(caller: &Caller, operation: &'static str, work: Result<Work>) -> Self {
+        Self { caller: caller.clone(), next: Next::Fetching(fetch(caller, operation, work)), rest: None }
+    }
+
+    /// Returns the next rows, at least one, or `None` after the last. A batch has at most 1,024 rows, and fewer if they are
+    /// large. The next batch is fetched meanwhile.
+    ///
+    /// If the future is dropped, no rows are lost: the next call continues.
+    ///
+    /// # Errors
+    /// As [`Database::query`](crate::Database::query); `Timeout` if no batch was fetched for
+    /// [`Options::stream_idle`](crate::Options::stream_idle); `SnapshotTooOld` after
+    /// [`Options::read_limit`](crate::Options::read_limit). After an error there are no more rows.
+    pub async fn next_batch(&mut self) -> Result<Option<Rows>> {
+        poll_fn(|context| self.poll_batch(context)).await
+    }
+
+    pub(crate) fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Rows>>> {
+        loop {
+            let fetched = match std::mem::replace(&mut self.next, Next::Nothing) {
+                Next::Nothing => return Poll::Ready(Ok(None)),
+                Next::Fetched(fetched) => fetched,
+                Next::Fetching(mut call) => match Pin::new(&mut call).poll(context) {
+                    Poll::Ready(fetched) => fetched,
+                    Poll::Pending => {
+                        self.next = Next::Fetching(call);
+                        return Poll::Pending;
+                    }
+                },
+            };
+            let before = self.rest.take();
+            let Batch { rows, rest, has_more } = fetched?;
+            self.rest = rest.or(before).filter(|_| has_more);
+            self.fetch_on(context);
+            if !rows.is_empty() {
+                return Poll::Ready(Ok(Some(rows)));
+            }
+        }
+    }
+
+    /// Begins to fetch the next batch, if there may be one. Its first poll sends the request.
+    fn fetch_on(&mut self, context: &mut Context<'_>) {
+        let Some(rest) = &self.rest else { return };
+        let caller = Caller { open_read: Some(rest.at.clone()), ..self.caller.clone() };
+        let mut call = fetch(&caller, "fetch", Ok(Work::Fetch(rest.number)));
+        self.next = match Pin::new(&mut call).poll(context) {
+            Poll::Ready(fetched) => Next::Fetched(fetched),
+            Poll::Pending => Next::Fetching(call),
+        };
+    }
+}
+
+fn fetch(caller: &Caller, operation: &'static str, work: Result<Work>) -> Call<Batch> {
+    Call::new(caller, operation, work, |answer, _| {
+        let (rows, rest, has_more) = answer.batch_of_rows()?;
+        Ok(Batch { rows, rest, has_more })
+    })
+}
+
+impl std::fmt::Debug for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cursor").finish_non_exhaustive()
+    }
+}

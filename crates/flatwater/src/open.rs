@@ -1,0 +1,45 @@
+//! Opening a database: from its options to a handle.
+//!
+//! Owns: the call that opens. Its work runs on a thread of its own, or on the caller's if that may block. Invariant: if the
+//! caller has left, the database is closed again. Leaves out: what opening does (`engine`).
+
+use crate::call::Call;
+use crate::database::Database;
+use crate::engine::dispatch::Submitted;
+use crate::engine::handle::{Handle, refuse_forked};
+use crate::error::{Error, Kind};
+use crate::options::Options;
+use crate::queue::reply::{reply, wake};
+use crate::workers::request::Answer;
+
+impl Options {
+    /// Opens the database on a separate thread, so the caller's thread does not block. A file that is already open in
+    /// this process, by whatever path or link, is not opened a second time: the result is another handle to the same
+    /// database. That handle may have fewer rights ([`read_only`](Self::read_only)).
+    ///
+    /// # Errors
+    /// `Misuse` for options that cannot work (checked before anything is opened), for options that differ from those
+    /// the file is already open with, and for a second SQLite library in this process that has the file open; `Open` if
+    /// the path, the file or its directory cannot be used; `Busy` if another process keeps it locked; `Io` if the file
+    /// was replaced while it was open.
+    pub fn open(self) -> Call<Database> {
+        let start = move |may_block| {
+            refuse_forked()?;
+            let open = || Answer::Returned(Box::new(Handle::open(self).map(Database::from_handle)));
+            if may_block {
+                return Ok(Submitted::Now(Ok(open())));
+            }
+            let (promise, opened) = reply();
+            let open = move || {
+                // If the caller has dropped the call, the database is dropped here, which closes it.
+                if let Ok(waker) = promise.fill(Ok(open())) {
+                    wake(waker);
+                }
+            };
+            let thread = std::thread::Builder::new().name("fw-open".into()).spawn(open);
+            thread.map_err(|error| Error::new(Kind::Io, format!("a thread cannot be started: {error}")))?;
+            Ok(Submitted::Queued(None, opened))
+        };
+        Call::starting(None, "open", Box::new(start), |answer, _| answer.returned())
+    }
+}

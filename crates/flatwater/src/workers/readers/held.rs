@@ -1,0 +1,130 @@
+//! Serving an open read session: one message on its reader.
+//!
+//! Owns: the requests of a snapshot or a cursor, and giving the reader back at the end. Runs on the pool's threads.
+//! Invariants: however a session ends, its reader is in the pool again or closed, and every request is answered; a fetch
+//! ends early if its caller leaves, or if the session is ended. Leaves out: the order of messages (`session`).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use flatwater_sqlite::Interrupt;
+
+use super::Shared;
+use super::reader::{Performed, Reader};
+use super::session::{End, Message, Open, Purpose, ReadSession};
+use crate::connection::cursors::Batch;
+use crate::error::{Error, Kind, Result};
+use crate::queue::ticket::Ticket;
+use crate::workers::open_read::CursorGuard;
+use crate::workers::outbox::Outbox;
+use crate::workers::refusals::snapshot_writes;
+use crate::workers::request::{Answer, Request, Work};
+
+/// What interrupts a request of a session: its caller, or what ends the session.
+struct Either(Arc<Ticket>, Arc<Ticket>);
+
+impl Interrupt for Either {
+    fn should_stop(&self) -> bool {
+        self.0.should_stop() || self.1.should_stop()
+    }
+}
+
+impl Shared {
+    /// Serves one message of the session.
+    pub(super) fn serve_session(self: &Arc<Self>, session: &Arc<ReadSession>, outbox: &mut Outbox<'_>) {
+        let Some((mut reader, message)) = session.take() else { return };
+        let step = catch_unwind(AssertUnwindSafe(|| self.step(session, &mut reader, message, outbox)));
+        match step {
+            Ok(None) => {
+                if session.rest(reader) {
+                    // This thread takes the next job itself.
+                    self.lock().ready.push_back(session.clone());
+                }
+            }
+            Ok(Some(end)) => self.end_session(session, Some(reader), end, outbox),
+            Err(_) => {
+                drop(reader);
+                let error = Error::misuse("a fault inside Flatwater ended it; please report it");
+                self.end_session(session, None, End::Lost(error), outbox);
+            }
+        }
+    }
+
+    /// Returns the end, if the message ended the session.
+    fn step(
+        self: &Arc<Self>,
+        session: &Arc<ReadSession>,
+        reader: &mut Reader,
+        message: Message,
+        outbox: &mut Outbox<'_>,
+    ) -> Option<End> {
+        match message {
+            Message::End => return Some(End::Finished),
+            Message::EndCursor(number) => reader.end_cursor(number),
+            Message::Request(request) => {
+                if !request.ticket.start() {
+                    self.recorder.abandoned();
+                    return None;
+                }
+                let Request { ticket, work, promise, .. } = *request;
+                let kind = work.kind();
+                reader.wait_for_locks(&self.options, &ticket);
+                let interrupt: Arc<dyn Interrupt> = Arc::new(Either(ticket.clone(), session.ticket.clone()));
+                let answer = reader.in_session(session, work, &interrupt);
+                let answer = answer.map_err(|error| match session.noted_end() {
+                    Some(end) if error.kind() == Kind::Cancelled => end.error(),
+                    _ => error.timed(&ticket),
+                });
+                let error = answer.as_ref().err().cloned();
+                outbox.answer(kind, &ticket, promise, answer);
+                if session.purpose == Purpose::Snapshot && !reader.is_in_snapshot() {
+                    return Some(End::Lost(error.unwrap_or_else(|| Error::misuse("a statement ended it"))));
+                }
+            }
+        }
+        (session.purpose == Purpose::Cursor && !reader.cursors.are_open()).then_some(End::Finished)
+    }
+
+    fn end_session(&self, session: &Arc<ReadSession>, reader: Option<Box<Reader>>, end: End, outbox: &mut Outbox<'_>) {
+        let usable = reader.and_then(|mut reader| (reader.end_held() && !self.is_recalled(&reader)).then_some(reader));
+        if usable.is_none() {
+            self.recorder.replaced_connection();
+        }
+        let (end, requests) = session.close(end);
+        for Request { ticket, work, promise, .. } in requests {
+            outbox.answer(work.kind(), &ticket, promise, Err(end.error()));
+        }
+        self.lock().is_over(&session.ticket);
+        self.release(usable);
+    }
+}
+
+impl Reader {
+    fn end_cursor(&mut self, number: u64) {
+        self.cursors.end(&mut self.connection, number);
+    }
+
+    /// Returns true if the transaction of the snapshot is open.
+    fn is_in_snapshot(&self) -> bool {
+        !self.connection.sqlite.is_autocommit()
+    }
+
+    /// Performs a request of a session.
+    fn in_session(&mut self, session: &Arc<ReadSession>, work: Work, interrupt: &Arc<dyn Interrupt>) -> Result<Answer> {
+        if let Work::Fetch(number) = work {
+            self.connection.sqlite.arm(interrupt.clone());
+            let batch = self.cursors.fetch(&mut self.connection, number);
+            self.connection.sqlite.disarm();
+            return batch.map(|Batch { rows, cursor }| Answer::Fetched(rows, cursor.is_some()));
+        }
+        match self.query(work, interrupt) {
+            Performed::Answered(answer) => answer,
+            Performed::Opened(Some((rows, number))) => {
+                Ok(Answer::Begun(rows, CursorGuard { at: Arc::new(Open(session.clone())), number }))
+            }
+            Performed::Write(_, Some(error)) => Err(error),
+            Performed::Write(work, None) => Err(work.explain(snapshot_writes())),
+            Performed::Opened(None) => Err(snapshot_writes()),
+        }
+    }
+}

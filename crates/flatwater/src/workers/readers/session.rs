@@ -1,0 +1,254 @@
+//! A read session: a reader that is kept for one snapshot or one cursor, and the inbox of its requests.
+//!
+//! Owns: the order of the requests, the reader between two of them, and how the session ends. One lock guards the inbox;
+//! it is never held while SQLite runs or a waker does, nor together with the pool's. Runs on callers' threads, on the
+//! timer's, and on the pool's. Invariants: a session with a message is in the pool's list of ready sessions once, so that
+//! one thread at a time has its reader; after the end no request is accepted, and every request that waits gets the
+//! reason. Leaves out: what the requests do.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Shared;
+use super::reader::Reader;
+use crate::error::{Applied, Error, Kind, Result};
+use crate::queue::ticket::Ticket;
+use crate::time::later;
+use crate::time::timer::{self, Alarm};
+use crate::workers::open_read::OpenRead;
+use crate::workers::request::Request;
+
+/// What a session is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Ends with its cursor.
+    Cursor,
+    Snapshot,
+}
+
+/// How a session ended.
+#[derive(Debug, Clone)]
+pub(super) enum End {
+    /// Its handle was dropped, or its result has no more rows.
+    Finished,
+    /// No row was fetched for this long.
+    Idle(Duration),
+    /// It was open for this long.
+    Old(Duration),
+    /// It kept the WAL from starting over.
+    CutOff,
+    /// This error ended its transaction.
+    Lost(Error),
+    /// The database was closed.
+    Closed,
+}
+
+impl End {
+    /// The error for a request that comes afterwards.
+    pub(super) fn error(&self) -> Error {
+        match self {
+            Self::Finished => Error::misuse("the snapshot or the result is finished"),
+            Self::Idle(limit) => Error::timeout(
+                format!("the result was given up because no rows were fetched for {limit:?}"),
+                Applied::No,
+            )
+            .with_hint("fetch faster, read less at once, or set `Options::stream_idle`"),
+            Self::Old(limit) => {
+                Error::new(Kind::SnapshotTooOld, format!("the snapshot was ended because it was open for {limit:?}"))
+                    .with_hint("open another one, or set `Options::snapshot_age`")
+            }
+            Self::CutOff => {
+                Error::new(Kind::SnapshotTooOld, "the read kept the WAL from starting over for too long and was ended")
+                    .with_hint("read less at once, or set `Options::read_limit` higher")
+            }
+            Self::Lost(error) => {
+                Error::misuse(format!("the snapshot was lost to an earlier error: {}", error.message()))
+                    .with_hint("open another one")
+            }
+            Self::Closed => Error::closed(),
+        }
+    }
+}
+
+/// A message in the inbox.
+pub(super) enum Message {
+    Request(Box<Request>),
+    EndCursor(u64),
+    /// Take the end that the inbox notes.
+    End,
+}
+
+pub(super) struct ReadSession {
+    pool: Arc<Shared>,
+    pub(super) purpose: Purpose,
+    /// Cancelled to interrupt what runs.
+    pub(super) ticket: Arc<Ticket>,
+    began: Instant,
+    inbox: Mutex<Inbox>,
+}
+
+struct Inbox {
+    messages: VecDeque<Message>,
+    end: Option<End>,
+    /// The reader between two messages.
+    resting: Option<Box<Reader>>,
+    /// The session is in the pool's list, or a thread serves it.
+    is_ready: bool,
+    idle_since: Instant,
+    alarm: Option<Alarm>,
+}
+
+impl ReadSession {
+    pub(super) fn new(pool: &Arc<Shared>, purpose: Purpose, ticket: Arc<Ticket>, reader: Box<Reader>) -> Arc<Self> {
+        let now = Instant::now();
+        let inbox = Inbox {
+            messages: VecDeque::new(),
+            end: None,
+            resting: Some(reader),
+            is_ready: false,
+            idle_since: now,
+            alarm: None,
+        };
+        let session = Arc::new(Self { pool: pool.clone(), purpose, ticket, began: now, inbox: Mutex::new(inbox) });
+        session.watch(later(now, session.limit()));
+        session
+    }
+
+    /// A cursor may be idle for this long; a snapshot may be this old.
+    fn limit(&self) -> Duration {
+        match self.purpose {
+            Purpose::Cursor => self.pool.options.stream_idle,
+            Purpose::Snapshot => self.pool.options.snapshot_age,
+        }
+    }
+
+    pub(super) fn began(&self) -> Instant {
+        self.began
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn post(self: &Arc<Self>, message: Message, end: Option<End>) -> Result<()> {
+        self.post_into(self.lock(), message, end)
+    }
+
+    fn post_into(self: &Arc<Self>, mut inbox: MutexGuard<'_, Inbox>, message: Message, end: Option<End>) -> Result<()> {
+        if let Some(end) = &inbox.end {
+            return Err(end.error());
+        }
+        inbox.messages.push_back(message);
+        inbox.end = end;
+        let was_ready = std::mem::replace(&mut inbox.is_ready, true);
+        drop(inbox);
+        if was_ready { Ok(()) } else { self.pool.make_ready(self.clone()) }
+    }
+
+    /// Ends the session, after what was sent before.
+    pub(super) fn finish(self: &Arc<Self>, end: End) {
+        // If no thread can be started for it, the next one that serves the pool takes it.
+        let _ = self.post(Message::End, Some(end));
+    }
+
+    /// Returns the end, if there is one.
+    pub(super) fn noted_end(&self) -> Option<End> {
+        self.lock().end.clone()
+    }
+
+    /// Takes the reader and the next message. Returns `None` if the session has ended.
+    pub(super) fn take(&self) -> Option<(Box<Reader>, Message)> {
+        let mut inbox = self.lock();
+        let reader = inbox.resting.take()?;
+        match inbox.messages.pop_front() {
+            Some(message) => Some((reader, message)),
+            None => {
+                inbox.resting = Some(reader);
+                None
+            }
+        }
+    }
+
+    /// Puts the reader back after a message. Returns true if there is another message.
+    pub(super) fn rest(&self, reader: Box<Reader>) -> bool {
+        let mut inbox = self.lock();
+        inbox.resting = Some(reader);
+        inbox.idle_since = Instant::now();
+        inbox.is_ready = !inbox.messages.is_empty();
+        inbox.is_ready
+    }
+
+    /// Closes the inbox. Returns the end, which may have been noted before, and the requests that will not be served.
+    pub(super) fn close(&self, end: End) -> (End, Vec<Request>) {
+        let mut inbox = self.lock();
+        let end = inbox.end.get_or_insert(end).clone();
+        let alarm = inbox.alarm.take();
+        let messages = std::mem::take(&mut inbox.messages);
+        drop(inbox);
+        drop(alarm);
+        let requests = messages.into_iter().filter_map(|message| match message {
+            Message::Request(request) => Some(*request),
+            Message::EndCursor(_) | Message::End => None,
+        });
+        (end, requests.collect())
+    }
+
+    /// Ends the session if it is at its limit, or sets the next alarm. Runs on the timer's thread.
+    fn look(self: &Arc<Self>) {
+        let now = Instant::now();
+        let limit = self.limit();
+        let inbox = self.lock();
+        let since = match self.purpose {
+            Purpose::Snapshot => self.began,
+            Purpose::Cursor if inbox.is_ready => now,
+            Purpose::Cursor => inbox.idle_since,
+        };
+        let until = later(since, limit);
+        if now < until {
+            drop(inbox);
+            return self.watch(until);
+        }
+        let end = match self.purpose {
+            Purpose::Cursor => End::Idle(limit),
+            Purpose::Snapshot => End::Old(limit),
+        };
+        // Under the same lock: a fetch that comes later is refused with this reason. If no thread can be started, the next
+        // one that serves the pool takes the message.
+        let _ = self.post_into(inbox, Message::End, Some(end));
+        self.ticket.cancel();
+    }
+
+    /// Sets the alarm for `look`. If the timer's thread cannot be started (the system is out of threads), the limit does
+    /// not apply.
+    fn watch(self: &Arc<Self>, when: Instant) {
+        let weak = Arc::downgrade(self);
+        let alarm = timer::at(when, move || {
+            if let Some(session) = weak.upgrade() {
+                session.look();
+            }
+        });
+        let mut inbox = self.lock();
+        let before = if inbox.end.is_none() { std::mem::replace(&mut inbox.alarm, alarm.ok()) } else { alarm.ok() };
+        drop(inbox);
+        drop(before);
+    }
+}
+
+/// The caller's side.
+pub(super) struct Open(pub(super) Arc<ReadSession>);
+
+impl OpenRead for Open {
+    fn send(&self, request: Request) -> Result<()> {
+        self.0.post(Message::Request(Box::new(request)), None)
+    }
+
+    fn end_cursor(&self, number: u64) {
+        // A session that has ended has no cursors.
+        let _ = self.0.post(Message::EndCursor(number), None);
+    }
+
+    fn end(&self) {
+        self.0.finish(End::Finished);
+    }
+}

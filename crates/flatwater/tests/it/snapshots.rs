@@ -1,0 +1,135 @@
+//! Snapshots: several reads of one point in time.
+
+use std::time::Duration;
+
+use flatwater::{Database, Kind, Options};
+use futures_util::TryStreamExt;
+use futures_util::future::join_all;
+
+use crate::place::{Place, in_both_places};
+use crate::support::{ENDLESS, TestFile, run, until};
+
+in_both_places!(a_snapshot_only_reads, its_reads_run_in_any_number_at_once, a_dropped_snapshot_lets_others_go_on);
+
+async fn accounts(options: Options) -> Database {
+    let db = options.readers(2).extra_readers(2).open().await.unwrap();
+    db.execute_script(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, cents INTEGER);
+         INSERT INTO t WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 3000) SELECT x, 100 FROM n",
+    )
+    .await
+    .unwrap();
+    db
+}
+
+const SUM: &str = "SELECT sum(cents) FROM t";
+
+#[test]
+fn all_reads_of_a_snapshot_see_the_point_in_time_of_its_call() {
+    let file = TestFile::new();
+    run(async {
+        let db = accounts(file.options()).await;
+        let snapshot = db.snapshot().await.unwrap();
+        assert_eq!(db.stats().readers_held, 1);
+        db.execute("UPDATE t SET cents = 0", ()).await.unwrap();
+        let mut rows = snapshot.stream_as::<(i64, i64)>("SELECT id, cents FROM t ORDER BY id", ());
+        assert_eq!(rows.next().await.unwrap().unwrap(), (1, 100));
+        db.execute_script("CREATE TABLE u (a); ALTER TABLE t ADD COLUMN more; DELETE FROM t").await.unwrap();
+        assert_eq!(snapshot.query_value::<i64>(SUM, ()).await.unwrap(), Some(300_000));
+        assert_eq!(snapshot.query("SELECT * FROM t LIMIT 1", ()).await.unwrap().columns().len(), 2);
+        let no_table = snapshot.query("SELECT * FROM u", ()).await.unwrap_err();
+        assert!(no_table.message().contains("no such table"), "{no_table}");
+        // The same text, while the first stream of it is in the middle of its rows.
+        let again: Vec<_> =
+            snapshot.stream_as::<(i64, i64)>("SELECT id, cents FROM t ORDER BY id", ()).try_collect().await.unwrap();
+        assert_eq!((again.len(), rows.try_collect::<Vec<_>>().await.unwrap().len()), (3000, 2999));
+        // What the snapshot saw is not taken for the schema of others.
+        assert_eq!(db.query("SELECT * FROM t", ()).await.unwrap().columns().len(), 3);
+        assert_eq!(snapshot.query_value::<i64>(SUM, ()).await.unwrap(), Some(300_000));
+        drop(snapshot);
+        until(|| db.stats().readers_held == 0).await;
+        assert_eq!(db.query("SELECT * FROM t LIMIT 1", ()).await.unwrap().columns().len(), 3);
+        assert_eq!(db.query_value::<Option<i64>>(SUM, ()).await.unwrap(), Some(None));
+    });
+}
+
+async fn a_snapshot_only_reads(place: &Place) {
+    let db = accounts(place.options()).await;
+    let snapshot = db.snapshot().await.unwrap();
+    for _ in 0..5 {
+        let error = snapshot.query("DELETE FROM t RETURNING id", ()).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Misuse);
+        assert!(error.message().contains("only reads"), "{error}");
+        let streamed: Result<Vec<_>, _> = snapshot.stream("DELETE FROM t RETURNING id", ()).try_collect().await;
+        assert_eq!(streamed.unwrap_err().kind(), Kind::Misuse);
+    }
+    assert_eq!(snapshot.query_value::<i64>(SUM, ()).await.unwrap(), Some(300_000), "it is still open");
+    drop(snapshot);
+    assert_eq!(db.query("DELETE FROM t RETURNING id", ()).await.unwrap().len(), 3000);
+}
+
+async fn its_reads_run_in_any_number_at_once(place: &Place) {
+    let db = accounts(place.options()).await;
+    let snapshot = db.snapshot().await.unwrap();
+    let reads = (0..100).map(|id| snapshot.query_value::<i64>("SELECT cents + ? FROM t WHERE id = 7", (id,)));
+    for (id, cents) in (0..).zip(join_all(reads).await) {
+        assert_eq!(cents.unwrap(), Some(100 + id));
+    }
+}
+
+async fn a_dropped_snapshot_lets_others_go_on(place: &Place) {
+    let db = accounts(place.options()).await;
+    for _ in 0..20 {
+        let snapshot = db.snapshot().await.unwrap();
+        let read = snapshot.query_value::<i64>(SUM, ());
+        drop(snapshot);
+        // It was not begun, so it comes too late.
+        assert_eq!(read.await.unwrap_err().kind(), Kind::Misuse);
+        db.execute("UPDATE t SET cents = cents WHERE id = 1", ()).await.unwrap();
+    }
+    until(|| db.stats().readers_held == 0).await;
+}
+
+#[test]
+fn a_snapshot_past_its_age_ends_and_says_so() {
+    let file = TestFile::new();
+    run(async {
+        let db = accounts(file.options().snapshot_age(Duration::from_millis(50))).await;
+        let idle = db.snapshot().await.unwrap();
+        let busy = db.snapshot().await.unwrap();
+        let running = busy.query(ENDLESS, ()).await.unwrap_err();
+        assert_eq!(running.kind(), Kind::SnapshotTooOld, "{running}");
+        until(|| db.stats().readers_held == 0).await;
+        for snapshot in [idle, busy] {
+            let error = snapshot.query_value::<i64>(SUM, ()).await.unwrap_err();
+            assert_eq!(error.kind(), Kind::SnapshotTooOld);
+            assert!(error.hint().unwrap().contains("snapshot_age"), "{error}");
+        }
+        assert_eq!(db.query_value::<i64>(SUM, ()).await.unwrap(), Some(300_000));
+    });
+}
+
+#[test]
+fn a_cancelled_read_leaves_the_snapshot_open() {
+    let file = TestFile::new();
+    run(async {
+        let db = accounts(file.options()).await;
+        let snapshot = db.snapshot().await.unwrap();
+        db.execute("DELETE FROM t", ()).await.unwrap();
+        assert!(tokio::time::timeout(Duration::from_millis(20), snapshot.query(ENDLESS, ())).await.is_err());
+        assert_eq!(snapshot.query_value::<i64>(SUM, ()).await.unwrap(), Some(300_000));
+    });
+}
+
+#[test]
+fn closing_ends_a_snapshot_after_its_wait() {
+    let file = TestFile::new();
+    run(async {
+        let db = accounts(file.options().close_wait(Duration::from_millis(20))).await;
+        let snapshot = db.snapshot().await.unwrap();
+        db.close().await.unwrap();
+        assert_eq!(snapshot.query_value::<i64>(SUM, ()).await.unwrap_err().kind(), Kind::Closed);
+        drop(snapshot);
+        assert_eq!(db.snapshot().await.unwrap_err().kind(), Kind::Closed);
+    });
+}
