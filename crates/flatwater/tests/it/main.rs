@@ -11,6 +11,7 @@ mod checkpoint_readers;
 mod checkpoints;
 mod closing;
 mod closures;
+mod database_urls;
 mod deadlines;
 mod differential;
 mod edges;
