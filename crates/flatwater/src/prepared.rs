@@ -38,7 +38,9 @@ pub struct Prepared {
 
 impl Prepared {
     pub(crate) fn new(operations: &Operations, sql: &str) -> Result<Self> {
-        Ok(Self { operations: operations.clone(), text: operations.text(sql)? })
+        let text = operations.text(sql)?;
+        text.mark_used_again();
+        Ok(Self { operations: operations.clone(), text })
     }
 
     /// The SQL text, as it was given to `prepare`.

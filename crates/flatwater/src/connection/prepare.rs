@@ -28,7 +28,7 @@ impl Connection {
         if text.tells_of_its_prepare {
             self.load_newest_schema()?;
         } else if let Some(ready) = self.statements.find(&mut self.sqlite, text) {
-            return Ok(ready.clone());
+            return Ok(ready);
         }
         let (ready, length) = self
             .prepare_first(text, &text.sql, policy, schema)?

@@ -34,6 +34,7 @@ mod leases;
 mod limits;
 mod many_databases;
 mod one_engine;
+mod one_off_texts;
 mod opening_together;
 mod parking;
 mod place;
