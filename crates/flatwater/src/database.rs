@@ -24,7 +24,6 @@ use crate::thread::park::in_closure;
 use crate::transaction::Transaction;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
-use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
 use crate::workers::request::{Answer, Work};
 
@@ -131,9 +130,10 @@ impl Database {
     ///
     /// # Errors
     /// As [`execute`](Self::execute); if one statement fails, all statements are undone.
-    pub fn batch<'a, I>(&self, statements: I) -> Call<Vec<BatchResult>>
+    pub fn batch<'a, I, P>(&self, statements: I) -> Call<Vec<BatchResult>>
     where
-        I: IntoIterator<Item = (&'a str, Result<Params>)>,
+        I: IntoIterator<Item = (&'a str, P)>,
+        P: IntoParams,
     {
         self.operations.batch(statements)
     }

@@ -72,3 +72,13 @@ fn threads_share_the_blocking_twin() {
 fn a_hot_loop_reads_what_it_wrote() {
     prints(env!("CARGO_BIN_EXE_prepared"), "500500 points");
 }
+
+#[test]
+fn a_search_finds_what_its_filters_say() {
+    prints(
+        env!("CARGO_BIN_EXE_search"),
+        "3: [\"it's late\", \"drink tea\", \"buy tea\"]
+         1: [\"buy tea\"]
+         0: []",
+    );
+}

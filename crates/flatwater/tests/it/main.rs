@@ -14,6 +14,7 @@ mod closures;
 mod database_urls;
 mod deadlines;
 mod differential;
+mod dynamic_sql;
 mod edges;
 mod error_texts;
 mod failed_statements;
