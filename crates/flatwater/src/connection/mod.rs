@@ -5,6 +5,7 @@ mod asks;
 mod cannot_open;
 pub(crate) mod execute;
 pub(crate) mod inline;
+mod nearest;
 pub(crate) mod open;
 mod prepare;
 pub(crate) mod schema;

@@ -18,6 +18,7 @@ mod dynamic_sql;
 mod edges;
 mod error_texts;
 mod failed_statements;
+mod first_mistakes;
 mod floors;
 mod foreign_code;
 mod hostile_closures;
