@@ -139,8 +139,9 @@ impl Caller {
             work => work.only_reads(),
         };
         // For a read-only handle the writer of other handles may read if it has the only connection.
-        let may_use =
-            |is_only: bool| !is_read_only || is_only && matches!(work, Work::Query { .. } | Work::ReadWith(_));
+        let may_use = |is_only: bool| {
+            !is_read_only || is_only && matches!(work, Work::Query { .. } | Work::ReadWith(_) | Work::Prepare(_))
+        };
         match (&engine.readers, &engine.writer) {
             (Some(readers), _) if only_reads => Ok(Route::Readers(readers)),
             (readers, Some(writer)) if may_use(readers.is_none()) => Ok(Route::Writer(writer)),

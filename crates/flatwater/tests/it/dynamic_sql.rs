@@ -24,7 +24,7 @@ async fn every_operation_takes_a_text_and_its_values(place: &Place) {
     assert_eq!(db.query_one(find.text(), find.params()).await.unwrap().unwrap().get(0), Ok(3));
     assert_eq!(db.query_value(find.text(), find.params()).await, Ok(Some(3)));
     assert_eq!(db.query_as(find.text(), find.params()).await, Ok(vec![(3,)]));
-    assert_eq!(db.prepare(find.text()).unwrap().query_value(find.params()).await, Ok(Some(3)));
+    assert_eq!(db.prepare(find.text()).await.unwrap().query_value(find.params()).await, Ok(Some(3)));
     let update = Sql::new("UPDATE users SET name = ").bind("Mallory").push(" WHERE id = ").bind(3);
     let tx = db.begin().await.unwrap();
     assert_eq!(tx.execute_many(update.text(), [update.params()]).await, Ok(1));

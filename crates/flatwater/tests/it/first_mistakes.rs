@@ -13,6 +13,7 @@ in_both_places!(
     a_script_that_fails_shows_the_text_around_its_place,
     a_list_that_is_too_long_or_in_the_wrong_place_gets_json_each,
     the_errors_of_closures_carry_their_operation,
+    an_error_names_the_call_that_failed,
 );
 
 fn says(error: &Error, hint: &str) {
@@ -181,5 +182,32 @@ async fn the_errors_of_closures_carry_their_operation(place: &Place) {
     // An error of the caller's own type is returned as it is.
     let error = db.write_with(|c| -> Result<usize, Mine> { Ok(c.execute("x", []).map_err(Error::from)?) }).await;
     assert_eq!(error.unwrap_err().0.operation(), None);
+    db.close().await.unwrap();
+}
+
+async fn an_error_names_the_call_that_failed(place: &Place) {
+    let db = two_users(place).await;
+    let sql = "SELECT * FROM nothing";
+    let tx = db.begin().await.unwrap();
+    let errors = [
+        tx.query(sql, ()).await.unwrap_err(),
+        tx.query_one(sql, ()).await.unwrap_err(),
+        tx.query_value::<i64>(sql, ()).await.unwrap_err(),
+        tx.query_as::<(i64,)>(sql, ()).await.unwrap_err(),
+        tx.execute(sql, ()).await.unwrap_err(),
+        tx.execute_script(sql).await.unwrap_err(),
+    ];
+    tx.rollback().await.unwrap();
+    let outside = [
+        db.query(sql, ()).await.unwrap_err(),
+        db.query_one(sql, ()).await.unwrap_err(),
+        db.query_value::<i64>(sql, ()).await.unwrap_err(),
+        db.query_as::<(i64,)>(sql, ()).await.unwrap_err(),
+        db.execute(sql, ()).await.unwrap_err(),
+        db.execute_script(sql).await.unwrap_err(),
+    ];
+    let names = ["query", "query_one", "query_value", "query_as", "execute", "execute_script"];
+    assert_eq!(errors.each_ref().map(Error::operation), names.map(Some));
+    assert_eq!(outside, errors);
     db.close().await.unwrap();
 }

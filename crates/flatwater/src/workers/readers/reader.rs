@@ -164,13 +164,20 @@ impl Reader {
     }
 
     fn query(&mut self, work: Work, ticket: &Arc<Ticket>) -> Performed {
-        let Work::Query { text, params, limit, .. } = &work else { return Performed::Write(work, None) };
+        let (Work::Query { text, .. } | Work::Prepare(text)) = &work else { return Performed::Write(work, None) };
+        if matches!(work, Work::Prepare(_)) && text.tells_of_its_prepare {
+            return Performed::Answered(Ok(Answer::Prepared(text.clone())));
+        }
         let ready = match self.connection.ready(text, policy::statement, &SchemaFacts::default()) {
             Ok(ready) => ready,
             Err(error) if error.sqlite_code().is_some() => return Performed::Write(work, Some(error)),
             Err(error) => return Performed::Answered(Err(error)),
         };
         text.learn_route(ready.class.route);
+        let Work::Query { params, limit, .. } = &work else {
+            self.connection.done_with(&ready);
+            return Performed::Answered(Ok(Answer::Prepared(text.clone())));
+        };
         let result = if ready.class.route == Route::Write {
             None
         } else if ready.class.columns == 0 {

@@ -20,7 +20,10 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn new(request: &Request) -> Self {
-        let text = if let Work::Query { text, .. } = &request.work { Some(text.clone()) } else { None };
+        let text = match &request.work {
+            Work::Query { text, .. } | Work::Prepare(text) => Some(text.clone()),
+            _ => None,
+        };
         Self { ticket: request.ticket.clone(), began: Instant::now(), text }
     }
 }

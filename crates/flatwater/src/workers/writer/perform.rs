@@ -59,6 +59,8 @@ pub(super) fn perform(
             .map(|(text, params)| performer.batch_statement(text, params))
             .collect::<Result<_>>()
             .map(Answer::Batch),
+        Work::Prepare(text) if text.tells_of_its_prepare => Ok(Answer::Prepared(text.clone())),
+        Work::Prepare(text) => performer.with_ready(text, |_, _| Ok(Answer::Prepared(text.clone()))),
         Work::Script(text) => performer.script(text).map(|()| Answer::Done),
         _ => Err(Error::misuse("this is not possible inside a transaction")),
     }
