@@ -28,7 +28,8 @@ impl Connection {
         if message.starts_with("too many SQL variables") || message.starts_with("variable number must be") {
             return Some(format!("for a long list {JSON_LIST}"));
         }
-        if message.ends_with("syntax error") && has_in_with_one_parameter(sql) {
+        let is_at_parameter = ["?", ":", "@", "$"].iter().any(|mark| message.starts_with(&format!("near \"{mark}")));
+        if is_at_parameter && has_in_with_one_parameter(sql) {
             return Some(ONE_FOR_A_LIST.to_owned());
         }
         if let Some(wanted) = message.strip_prefix("no such table: ") {

@@ -2,8 +2,9 @@
 //!
 //! Owns: `StatementInfo`, shared by all connections, and the bounded catalogue of them, guarded by one lock that is
 //! held only for a lookup. Any thread may use it. Invariants: the number of texts and their bytes are bounded, whatever
-//! callers send; a text that is used once does not displace one that is used again; what was learned under another schema counts as unknown; a text that is not known to be short and
-//! groupable runs alone. Leaves out: prepared statements, which belong to a connection.
+//! callers send; a text that is used once does not displace one that is used again; what was learned under another
+//! schema counts as unknown; a text that is not known to be short and groupable runs alone. Leaves out: prepared
+//! statements, which belong to a connection.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, Hasher};

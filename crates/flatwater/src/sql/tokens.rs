@@ -183,6 +183,17 @@ mod tests {
     }
 
     #[test]
+    fn one_parameter_in_the_place_of_a_list_is_found() {
+        for sql in ["a IN (?)", "a not in ( ?1 )", "a IN (:ids)", "a IN (@ids)", "a IN ($ids)", "a IN ?", "a IN :ids"] {
+            assert!(has_in_with_one_parameter(sql), "{sql}");
+        }
+        for sql in ["a IN (?, ?)", "a IN (?1, :b)", "a IN (SELECT ?)", "a IN (1)", "'IN (?)'", "a IN t", "a = ?", "IN"]
+        {
+            assert!(!has_in_with_one_parameter(sql), "{sql}");
+        }
+    }
+
+    #[test]
     fn words_in_strings_names_and_comments_do_not_count() {
         for sql in [
             "INSERT INTO t VALUES ('x or fail')",

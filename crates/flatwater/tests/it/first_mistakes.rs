@@ -153,6 +153,8 @@ async fn a_list_that_is_too_long_or_in_the_wrong_place_gets_json_each(place: &Pl
     for error in errors {
         assert!(error.hint().is_some_and(|hint| hint.contains("json_each(?)")), "{error}");
     }
+    let error = db.query("SELEC id FROM users WHERE id IN (?)", (1,)).await.unwrap_err();
+    assert_eq!(error.hint(), None, "{error}");
     db.close().await.unwrap();
 }
 
