@@ -3,6 +3,8 @@
 //! Owns: sending a closure to a connection's thread, where it runs, and returning its result to the caller. Leaves out:
 //! restoring the connection after the closure.
 
+use std::any::Any;
+
 use crate::call::Call;
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -22,7 +24,7 @@ impl Database {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let work = Work::ReadWith(Box::new(move |connection| returned(closure(connection))));
+        let work = Work::ReadWith(Box::new(move |connection| returned("read_with", closure(connection))));
         self.operations.call("read_with", Ok(work), |answer, _| answer.returned())
     }
 
@@ -40,11 +42,17 @@ impl Database {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let work = Work::WriteWith(Box::new(move |transaction| returned(closure(transaction))));
+        let work = Work::WriteWith(Box::new(move |transaction| returned("write_with", closure(transaction))));
         self.operations.call("write_with", Ok(work), |answer, _| answer.returned())
     }
 }
 
-fn returned<R: Send + 'static, E: Send + 'static>(result: Result<R, E>) -> Returned {
+/// Returns the result for the caller. An error of Flatwater's type gets the name of the operation.
+fn returned<R: Send + 'static, E: Send + 'static>(operation: &'static str, mut result: Result<R, E>) -> Returned {
+    if let Err(error) = &mut result
+        && let Some(error) = (error as &mut dyn Any).downcast_mut::<Error>()
+    {
+        *error = error.clone().in_operation(operation);
+    }
     Returned { is_ok: result.is_ok(), result: Box::new(result) }
 }

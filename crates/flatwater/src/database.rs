@@ -27,7 +27,6 @@ use crate::thread::park::in_closure;
 use crate::transaction::Transaction;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
-use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
 use crate::workers::request::Work;
 
@@ -87,13 +86,16 @@ impl Database {
         Self { operations: Operations(Caller { options, ..self.operations.0.clone() }) }
     }
 
-    /// Looks up `sql` once, for a loop that runs it many times. Nothing is compiled yet: the first call reports any
-    /// error in the SQL.
+    /// Looks up `sql` once, for a loop that runs it many times, and compiles it on one of the database's connections, so
+    /// that an error in it is reported here. A PRAGMA or an EXPLAIN is compiled only when it runs.
+    ///
+    /// Nothing runs. In a database without readers (in memory) the call waits for writes and transactions, as reads do.
     ///
     /// # Errors
-    /// `Misuse` in a process that was forked while the database was open.
-    pub fn prepare(&self, sql: &str) -> Result<Prepared> {
-        Prepared::new(&self.operations, sql)
+    /// `Sql` from SQLite; `Misuse` for more than one statement, for SQL that no call accepts, and in a process that was
+    /// forked while the database was open; `Busy`, `Io`, `Closed`.
+    pub fn prepare(&self, sql: &str) -> Call<Prepared> {
+        Prepared::call(&self.operations, sql)
     }
 
     /// Runs one statement that returns no rows.
@@ -134,9 +136,10 @@ impl Database {
     ///
     /// # Errors
     /// As [`execute`](Self::execute); if one statement fails, all statements are undone.
-    pub fn batch<'a, I>(&self, statements: I) -> Call<Vec<BatchResult>>
+    pub fn batch<'a, I, P>(&self, statements: I) -> Call<Vec<BatchResult>>
     where
-        I: IntoIterator<Item = (&'a str, Result<Params>)>,
+        I: IntoIterator<Item = (&'a str, P)>,
+        P: IntoParams,
     {
         self.operations.batch(statements)
     }

@@ -15,6 +15,7 @@
 //!
 //! - [`Database`]: open, execute, query, batch, transactions, closures on rusqlite's connection
 //! - [`Prepared`]: a statement whose SQL was looked up once, for hot loops
+//! - [`Sql`]: SQL that is put together at run time, with bound values
 //! - [`Transaction`]: interactive transactions and savepoints
 //! - [`Options`]: every setting and its default
 //! - [`Error`], [`Kind`]: one error type, with a hint on what to do
@@ -74,6 +75,7 @@ pub use values::executed::{BatchResult, Executed};
 pub use values::into_params::IntoParams;
 pub use values::params::Params;
 pub use values::row::{ColumnIndex, FromRow, Row, Rows};
+pub use values::sql::Sql;
 
 /// The rusqlite crate in the version Flatwater uses: for closures, and for implementing `ToSql` and `FromSql` on your
 /// own types.

@@ -94,7 +94,8 @@ where
     fn collect(&mut self, is_enough: impl Fn(usize) -> bool) -> Result<bool> {
         loop {
             let Some(row) = self.rows.next() else { return Ok(true) };
-            row.add_to(&mut self.params)?;
+            let number = self.params.len();
+            row.add_to(&mut self.params).map_err(|error| error.in_row(number))?;
             if is_enough(self.params.len()) {
                 return Ok(false);
             }

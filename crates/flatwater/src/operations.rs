@@ -16,7 +16,6 @@ use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
-use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
 use crate::workers::request::{Wanted, Work};
 
@@ -25,11 +24,11 @@ use crate::workers::request::{Wanted, Work};
 pub(crate) struct Operations(pub(crate) Caller);
 
 /// A way to name a statement: its SQL text, or the catalogue entry that was looked up for it.
-pub(crate) trait Sql {
+pub(crate) trait Text {
     fn text(&self, handle: &Handle) -> Result<Arc<StatementInfo>>;
 }
 
-impl Sql for str {
+impl Text for str {
     fn text(&self, handle: &Handle) -> Result<Arc<StatementInfo>> {
         // A forked child process would block forever on the catalogue's lock if another thread of the parent held it.
         refuse_forked()?;
@@ -37,7 +36,7 @@ impl Sql for str {
     }
 }
 
-impl Sql for Arc<StatementInfo> {
+impl Text for Arc<StatementInfo> {
     fn text(&self, _: &Handle) -> Result<Arc<StatementInfo>> {
         Ok(self.clone())
     }
@@ -53,20 +52,21 @@ impl Operations {
         Call::new(&self.0, operation, work, read)
     }
 
-    pub(crate) fn text(&self, sql: &(impl Sql + ?Sized)) -> Result<Arc<StatementInfo>> {
+    pub(crate) fn text(&self, sql: &(impl Text + ?Sized)) -> Result<Arc<StatementInfo>> {
         sql.text(&self.0.handle)
     }
 
-    pub(crate) fn execute(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Executed> {
+    pub(crate) fn execute(&self, sql: &(impl Text + ?Sized), params: impl IntoParams) -> Call<Executed> {
         let work = || Ok(Work::Execute { text: self.text(sql)?, params: params.into_params()? });
         self.call("execute", work(), |answer, _| answer.executed())
     }
 
-    pub(crate) fn batch<'a, I>(&self, statements: I) -> Call<Vec<BatchResult>>
+    pub(crate) fn batch<'a, I, P>(&self, statements: I) -> Call<Vec<BatchResult>>
     where
-        I: IntoIterator<Item = (&'a str, Result<Params>)>,
+        I: IntoIterator<Item = (&'a str, P)>,
+        P: IntoParams,
     {
-        let statements = statements.into_iter().map(|(sql, params)| Ok((self.text(sql)?, params?)));
+        let statements = statements.into_iter().map(|(sql, params)| Ok((self.text(sql)?, params.into_params()?)));
         self.call("batch", statements.collect::<Result<_>>().map(Work::Batch), |answer, _| answer.batch())
     }
 
@@ -74,17 +74,17 @@ impl Operations {
         self.call("execute_script", self.text(sql).map(Work::Script), |answer, _| answer.done())
     }
 
-    pub(crate) fn query(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Rows> {
+    pub(crate) fn query(&self, sql: &(impl Text + ?Sized), params: impl IntoParams) -> Call<Rows> {
         self.call("query", self.read(sql, params, Wanted::All), |answer, _| answer.rows())
     }
 
-    pub(crate) fn query_one(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Option<Row<'static>>> {
+    pub(crate) fn query_one(&self, sql: &(impl Text + ?Sized), params: impl IntoParams) -> Call<Option<Row<'static>>> {
         self.call("query_one", self.read(sql, params, Wanted::First), |answer, _| answer.first_row())
     }
 
     pub(crate) fn query_value<T: FromSql>(
         &self,
-        sql: &(impl Sql + ?Sized),
+        sql: &(impl Text + ?Sized),
         params: impl IntoParams,
     ) -> Call<Option<T>> {
         self.call("query_value", self.read(sql, params, Wanted::First), |answer, _| {
@@ -92,7 +92,7 @@ impl Operations {
         })
     }
 
-    pub(crate) fn query_as<T>(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Vec<T>>
+    pub(crate) fn query_as<T>(&self, sql: &(impl Text + ?Sized), params: impl IntoParams) -> Call<Vec<T>>
     where
         T: FromRow + Send + 'static,
     {
@@ -100,11 +100,16 @@ impl Operations {
         self.call("query_as", work, |answer, _| answer.decoded().map_err(|error| error.in_operation("query_as")))
     }
 
-    pub(crate) fn cursor(&self, operation: &'static str, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Cursor {
+    pub(crate) fn cursor(
+        &self,
+        operation: &'static str,
+        sql: &(impl Text + ?Sized),
+        params: impl IntoParams,
+    ) -> Cursor {
         Cursor::new(&self.0, operation, self.read(sql, params, Wanted::Batches))
     }
 
-    fn read(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams, wanted: Wanted) -> Result<Work> {
+    fn read(&self, sql: &(impl Text + ?Sized), params: impl IntoParams, wanted: Wanted) -> Result<Work> {
         Ok(Work::Query { text: self.text(sql)?, params: params.into_params()?, wanted, decode: None })
     }
 }

@@ -1,30 +1,31 @@
 //! A statement whose SQL was looked up once, for hot loops.
 //!
 //! Owns: the handle and its operations, which make their requests on the caller's thread. Leaves out: compiling the
-//! SQL, which each connection does when it first runs it.
+//! SQL, which one connection does for `prepare`, and each other connection when it first runs it.
 
 use std::sync::Arc;
 
 use rusqlite::types::FromSql;
 
 use crate::call::Call;
-use crate::error::Result;
+use crate::error::Error;
 use crate::many::ExecuteMany;
 use crate::operations::Operations;
 use crate::sql::catalogue::StatementInfo;
 use crate::values::executed::Executed;
 use crate::values::into_params::IntoParams;
 use crate::values::row::{FromRow, Row, Rows};
+use crate::workers::request::Work;
 
 /// One SQL statement of a database, for running it many times; made by [`Database::prepare`](crate::Database::prepare).
 /// Cloning it is cheap. Its operations do what those of the same names on the database do, with the same errors, but
 /// skip looking up the SQL. Its calls have the deadline and the other options of the handle that made it, and do not
-/// belong to a transaction. Each connection compiles the SQL when it first runs it. A `Prepared` keeps the database
-/// open.
+/// belong to a transaction. A connection that has not compiled the SQL yet does so when it first runs it. A `Prepared`
+/// keeps the database open.
 ///
 /// ```no_run
 /// # async fn example(db: flatwater::Database, ids: Vec<i64>) -> flatwater::Result<()> {
-/// let name = db.prepare("SELECT name FROM users WHERE id = ?")?;
+/// let name = db.prepare("SELECT name FROM users WHERE id = ?").await?;
 /// for id in ids {
 ///     let name: Option<String> = name.query_value((id,)).await?;
 /// }
@@ -37,8 +38,14 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    pub(crate) fn new(operations: &Operations, sql: &str) -> Result<Self> {
-        Ok(Self { operations: operations.clone(), text: operations.text(sql)? })
+    /// Returns the call of `prepare`.
+    pub(crate) fn call(operations: &Operations, sql: &str) -> Call<Self> {
+        let text = operations.text(sql).inspect(|text| text.mark_used_again());
+        operations.call("prepare", text.map(Work::Prepare), |answer, caller| {
+            let text = answer.prepared()?;
+            let caller = caller.ok_or_else(Error::closed)?;
+            Ok(Self { operations: Operations(caller.clone()), text })
+        })
     }
 
     /// The SQL text, as it was given to `prepare`.

@@ -18,7 +18,6 @@ use crate::stream::RowStream;
 use crate::thread::scope;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
-use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
 use crate::workers::request::Work;
 use crate::workers::session::{Inside, Level, TransactionGuard};
@@ -83,9 +82,10 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
-    pub fn batch<'s, I>(&self, statements: I) -> Call<Vec<BatchResult>>
+    pub fn batch<'s, I, P>(&self, statements: I) -> Call<Vec<BatchResult>>
     where
-        I: IntoIterator<Item = (&'s str, Result<Params>)>,
+        I: IntoIterator<Item = (&'s str, P)>,
+        P: IntoParams,
     {
         self.operations.batch(statements)
     }

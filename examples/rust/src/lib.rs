@@ -1,6 +1,7 @@
 //! The code blocks of the README and the guide, as documentation tests.
 //!
-//! Owns: the list of pages whose Rust blocks must compile and run. Leaves out: the programs, one file each in `bin`.
+//! Owns: the list of pages whose Rust blocks must compile and run, or fail to compile where the page says so. Leaves
+//! out: the programs, one file each in `bin`.
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
@@ -29,3 +30,7 @@ mod options {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/production.md")]
 mod production {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/compile-errors.md")]
+mod compile_errors {}

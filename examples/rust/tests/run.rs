@@ -81,3 +81,13 @@ fn a_stream_sees_the_events_of_its_beginning() {
          Some(1) in the snapshot, Some(0) now",
     );
 }
+
+#[test]
+fn a_search_finds_what_its_filters_say() {
+    prints(
+        env!("CARGO_BIN_EXE_search"),
+        "3: [\"it's late\", \"drink tea\", \"buy tea\"]
+         1: [\"buy tea\"]
+         0: []",
+    );
+}

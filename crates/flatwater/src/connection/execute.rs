@@ -11,6 +11,7 @@ use std::time::Instant;
 use flatwater_sqlite::{Discard, Sink, SqliteError};
 use rusqlite::ffi;
 
+use super::nearest::ONE_FOR_A_LIST;
 use super::open::Connection;
 use super::statements::CachedStatement;
 use crate::encode::rows::RowSink;
@@ -128,9 +129,9 @@ impl Connection {
     /// Runs a statement once per row, and returns the sum of the changes.
     pub(crate) fn execute_many(&mut self, statement: &CachedStatement, rows: &ParamRows) -> Result<u64> {
         let mut changes = 0;
-        for row in rows.rows() {
+        for (number, row) in rows.rows().enumerate() {
             let ran = self.sqlite.run(statement.id, &row, &mut Discard);
-            ran.map_err(|error| explain(error, statement, row))?;
+            ran.map_err(|error| explain(error, statement, row).in_row(number))?;
             if statement.class.changes_rows {
                 changes += self.sqlite.changes();
             }
@@ -144,9 +145,7 @@ pub(super) fn explain(error: flatwater_sqlite::Error, statement: &CachedStatemen
     let is_count = matches!(error, flatwater_sqlite::Error::ParameterCount { .. });
     let mut error = Error::from(error).with_sql(&statement.text.sql);
     if is_count && has_in_with_one_parameter(&statement.text.sql) {
-        error = error.with_hint(
-            "IN (?) takes one value; use one ? for each, or IN (SELECT value FROM json_each(?)) with a JSON list",
-        );
+        error = error.with_hint(ONE_FOR_A_LIST);
     }
     // Functions, virtual tables, RAISE and VACUUM INTO may quote bound values in their messages.
     let may_quote = matches!(

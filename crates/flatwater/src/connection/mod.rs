@@ -6,6 +6,7 @@ mod cannot_open;
 pub(crate) mod cursors;
 pub(crate) mod execute;
 pub(crate) mod inline;
+mod nearest;
 pub(crate) mod open;
 mod prepare;
 pub(crate) mod schema;

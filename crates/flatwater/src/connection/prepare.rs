@@ -28,7 +28,7 @@ impl Connection {
         if text.tells_of_its_prepare {
             self.load_newest_schema()?;
         } else if let Some(ready) = self.statements.find(&mut self.sqlite, text) {
-            return Ok(ready.clone());
+            return Ok(ready);
         }
         let (ready, length) = self
             .prepare_first(text, &text.sql, policy, schema)?
@@ -98,34 +98,19 @@ impl Connection {
         Ok(self.sqlite.column_names(ready.id)?.into())
     }
 
+    /// Adds to the error what is known of the place in `sql`, of which the first `before` bytes were not prepared.
     #[cold]
     fn explain_prepare(&mut self, error: flatwater_sqlite::Error, sql: &str, before: usize) -> Error {
         if let Some(denied) = self.sqlite.take_denied() {
-            return policy::refusal(&denied).with_sql(sql);
+            let nearest = policy::unknown_pragma(&denied).and_then(|name| self.nearest_pragma(name));
+            let refusal = policy::refusal(&denied, nearest);
+            return if before > 0 { refusal.with_sql_at(sql, before) } else { refusal.with_sql(sql) };
         }
-        let mut error = Error::from(error).with_sql(sql).offset_by(before);
-        if let Some(wanted) = error.message().strip_prefix("no such table: ")
-            && let Some(nearest) = self.nearest_table(wanted)
-        {
-            error = error.with_hint(format!("there is a table {nearest}"));
+        let error = Error::from(error).offset_by(before).with_sql(sql);
+        match self.hint(error.message(), sql) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
         }
-        error
-    }
-
-    /// Returns the table whose name is most like `wanted`, if one is.
-    fn nearest_table(&mut self, wanted: &str) -> Option<String> {
-        let list = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') LIMIT 1000";
-        let names = self.sqlite.patiently_with(|sqlite| {
-            sqlite.prepare(list)?.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()
-        });
-        let wanted = wanted.rsplit('.').next().unwrap_or(wanted).to_lowercase();
-        names
-            .ok()?
-            .into_iter()
-            .map(|name| (strsim::damerau_levenshtein(&name.to_lowercase(), &wanted), name))
-            .filter(|(distance, _)| *distance <= 2.max(wanted.len() / 3))
-            .min()
-            .map(|(_, name)| name)
     }
 }
 

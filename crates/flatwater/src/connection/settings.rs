@@ -158,7 +158,7 @@ fn run_on_open(sqlite: &Sqlite, sql: &str) -> Result<()> {
     let ran = sqlite.execute_batch(sql);
     sqlite.set_policy(before);
     ran.map_err(|error| {
-        let error = sqlite.take_denied().map_or_else(|| error.into(), |event| policy::refusal(&event));
+        let error = sqlite.take_denied().map_or_else(|| error.into(), |event| policy::refusal(&event, None));
         let message = format!("`on_open` failed: {}", error.message());
         error.with_message(message).with_sql(sql).in_operation("open")
     })

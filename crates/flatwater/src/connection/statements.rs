@@ -1,18 +1,18 @@
 //! The prepared statements of one connection, by text.
 //!
-//! Owns: a bounded LRU cache of them; finding, keeping and evicting take constant time. Runs on the thread that has the
-//! connection. Invariant: a statement that SQLite prepared again because of another schema is prepared anew at its next
-//! use, so that its class is learnt again. Leaves out: running them.
+//! Owns: a bounded cache of them; finding, keeping and evicting take constant time. Runs on the thread that has the
+//! connection. Invariants: a text that is used once does not displace one that is used again; a statement that SQLite
+//! prepared again because of another schema is prepared anew at its next use, so that its class is learnt again. Leaves
+//! out: running them; which of them is evicted (`sql::lru`).
 
 use std::sync::Arc;
 
 use flatwater_sqlite::{Connection as Sqlite, StatementId};
-use hashlink::LruCache;
-use hashlink::linked_hash_map::RawEntryMut;
 
 use super::analyse::Analysis;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Class;
+use crate::sql::lru::SegmentedLru;
 use crate::values::row::Names;
 
 /// A statement that is ready to run, and what is known about it.
@@ -25,34 +25,39 @@ pub(crate) struct CachedStatement {
     pub(crate) analysis: Analysis,
 }
 
+/// One in so many places is only for texts that were used once.
+const PLACES_PER_NEW: usize = 8;
+
 pub(crate) struct Statements {
-    ready: LruCache<Arc<StatementInfo>, Arc<CachedStatement>>,
-    limit: usize,
+    ready: SegmentedLru<Arc<StatementInfo>, Arc<CachedStatement>>,
 }
 
 impl Statements {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { ready: LruCache::new_unbounded(), limit }
+        Self { ready: SegmentedLru::new(limit, limit / PLACES_PER_NEW) }
     }
 
     /// Returns the statement of `text`, if it is prepared and SQLite has not prepared it again.
-    pub(crate) fn find(&mut self, sqlite: &mut Sqlite, text: &StatementInfo) -> Option<&Arc<CachedStatement>> {
-        let RawEntryMut::Occupied(mut entry) = self.ready.raw_entry_mut().from_key(text) else { return None };
-        if sqlite.reprepares(entry.get().id) == 0 {
-            entry.to_back();
-            return Some(entry.into_mut());
+    pub(crate) fn find(&mut self, sqlite: &mut Sqlite, text: &StatementInfo) -> Option<Arc<CachedStatement>> {
+        let ready = self.ready.get(text)?;
+        if sqlite.reprepares(ready.id) == 0 {
+            return Some(ready.clone());
         }
-        sqlite.finalize(entry.remove().id);
+        self.finalize(sqlite, text);
         None
     }
 
     pub(crate) fn keep(&mut self, sqlite: &mut Sqlite, ready: Arc<CachedStatement>) {
-        if self.ready.len() >= self.limit
-            && let Some((_, evicted)) = self.ready.remove_lru()
-        {
+        let text = ready.text.clone();
+        self.finalize(sqlite, &text);
+        let is_used_again = text.is_used_again();
+        if let Some(evicted) = self.ready.insert(text, ready, is_used_again) {
             sqlite.finalize(evicted.id);
         }
-        if let Some(before) = self.ready.insert(ready.text.clone(), ready) {
+    }
+
+    fn finalize(&mut self, sqlite: &mut Sqlite, text: &StatementInfo) {
+        if let Some(before) = self.ready.remove(text) {
             sqlite.finalize(before.id);
         }
     }
@@ -64,7 +69,7 @@ impl Statements {
 
     /// Finalizes all of them: their classes can no longer be trusted.
     pub(crate) fn clear(&mut self, sqlite: &mut Sqlite) {
-        for (_, ready) in self.ready.drain() {
+        for ready in self.ready.drain() {
             sqlite.finalize(ready.id);
         }
     }

@@ -55,9 +55,7 @@ impl Engine {
         self.recorder.tried(work.kind(), !work.only_reads(), tallied, &run);
         self.policy.tried(&text.backoff, began, &run);
         match run {
-            InlineRun::Done(answer, _) => {
-                Begun::Answered(answer.map_err(|error| error.in_operation(work.kind().name())))
-            }
+            InlineRun::Done(answer, _) => Begun::Answered(answer),
             InlineRun::FellBack(..) => unsettled.map_or(Begun::ToSend(route), Begun::Unsettled),
             InlineRun::Ineligible => Begun::ToSend(route),
         }

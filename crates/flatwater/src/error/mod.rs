@@ -48,8 +48,9 @@ struct Inner {
     applied: Option<Applied>,
 }
 
-/// The maximum number of bytes of SQL in an error.
+/// The maximum number of bytes of SQL in an error, and how many of them stand before the place of the failure.
 const SQL_SHOWN_BYTES: usize = 200;
+const SQL_BEFORE_BYTES: usize = 60;
 
 impl Error {
     #[cold]
@@ -105,8 +106,25 @@ impl Error {
 
     #[must_use]
     pub(crate) fn with_sql(mut self, sql: &str) -> Self {
-        self.0.sql.get_or_insert_with(|| shorten(sql).into());
+        let offset = self.0.offset.unwrap_or(0);
+        self.0.sql.get_or_insert_with(|| shorten_around(sql, offset).into());
         self
+    }
+
+    /// Shows the SQL around the failure of the statement that begins there, behind white space, in a script.
+    #[must_use]
+    pub(crate) fn with_sql_at(mut self, sql: &str, statement: usize) -> Self {
+        let blank = sql[statement..].len() - sql[statement..].trim_start().len();
+        self.0.offset = Some(self.0.offset.map_or(statement + blank, |offset| statement + offset));
+        self.0.sql = None;
+        self.with_sql(sql)
+    }
+
+    /// Names the row of `execute_many` that failed.
+    #[must_use]
+    pub(crate) fn in_row(self, row: usize) -> Self {
+        let message = format!("row {row}, counted from 0: {}", self.0.message);
+        self.with_message(message)
     }
 
     /// Adds `bytes` to the offset, for an offset that is relative to the SQL from that byte on.
@@ -170,13 +188,14 @@ impl Error {
         self.0.operation
     }
 
-    /// Returns the SQL, cut to 200 bytes. It never contains bound values.
+    /// Returns the SQL, cut to 200 bytes around the place of the failure. It never contains bound values.
     #[must_use]
     pub fn sql(&self) -> Option<&str> {
         self.0.sql.as_deref()
     }
 
-    /// Returns the byte offset of the offending token in the SQL, if SQLite reported one.
+    /// Returns the byte offset of the offending token in the SQL as it was given, if SQLite reported one; for a script,
+    /// at least that of the statement that failed.
     #[must_use]
     pub fn offset(&self) -> Option<usize> {
         self.0.offset
@@ -259,12 +278,20 @@ impl From<rusqlite::Error> for Error {
 
 /// Returns the SQL, cut to `SQL_SHOWN_BYTES` if it is longer.
 pub(crate) fn shorten(sql: &str) -> Cow<'_, str> {
+    shorten_around(sql, 0)
+}
+
+/// Returns the part of the SQL around the byte `place`, with dots where something is left out.
+fn shorten_around(sql: &str, place: usize) -> Cow<'_, str> {
     let sql = sql.trim_end();
     if sql.len() <= SQL_SHOWN_BYTES {
         return sql.into();
     }
-    let end = (0..=SQL_SHOWN_BYTES).rev().find(|&at| sql.is_char_boundary(at)).unwrap_or(0);
-    format!("{}...", &sql[..end]).into()
+    let is_near_begin = place <= SQL_SHOWN_BYTES - SQL_BEFORE_BYTES;
+    let start = if is_near_begin { 0 } else { sql.floor_char_boundary(place - SQL_BEFORE_BYTES) };
+    let end = sql.floor_char_boundary(start + SQL_SHOWN_BYTES);
+    let dots = |is_left_out| if is_left_out { "..." } else { "" };
+    format!("{}{}{}", dots(start > 0), &sql[start..end], dots(end < sql.len())).into()
 }
 
 impl fmt::Display for Error {

@@ -7,6 +7,7 @@
 mod choices;
 pub(crate) mod resolve;
 pub(crate) mod uri;
+mod url;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -79,7 +80,8 @@ impl Options {
     /// Returns the default options for the database file at `path`. `":memory:"` is a private in-memory database.
     ///
     /// A path that begins with `file:` is a URI (<https://sqlite.org/uri.html>). It may set `mode` (`ro`, `rw`, `rwc`,
-    /// `memory`), `immutable` and `vfs`. Opening fails if it has any other key.
+    /// `memory`), `immutable` and `vfs`. Opening fails if it has any other key, and for the URLs of other libraries, such
+    /// as `sqlite:app.db`.
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self {
             path: path.as_ref().to_owned(),

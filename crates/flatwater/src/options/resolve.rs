@@ -217,10 +217,10 @@ impl Options {
 
 impl Attached {
     fn read_uri(&mut self) -> Result<()> {
+        let read = uri::parse(&self.path)?;
         if !uri::is_uri(&self.path) {
             return Ok(());
         }
-        let read = uri::parse(&self.path)?;
         if read.vfs.is_some() || read.mode == Some(Mode::Memory) {
             return refuse(format!("the `file:` URI of {:?} can say `mode` (ro, rw, rwc) and `immutable`", self.name));
         }

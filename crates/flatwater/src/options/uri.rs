@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use super::url;
 use crate::error::{Error, Result};
 
 /// The contents of a URI. A setting that is not present is `None`.
@@ -31,9 +32,10 @@ pub(crate) fn is_uri(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().starts_with(b"file:")
 }
 
-/// Parses a URI; a path that is not a URI is returned unchanged.
+/// Parses a URI; a path that is not a URI is returned unchanged. A URL of another library is refused.
 pub(crate) fn parse(text: &Path) -> Result<Uri> {
     if !is_uri(text) {
+        url::refuse(text)?;
         return Ok(Uri { path: text.to_owned(), ..Uri::default() });
     }
     let bytes = &text.as_os_str().as_encoded_bytes()["file:".len()..];

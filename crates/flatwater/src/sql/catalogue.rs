@@ -2,8 +2,9 @@
 //!
 //! Owns: `StatementInfo`, shared by all connections, and the bounded catalogue of them, guarded by one lock that is
 //! held only for a lookup. Any thread may use it. Invariants: the number of texts and their bytes are bounded, whatever
-//! callers send; what was learned under another schema counts as unknown; a text that is not known to be short and
-//! groupable runs alone. Leaves out: prepared statements, which belong to a connection.
+//! callers send; a text that is used once does not displace one that is used again; what was learned under another
+//! schema counts as unknown; a text that is not known to be short and groupable runs alone. Leaves out: prepared
+//! statements, which belong to a connection.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -11,15 +12,18 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use hashlink::{DefaultHashBuilder, LruCache};
+use hashlink::DefaultHashBuilder;
 
 use super::class::{Class, Route};
+use super::lru::SegmentedLru;
 use super::seen::Left;
 use super::tokens::tells_of_its_prepare;
 use crate::inline::backoff::Backoff;
 
-/// The maximum number of texts in the catalogue.
+/// The maximum number of texts in the catalogue, and how many of these places are only for texts that were looked up
+/// once.
 const TEXTS: usize = 1024;
+const NEW_TEXTS: usize = 256;
 /// The number of executions after which the average cost of a text can be trusted.
 const HISTORY: u32 = 8;
 /// A longer text is neither kept in the catalogue nor kept prepared.
@@ -37,6 +41,8 @@ pub(crate) struct StatementInfo {
     hash: u64,
     /// The result of the statement depends on the schema at the time of its prepare, so it is never kept prepared.
     pub(crate) tells_of_its_prepare: bool,
+    /// The text was looked up more than once.
+    used_again: AtomicBool,
     /// 0 is unknown, 1 is a read, 2 is a write. The kind does not depend on the schema.
     route: AtomicU32,
     /// The epoch in which the text was found to be groupable, plus 1; 0 if it was not.
@@ -61,6 +67,7 @@ impl StatementInfo {
             sql: sql.into(),
             hash: HASHER.hash_one(sql),
             tells_of_its_prepare: tells_of_its_prepare(sql),
+            used_again: AtomicBool::new(false),
             route: AtomicU32::new(0),
             group_epoch: AtomicU64::new(0),
             aborting: AtomicBool::new(false),
@@ -75,6 +82,18 @@ impl StatementInfo {
 
     pub(crate) fn is_kept(&self) -> bool {
         self.sql.len() <= KEPT_TEXT_BYTES
+    }
+
+    /// Records that the text is used more than once.
+    pub(crate) fn mark_used_again(&self) {
+        // Read first: callers on other cores read the same cache line.
+        if !self.is_used_again() {
+            self.used_again.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn is_used_again(&self) -> bool {
+        self.used_again.load(Ordering::Relaxed)
     }
 
     pub(crate) fn route(&self) -> Option<Route> {
@@ -190,7 +209,7 @@ impl Hash for Key {
 
 /// The texts of one database.
 pub(crate) struct Catalogue {
-    texts: Mutex<LruCache<Key, Arc<StatementInfo>>>,
+    texts: Mutex<SegmentedLru<Key, Arc<StatementInfo>>>,
     /// The epoch grows when the writer sees a new schema. What was learned about groups in an earlier epoch is void.
     epoch: AtomicU64,
     /// The state in which the writer last left the WAL, and how often the schema may have changed by then.
@@ -199,7 +218,7 @@ pub(crate) struct Catalogue {
 
 impl Catalogue {
     pub(crate) fn new() -> Self {
-        Self { texts: Mutex::new(LruCache::new(TEXTS)), epoch: AtomicU64::new(0), left: Left::default() }
+        Self { texts: Mutex::new(SegmentedLru::new(TEXTS, NEW_TEXTS)), epoch: AtomicU64::new(0), left: Left::default() }
     }
 
     /// Returns the entry of `sql`, adding a new one if there is none.
@@ -209,10 +228,11 @@ impl Catalogue {
         }
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = texts.get(sql) {
+            text.mark_used_again();
             return text.clone();
         }
         let text = Arc::new(StatementInfo::new(sql));
-        texts.insert(Key(text.clone()), text.clone());
+        texts.insert(Key(text.clone()), text.clone(), false);
         text
     }
 

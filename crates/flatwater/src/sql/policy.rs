@@ -5,6 +5,8 @@
 //! may create one. SQLite calls a policy while it prepares a text, before the text has any effect. Pure. Leaves out:
 //! the classes of PRAGMAs (`pragma`).
 
+use std::borrow::Cow;
+
 use flatwater_sqlite::{AuthEvent, Verdict};
 use rusqlite::ffi;
 
@@ -78,8 +80,15 @@ pub(crate) fn pragma_of(event: &AuthEvent) -> Pragma {
     pragma::class(event.first.as_deref().unwrap_or_default(), event.second.is_some())
 }
 
-/// Returns the error for a text that was denied because of `event`.
-pub(crate) fn refusal(event: &AuthEvent) -> Error {
+/// Returns the name of the PRAGMA if the event is of one that does not exist.
+pub(crate) fn unknown_pragma(event: &AuthEvent) -> Option<&str> {
+    let is_unknown = event.action == ffi::SQLITE_PRAGMA && pragma_of(event) == Pragma::Unknown;
+    event.first.as_deref().filter(|_| is_unknown)
+}
+
+/// Returns the error for a text that was denied because of `event`. `nearest` is the hint for an unknown PRAGMA, if there
+/// is one with a similar name.
+pub(crate) fn refusal(event: &AuthEvent, nearest: Option<String>) -> Error {
     let first = event.first.as_deref().unwrap_or_default();
     match event.action {
         ffi::SQLITE_TRANSACTION if first.eq_ignore_ascii_case("BEGIN") => {
@@ -97,7 +106,8 @@ pub(crate) fn refusal(event: &AuthEvent) -> Error {
             Pragma::ConnectionState(hint) => {
                 Error::misuse(format!("PRAGMA {first} would change one connection of several")).with_hint(hint)
             }
-            _ => Error::misuse(format!("there is no PRAGMA {first}")).with_hint("SQLite ignores unknown PRAGMAs silently"),
+            _ => Error::misuse(format!("there is no PRAGMA {first}"))
+                .with_hint(nearest.map_or("SQLite ignores unknown PRAGMAs silently".into(), Cow::Owned)),
         },
         _ => temp_refusal(),
     }
@@ -135,7 +145,7 @@ mod tests {
                 assert_eq!(policy(&refused), Verdict::Deny, "{refused:?}");
             }
             assert_eq!(trusted(&refused), Verdict::Allow);
-            assert!(refusal(&refused).hint().is_some());
+            assert!(refusal(&refused, None).hint().is_some());
         }
     }
 

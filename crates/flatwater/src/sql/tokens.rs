@@ -74,10 +74,21 @@ pub(crate) fn may_call(sql: &str, function: &str, has_arguments: bool) -> bool {
     })
 }
 
-/// Returns whether the text contains `IN (?)`, for whose single parameter the caller may have passed a list.
+/// Returns whether the text contains `IN (?)` or `IN ?`, for whose single parameter the caller may have passed a list.
 pub(crate) fn has_in_with_one_parameter(sql: &str) -> bool {
     let words: Vec<&str> = words(sql).collect();
-    words.windows(4).any(|four| four[0].eq_ignore_ascii_case("IN") && four[1..] == ["(", "?", ")"])
+    let lists = words.iter().enumerate().filter(|(_, word)| word.eq_ignore_ascii_case("IN"));
+    lists.map(|(at, _)| &words[at + 1..]).any(|list| {
+        let (is_in_parentheses, list) = list.strip_prefix(&["("]).map_or((false, list), |list| (true, list));
+        let length = match list {
+            ["?", number, ..] if number.bytes().all(|byte| byte.is_ascii_digit()) => 2,
+            ["?", ..] => 1,
+            [":" | "@", _, ..] => 2,
+            [word, ..] if word.starts_with('$') => 1,
+            _ => return false,
+        };
+        !is_in_parentheses || list.get(length) == Some(&")")
+    })
 }
 
 /// Returns words and single other characters, without white space, comments, strings and quoted names.
@@ -169,6 +180,17 @@ mod tests {
             assert!(!may_call(other, "changes", false), "{other}");
         }
         assert!(may_call("CHECK (mine (a))", "mine", true) && !may_call("CHECK (mine)", "mine", true));
+    }
+
+    #[test]
+    fn one_parameter_in_the_place_of_a_list_is_found() {
+        for sql in ["a IN (?)", "a not in ( ?1 )", "a IN (:ids)", "a IN (@ids)", "a IN ($ids)", "a IN ?", "a IN :ids"] {
+            assert!(has_in_with_one_parameter(sql), "{sql}");
+        }
+        for sql in ["a IN (?, ?)", "a IN (?1, :b)", "a IN (SELECT ?)", "a IN (1)", "'IN (?)'", "a IN t", "a = ?", "IN"]
+        {
+            assert!(!has_in_with_one_parameter(sql), "{sql}");
+        }
     }
 
     #[test]

@@ -7,11 +7,20 @@ use rusqlite::types::ToSql;
 
 use super::param_rows::ParamRows;
 use super::params::Params;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
-/// A type that can be the parameters of a statement: `()`, tuples of up to 16 values, arrays, slices, vectors, and the
-/// results of [`params!`](crate::params) and [`named!`](crate::named). A value is anything that implements
-/// [`ToSql`](rusqlite::ToSql).
+/// A type that can be the parameters of a statement: `()`, tuples of up to 16 values, arrays, slices, vectors,
+/// [`Params`], and the results of [`params!`](crate::params) and [`named!`](crate::named). A value is anything that
+/// implements [`ToSql`](rusqlite::ToSql).
+///
+/// A list of `u8` is refused with `Misuse`, because it may be one blob or as many parameters as it has bytes. Bind a blob
+/// as `(bytes,)`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the parameters of a statement",
+    label = "parameters are `()`, a tuple, an array, a slice, a `Vec` or `Params`",
+    note = "one value needs the comma of a tuple: `(value,)`",
+    note = "each value implements `ToSql`; `params![...]` takes any number of them, `named! {{ ... }}` takes them by name"
+)]
 pub trait IntoParams {
     /// Converts into owned parameters.
     ///
@@ -50,42 +59,76 @@ impl IntoParams for () {
 
 impl<T: ToSql, const N: usize> IntoParams for [T; N] {
     fn into_params(self) -> Result<Params> {
-        Params::positional(self)
+        list::<T, _>(self)
     }
 
     fn add_to(self, rows: &mut ParamRows) -> Result<()> {
-        rows.add_values(&self)
+        add_list(rows, &self)
     }
 }
 
 impl<T: ToSql, const N: usize> IntoParams for &[T; N] {
     fn into_params(self) -> Result<Params> {
-        Params::positional(self)
+        list::<T, _>(self)
     }
 
     fn add_to(self, rows: &mut ParamRows) -> Result<()> {
-        rows.add_values(self)
+        add_list(rows, self)
     }
 }
 
 impl<T: ToSql> IntoParams for &[T] {
     fn into_params(self) -> Result<Params> {
-        Params::positional(self)
+        list::<T, _>(self)
     }
 
     fn add_to(self, rows: &mut ParamRows) -> Result<()> {
-        rows.add_values(self)
+        add_list(rows, self)
     }
 }
 
 impl<T: ToSql> IntoParams for Vec<T> {
     fn into_params(self) -> Result<Params> {
-        Params::positional(self)
+        list::<T, _>(self)
     }
 
     fn add_to(self, rows: &mut ParamRows) -> Result<()> {
-        rows.add_values(&self)
+        add_list(rows, &self)
     }
+}
+
+impl<T: ToSql> IntoParams for &Vec<T> {
+    fn into_params(self) -> Result<Params> {
+        self.as_slice().into_params()
+    }
+
+    fn add_to(self, rows: &mut ParamRows) -> Result<()> {
+        self.as_slice().add_to(rows)
+    }
+}
+
+/// Returns the parameters of a list of `T`.
+fn list<T, I>(values: I) -> Result<Params>
+where
+    I: IntoIterator,
+    I::Item: ToSql,
+{
+    refuse_bytes::<T>()?;
+    Params::positional(values)
+}
+
+fn add_list<T: ToSql>(rows: &mut ParamRows, values: &[T]) -> Result<()> {
+    refuse_bytes::<T>()?;
+    rows.add_values(values)
+}
+
+/// Refuses a list of bytes. A `T` that borrows has no `TypeId`, so the type is told by its name.
+fn refuse_bytes<T>() -> Result<()> {
+    if std::any::type_name::<T>() == "u8" {
+        return Err(Error::misuse("a list of `u8` may be one blob or one parameter for each byte")
+            .with_hint("bind a blob as `(bytes,)`, and numbers with `params!`"));
+    }
+    Ok(())
 }
 
 macro_rules! tuples {

@@ -7,4 +7,5 @@ pub(crate) mod into_params;
 pub(crate) mod param_rows;
 pub(crate) mod params;
 pub(crate) mod row;
+pub(crate) mod sql;
 pub(crate) mod value;

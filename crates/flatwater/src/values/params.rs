@@ -11,7 +11,7 @@ use rusqlite::types::{ToSql, ValueRef};
 
 use super::block::Block;
 use super::value::add;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The names of the values of a row; `None` for positional values. Rows with the same names share them.
 pub(crate) type ParamNames = Option<Arc<[Box<str>]>>;
@@ -57,6 +57,22 @@ impl Params {
             add(&mut block, &value)?;
         }
         Ok(Self { names: Some(names.into()), block })
+    }
+
+    /// Adds a value behind the others. Together with [`Params::default`] this makes parameters of any number and types.
+    ///
+    /// # Errors
+    /// `Misuse` for a value that SQLite cannot store unchanged, and for parameters that have names.
+    pub fn push(&mut self, value: impl ToSql) -> Result<()> {
+        if self.names.is_some() {
+            return Err(Error::misuse("a value without a name cannot be added to named parameters"));
+        }
+        add(&mut self.block, &value)
+    }
+
+    /// Adds the values of other parameters without names.
+    pub(super) fn append(&mut self, others: &Self) {
+        others.row().values().for_each(|value| self.block.push(value));
     }
 
     pub(crate) fn names(&self) -> &ParamNames {

@@ -51,7 +51,6 @@ impl<'a> Outbox<'a> {
         answer: Result<Answer>,
     ) {
         self.recorder.answered(kind, ticket.began.elapsed());
-        let answer = answer.map_err(|error| error.in_operation(kind.name()));
         self.answers.push(Finished { promise, answer, decode: ticket.decode });
     }
 

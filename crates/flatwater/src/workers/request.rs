@@ -96,6 +96,8 @@ pub(crate) enum Work {
     Snapshot,
     /// Fetches the next batch of the cursor with this number.
     Fetch(u64),
+    /// Compiles the text and runs nothing. Some PRAGMAs act when they are compiled, so these are left alone.
+    Prepare(Arc<StatementInfo>),
     ReadWith(ReadClosure),
     WriteWith(WriteClosure),
     Begin,
@@ -121,9 +123,8 @@ impl Work {
     /// Returns its SQL text, if it has exactly one.
     pub(crate) fn text(&self) -> Option<&StatementInfo> {
         match self {
-            Self::Execute { text, .. } | Self::Query { text, .. } | Self::Many { text, .. } | Self::Script(text) => {
-                Some(text)
-            }
+            Self::Execute { text, .. } | Self::Query { text, .. } | Self::Many { text, .. } => Some(text),
+            Self::Script(text) | Self::Prepare(text) => Some(text),
             _ => None,
         }
     }
@@ -162,7 +163,7 @@ impl Work {
                 Some(route) => route == Route::Read,
                 None => !looks_like_a_write(&text.sql),
             },
-            Self::ReadWith(_) | Self::Snapshot | Self::Fetch(_) => true,
+            Self::ReadWith(_) | Self::Snapshot | Self::Fetch(_) | Self::Prepare(_) => true,
             _ => false,
         }
     }
@@ -199,9 +200,8 @@ impl Work {
             Self::Commit | Self::Release => CallKind::Commit,
             Self::Settle(unsettled) => unsettled.kind,
             Self::Snapshot => CallKind::Snapshot,
-            Self::Undo | Self::Rollback | Self::Unpark | Self::InSlot(_) | Self::Checkpoint(_) | Self::Close(..) => {
-                CallKind::Control
-            }
+            Self::Undo | Self::Rollback | Self::Prepare(_) => CallKind::Control,
+            Self::Unpark | Self::InSlot(_) | Self::Checkpoint(_) | Self::Close(..) => CallKind::Control,
         }
     }
 }
@@ -224,6 +224,8 @@ pub(crate) enum Answer {
     /// A savepoint was opened, with this number.
     Savepoint(u64),
     Checkpointed(Checkpointed),
+    /// The text was compiled, unless it is a PRAGMA or an EXPLAIN.
+    Prepared(Arc<StatementInfo>),
     /// The result of a closure, or the database that was opened.
     Returned(Box<dyn Any + Send>),
 }
@@ -283,6 +285,10 @@ impl Answer {
 
     pub(crate) fn checkpointed(self) -> Result<Checkpointed> {
         if let Self::Checkpointed(done) = self { Ok(done) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn prepared(self) -> Result<Arc<StatementInfo>> {
+        if let Self::Prepared(text) = self { Ok(text) } else { Self::unexpected() }
     }
 
     pub(crate) fn savepoint(self) -> Result<u64> {

@@ -26,7 +26,7 @@ async fn is_closed(db: &Database) {
     for error in [
         db.execute(insert, ()).await.unwrap_err(),
         db.execute_many("INSERT INTO t VALUES (?)", [(0,)]).await.unwrap_err(),
-        db.batch([]).await.unwrap_err(),
+        db.batch([("", ()); 0]).await.unwrap_err(),
         db.execute_script(insert).await.unwrap_err(),
         db.query("SELECT 1", ()).await.unwrap_err(),
         db.query("INSERT INTO t VALUES (0) RETURNING a", ()).await.unwrap_err(),

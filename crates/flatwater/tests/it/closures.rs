@@ -129,7 +129,7 @@ fn calls_from_inside(db: &Database) -> Vec<Error> {
     vec![
         blocking.execute("INSERT INTO t VALUES (7)", ()).wait().unwrap_err(),
         blocking.query("SELECT a FROM t", ()).wait().unwrap_err(),
-        blocking.batch([]).wait().unwrap_err(),
+        blocking.batch([("", ()); 0]).wait().unwrap_err(),
         blocking.write_with(|_| Ok::<_, Error>(())).wait().unwrap_err(),
         blocking.read_with(|_| Ok::<_, Error>(())).wait().unwrap_err(),
         smol::block_on(db.execute_script("DELETE FROM t")).unwrap_err(),

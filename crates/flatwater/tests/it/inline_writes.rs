@@ -230,7 +230,7 @@ fn a_handle_that_only_reads_writes_nothing_however_short_it_is_for_others() {
         for refused in [
             reads.execute(COUNT, (1000, 1)).await.map(drop),
             reads.execute(COUNT, (1001, 1)).wait().map(drop),
-            reads.prepare(COUNT).unwrap().execute((1002, 1)).await.map(drop),
+            reads.prepare(COUNT).await.unwrap().execute((1002, 1)).await.map(drop),
         ] {
             assert_eq!(refused.unwrap_err().kind(), Kind::Misuse);
         }

@@ -137,7 +137,7 @@ async fn many_rows_of_parameters_are_collected_in_slices_and_run_when_the_last_i
     }
     assert_eq!(many.await.unwrap(), 129);
     assert_eq!(db.execute_many(INSERT, slow_rows(SLICE + 1)).wait().unwrap(), 65);
-    assert_eq!(db.prepare(INSERT).unwrap().execute_many([(1,), (2,)]).await.unwrap(), 2);
+    assert_eq!(db.prepare(INSERT).await.unwrap().execute_many([(1,), (2,)]).await.unwrap(), 2);
     let borrowed = [String::from("a"), String::from("b")];
     let written = db.transaction(async |tx| tx.execute_many(INSERT, borrowed.iter().map(|text| (text,))).await).await;
     assert_eq!(written.unwrap(), 2);

@@ -250,7 +250,7 @@ fn handles_are_shared_and_futures_are_sent() {
         let db = open.await.unwrap();
         is_shared_and_static::<Call<Executed>>(&db.execute("CREATE TABLE t (a)", ()));
         is_shared_and_static(&db.execute_many("", [()]));
-        is_shared_and_static(&db.batch([]));
+        is_shared_and_static(&db.batch([("", ()); 0]));
         is_shared_and_static(&db.execute_script(""));
         is_shared_and_static(&db.query("", ()));
         is_shared_and_static(&db.query_one("", ()));

@@ -9,13 +9,13 @@ async fn main() -> Result<()> {
     let db = Database::open(directory.path().join("prepared.db")).await?;
     db.execute("CREATE TABLE points (id INTEGER PRIMARY KEY, name TEXT NOT NULL, points INTEGER NOT NULL)", ()).await?;
 
-    let insert = db.prepare("INSERT INTO points (name, points) VALUES (?, ?)")?;
+    let insert = db.prepare("INSERT INTO points (name, points) VALUES (?, ?)").await?;
     for number in 1..=1000 {
         insert.execute((format!("player {number}"), number)).await?;
     }
 
     // A clone is cheap, so each task can have its own.
-    let lookup = db.prepare("SELECT points FROM points WHERE id = ?")?;
+    let lookup = db.prepare("SELECT points FROM points WHERE id = ?").await?;
     let tasks = [1, 251, 501, 751].map(|from| tokio::spawn(sum(lookup.clone(), from)));
     let mut total = 0;
     for task in tasks {

@@ -99,7 +99,7 @@ impl Reader {
             return None;
         }
         let statement = self.connection.statements.find(&mut self.connection.sqlite, text)?;
-        statement.reads_shortly(limits).then(|| statement.clone())
+        statement.reads_shortly(limits).then_some(statement)
     }
 
     /// Runs the query, in the snapshot of the lease if `continues`. Returns the outcome, when the run ended, and

@@ -230,9 +230,12 @@ impl Reader {
         self.last_used
     }
 
-    /// Runs a query that `interrupt` may end, or opens a cursor.
+    /// Runs a query that `interrupt` may end, or opens a cursor; or compiles a text.
     pub(super) fn query(&mut self, work: Work, interrupt: &Arc<dyn Interrupt>) -> Performed {
-        let Work::Query { text, params, wanted, .. } = &work else { return Performed::Write(work, None) };
+        let (Work::Query { text, .. } | Work::Prepare(text)) = &work else { return Performed::Write(work, None) };
+        if matches!(work, Work::Prepare(_)) && text.tells_of_its_prepare {
+            return Performed::Answered(Ok(Answer::Prepared(text.clone())));
+        }
         let ready = match self.connection.ready(text, policy::statement, &SchemaFacts::default()) {
             Ok(ready) => ready,
             Err(error) if error.sqlite_code().is_some() => return Performed::Write(work, Some(error)),
@@ -241,6 +244,10 @@ impl Reader {
         if !self.in_snapshot {
             text.learn_route(ready.class.route);
         }
+        let Work::Query { params, wanted, .. } = &work else {
+            self.connection.done_with(&ready);
+            return Performed::Answered(Ok(Answer::Prepared(text.clone())));
+        };
         let result = if ready.class.route == Route::Write {
             None
         } else if ready.class.columns == 0 {

@@ -32,7 +32,7 @@ enum What {
 impl Running {
     pub(super) fn new(request: &Request) -> Self {
         let what = match &request.work {
-            Work::Query { text, .. } => What::Text(text.clone()),
+            Work::Query { text, .. } | Work::Prepare(text) => What::Text(text.clone()),
             _ => What::Closure,
         };
         Self { ticket: request.ticket.clone(), began: Instant::now(), what }

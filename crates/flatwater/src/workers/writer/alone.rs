@@ -39,7 +39,7 @@ pub(super) fn run_alone(
         Work::Checkpoint(mode) => {
             shared.twice(writer, |writer| checkpoint(writer, shared, mode)).map(Answer::Checkpointed)
         }
-        work @ (Work::Execute { .. } | Work::Query { .. }) => {
+        work @ (Work::Execute { .. } | Work::Query { .. } | Work::Prepare(_)) => {
             shared.twice(writer, |writer| autocommit(writer, shared, &work, ticket))
         }
         work => shared

@@ -133,7 +133,7 @@ impl WriterConnection {
     }
 
     /// Returns the statement of `text`, if it is prepared.
-    pub(super) fn known(&mut self, text: &StatementInfo) -> Option<&Arc<CachedStatement>> {
+    pub(super) fn known(&mut self, text: &StatementInfo) -> Option<Arc<CachedStatement>> {
         let connection = self.connection.as_mut()?;
         connection.statements.find(&mut connection.sqlite, text)
     }

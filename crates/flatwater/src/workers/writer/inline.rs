@@ -179,6 +179,7 @@ impl WriterConnection {
     pub(super) fn short_write(&mut self, text: &StatementInfo, limits: &InlineLimits) -> Option<Arc<CachedStatement>> {
         let ready = self.known(text)?;
         let write = ready.inline_write()?;
-        (!write.changes_existing_rows || text.has_short_history(limits.time)).then(|| ready.clone())
+        let is_short = !write.changes_existing_rows || text.has_short_history(limits.time);
+        is_short.then_some(ready)
     }
 }

@@ -182,6 +182,6 @@ impl WriterConnection {
         if !work.only_reads() {
             return self.short_write(text, limits);
         }
-        self.known(text).filter(|ready| ready.reads_shortly(limits)).cloned()
+        self.known(text).filter(|ready| ready.reads_shortly(limits))
     }
 }

@@ -62,6 +62,8 @@ pub(super) fn perform(
             .map(|(text, params)| performer.batch_statement(text, params))
             .collect::<Result<_>>()
             .map(Answer::Batch),
+        Work::Prepare(text) if text.tells_of_its_prepare => Ok(Answer::Prepared(text.clone())),
+        Work::Prepare(text) => performer.with_ready(text, |_, _| Ok(Answer::Prepared(text.clone()))),
         Work::Script(text) => performer.script(text).map(|()| Answer::Done),
         _ => Err(Error::misuse("this is not possible inside a transaction")),
     }
@@ -171,14 +173,15 @@ impl Performer<'_> {
 
     /// Runs one statement after the other. Each is prepared after the earlier ones ran. Rows are dropped.
     fn script(&mut self, text: &Arc<StatementInfo>) -> Result<()> {
-        let mut rest = &*text.sql;
+        let mut begin = 0;
         loop {
+            let rest = &text.sql[begin..];
             let (connection, facts) = self.writer.parts()?;
             let first = connection.prepare_first(text, rest, self.rules.policy(), facts)?;
             let Some((ready, length)) = first else { return Ok(()) };
             if ready.class.makes_temp && !matches!(self.rules, Rules::Transaction) {
                 connection.sqlite.finalize(ready.id);
-                return Err(policy::temp_refusal().with_sql(&text.sql));
+                return Err(policy::temp_refusal().with_sql_at(&text.sql, begin));
             }
             let result = connection.execute(Run {
                 statement: &ready,
@@ -188,11 +191,11 @@ impl Performer<'_> {
             });
             connection.sqlite.finalize(ready.id);
             self.effects.note(&ready.class, self.writer);
-            result.map_err(|error| match error.sqlite_code() {
-                None => error.with_hint("a script has no parameters"),
-                Some(_) => error,
+            result.map_err(|error| {
+                let error = error.with_sql_at(&text.sql, begin);
+                if error.sqlite_code().is_none() { error.with_hint("a script has no parameters") } else { error }
             })?;
-            rest = &rest[length..];
+            begin += length;
         }
     }
 }

@@ -1,0 +1,76 @@
+//! Hints for texts that SQLite cannot prepare: the nearest name that exists, and lists that are no lists.
+//!
+//! Owns: which message gets which hint, and looking the names up. Runs on the thread that has the connection, after a
+//! prepare failed. Invariant: a name is suggested only if it exists and is like the wrong one. Leaves out: texts that the
+//! policy refuses.
+
+use super::open::Connection;
+use crate::sql::pragma::{self, Pragma};
+use crate::sql::tokens::has_in_with_one_parameter;
+
+const JSON_LIST: &str = "use IN (SELECT value FROM json_each(?)) with a JSON list";
+
+/// The hint where one parameter takes the place of a list.
+pub(super) const ONE_FOR_A_LIST: &str =
+    "IN (?) takes one value; use one ? for each, or IN (SELECT value FROM json_each(?)) with a JSON list";
+
+const TABLES: &str = "SELECT name, name FROM sqlite_schema WHERE type IN ('table', 'view') LIMIT 1000";
+/// Only of tables that the text names. Not all views can be asked: one of a table that is gone fails.
+const COLUMNS: &str = "SELECT c.name, c.name || ' in ' || t.name FROM sqlite_schema t, pragma_table_info(t.name) c
+    WHERE t.type IN ('table', 'view') AND instr(lower(?1), lower(t.name)) LIMIT 1000";
+const FUNCTIONS: &str = "SELECT DISTINCT name, name FROM pragma_function_list";
+const PRAGMAS: &str = "SELECT name, name FROM pragma_pragma_list";
+
+impl Connection {
+    /// Returns the hint for `sql`, which SQLite refused with this message.
+    #[cold]
+    pub(super) fn hint(&mut self, message: &str, sql: &str) -> Option<String> {
+        if message.starts_with("too many SQL variables") || message.starts_with("variable number must be") {
+            return Some(format!("for a long list {JSON_LIST}"));
+        }
+        let is_at_parameter = ["?", ":", "@", "$"].iter().any(|mark| message.starts_with(&format!("near \"{mark}")));
+        if is_at_parameter && has_in_with_one_parameter(sql) {
+            return Some(ONE_FOR_A_LIST.to_owned());
+        }
+        if let Some(wanted) = message.strip_prefix("no such table: ") {
+            return self.nearest("table", TABLES, last(wanted), None);
+        }
+        if let Some(wanted) = message.strip_prefix("no such function: ") {
+            return self.nearest("function", FUNCTIONS, wanted, None);
+        }
+        let column = message.strip_prefix("no such column: ").map(last);
+        let column = column.or_else(|| message.rsplit_once(" has no column named ").map(|(_, name)| name))?;
+        self.nearest("column", COLUMNS, column, Some(sql))
+    }
+
+    /// Returns the hint for a PRAGMA that does not exist.
+    #[cold]
+    pub(super) fn nearest_pragma(&mut self, wanted: &str) -> Option<String> {
+        let hint = self.nearest("PRAGMA", PRAGMAS, wanted, None)?;
+        let is_known = hint.rsplit(' ').next().is_some_and(|name| pragma::class(name, false) != Pragma::Unknown);
+        is_known.then_some(hint)
+    }
+
+    /// Returns the hint with the name that is most like `wanted`, if one is. `list` returns names and how each is shown.
+    fn nearest(&mut self, what: &str, list: &str, wanted: &str, parameter: Option<&str>) -> Option<String> {
+        let names = self.sqlite.patiently_with(|sqlite| {
+            let pair = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            let mut list = sqlite.prepare(list)?;
+            list.query_map(rusqlite::params_from_iter(parameter), pair)?
+                .collect::<rusqlite::Result<Vec<(String, String)>>>()
+        });
+        let wanted = wanted.to_lowercase();
+        let most = 2.max(wanted.len() / 3).min(wanted.len().saturating_sub(1));
+        let near = names
+            .ok()?
+            .into_iter()
+            .map(|(name, shown)| (strsim::damerau_levenshtein(&name.to_lowercase(), &wanted), shown));
+        let (_, shown) = near.filter(|(distance, _)| *distance <= most).min()?;
+        Some(format!("there is a {what} {shown}"))
+    }
+}
+
+/// Returns the last part of a name that SQLite may have qualified.
+fn last(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}

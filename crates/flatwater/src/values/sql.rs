@@ -1,0 +1,131 @@
+//! SQL that is put together at run time: text that the program contains, and values that are bound.
+//!
+//! Owns: `Sql`, a text and its parameters in one order. Runs on the caller's thread. Invariant: nothing that was made
+//! at run time gets into the text but quoted identifiers. Leaves out: parsing the text.
+
+use rusqlite::types::ToSql;
+
+use super::params::Params;
+use crate::error::{Error, Result};
+
+/// SQL that depends on the call: a search with optional filters, a list of values for `IN`. Pass its
+/// [`text`](Self::text) and its [`params`](Self::params) to any operation.
+///
+/// ```no_run
+/// # async fn example(db: flatwater::Database, state: Option<&str>, ids: &[i64]) -> flatwater::Result<()> {
+/// use flatwater::Sql;
+///
+/// let mut sql = Sql::new("SELECT id, title FROM tasks WHERE id IN ").bind_list(ids);
+/// if let Some(state) = state {
+///     sql = sql.push(" AND state = ").bind(state);
+/// }
+/// let tasks: Vec<(i64, String)> = db.query_as(sql.text(), sql.params()).await?;
+/// # Ok(()) }
+/// ```
+///
+/// Values and names never become part of the text by mistake, because `new` and `push` only take text that is in the
+/// program:
+///
+/// ```compile_fail,E0716
+/// # let name = "Ada";
+/// let sql = flatwater::Sql::new("SELECT * FROM users WHERE name = ").push(&format!("'{name}'"));
+/// # drop(sql);
+/// ```
+#[derive(Clone, PartialEq)]
+#[must_use]
+pub struct Sql {
+    text: String,
+    /// An error is that of the first value that cannot be stored.
+    params: Result<Params>,
+}
+
+impl Sql {
+    /// Begins with a text of the program.
+    pub fn new(text: &'static str) -> Self {
+        Self { text: text.to_owned(), params: Ok(Params::default()) }
+    }
+
+    /// Appends a text of the program.
+    pub fn push(mut self, text: &'static str) -> Self {
+        self.text.push_str(text);
+        self
+    }
+
+    /// Appends the name of a table, a column or an index in backticks. SQLite takes it for a name whatever it contains,
+    /// while it takes an unknown column in double quotes for a string.
+    pub fn push_identifier(mut self, name: &str) -> Self {
+        if name.contains('\0') {
+            self.params = self.params.and(Err(Error::misuse("an identifier has a NUL byte")));
+        }
+        self.text.push('`');
+        self.text.push_str(&name.replace('`', "``"));
+        self.text.push('`');
+        self
+    }
+
+    /// Appends other SQL with its values.
+    pub fn push_sql(mut self, other: &Self) -> Self {
+        self.text.push_str(&other.text);
+        match (&mut self.params, &other.params) {
+            (Ok(params), Ok(others)) => params.append(others),
+            (Ok(_), Err(error)) => self.params = Err(error.clone()),
+            (Err(_), _) => {}
+        }
+        self
+    }
+
+    /// Appends a `?` and binds the value to it. A value that SQLite cannot store unchanged is an error of the call that
+    /// gets the [`params`](Self::params).
+    pub fn bind(mut self, value: impl ToSql) -> Self {
+        self.text.push('?');
+        self.add(&value);
+        self
+    }
+
+    /// Appends a list in parentheses, `(?, ?, ?)`, and binds the values to it. The list may be empty: `IN ()` is true of
+    /// no row. SQLite takes at most [32,766](https://sqlite.org/limits.html#max_variable_number) values in one
+    /// statement; for more, bind a JSON list: `IN (SELECT value FROM json_each(?))`.
+    pub fn bind_list<I>(mut self, values: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: ToSql,
+    {
+        self.text.push('(');
+        for (at, value) in values.into_iter().enumerate() {
+            self.text.push_str(if at == 0 { "?" } else { ", ?" });
+            self.add(&value);
+        }
+        self.text.push(')');
+        self
+    }
+
+    fn add(&mut self, value: &dyn ToSql) {
+        if let Ok(params) = &mut self.params
+            && let Err(error) = params.push(value)
+        {
+            self.params = Err(error);
+        }
+    }
+
+    /// The SQL text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// A copy of the values, in the order of the text's parameters.
+    ///
+    /// # Errors
+    /// `Misuse` for a value that SQLite cannot store unchanged. An operation that is given it returns it as its own
+    /// error.
+    pub fn params(&self) -> Result<Params> {
+        self.params.clone()
+    }
+}
+
+/// Values stay out of debug output.
+impl std::fmt::Debug for Sql {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sql").field("text", &self.text).field("params", &self.params).finish()
+    }
+}

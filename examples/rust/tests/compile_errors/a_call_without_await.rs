@@ -1,0 +1,6 @@
+async fn add(db: flatwater::Database) -> flatwater::Result<()> {
+    db.execute("INSERT INTO users (name) VALUES (?)", ("Ada",))?;
+    Ok(())
+}
+
+fn main() {}
