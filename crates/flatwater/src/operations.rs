@@ -99,7 +99,12 @@ impl Operations {
         self.call("query_as", work, |answer, _| answer.decoded().map_err(|error| error.in_operation("query_as")))
     }
 
+    pub(crate) fn query_json(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<String> {
+        let work = self.read(sql, params, usize::MAX).map(|work| work.in_json(&self.0.json));
+        self.call("query_json", work, |answer, _| answer.json().map_err(|error| error.in_operation("query_json")))
+    }
+
     fn read(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams, limit: usize) -> Result<Work> {
-        Ok(Work::Query { text: self.text(sql)?, params: params.into_params()?, limit, decode: None })
+        Ok(Work::Query { text: self.text(sql)?, params: params.into_params()?, limit, decode: None, json: None })
     }
 }

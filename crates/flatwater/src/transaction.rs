@@ -132,6 +132,15 @@ impl<'a> Transaction<'a> {
         self.operations.query_as(sql, params)
     }
 
+    /// Runs one statement and returns all its rows as JSON, as [`Database::query_json`](crate::Database::query_json)
+    /// does.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query); `Misuse` if two columns have the same name, or if a TEXT is not UTF-8.
+    pub fn query_json(&self, sql: &str, params: impl IntoParams) -> Call<String> {
+        self.operations.query_json(sql, params)
+    }
+
     /// Begins a nested transaction: a savepoint. The outer transaction cannot be used until the nested one ends.
     ///
     /// # Errors

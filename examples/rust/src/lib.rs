@@ -19,6 +19,10 @@ mod transactions {}
 mod errors {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/json.md")]
+mod json {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/options.md")]
 mod options {}
 

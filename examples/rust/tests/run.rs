@@ -72,3 +72,13 @@ fn threads_share_the_blocking_twin() {
 fn a_hot_loop_reads_what_it_wrote() {
     prints(env!("CARGO_BIN_EXE_prepared"), "500500 points");
 }
+
+#[test]
+fn rows_become_json_with_lists_in_them() {
+    prints(
+        env!("CARGO_BIN_EXE_json"),
+        r#"[{"id":1,"title":"How to \"make\" tea","words":512},{"id":9007199254740993,"title":"More tea","words":null}]
+         [{"id":1,"tags":["tea","home"]},{"id":"9007199254740993","tags":[]}]
+         [{"id":1,"words":600}]"#,
+    );
+}

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::handle::{Handle, called_from_within, refuse_forked};
 use crate::error::{Error, Kind, Result};
+use crate::options::json::JsonOptions;
 use crate::queue::bounded::Place;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
@@ -33,6 +34,7 @@ pub(crate) struct Caller {
     pub(crate) handle: Arc<Handle>,
     pub(crate) inside: Option<Arc<Inside>>,
     pub(crate) options: CallOptions,
+    pub(crate) json: JsonOptions,
 }
 
 /// The worker that serves a call.

@@ -4,15 +4,16 @@
 //! owner at a time: the caller's future, a queue, or the worker that runs it. Leaves out: running requests.
 
 use std::any::Any;
-use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::types::FromSql;
 
+use crate::connection::execute::{Collected, Outcome, Output};
 use crate::error::{Error, Result};
+use crate::options::json::JsonOptions;
+use crate::queue::on_its_way::OnItsWay;
 use crate::queue::reply::{Promise, Reply};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
@@ -20,6 +21,7 @@ use crate::sql::class::Route;
 use crate::sql::tokens::looks_like_a_write;
 use crate::stats::CallKind;
 use crate::values::decoded::{Decode, Decoded, decode_as};
+use crate::values::document::Document;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
@@ -70,6 +72,8 @@ pub(crate) enum Work {
         limit: usize,
         /// Set if the caller wants the rows as values of a type of its own.
         decode: Option<Decode>,
+        /// Set if the caller wants the rows as JSON.
+        json: Option<JsonOptions>,
     },
     Many {
         text: Arc<StatementInfo>,
@@ -115,6 +119,23 @@ impl Work {
             *decode = Some(decode_as::<T>);
         }
         self
+    }
+
+    /// Makes a query's rows JSON.
+    pub(crate) fn in_json(mut self, options: &JsonOptions) -> Self {
+        if let Self::Query { json, .. } = &mut self {
+            *json = Some(options.clone());
+        }
+        self
+    }
+
+    /// Returns what the caller wants of the rows.
+    pub(crate) fn output(&self) -> Output<'_> {
+        match self {
+            Self::Query { json: Some(options), .. } => Output::Json(options),
+            Self::Query { limit, .. } => Output::Rows(*limit),
+            _ => Output::Nothing,
+        }
     }
 
     /// Returns what makes the rows values of the caller's type.
@@ -185,6 +206,8 @@ pub(crate) enum Answer {
     Executed(Executed),
     Changes(u64),
     Rows(Rows),
+    /// The rows as JSON, or why one of their values has no form in it.
+    Json(Result<Document>),
     /// The rows as values of the caller's type, made by a `Decode`.
     Decoded(Decoded),
     Batch(Vec<BatchResult>),
@@ -195,6 +218,16 @@ pub(crate) enum Answer {
     Checkpointed(Checkpointed),
     /// The result of a closure, or the database that was opened.
     Returned(Box<dyn Any + Send>),
+}
+
+impl From<Outcome> for Answer {
+    fn from(outcome: Outcome) -> Self {
+        match outcome.result {
+            Collected::Nothing => Self::Executed(outcome.executed),
+            Collected::Rows(rows) => Self::Rows(rows),
+            Collected::Json(document) => Self::Json(document),
+        }
+    }
 }
 
 /// Converts the answer to the type that each operation returns.
@@ -218,6 +251,10 @@ impl Answer {
 
     pub(crate) fn rows(self) -> Result<Rows> {
         if let Self::Rows(rows) = self { Ok(rows) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn json(self) -> Result<String> {
+        if let Self::Json(document) = self { document.map(Document::into_text) } else { Self::unexpected() }
     }
 
     pub(crate) fn first_row(self) -> Result<Option<Row<'static>>> {
@@ -259,22 +296,6 @@ impl Answer {
 
     pub(crate) fn transaction(self) -> Result<TransactionGuard> {
         if let Self::Transaction(claim) = self { Ok(claim) } else { Self::unexpected() }
-    }
-}
-
-/// Counts a write in progress, from its first push until it is answered or dropped.
-pub(crate) struct OnItsWay<C: Deref<Target = AtomicU64> = Arc<AtomicU64>>(C);
-
-impl<C: Deref<Target = AtomicU64>> OnItsWay<C> {
-    pub(crate) fn new(count: C) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(count)
-    }
-}
-
-impl<C: Deref<Target = AtomicU64>> Drop for OnItsWay<C> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Instant;
 use flatwater_sqlite::Busy;
 
 use super::holder::{Holder, ReleaseRequests, may_hold};
-use crate::connection::execute::{Bounds, Output, Run};
+use crate::connection::execute::{Bounds, Run};
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::error::{Error, Kind, Result};
@@ -164,7 +164,7 @@ impl Reader {
     }
 
     fn query(&mut self, work: Work, ticket: &Arc<Ticket>) -> Performed {
-        let Work::Query { text, params, limit, .. } = &work else { return Performed::Write(work, None) };
+        let Work::Query { text, params, .. } = &work else { return Performed::Write(work, None) };
         let ready = match self.connection.ready(text, policy::statement, &SchemaFacts::default()) {
             Ok(ready) => ready,
             Err(error) if error.sqlite_code().is_some() => return Performed::Write(work, Some(error)),
@@ -177,13 +177,13 @@ impl Reader {
             Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
         } else {
             self.connection.sqlite.arm(ticket.clone());
-            let (output, bounds) = (Output::Rows(*limit), Bounds::Armed);
+            let (output, bounds) = (work.output(), Bounds::Armed);
             let outcome = self.connection.execute(Run { statement: &ready, params: params.row(), output, bounds });
             self.connection.sqlite.disarm();
             if outcome.is_ok() {
                 self.connection.learn(&ready);
             }
-            Some(outcome.map(|outcome| Answer::Rows(outcome.rows.unwrap_or_default())))
+            Some(outcome.map(Answer::from))
         };
         self.connection.done_with(&ready);
         result.map_or(Performed::Write(work, None), Performed::Answered)

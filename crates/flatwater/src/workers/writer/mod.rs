@@ -37,6 +37,7 @@ use crate::file::watch::Watch;
 use crate::inline::policy::InlinePolicy;
 use crate::options::Options;
 use crate::queue::bounded::Place;
+use crate::queue::on_its_way::OnItsWay;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::{Closed, Queue, Start};
@@ -44,7 +45,7 @@ use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::thread::park::start_own;
 use crate::workers::listener::CommitListener;
-use crate::workers::request::{Answer, InSlot, OnItsWay, Request, TakesOver, Work};
+use crate::workers::request::{Answer, InSlot, Request, TakesOver, Work};
 use crate::workers::session::{End, Session};
 
 /// The handle. Cheap to clone.
