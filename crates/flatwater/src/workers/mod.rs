@@ -3,7 +3,7 @@
 
 pub(crate) mod checkpoint;
 pub(crate) mod listener;
-mod outbox;
+pub(crate) mod outbox;
 pub(crate) mod readers;
 pub(crate) mod refusals;
 pub(crate) mod request;
