@@ -2,8 +2,8 @@
 //!
 //! Owns: the document while it grows, and its encoding rules. Runs inside the step loop, on the thread that runs the
 //! statement. Invariants: a document that leaves the sink is JSON in UTF-8, with one key for each column of an object; a
-//! value that has no form in JSON is an error that names its column, and never stands for another value. Leaves out:
-//! strings (`escape`), and texts that are JSON (`embedded`).
+//! value that has no form in JSON is an error that names its column, except infinity, which is `null`. Leaves out: strings
+//! (`escape`), and texts that are JSON (`embedded`).
 
 use std::borrow::Cow;
 use std::collections::HashSet;
