@@ -1,7 +1,7 @@
 # The commands of a contributor are `make demo`, `make quick` and `make test`; they need cargo and nothing else. The page's test
 # also needs npm and chromium, and is skipped without them.
 
-.PHONY: demo quick test test-tracing lint loom bench bench-quick bench-check test-lanes test-page
+.PHONY: demo quick test test-tracing test-json lint loom bench bench-quick bench-check test-lanes test-page
 
 # An embedded chat service's traffic beside what people do today, the longest commit and gap of a loop, three kills.
 demo:
@@ -18,6 +18,7 @@ quick:
 test:
 	cargo test --workspace
 	$(MAKE) test-tracing
+	$(MAKE) test-json
 	$(MAKE) loom
 	$(MAKE) test-default-build
 	$(MAKE) test-lanes
@@ -26,6 +27,11 @@ test:
 # With feature `tracing`, which is off by default: what a listener is told.
 test-tracing:
 	cargo test -p flatwater --features tracing --test tracing
+
+# With feature `serde_json`, which is off by default: columns that are JSON.
+test-json:
+	cargo test -p flatwater --features serde_json --lib encode
+	cargo test -p flatwater --features serde_json --test it json
 
 # The small form of every lane, on the floor and on Flatwater; a lane checks its own work.
 test-lanes:
@@ -58,6 +64,7 @@ lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy -p flatwater --all-targets --features tracing -- -D warnings
+	cargo clippy -p flatwater --all-targets --features serde_json -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
 # Tries to break it, for FLATWATER_TORTURE_SECONDS (300); a finding says how to repeat it with `make torture-round`.

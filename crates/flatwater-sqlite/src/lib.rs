@@ -7,6 +7,7 @@
 //! - `connection`: open, hooks, state, and restoring the connection after a closure of the user
 //! - `slots`: the table of a connection's statements
 //! - `statement`: prepare, and run in one go
+//! - `columns`: the columns of a statement's result
 //! - `running`: bind, and the loop that passes rows to a [`Sink`]
 //! - `cursor`: a statement that runs in parts
 //! - `explain`: the program of a text, as EXPLAIN lists it
@@ -33,6 +34,7 @@ mod armed;
 mod bindings;
 mod bounds;
 mod checkpoint;
+mod columns;
 mod connection;
 mod control;
 mod cursor;
@@ -61,6 +63,7 @@ mod wal;
 pub use armed::Interrupt;
 pub use bindings::Bindings;
 pub use checkpoint::{CheckpointMode, Checkpointed};
+pub use columns::{ColumnOrigin, ColumnSource};
 pub use connection::{Connection, from_rusqlite, has_nul};
 pub use control::Control;
 pub use error::{Error, Result, SqliteError};
@@ -71,6 +74,7 @@ pub use hooks::{AuthEvent, Busy, Policy, Verdict};
 pub use locks::{LockFile, LockedFile};
 pub use process::{InUse, PerProcess, Slot, is_stranded};
 pub use read_guard::{PageRefusal, Refused, Unheld, refused};
+pub use running::FirstRow;
 pub use rusqlite;
 pub use sink::{Discard, Flow, Sink};
 pub use slots::StatementId;

@@ -11,6 +11,7 @@ use rusqlite::ffi;
 use rusqlite::types::ValueRef;
 
 use crate::bindings::Bindings;
+use crate::columns;
 use crate::error::{Error, Result, SqliteError};
 use crate::sink::{Flow, Sink};
 
@@ -35,6 +36,22 @@ impl Drop for Running {
         if self.unbinds {
             // SAFETY: the statement is alive: the connection, which owns it, is borrowed for as long as `Running` lives.
             unsafe { ffi::sqlite3_clear_bindings(self.raw) };
+        }
+    }
+}
+
+/// A statement at the first row of its run.
+pub struct FirstRow<'a>(&'a Running);
+
+impl FirstRow<'_> {
+    /// Returns the names of the result columns if SQLite has ever prepared the statement again, as it does at the first
+    /// step if the schema has changed. The statement may then have other columns than it was prepared with.
+    #[must_use]
+    pub fn new_names(&self) -> Option<Vec<Box<str>>> {
+        // SAFETY: the statement is alive, and only its run uses it.
+        unsafe {
+            let reprepares = ffi::sqlite3_stmt_status(self.0.raw, ffi::SQLITE_STMTSTATUS_REPREPARE, 0);
+            (reprepares != 0).then(|| columns::names(self.0.raw))
         }
     }
 }
@@ -137,10 +154,14 @@ impl Running {
 
     /// Passes rows to the sink until the sink returns `Stop` or the statement ends.
     pub(crate) fn rows<S: Sink>(&mut self, sink: &mut S) -> Result<Flow> {
+        let mut is_first = true;
         loop {
             // SAFETY: the statement is alive, and only this value uses it.
             match unsafe { ffi::sqlite3_step(self.raw) } {
                 ffi::SQLITE_ROW => {
+                    if std::mem::take(&mut is_first) {
+                        sink.first_row(FirstRow(self));
+                    }
                     self.read_row(sink)?;
                     if sink.row_done() == Flow::Stop {
                         return Ok(Flow::Stop);

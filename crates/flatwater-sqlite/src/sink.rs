@@ -3,6 +3,8 @@
 //! Owns: the `Sink` trait. Runs on the thread that steps the statement. Invariant: a sink does not wait. Leaves out:
 //! the sinks themselves (row block, JSON, digest), which belong to the engine.
 
+use crate::running::FirstRow;
+
 /// Whether the step loop continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
@@ -17,6 +19,8 @@ pub enum Flow {
 /// For every row the loop calls one cell method per column and then [`row_done`](Sink::row_done). Borrowed bytes live
 /// for that call only. If a sink panics, the statement is reset and the panic continues in the caller of `run`.
 pub trait Sink {
+    /// Called before the cells of the first row of a run, or of each of its parts.
+    fn first_row(&mut self, _: FirstRow<'_>) {}
     /// Receives a NULL.
     fn null(&mut self);
     /// Receives an INTEGER.

@@ -1,10 +1,10 @@
 //! Prepared statements: preparing them, and running them in one go.
 //!
 //! Owns: preparing, and one run of a statement, from bind to reset. Runs on the thread that uses the connection.
-//! Invariant: a statement is reset when `run` returns, on every path. Leaves out: binding and reading (`running`), runs
-//! in several parts (`cursor`), caching by text, and what the caller does with the rows.
+//! Invariant: a statement is reset when `run` returns, on every path. Leaves out: binding and reading (`running`), the
+//! columns of the result (`columns`), runs in several parts (`cursor`), caching by text, and what the caller does with the rows.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{c_char, c_int};
 
 use rusqlite::ffi;
 
@@ -101,22 +101,6 @@ impl Connection {
     /// Finalizes a statement. Does nothing if it is already finalized.
     pub fn finalize(&mut self, id: StatementId) {
         self.slots.finalize(id);
-    }
-
-    /// Returns the names of the result columns, in order.
-    ///
-    /// # Errors
-    /// Returns [`Error::StaleStatement`] if the statement was finalized.
-    pub fn column_names(&self, id: StatementId) -> Result<Vec<Box<str>>> {
-        let raw = self.statement(id)?.raw;
-        // SAFETY: the statement is alive; a name is NUL-terminated UTF-8 that lives until the next call on it.
-        let name = |column| unsafe {
-            let name = ffi::sqlite3_column_name(raw, column);
-            if name.is_null() { Box::from("") } else { CStr::from_ptr(name).to_string_lossy().into() }
-        };
-        // SAFETY: the statement is alive.
-        let columns = unsafe { ffi::sqlite3_column_count(raw) };
-        Ok((0..columns).map(name).collect())
     }
 
     /// Returns how often SQLite prepared the statement again because the schema had changed

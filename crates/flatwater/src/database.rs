@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::many::ExecuteMany;
 use crate::operations::Operations;
 use crate::options::Options;
+use crate::options::json::JsonOptions;
 use crate::prepared::Prepared;
 use crate::queue::reply::reply;
 use crate::queue::ticket::CallOptions;
@@ -64,7 +65,9 @@ impl Database {
 
     pub(crate) fn from_handle(handle: Handle) -> Self {
         let options = handle.call_options();
-        Self { operations: Operations(Caller { handle: Arc::new(handle), options, inside: None, open_read: None }) }
+        let handle = Arc::new(handle);
+        let caller = Caller { handle, options, inside: None, open_read: None, json: JsonOptions::default() };
+        Self { operations: Operations(caller) }
     }
 
     /// Returns a handle whose writes are never members of a group: each runs in its own transaction.
@@ -80,6 +83,13 @@ impl Database {
     #[must_use]
     pub fn timeout(&self, timeout: Duration) -> Self {
         self.with_options(CallOptions { timeout: Some(timeout), ..self.operations.0.options })
+    }
+
+    /// Returns a handle whose [`query_json`](Self::query_json) writes rows as `options` say. Its transactions and prepared
+    /// statements do the same.
+    #[must_use]
+    pub fn json(&self, options: JsonOptions) -> Self {
+        Self { operations: Operations(Caller { json: options, ..self.operations.0.clone() }) }
     }
 
     fn with_options(&self, options: CallOptions) -> Self {
@@ -240,6 +250,20 @@ impl Database {
         self.operations.call("snapshot", Ok(Work::Snapshot), |answer, caller| {
             caller.map(|caller| Snapshot::new(caller, answer)).unwrap_or_else(|| Err(Error::closed()))
         })
+    }
+
+    /// Runs one statement and returns all its rows as JSON: an array of objects. It is written straight from SQLite's
+    /// values, where the statement runs, and needs no memory but its own.
+    ///
+    /// INTEGER and REAL are numbers, TEXT is a string, a BLOB is a string in Base64, NULL and infinity are `null`.
+    /// [`json`](Self::json) sets other choices. A write is allowed here if it has a RETURNING clause. If the call is
+    /// dropped, a running read is interrupted.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query); `Misuse` if two columns have the same name, before the statement runs, or if a TEXT is
+    /// not UTF-8. A write is then done nevertheless, as it is if [`query_as`](Self::query_as) cannot read a row.
+    pub fn query_json(&self, sql: &str, params: impl IntoParams) -> Call<String> {
+        self.operations.query_json(sql, params)
     }
 
     /// Begins a transaction with BEGIN IMMEDIATE. The transaction holds the writer until it ends, so other writes wait

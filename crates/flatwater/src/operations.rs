@@ -100,6 +100,11 @@ impl Operations {
         self.call("query_as", work, |answer, _| answer.decoded().map_err(|error| error.in_operation("query_as")))
     }
 
+    pub(crate) fn query_json(&self, sql: &(impl Text + ?Sized), params: impl IntoParams) -> Call<String> {
+        let work = self.read(sql, params, Wanted::All).map(|work| work.in_json(&self.0.json));
+        self.call("query_json", work, |answer, _| answer.json().map_err(|error| error.in_operation("query_json")))
+    }
+
     pub(crate) fn cursor(
         &self,
         operation: &'static str,
@@ -110,6 +115,6 @@ impl Operations {
     }
 
     fn read(&self, sql: &(impl Text + ?Sized), params: impl IntoParams, wanted: Wanted) -> Result<Work> {
-        Ok(Work::Query { text: self.text(sql)?, params: params.into_params()?, wanted, decode: None })
+        Ok(Work::Query { text: self.text(sql)?, params: params.into_params()?, wanted, decode: None, json: None })
     }
 }

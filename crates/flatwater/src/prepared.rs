@@ -90,6 +90,11 @@ impl Prepared {
     {
         self.operations.query_as(&self.text, params)
     }
+
+    /// See [`Database::query_json`](crate::Database::query_json).
+    pub fn query_json(&self, params: impl IntoParams) -> Call<String> {
+        self.operations.query_json(&self.text, params)
+    }
 }
 
 impl std::fmt::Debug for Prepared {

@@ -133,6 +133,15 @@ impl<'a> Transaction<'a> {
         self.operations.query_as(sql, params)
     }
 
+    /// Runs one statement and returns all its rows as JSON, as [`Database::query_json`](crate::Database::query_json)
+    /// does.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query); `Misuse` if two columns have the same name, or if a TEXT is not UTF-8.
+    pub fn query_json(&self, sql: &str, params: impl IntoParams) -> Call<String> {
+        self.operations.query_json(sql, params)
+    }
+
     /// Runs one statement and returns its rows one by one. Inside a transaction the whole result is read first.
     pub fn stream(&self, sql: &str, params: impl IntoParams) -> RowStream {
         RowStream::new(self.operations.cursor("stream", sql, params))

@@ -24,6 +24,10 @@ mod transactions {}
 mod errors {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/json.md")]
+mod json {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/options.md")]
 mod options {}
 

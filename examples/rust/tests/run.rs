@@ -91,3 +91,13 @@ fn a_search_finds_what_its_filters_say() {
          0: []",
     );
 }
+
+#[test]
+fn rows_become_json_with_lists_in_them() {
+    prints(
+        env!("CARGO_BIN_EXE_json"),
+        r#"[{"id":1,"title":"How to \"make\" tea","words":512},{"id":9007199254740993,"title":"More tea","words":null}]
+         [{"id":1,"tags":["tea","home"]},{"id":"9007199254740993","tags":[]}]
+         [{"id":1,"words":600}]"#,
+    );
+}

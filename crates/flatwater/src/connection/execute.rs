@@ -14,11 +14,14 @@ use rusqlite::ffi;
 use super::nearest::ONE_FOR_A_LIST;
 use super::open::Connection;
 use super::statements::CachedStatement;
+use crate::encode::json::{JsonSink, Limits};
 use crate::encode::rows::RowSink;
 use crate::error::{Error, Result};
+use crate::options::json::JsonOptions;
 use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::sql::tokens::has_in_with_one_parameter;
+use crate::values::document::Document;
 use crate::values::executed::Executed;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::ParamRow;
@@ -29,17 +32,19 @@ use crate::values::row::Rows;
 pub(crate) struct Run<'a> {
     pub(crate) statement: &'a CachedStatement,
     pub(crate) params: ParamRow<'a>,
-    pub(crate) output: Output,
+    pub(crate) output: Output<'a>,
     pub(crate) bounds: Bounds,
 }
 
 /// What the caller wants of the rows of a run.
 #[derive(Clone, Copy)]
-pub(crate) enum Output {
+pub(crate) enum Output<'a> {
     Nothing,
     /// At most this many, as a block. A statement that writes runs to its end whatever is wanted, and all its rows are
     /// returned.
     Rows(usize),
+    /// All of them, as JSON.
+    Json(&'a JsonOptions),
 }
 
 /// What may end a run early.
@@ -47,16 +52,25 @@ pub(crate) enum Output {
 pub(crate) enum Bounds {
     /// Whatever the connection is armed with.
     Armed,
-    /// An inline run: a read that does not end by itself ends at `end`; more than `rows` rows are a failure.
-    Inline { end: Instant, rows: usize },
+    /// An inline run: a read that does not end by itself ends at `end`; more than `rows` rows, or `bytes` bytes of JSON,
+    /// are a failure of a read.
+    Inline { end: Instant, rows: usize, bytes: usize },
 }
 
 /// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) executed: Executed,
-    /// `None` if no rows were wanted.
-    pub(crate) rows: Option<Rows>,
+    pub(crate) result: Collected,
+}
+
+/// The rows of a run, as they were wanted.
+#[derive(Debug)]
+pub(crate) enum Collected {
+    Nothing,
+    Rows(Rows),
+    /// An error if a value has no form in JSON. The run is done nevertheless.
+    Json(Result<Document>),
 }
 
 impl Connection {
@@ -76,10 +90,15 @@ impl Connection {
     }
 
     fn execute_unbounded(&mut self, run: Run<'_>) -> Result<Outcome> {
-        let Run { statement, output, bounds, .. } = run;
-        let Output::Rows(wanted) = output else {
-            return Ok(Outcome { executed: self.run(run, &mut Discard)?, rows: None });
-        };
+        match run.output {
+            Output::Nothing => Ok(Outcome { executed: self.run(run, &mut Discard)?, result: Collected::Nothing }),
+            Output::Rows(wanted) => self.collect(run, wanted),
+            Output::Json(options) => self.write_json(run, options),
+        }
+    }
+
+    fn collect(&mut self, run: Run<'_>, wanted: usize) -> Result<Outcome> {
+        let Run { statement, bounds, .. } = run;
         let most = match bounds {
             _ if statement.class.route == Route::Write => usize::MAX,
             Bounds::Inline { rows, .. } => wanted.min(rows.saturating_add(1)),
@@ -95,7 +114,27 @@ impl Connection {
         }
         let (cells, bytes) = sink.size();
         statement.text.had_size(cells, bytes);
-        Ok(Outcome { executed, rows: Some(sink.finish(self.names_after_run(statement)?)) })
+        Ok(Outcome { executed, result: Collected::Rows(sink.finish(self.names_after_run(statement)?)) })
+    }
+
+    fn write_json(&mut self, run: Run<'_>, options: &JsonOptions) -> Result<Outcome> {
+        let Run { statement, bounds, .. } = run;
+        let limits = match bounds {
+            _ if statement.class.route == Route::Write => None,
+            Bounds::Inline { rows, bytes, .. } => Some(Limits { rows, bytes }),
+            Bounds::Armed => Some(Limits { rows: usize::MAX, bytes: usize::MAX }),
+        };
+        let keys = if options.arrays { None } else { Some(statement.keys()?) };
+        let (_, room) = statement.text.expected_size();
+        let mut sink = JsonSink::new(&statement.names, keys, options, room, limits);
+        let executed = self.run(run, &mut sink)?;
+        if sink.is_over() {
+            return Err(SqliteError::from_code(ffi::SQLITE_TOOBIG).into());
+        }
+        let (cells, bytes) = sink.size();
+        statement.text.had_size(cells, bytes);
+        let document = sink.finish().map_err(|error| error.with_sql(&statement.text.sql));
+        Ok(Outcome { executed, result: Collected::Json(document) })
     }
 
     fn run<S: Sink>(&mut self, run: Run<'_>, sink: &mut S) -> Result<Executed> {

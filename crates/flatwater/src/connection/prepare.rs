@@ -5,16 +5,15 @@
 
 use std::sync::Arc;
 
-use flatwater_sqlite::Policy;
+use flatwater_sqlite::{Policy, StatementId};
 
-use super::analyse::Analysis;
 use super::open::Connection;
 use super::statements::CachedStatement;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::{Class, Schema, classify, names_other_tables};
 use crate::sql::policy;
-use crate::values::row::Names;
+use crate::values::columns::Names;
 
 impl Connection {
     /// Returns the statement of `text`, and prepares it if it is not prepared yet. A text of several statements is
@@ -82,11 +81,8 @@ impl Connection {
             Err(error) => return Err(self.explain_prepare(error, &text.sql, text.sql.len() - sql.len())),
         };
         let class: Arc<Class> = classify(&sql[..prepared.length], &prepared, schema).into();
-        let names = self.sqlite.column_names(prepared.id)?.into();
-        Ok(Some((
-            CachedStatement { id: prepared.id, class, names, text: text.clone(), analysis: Analysis::default() },
-            prepared.length,
-        )))
+        let names = self.names(prepared.id)?;
+        Ok(Some((CachedStatement::new(prepared.id, class, names, text.clone()), prepared.length)))
     }
 
     /// Returns the column names of the statement that just ran. SQLite may have prepared it again at its first step,
@@ -95,7 +91,11 @@ impl Connection {
         if self.sqlite.reprepares(ready.id) == 0 {
             return Ok(ready.names.clone());
         }
-        Ok(self.sqlite.column_names(ready.id)?.into())
+        self.names(ready.id)
+    }
+
+    fn names(&self, id: StatementId) -> Result<Names> {
+        Ok(Names::new(self.sqlite.column_names(id)?, self.sqlite.column_sources(id)?))
     }
 
     /// Adds to the error what is known of the place in `sql`, of which the first `before` bytes were not prepared.

@@ -5,15 +5,17 @@
 //! prepared again because of another schema is prepared anew at its next use, so that its class is learnt again. Leaves
 //! out: running them; which of them is evicted (`sql::lru`).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use flatwater_sqlite::{Connection as Sqlite, StatementId};
 
 use super::analyse::Analysis;
+use crate::encode::json::Keys;
+use crate::error::Result;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Class;
 use crate::sql::lru::SegmentedLru;
-use crate::values::row::Names;
+use crate::values::columns::Names;
 
 /// A statement that is ready to run, and what is known about it.
 #[derive(Debug)]
@@ -23,6 +25,20 @@ pub(crate) struct CachedStatement {
     pub(crate) names: Names,
     pub(crate) text: Arc<StatementInfo>,
     pub(crate) analysis: Analysis,
+    /// Made when the statement's rows are first wanted as JSON.
+    keys: OnceLock<Result<Keys>>,
+}
+
+impl CachedStatement {
+    pub(crate) fn new(id: StatementId, class: Arc<Class>, names: Names, text: Arc<StatementInfo>) -> Self {
+        Self { id, class, names, text, analysis: Analysis::default(), keys: OnceLock::new() }
+    }
+
+    /// Returns the keys of its rows as objects of JSON.
+    pub(crate) fn keys(&self) -> Result<&Keys> {
+        let keys = self.keys.get_or_init(|| Keys::new(&self.names));
+        keys.as_ref().map_err(|error| error.clone().with_sql(&self.text.sql))
+    }
 }
 
 /// One in so many places is only for texts that were used once.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::handle::{Handle, called_from_within, refuse_forked};
 use crate::error::{Error, Kind, Result};
+use crate::options::json::JsonOptions;
 use crate::queue::bounded::Place;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
@@ -36,6 +37,7 @@ pub(crate) struct Caller {
     /// The snapshot or the cursor that the call belongs to.
     pub(crate) open_read: Option<Arc<dyn OpenRead>>,
     pub(crate) options: CallOptions,
+    pub(crate) json: JsonOptions,
 }
 
 /// The worker that serves a call.

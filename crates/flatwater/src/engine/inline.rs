@@ -12,7 +12,7 @@ use crate::inline::policy::Place;
 use crate::queue::ticket::CallOptions;
 use crate::thread::park::mark_closure;
 use crate::workers::readers;
-use crate::workers::request::{Answer, Work};
+use crate::workers::request::Work;
 use crate::workers::session::Inside;
 use crate::workers::writer::Tried;
 
@@ -39,9 +39,9 @@ impl Engine {
             (Route::Transaction(Inside { session, savepoints }), _) => {
                 session.run_inline(work, savepoints, limits, began)
             }
-            (Route::Readers(readers), Work::Query { text, params, wanted, .. }) => readers
-                .run_inline(readers::Tried { text, params, rows: wanted.rows(), limits, began })
-                .map(|rows| Ok(Answer::Rows(rows))),
+            (Route::Readers(readers), Work::Query { text, params, .. }) => {
+                readers.run_inline(readers::Tried { text, params, output: work.output(), limits, began }).map(Ok)
+            }
             (Route::Readers(_) | Route::OpenRead(_), _) => InlineRun::Ineligible,
             (Route::Writer(writer), _) => match writer.run_inline(work, limits, options, began) {
                 Tried::Ran(run) => run,

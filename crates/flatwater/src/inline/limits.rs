@@ -33,8 +33,8 @@ pub struct InlineLimits {
     pub time: Duration,
     /// The maximum number of rows in a result. Default 256.
     pub rows: usize,
-    /// The maximum size in bytes of all text and blob parameters together, and of each value and row that is touched.
-    /// For values and rows, a limit below 1 KiB counts as 1 KiB. Default 64 KiB.
+    /// The maximum size in bytes of all text and blob parameters together, of each value and row that is touched, and of
+    /// the JSON that a read returns. For values and rows, a limit below 1 KiB counts as 1 KiB. Default 64 KiB.
     pub bytes: usize,
 }
 

@@ -5,6 +5,7 @@
 //! do.
 
 mod choices;
+pub(crate) mod json;
 pub(crate) mod resolve;
 pub(crate) mod uri;
 mod url;

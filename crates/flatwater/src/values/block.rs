@@ -17,8 +17,8 @@ pub(crate) enum Cell {
     Blob { start: u64, length: u32 },
 }
 
-/// A block that takes more memory than this is dropped on another thread.
-const LARGE: usize = 4 << 20;
+/// A result that takes more memory than this is dropped on another thread.
+pub(crate) const LARGE: usize = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Block {

@@ -8,10 +8,8 @@ use std::sync::Arc;
 use rusqlite::types::{FromSql, FromSqlError, Type, ValueRef};
 
 use super::block::Block;
+use super::columns::{Column, Names};
 use crate::error::{Error, Result};
-
-/// The column names of a result, shared by all its rows and by later results of the same text.
-pub(crate) type Names = Arc<[Box<str>]>;
 
 /// The rows of one query, in order.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -36,6 +34,14 @@ impl Rows {
     /// The column names, in order. Two columns may have the same name.
     pub fn columns(&self) -> impl ExactSizeIterator<Item = &str> {
         self.names.iter().map(|name| &**name)
+    }
+
+    /// Returns a column, by position from 0 or by name: its name, its declared type, and where it comes from.
+    ///
+    /// # Errors
+    /// `Misuse` if there is no such column.
+    pub fn column(&self, column: impl ColumnIndex) -> Result<Column<'_>> {
+        Ok(self.names.column(column.position(&self.names)?))
     }
 
     /// The row at `index`.
@@ -117,6 +123,20 @@ impl Row<'_> {
     /// The column names, in order.
     pub fn columns(&self) -> impl ExactSizeIterator<Item = &str> {
         self.rows().columns()
+    }
+
+    /// Returns a column, as [`Rows::column`] does.
+    ///
+    /// # Errors
+    /// `Misuse` if there is no such column.
+    pub fn column(&self, column: impl ColumnIndex) -> Result<Column<'_>> {
+        self.rows().column(column)
+    }
+
+    /// The values of the row as SQLite stores them, in the order of the columns.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = ValueRef<'_>> {
+        let rows = self.rows();
+        (0..rows.names.len()).map(|column| rows.value(self.index, column))
     }
 
     /// Returns the value of a column, by position from 0 or by name, as a `T`.
@@ -241,7 +261,8 @@ mod tests {
         block.text(b"Ada");
         block.integer(300);
         block.null();
-        Rows { names: ["id", "name"].map(Box::from).to_vec().into(), block }
+        let sources = vec![flatwater_sqlite::ColumnSource::default(); 2];
+        Rows { names: Names::new(["id", "name"].map(Box::from).to_vec(), sources), block }
     }
 
     #[test]
@@ -252,6 +273,10 @@ mod tests {
         let all: Vec<(i64, Option<String>)> = rows.read().unwrap();
         assert_eq!(all, [(1, Some("Ada".to_owned())), (300, None)]);
         assert!(rows.get(2).is_none());
+        let first = rows.get(0).unwrap();
+        assert_eq!(first.values().collect::<Vec<_>>(), [ValueRef::Integer(1), ValueRef::Text(b"Ada")]);
+        assert_eq!(first.column("NAME").unwrap().name(), "name");
+        assert!(rows.column(2).unwrap_err().message().contains("2 column(s)"));
     }
 
     #[test]

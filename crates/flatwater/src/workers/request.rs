@@ -10,7 +10,10 @@ use std::time::Instant;
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::types::FromSql;
 
+use crate::connection::execute::{Collected, Outcome, Output};
 use crate::error::{Error, Result};
+use crate::options::json::JsonOptions;
+use crate::queue::on_its_way::OnItsWay;
 use crate::queue::reply::Promise;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
@@ -18,13 +21,13 @@ use crate::sql::class::Route;
 use crate::sql::tokens::looks_like_a_write;
 use crate::stats::CallKind;
 use crate::values::decoded::{Decode, Decoded, decode_as};
+use crate::values::document::Document;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::values::row::{FromRow, Row, Rows};
 use crate::workers::open_read::{CursorGuard, SnapshotGuard};
 use crate::workers::session::TransactionGuard;
-use crate::workers::take_over::OnItsWay;
 
 /// The result of a user's closure, for its caller, which knows the type; and whether the result was `Ok`.
 pub(crate) struct Returned {
@@ -85,6 +88,8 @@ pub(crate) enum Work {
         wanted: Wanted,
         /// Set if the caller wants the rows as values of a type of its own.
         decode: Option<Decode>,
+        /// Set if the caller wants the rows as JSON.
+        json: Option<JsonOptions>,
     },
     Many {
         text: Arc<StatementInfo>,
@@ -135,6 +140,23 @@ impl Work {
             *decode = Some(decode_as::<T>);
         }
         self
+    }
+
+    /// Makes a query's rows JSON.
+    pub(crate) fn in_json(mut self, options: &JsonOptions) -> Self {
+        if let Self::Query { json, .. } = &mut self {
+            *json = Some(options.clone());
+        }
+        self
+    }
+
+    /// Returns what the caller wants of the rows.
+    pub(crate) fn output(&self) -> Output<'_> {
+        match self {
+            Self::Query { json: Some(options), .. } => Output::Json(options),
+            Self::Query { wanted, .. } => Output::Rows(wanted.rows()),
+            _ => Output::Nothing,
+        }
     }
 
     /// Returns what makes the rows values of the caller's type.
@@ -216,6 +238,8 @@ pub(crate) enum Answer {
     /// A further part, and whether there may be more.
     Fetched(Rows, bool),
     Snapshot(SnapshotGuard),
+    /// The rows as JSON, or why one of their values has no form in it.
+    Json(Result<Document>),
     /// The rows as values of the caller's type, made by a `Decode`.
     Decoded(Decoded),
     Batch(Vec<BatchResult>),
@@ -228,6 +252,16 @@ pub(crate) enum Answer {
     Prepared(Arc<StatementInfo>),
     /// The result of a closure, or the database that was opened.
     Returned(Box<dyn Any + Send>),
+}
+
+impl From<Outcome> for Answer {
+    fn from(outcome: Outcome) -> Self {
+        match outcome.result {
+            Collected::Nothing => Self::Executed(outcome.executed),
+            Collected::Rows(rows) => Self::Rows(rows),
+            Collected::Json(document) => Self::Json(document),
+        }
+    }
 }
 
 /// Converts the answer to the type that each operation returns.
@@ -261,6 +295,10 @@ impl Answer {
             Self::Fetched(rows, has_more) => Ok((rows, None, has_more)),
             answer => Ok((answer.rows()?, None, false)),
         }
+    }
+
+    pub(crate) fn json(self) -> Result<String> {
+        if let Self::Json(document) = self { document.map(Document::into_text) } else { Self::unexpected() }
     }
 
     pub(crate) fn first_row(self) -> Result<Option<Row<'static>>> {

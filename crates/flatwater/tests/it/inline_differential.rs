@@ -91,6 +91,7 @@ enum Step {
     Execute(&'static str, Vec<Value>),
     Query(&'static str, Vec<Value>),
     QueryOne(&'static str, Vec<Value>),
+    QueryJson(&'static str, Vec<Value>),
     Define(&'static str),
     /// The same, by another program.
     DefineOutside(&'static str),
@@ -105,6 +106,7 @@ enum Outcome {
     Executed(Executed),
     Rows(Rows),
     Row(Option<Vec<Value>>),
+    Json(String),
     Done,
     /// The transaction was lost before. It is a race whether the caller or the writer's thread finds that out, and so
     /// is the name of the operation; the message is the same.
@@ -138,7 +140,11 @@ fn statement(random: &mut StdRng) -> Step {
     let sql = QUERIES[random.random_range(0..QUERIES.len())];
     let params = params(random, sql);
     // A write's `changes()` belongs to whoever asks on the writer's connection.
-    if random.random_range(0..4) > 0 { Step::Query(sql, params) } else { Step::QueryOne(sql, params) }
+    match random.random_range(0..4) {
+        0 => Step::QueryOne(sql, params),
+        1 => Step::QueryJson(sql, params),
+        _ => Step::Query(sql, params),
+    }
 }
 
 fn step(random: &mut StdRng) -> Step {
@@ -168,6 +174,7 @@ async fn inside(tx: &flatwater::Transaction<'_>, step: &Step) -> Result<Outcome,
         Step::QueryOne(sql, values) => {
             tx.query_one(sql, Params::positional(values)).await.map(|one| Outcome::Row(row(one)))
         }
+        Step::QueryJson(sql, values) => tx.query_json(sql, Params::positional(values)).await.map(Outcome::Json),
         other => unreachable!("{other:?}"),
     }
 }
@@ -210,6 +217,7 @@ async fn perform(place: &Place, db: &Database, step: &Step) -> Result<Outcome, E
         Step::QueryOne(sql, values) => {
             db.query_one(sql, Params::positional(values)).await.map(|one| Outcome::Row(row(one)))
         }
+        Step::QueryJson(sql, values) => db.query_json(sql, Params::positional(values)).await.map(Outcome::Json),
         Step::Define(sql) => db.execute(sql, ()).await.map(|_| Outcome::Done),
         Step::DefineOutside(sql) => {
             if let Some(file) = place.file() {

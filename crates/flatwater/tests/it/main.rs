@@ -11,6 +11,7 @@ mod checkpoint_readers;
 mod checkpoints;
 mod closing;
 mod closures;
+mod columns;
 mod database_urls;
 mod deadlines;
 mod differential;
@@ -27,6 +28,10 @@ mod inline;
 mod inline_differential;
 mod inline_transactions;
 mod inline_writes;
+mod json;
+mod json_differential;
+#[cfg(feature = "serde_json")]
+mod json_embedded;
 mod kill;
 mod killed_steps;
 mod large_results;

@@ -15,7 +15,7 @@ use flatwater::{Checkpoint, Database, Inline, Options, Params};
 use lab_kit::lane::Info;
 use lab_kit::{
     About, Body, Cells, Durability, Named, Peer, Record, Result, Rows, Setup, Step, Sum, Table, Transaction, Value,
-    anyhow, json, version_in,
+    anyhow, version_in,
 };
 
 const NO_CHECKPOINTS: &str = "flatwater-no-checkpoints";
@@ -95,10 +95,7 @@ impl Peer for Flatwater {
     }
 
     async fn json(&self, sql: &'static str) -> Result<Vec<u8>> {
-        let rows = self.0.query(sql, ()).await?;
-        let names: Vec<String> = rows.columns().map(str::to_owned).collect();
-        let maps = rows.iter().map(|row| json::map(&names, &RowCells(row))).collect::<Result<Vec<_>>>()?;
-        Ok(serde_json::to_vec(&maps)?)
+        Ok(self.0.query_json(sql, ()).await?.into_bytes())
     }
 
     async fn transaction<B: Body>(&self, body: B) -> Result<B::Answer> {

@@ -23,22 +23,21 @@ use crate::inline::outcome::{Fallback, InlineRun};
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::values::params::Params;
-use crate::values::row::Rows;
+use crate::workers::request::Answer;
 
 /// A query to run inline.
 #[derive(Clone, Copy)]
 pub(crate) struct Tried<'a> {
     pub(crate) text: &'a StatementInfo,
     pub(crate) params: &'a Params,
-    /// The maximum number of rows to return.
-    pub(crate) rows: usize,
+    pub(crate) output: Output<'a>,
     pub(crate) limits: &'a InlineLimits,
     pub(crate) began: Instant,
 }
 
 impl Readers {
     /// Runs the query on this thread at once, if it is known to be short and an idle connection holds it prepared.
-    pub(crate) fn run_inline(&self, tried: Tried<'_>) -> InlineRun<Rows> {
+    pub(crate) fn run_inline(&self, tried: Tried<'_>) -> InlineRun<Answer> {
         let (shared, text) = (&*self.0, tried.text);
         let Some(reader) = shared.lock().lend() else { return InlineRun::Ineligible };
         let mut lent = Lent { readers: self, reader: Some(reader), is_sound: true, ran_inline: None };
@@ -110,7 +109,7 @@ impl Reader {
         short: &CachedStatement,
         continues: bool,
         tried: Tried<'_>,
-    ) -> (InlineRun<Rows>, Instant, bool) {
+    ) -> (InlineRun<Answer>, Instant, bool) {
         let Tried { limits, began, .. } = tried;
         self.busy_timeout.never();
         self.connection.limit(limits.bytes);
@@ -120,8 +119,8 @@ impl Reader {
         };
         let known = if continues { Ok(Known::Before) } else { self.connection.knows_schema(&shared.catalogue.left) };
         let ran = known.and_then(|known| {
-            let (output, bounds) = (Output::Rows(tried.rows), Bounds::Inline { end, rows: limits.rows });
-            let run = Run { statement: short, params: tried.params.row(), output, bounds };
+            let bounds = Bounds::Inline { end, rows: limits.rows, bytes: limits.bytes };
+            let run = Run { statement: short, params: tried.params.row(), output: tried.output, bounds };
             let outcome = self.connection.execute(run);
             if known == Known::Held {
                 self.connection.control.let_go(&mut self.connection.sqlite);
@@ -137,7 +136,7 @@ impl Reader {
         // If a page read was refused and SQLite did not report it, it may have been a read of the schema.
         let is_sound = !reads.refused || matches!(ran, Err(Fallback::LateRead));
         let run = match ran {
-            Ok(outcome) => InlineRun::Done(outcome.rows.unwrap_or_default(), took),
+            Ok(outcome) => InlineRun::Done(outcome.into(), took),
             // The page reads took the time.
             Err(Fallback::Interrupted) if reads.some && !by_its_steps => InlineRun::FellBack(Fallback::LateRead, took),
             Err(why) => InlineRun::FellBack(why, took),

@@ -13,7 +13,7 @@ use flatwater_sqlite::{Busy, Interrupt};
 
 use super::holder::{Holder, ReleaseRequests, may_hold};
 use crate::connection::cursors::{Batch, Cursors};
-use crate::connection::execute::{Bounds, Output, Run};
+use crate::connection::execute::{Bounds, Run};
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::error::{Error, Kind, Result};
@@ -263,13 +263,13 @@ impl Reader {
             };
         } else {
             self.connection.sqlite.arm(interrupt.clone());
-            let (output, bounds) = (Output::Rows(wanted.rows()), Bounds::Armed);
+            let (output, bounds) = (work.output(), Bounds::Armed);
             let outcome = self.connection.execute(Run { statement: &ready, params: params.row(), output, bounds });
             self.connection.sqlite.disarm();
             if outcome.is_ok() && !self.in_snapshot {
                 self.connection.learn(&ready);
             }
-            Some(outcome.map(|outcome| Answer::Rows(outcome.rows.unwrap_or_default())))
+            Some(outcome.map(Answer::from))
         };
         self.connection.done_with(&ready);
         result.map_or(Performed::Write(work, None), Performed::Answered)

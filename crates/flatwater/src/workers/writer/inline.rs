@@ -25,12 +25,12 @@ use crate::error::{Error, Result};
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::options::Durability;
+use crate::queue::on_its_way::OnItsWay;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::workers::request::{Answer, Request, Unsettled, Work};
-use crate::workers::take_over::OnItsWay;
 
 /// A write that took longer than this many times the limit is counted as this many times the limit: the machine or the
 /// disk was busy.
@@ -131,7 +131,8 @@ impl Shared {
         let last_read = LastRead(later(began, limits.time), PageRefusal::Failure);
         let (ran, reads) = writer.run_inline(limits.bytes, Some(last_read), |writer| {
             let entered = writer.enter_lease(state, &self.catalogue.left, began)?;
-            let ran = run_one(writer, ready, work, Bounds::Inline { end: last_read.0, rows: usize::MAX });
+            let bounds = Bounds::Inline { end: last_read.0, rows: usize::MAX, bytes: limits.bytes };
+            let ran = run_one(writer, ready, work, bounds);
             match (entered, &ran) {
                 (Entered::ForThisWrite, _) => writer.let_go(),
                 (Entered::Continued, Ok(_)) => self.recorder.leases.reused_by_writes.count(),

@@ -37,6 +37,7 @@ use crate::file::watch::Watch;
 use crate::inline::policy::InlinePolicy;
 use crate::options::Options;
 use crate::queue::bounded::Place;
+use crate::queue::on_its_way::OnItsWay;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::{Closed, Queue, Start};
@@ -46,7 +47,7 @@ use crate::thread::park::start_own;
 use crate::workers::listener::CommitListener;
 use crate::workers::request::{Answer, InSlot, Request, Work};
 use crate::workers::session::{End, Session};
-use crate::workers::take_over::{OnItsWay, TakesOver};
+use crate::workers::take_over::TakesOver;
 
 /// The handle. Cheap to clone.
 #[derive(Clone)]

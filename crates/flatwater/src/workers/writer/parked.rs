@@ -142,7 +142,8 @@ fn statement(
     }
     // After an interrupt SQLite rolls the whole transaction back, unless the statement only reads.
     let last_read = work.only_reads().then_some(LastRead(end, PageRefusal::Interrupt));
-    let bounds = Bounds::Inline { end, rows: if work.only_reads() { limits.rows } else { usize::MAX } };
+    let rows = if work.only_reads() { limits.rows } else { usize::MAX };
+    let bounds = Bounds::Inline { end, rows, bytes: limits.bytes };
     let ran = writer.run_inline(limits.bytes, last_read, |writer| run_one(writer, ready, work, bounds));
     let result = ran.map(|(result, reads)| {
         let is_late = |error: &Error| Fallback::after(error.sqlite_code()) == Fallback::LateRead;

@@ -11,7 +11,7 @@ use flatwater_sqlite::Policy;
 
 use super::connection::WriterConnection;
 use super::effects::Effects;
-use crate::connection::execute::{Bounds, Outcome, Output, Run};
+use crate::connection::execute::{Bounds, Collected, Outcome, Output, Run};
 use crate::connection::statements::CachedStatement;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::{Catalogue, StatementInfo};
@@ -77,17 +77,15 @@ pub(super) fn run_one(
     bounds: Bounds,
 ) -> Result<Answer> {
     let (params, output) = wanted(statement, work)?;
-    let Outcome { executed, rows } =
-        writer.connection()?.execute(Run { statement, params: params.row(), output, bounds })?;
-    Ok(rows.map_or(Answer::Executed(executed), Answer::Rows))
+    Ok(writer.connection()?.execute(Run { statement, params: params.row(), output, bounds })?.into())
 }
 
 /// Returns the parameters of the work's one statement, and what the call wants of its rows. Refuses a statement with
 /// rows if the call wants none, and one without rows if it wants some.
-fn wanted<'a>(statement: &CachedStatement, work: &'a Work) -> Result<(&'a Params, Output)> {
+fn wanted<'a>(statement: &CachedStatement, work: &'a Work) -> Result<(&'a Params, Output<'a>)> {
     match work {
-        Work::Execute { params, .. } => refuse_rows(statement).map(|()| (params, Output::Nothing)),
-        Work::Query { params, wanted, .. } => need_rows(statement).map(|()| (params, Output::Rows(wanted.rows()))),
+        Work::Execute { params, .. } => refuse_rows(statement).map(|()| (params, work.output())),
+        Work::Query { params, .. } => need_rows(statement).map(|()| (params, work.output())),
         _ => Err(Error::misuse("this is not one statement")),
     }
 }
@@ -165,8 +163,9 @@ impl Performer<'_> {
             let began = Instant::now();
             let output = if ready.class.columns == 0 { Output::Nothing } else { Output::Rows(usize::MAX) };
             let run = Run { statement: ready, params: params.row(), output, bounds: Bounds::Armed };
-            let Outcome { executed, rows } = writer.connection()?.execute(run)?;
+            let Outcome { executed, result } = writer.connection()?.execute(run)?;
             ready.text.took(began.elapsed());
+            let rows = if let Collected::Rows(rows) = result { Some(rows) } else { None };
             Ok(BatchResult { executed, rows })
         })
     }

@@ -1,0 +1,228 @@
+//! The sink that writes rows as JSON.
+//!
+//! Owns: the document while it grows, and its encoding rules. Runs inside the step loop, on the thread that runs the
+//! statement. Invariants: a document that leaves the sink is JSON in UTF-8, with one key for each column of an object; a
+//! value that has no form in JSON is an error that names its column, except infinity, which is `null`. Leaves out: strings
+//! (`escape`), and texts that are JSON (`embedded`).
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flatwater_sqlite::{FirstRow, Flow, Sink};
+
+#[cfg(feature = "serde_json")]
+use super::embedded::is_json;
+use super::escape::push_string;
+use crate::error::{Error, Result};
+use crate::options::json::JsonOptions;
+use crate::values::document::Document;
+
+/// JavaScript's `Number.MAX_SAFE_INTEGER`.
+const MAX_SAFE: u64 = (1 << 53) - 1;
+
+/// What stands before each value of an object: the brace or the comma, and the column's name.
+#[derive(Debug, Clone)]
+pub(crate) struct Keys(Box<[Box<str>]>);
+
+impl Keys {
+    /// Refuses a name that two columns have: most readers of JSON would lose one of the values.
+    pub(crate) fn new(names: &[Box<str>]) -> Result<Self> {
+        let mut seen = HashSet::new();
+        if let Some(twice) = names.iter().find(|name| !seen.insert(&***name)) {
+            return Err(Error::misuse(format!(
+                "two columns are named {twice}, and an object has one value for a name"
+            ))
+            .with_hint("name one of them with AS, or use `JsonOptions::arrays`"));
+        }
+        let key = |column: usize| {
+            let mut key = String::from(if column == 0 { "{" } else { "," });
+            push_string(&mut key, &names[column]);
+            key.push(':');
+            key.into()
+        };
+        Ok(Self((0..names.len()).map(key).collect()))
+    }
+}
+
+/// When a read ends early, with a document that is not whole.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) rows: usize,
+    pub(crate) bytes: usize,
+}
+
+pub(crate) struct JsonSink<'a> {
+    out: Document,
+    /// `None` if rows are arrays.
+    keys: Option<Cow<'a, Keys>>,
+    names: Cow<'a, [Box<str>]>,
+    options: &'a JsonOptions,
+    /// Whether each column is embedded. Empty if none is.
+    embedded: Vec<bool>,
+    /// `None` if the statement writes, and so runs to its end.
+    limits: Option<Limits>,
+    /// The column of the next cell.
+    column: usize,
+    rows: usize,
+    failure: Option<Error>,
+}
+
+impl<'a> JsonSink<'a> {
+    /// Creates a sink with capacity for a document of this many bytes. `keys` are those of `names`, unless rows are
+    /// arrays.
+    pub(crate) fn new(
+        names: &'a [Box<str>],
+        keys: Option<&'a Keys>,
+        options: &'a JsonOptions,
+        bytes: usize,
+        limits: Option<Limits>,
+    ) -> Self {
+        let mut out = Document::with_room(bytes.max(2));
+        out.push('[');
+        Self {
+            out,
+            keys: keys.map(Cow::Borrowed),
+            names: names.into(),
+            options,
+            embedded: embedded(names, options),
+            limits,
+            column: 0,
+            rows: 0,
+            failure: None,
+        }
+    }
+
+    /// Returns the number of cells and bytes of the document.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.rows * self.names.len(), self.out.len())
+    }
+
+    /// Returns true if the limits ended the read.
+    pub(crate) fn is_over(&self) -> bool {
+        self.limits.is_some_and(|limits| self.rows > limits.rows || self.out.len() > limits.bytes)
+    }
+
+    /// Returns the document, or why a value cannot be in it.
+    pub(crate) fn finish(mut self) -> Result<Document> {
+        if self.rows > 0 {
+            // The comma.
+            self.out.pop();
+        }
+        self.out.push(']');
+        self.failure.map_or(Ok(self.out), Err)
+    }
+
+    /// Writes what stands before a value.
+    #[inline]
+    fn begin_value(&mut self) {
+        match &self.keys {
+            Some(keys) => self.out.push_str(&keys.0[self.column]),
+            None => self.out.push(if self.column == 0 { '[' } else { ',' }),
+        }
+        self.column += 1;
+    }
+
+    /// Returns true if the value that was begun is in an embedded column.
+    #[inline]
+    fn is_embedded(&self) -> bool {
+        self.embedded.get(self.column - 1) == Some(&true)
+    }
+
+    /// Fails because of the value that was begun, whose content stays out of the error.
+    #[cold]
+    fn fail(&mut self, why: &'static str, hint: &'static str) {
+        let column = self.column - 1;
+        let name = &self.names[column];
+        let error = || Error::misuse(format!("column {column} ({name}): {why}")).with_hint(hint);
+        self.failure.get_or_insert_with(error);
+    }
+}
+
+fn embedded(names: &[Box<str>], options: &JsonOptions) -> Vec<bool> {
+    let Some(embedded) = &options.embedded else { return Vec::new() };
+    names.iter().map(|name| embedded.contains(name)).collect()
+}
+
+#[cfg(not(feature = "serde_json"))]
+fn is_json(_: &str) -> bool {
+    false
+}
+
+impl Sink for JsonSink<'_> {
+    fn first_row(&mut self, row: FirstRow<'_>) {
+        let Some(names) = row.new_names() else { return };
+        self.embedded = embedded(&names, self.options);
+        if self.keys.is_some() {
+            let keys = Keys::new(&names).map_err(|error| self.failure = Some(error));
+            self.keys = keys.ok().map(Cow::Owned);
+        }
+        self.names = names.into();
+    }
+
+    #[inline]
+    fn null(&mut self) {
+        self.begin_value();
+        self.out.push_str("null");
+    }
+
+    #[inline]
+    fn integer(&mut self, value: i64) {
+        self.begin_value();
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(value);
+        if self.options.big_integers_as_strings && value.unsigned_abs() > MAX_SAFE {
+            self.out.push('"');
+            self.out.push_str(digits);
+            self.out.push('"');
+        } else {
+            self.out.push_str(digits);
+        }
+    }
+
+    #[inline]
+    fn real(&mut self, value: f64) {
+        self.begin_value();
+        if value.is_finite() {
+            self.out.push_str(zmij::Buffer::new().format_finite(value));
+        } else {
+            self.out.push_str("null");
+        }
+    }
+
+    #[inline]
+    fn text(&mut self, value: &[u8]) {
+        self.begin_value();
+        let Ok(text) = std::str::from_utf8(value) else {
+            return self.fail("its TEXT is not UTF-8", "read it as a BLOB: CAST(column AS BLOB)");
+        };
+        if !self.is_embedded() {
+            push_string(&mut self.out, text);
+        } else if is_json(text) {
+            self.out.push_str(text);
+        } else {
+            self.fail("its TEXT is not JSON that can be embedded", "CHECK (json_valid(column)) keeps other texts out");
+        }
+    }
+
+    #[inline]
+    fn blob(&mut self, value: &[u8]) {
+        self.begin_value();
+        if self.is_embedded() {
+            return self.fail("it is a BLOB, and is to be embedded", "read JSONB as text: json(column)");
+        }
+        self.out.push('"');
+        STANDARD.encode_string(value, &mut self.out);
+        self.out.push('"');
+    }
+
+    #[inline]
+    fn row_done(&mut self) -> Flow {
+        self.out.push_str(if self.keys.is_some() { "}," } else { "]," });
+        self.column = 0;
+        self.rows += 1;
+        let fails = self.limits.is_some() && self.failure.is_some();
+        if fails || self.is_over() { Flow::Stop } else { Flow::Continue }
+    }
+}

@@ -1,0 +1,58 @@
+//! How rows become JSON: the choices that a caller has.
+//!
+//! Owns: `JsonOptions`, a plain value, usable on any thread. Invariant: the defaults are part of the API. Leaves out:
+//! writing JSON, which a sink does.
+
+use std::sync::Arc;
+
+/// How `query_json` writes rows. The default is an array of objects, with every integer as a number.
+///
+/// ```no_run
+/// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
+/// use flatwater::JsonOptions;
+/// let json = db.json(JsonOptions::new().big_integers_as_strings(true));
+/// let articles: String = json.query_json("SELECT id, title FROM articles", ()).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[must_use]
+pub struct JsonOptions {
+    pub(crate) arrays: bool,
+    pub(crate) big_integers_as_strings: bool,
+    /// The names of the columns whose texts are JSON. Only feature `serde_json` can set it.
+    pub(crate) embedded: Option<Arc<Vec<Box<str>>>>,
+}
+
+impl JsonOptions {
+    /// Returns the defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes each row an array of its values instead of an object. Default false. Several columns may then have the same
+    /// name.
+    pub fn arrays(mut self, arrays: bool) -> Self {
+        self.arrays = arrays;
+        self
+    }
+
+    /// Writes an integer as a string if it is beyond 2^53 - 1 or below its negative: JavaScript, among others, cannot
+    /// read it as a number without loss. Default false. Numbers within an embedded text stay as they are.
+    pub fn big_integers_as_strings(mut self, strings: bool) -> Self {
+        self.big_integers_as_strings = strings;
+        self
+    }
+
+    /// Inserts the texts of the columns of this name as the JSON that they are, instead of as strings. Can be called
+    /// several times. The name is that of the result, and its case matters; a result without such a column is written as
+    /// usual.
+    ///
+    /// Each text is checked, so no text can break the document. NULL and numbers are written as usual.
+    ///
+    /// Needs feature `serde_json`, which checks the texts.
+    #[cfg(feature = "serde_json")]
+    pub fn embed(mut self, column: impl Into<Box<str>>) -> Self {
+        Arc::make_mut(self.embedded.get_or_insert_default()).push(column.into());
+        self
+    }
+}

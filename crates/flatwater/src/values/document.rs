@@ -1,0 +1,47 @@
+//! A result as JSON, from its first row until its caller has it.
+//!
+//! Owns: its text. Runs on any thread. Invariant: the thread that drops a large document is not held by that. Leaves
+//! out: writing it, which a sink does.
+
+use std::ops::{Deref, DerefMut};
+
+use super::block::LARGE;
+use crate::thread::dispose::dispose;
+
+/// A JSON document.
+#[derive(Debug)]
+pub(crate) struct Document(String);
+
+impl Document {
+    /// Creates an empty document with capacity for so many bytes.
+    pub(crate) fn with_room(bytes: usize) -> Self {
+        Self(String::with_capacity(bytes))
+    }
+
+    /// Returns the text, which is the caller's to drop.
+    pub(crate) fn into_text(mut self) -> String {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Deref for Document {
+    type Target = String;
+
+    fn deref(&self) -> &String {
+        &self.0
+    }
+}
+
+impl DerefMut for Document {
+    fn deref_mut(&mut self) -> &mut String {
+        &mut self.0
+    }
+}
+
+impl Drop for Document {
+    fn drop(&mut self) {
+        if self.0.capacity() > LARGE {
+            dispose(std::mem::take(&mut self.0));
+        }
+    }
+}
