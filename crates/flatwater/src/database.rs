@@ -166,8 +166,8 @@ impl Database {
         self.operations.query_one(sql, params)
     }
 
-    /// Runs one statement and returns the first value of its first row, or `None` if there is no row. Read a value that
-    /// may be NULL as an `Option`.
+    /// Runs one statement and returns the first value of its first row. The result is `None` if there is no row, and for
+    /// NULL, such as the `sum` of no rows. To tell the two apart, read an `Option`: NULL is then `Some(None)`.
     ///
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if the value cannot be read as a `T`.

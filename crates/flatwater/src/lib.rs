@@ -45,6 +45,7 @@ mod stats;
 mod thread;
 mod time;
 mod transaction;
+mod typed;
 mod values;
 mod workers;
 
@@ -52,6 +53,8 @@ pub use call::Call;
 pub use database::Database;
 pub use engine::dispatch::Cancelled;
 pub use error::{Applied, Error, Kind, Result};
+#[cfg(feature = "derive")]
+pub use flatwater_derive::{FromRow, FromSql, ToSql};
 pub use flatwater_sqlite::{CheckpointMode, Checkpointed};
 pub use inline::limits::{Inline, InlineLimits};
 pub use many::ExecuteMany;
@@ -63,11 +66,21 @@ pub use stats::leases::LeaseStats;
 pub use stats::wal::{WalBlocker, WalStats};
 pub use stats::{CallStats, Stats};
 pub use transaction::Transaction;
+pub use values::column::ColumnIndex;
 pub use values::executed::{BatchResult, Executed};
 pub use values::into_params::IntoParams;
+#[cfg(feature = "serde_json")]
+pub use values::json::Json;
 pub use values::params::Params;
-pub use values::row::{ColumnIndex, FromRow, Row, Rows};
+pub use values::row::{FromRow, Row, Rows};
+pub use values::row_iter::RowIter;
 
 /// The rusqlite crate in the version Flatwater uses: for closures, and for implementing `ToSql` and `FromSql` on your
 /// own types.
 pub use rusqlite;
+
+/// What the code of the derive macros calls. Not for programs: it may change in any version.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::values::from_row::{Cell, Cells, Columns, in_two_steps, unknown};
+}

@@ -13,6 +13,7 @@ use crate::engine::dispatch::Caller;
 use crate::engine::handle::{Handle, refuse_forked};
 use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
+use crate::values::decoded::{decode_first_column, decode_rows};
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
 use crate::values::params::Params;
@@ -87,7 +88,7 @@ impl Operations {
         params: impl IntoParams,
     ) -> Call<Option<T>> {
         self.call("query_value", self.read(sql, params, 1), |answer, _| {
-            answer.first_value().map_err(|error| error.in_operation("query_value"))
+            answer.rows()?.read_value().map_err(|error| error.in_operation("query_value"))
         })
     }
 
@@ -95,8 +96,36 @@ impl Operations {
     where
         T: FromRow + Send + 'static,
     {
-        let work = self.read(sql, params, usize::MAX).map(|work| work.decoding::<T>());
-        self.call("query_as", work, |answer, _| answer.decoded().map_err(|error| error.in_operation("query_as")))
+        let work = self.read(sql, params, usize::MAX).map(|work| work.decoding(decode_rows::<T>));
+        self.call("query_as", work, |answer, _| {
+            answer.decoded(Rows::read).map_err(|error| error.in_operation("query_as"))
+        })
+    }
+
+    pub(crate) fn query_values<T>(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<Vec<T>>
+    where
+        T: FromSql + Send + 'static,
+    {
+        let work = self.read(sql, params, usize::MAX).map(|work| work.decoding(decode_first_column::<T>));
+        self.call("query_values", work, |answer, _| {
+            answer.decoded(Rows::read_first_column).map_err(|error| error.in_operation("query_values"))
+        })
+    }
+
+    pub(crate) fn query_one_as<T: FromRow>(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams) -> Call<T> {
+        self.call("query_one_as", self.read(sql, params, 1), |answer, _| {
+            answer.rows()?.read_one().map_err(|error| error.in_operation("query_one_as"))
+        })
+    }
+
+    pub(crate) fn query_optional_as<T: FromRow>(
+        &self,
+        sql: &(impl Sql + ?Sized),
+        params: impl IntoParams,
+    ) -> Call<Option<T>> {
+        self.call("query_optional_as", self.read(sql, params, 1), |answer, _| {
+            answer.rows()?.read_first().map_err(|error| error.in_operation("query_optional_as"))
+        })
     }
 
     fn read(&self, sql: &(impl Sql + ?Sized), params: impl IntoParams, limit: usize) -> Result<Work> {

@@ -32,8 +32,8 @@ use crate::values::row::{FromRow, Row, Rows};
 /// ```
 #[derive(Clone)]
 pub struct Prepared {
-    operations: Operations,
-    text: Arc<StatementInfo>,
+    pub(crate) operations: Operations,
+    pub(crate) text: Arc<StatementInfo>,
 }
 
 impl Prepared {

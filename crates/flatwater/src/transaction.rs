@@ -34,7 +34,7 @@ use crate::workers::session::{Inside, Level, TransactionGuard};
 /// connection, may run on the thread that polls its call.
 #[must_use = "dropping a transaction rolls it back"]
 pub struct Transaction<'a> {
-    operations: Operations,
+    pub(crate) operations: Operations,
     /// What is rolled back when the transaction goes out of scope.
     level: Level,
     parent: PhantomData<&'a mut ()>,
@@ -113,7 +113,8 @@ impl<'a> Transaction<'a> {
         self.operations.query_one(sql, params)
     }
 
-    /// Runs one statement and returns the first value of its first row, or `None` if there is no row.
+    /// Runs one statement and returns the first value of its first row, or `None` if there is no row, or if the value is a
+    /// NULL that `T` cannot hold.
     ///
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if the value cannot be read as a `T`.

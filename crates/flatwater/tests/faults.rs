@@ -142,7 +142,7 @@ fn full_or_broken_disk(errno: i32, kind: Kind) {
     let (_alone, file) = (alone(), TestFile::new());
     run(async {
         let db = open(file.options()).await;
-        let mut known = Vec::new();
+        let mut known = Vec::<i64>::new();
         let mut failures = 0;
         for round in 0..40 {
             let fault = || fail_writes(round % 20, 1 + round % 7, errno);
@@ -362,7 +362,7 @@ fn every_kind_of_write_survives_a_failing_commit() {
         let fault = fail_commits(1);
         assert_eq!(tx.commit().await.unwrap_err().kind(), Kind::Io);
         drop(fault);
-        assert_eq!(present(&file), []);
+        assert_eq!(present(&file), [0_i64; 0]);
         db.execute(INSERT, (103, "")).await.unwrap();
         db.close().await.unwrap();
         assert_eq!(present(&file), [103]);

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::{Class, Schema, classify, names_other_tables};
 use crate::sql::policy;
-use crate::values::row::Names;
+use crate::values::column::{ColumnNames, Names};
 
 impl Connection {
     /// Returns the statement of `text`, and prepares it if it is not prepared yet. A text of several statements is
@@ -82,7 +82,7 @@ impl Connection {
             Err(error) => return Err(self.explain_prepare(error, &text.sql, text.sql.len() - sql.len())),
         };
         let class: Arc<Class> = classify(&sql[..prepared.length], &prepared, schema).into();
-        let names = self.sqlite.column_names(prepared.id)?.into();
+        let names = ColumnNames::new(self.sqlite.column_names(prepared.id)?, text.sql.clone());
         Ok(Some((
             CachedStatement { id: prepared.id, class, names, text: text.clone(), analysis: Analysis::default() },
             prepared.length,
@@ -95,7 +95,7 @@ impl Connection {
         if self.sqlite.reprepares(ready.id) == 0 {
             return Ok(ready.names.clone());
         }
-        Ok(self.sqlite.column_names(ready.id)?.into())
+        Ok(ColumnNames::new(self.sqlite.column_names(ready.id)?, ready.text.sql.clone()))
     }
 
     #[cold]

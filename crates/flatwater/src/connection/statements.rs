@@ -13,7 +13,7 @@ use hashlink::linked_hash_map::RawEntryMut;
 use super::analyse::Analysis;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Class;
-use crate::values::row::Names;
+use crate::values::column::Names;
 
 /// A statement that is ready to run, and what is known about it.
 #[derive(Debug)]

@@ -6,7 +6,8 @@
 use flatwater_sqlite::{Flow, Sink};
 
 use crate::values::block::Block;
-use crate::values::row::{Names, Rows};
+use crate::values::column::Names;
+use crate::values::row::Rows;
 
 pub(crate) struct RowSink {
     block: Block,

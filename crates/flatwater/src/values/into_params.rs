@@ -12,6 +12,12 @@ use crate::error::Result;
 /// A type that can be the parameters of a statement: `()`, tuples of up to 16 values, arrays, slices, vectors, and the
 /// results of [`params!`](crate::params) and [`named!`](crate::named). A value is anything that implements
 /// [`ToSql`](rusqlite::ToSql).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the parameters of a statement",
+    label = "not parameters",
+    note = "one value is a tuple with a comma: `(value,)`; no value is `()`",
+    note = "more than 16 values of mixed types are `params![...]`, named ones `named! {{ \"name\": value }}`"
+)]
 pub trait IntoParams {
     /// Converts into owned parameters.
     ///

@@ -1,10 +1,16 @@
 //! Floor 1: the input and output of statements. Values, parameters, rows.
 
 pub(crate) mod block;
+pub(crate) mod column;
 pub(crate) mod decoded;
 pub(crate) mod executed;
+pub(crate) mod from_row;
 pub(crate) mod into_params;
+#[cfg(feature = "serde_json")]
+pub(crate) mod json;
+pub(crate) mod mismatch;
 pub(crate) mod param_rows;
 pub(crate) mod params;
 pub(crate) mod row;
+pub(crate) mod row_iter;
 pub(crate) mod value;

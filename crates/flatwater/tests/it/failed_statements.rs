@@ -224,7 +224,7 @@ async fn a_text_that_failed_costs_a_group_no_second_replay(place: &Place) {
     // Until it is known to be short.
     let mut next = 0;
     while db.stats().members < 8 {
-        assert_eq!(insert_together(&db, &[next, next + 1, next + 2, next + 3]).await, []);
+        assert_eq!(insert_together(&db, &[next, next + 1, next + 2, next + 3]).await, [0_i64; 0]);
         next += 4;
     }
     assert_eq!(db.stats().replays, 0);

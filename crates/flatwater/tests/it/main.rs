@@ -12,6 +12,10 @@ mod checkpoints;
 mod closing;
 mod closures;
 mod deadlines;
+#[cfg(feature = "derive")]
+mod derived_rows;
+#[cfg(all(feature = "derive", feature = "serde_json"))]
+mod derived_values;
 mod differential;
 mod edges;
 mod error_texts;
@@ -50,6 +54,7 @@ mod statements;
 mod support;
 mod transaction_bodies;
 mod transactions;
+mod typed_reads;
 mod virtual_tables;
 mod wakers;
 mod write_leases;

@@ -124,7 +124,7 @@ async fn after_a_nested_begin_that_is_given_up_a_rollback_is_the_outer_ones(plac
     given_up(outer.begin()).await;
     gate.open();
     outer.rollback().await.unwrap();
-    assert_eq!(visible(&tx).await, []);
+    assert_eq!(visible(&tx).await, [0_i64; 0]);
     let mut outer = tx.begin().await.unwrap();
     insert(&outer, 2).await;
     let before = ran(&db, "begin");

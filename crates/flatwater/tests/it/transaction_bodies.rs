@@ -43,7 +43,7 @@ async fn an_error_of_the_callers_own_type_rolls_back_and_comes_back(place: &Plac
         Ok::<_, Mine>(())
     });
     assert_eq!(failed.await, Err(Mine::Flatwater(Kind::Sql)));
-    assert_eq!(content(&db).await, []);
+    assert_eq!(content(&db).await, [0_i64; 0]);
 }
 
 async fn a_panic_in_the_body_rolls_back(place: &Place) {
@@ -63,7 +63,7 @@ async fn a_panic_in_the_body_rolls_back(place: &Place) {
         });
         let ended: Result<Result<(), Error>, _> = AssertUnwindSafe(body).catch_unwind().await;
         assert!(ended.is_err());
-        assert_eq!(content(&db).await, []);
+        assert_eq!(content(&db).await, [0_i64; 0]);
     }
     let (spawned, watched) = (db.clone(), db.clone());
     let task = tokio::spawn(async move {
@@ -72,7 +72,7 @@ async fn a_panic_in_the_body_rolls_back(place: &Place) {
         panic!("expected");
     });
     assert!(task.await.unwrap_err().is_panic());
-    assert_eq!(content(&watched).await, []);
+    assert_eq!(content(&watched).await, [0_i64; 0]);
 }
 
 async fn transactions_and_nested_ones_run_in_spawned_tasks(place: &Place) {
@@ -184,6 +184,6 @@ async fn a_body_that_is_given_up_half_way_is_rolled_back(place: &Place) {
             arrived = halfway => arrived.unwrap(),
         }
         drop(body);
-        assert_eq!(content(&db).await, []);
+        assert_eq!(content(&db).await, [0_i64; 0]);
     }
 }

@@ -98,7 +98,7 @@ async fn what_an_outer_rollback_undoes_includes_what_inner_ones_kept(place: &Pla
     insert(&inner, 1).await;
     inner.commit().await.unwrap();
     tx.rollback().await.unwrap();
-    assert_eq!(content(&db).await, []);
+    assert_eq!(content(&db).await, [0_i64; 0]);
 }
 
 async fn reads_inside_see_its_writes_and_readers_outside_do_not(place: &Place) {
