@@ -11,6 +11,10 @@ mod readme {}
 mod getting_started {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/reading.md")]
+mod reading {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/transactions.md")]
 mod transactions {}
 

@@ -72,3 +72,14 @@ fn threads_share_the_blocking_twin() {
 fn a_hot_loop_reads_what_it_wrote() {
     prints(env!("CARGO_BIN_EXE_prepared"), "500500 points");
 }
+
+#[test]
+fn typed_rows_have_names_options_enums_and_json() {
+    prints(
+        env!("CARGO_BIN_EXE_typed"),
+        "write Open [\"docs\", \"urgent\"] Ada (1)
+         test Done [] nobody
+         [\"test\", \"write\"], open: true
+         row Some(1): column 0 (state): its TEXT cannot be read as State: it is none of \"open\", \"done\"",
+    );
+}
