@@ -18,6 +18,7 @@ quick:
 test:
 	cargo test --workspace
 	$(MAKE) test-tracing
+	$(MAKE) test-types
 	$(MAKE) loom
 	$(MAKE) test-default-build
 	$(MAKE) test-lanes
@@ -26,6 +27,13 @@ test:
 # With feature `tracing`, which is off by default: what a listener is told.
 test-tracing:
 	cargo test -p flatwater --features tracing --test tracing
+
+# With the features for types of other crates, which are off by default; and what the compiler says about wrong uses.
+.PHONY: test-types
+test-types:
+	cargo test -p flatwater --features serde_json,chrono,time,uuid --lib values
+	cargo test -p flatwater --features serde_json,chrono,time,uuid --test it -- value_ derived_ typed_
+	cargo test -p flatwater --features serde_json,chrono,time,uuid --test refused
 
 # The small form of every lane, on the floor and on Flatwater; a lane checks its own work.
 test-lanes:
@@ -57,7 +65,7 @@ loom:
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy -p flatwater --all-targets --features tracing -- -D warnings
+	cargo clippy -p flatwater --all-targets --features tracing,serde_json,chrono,time,uuid -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
 # Tries to break it, for FLATWATER_TORTURE_SECONDS (300); a finding says how to repeat it with `make torture-round`.

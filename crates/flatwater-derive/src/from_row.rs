@@ -41,12 +41,12 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
                 #flatwater::__private::in_two_steps(row)
             }
 
-            fn columns(columns: &mut #flatwater::__private::Columns<'_>) -> #flatwater::Result<()> {
+            fn columns(__columns: &mut #flatwater::__private::Columns<'_>) -> #flatwater::Result<()> {
                 #find
                 ::core::result::Result::Ok(())
             }
 
-            fn from_cells(cells: &mut #flatwater::__private::Cells<'_>) -> #flatwater::Result<Self> {
+            fn from_cells(__cells: &mut #flatwater::__private::Cells<'_>) -> #flatwater::Result<Self> {
                 ::core::result::Result::Ok(Self { #read })
             }
         }
@@ -79,23 +79,23 @@ fn step(flatwater: &Path, column: &str, of: &Type, attributes: &Field, bounds: &
     if attributes.flatten {
         bounds.add(of, &quote!(#flatwater::FromRow));
         return Steps {
-            find: quote_spanned!(span=> <#of as #flatwater::FromRow>::columns(columns)?;),
-            read: quote_spanned!(span=> <#of as #flatwater::FromRow>::from_cells(cells)?),
+            find: quote_spanned!(span=> <#of as #flatwater::FromRow>::columns(__columns)?;),
+            read: quote_spanned!(span=> <#of as #flatwater::FromRow>::from_cells(__cells)?),
         };
     }
     let Some(default) = &attributes.default else {
-        let read = value(flatwater, &quote!(cells.next()), of, attributes, bounds);
-        return Steps { find: quote!(columns.find(#column)?;), read };
+        let read = value(flatwater, &quote!(__cells.next()), of, attributes, bounds);
+        return Steps { find: quote!(__columns.find(#column)?;), read };
     };
-    let read = value(flatwater, &quote!(cell), of, attributes, bounds);
+    let read = value(flatwater, &quote!(__cell), of, attributes, bounds);
     let default = default_value(of, default, bounds);
     let read = quote! {
-        match cells.next_if_any() {
-            ::core::option::Option::Some(cell) => #read,
+        match __cells.next_if_any() {
+            ::core::option::Option::Some(__cell) => #read,
             ::core::option::Option::None => #default,
         }
     };
-    Steps { find: quote!(columns.find_if_any(#column);), read }
+    Steps { find: quote!(__columns.find_if_any(#column);), read }
 }
 
 fn default_value(of: &Type, default: &Default, bounds: &mut Bounds) -> TokenStream {
@@ -139,10 +139,10 @@ fn unnamed(container: &Container, fields: &Fields, bounds: &mut Bounds) -> Resul
         } else {
             count += 1;
             let position = count - 1;
-            value(&container.path, &quote!(cells.at(#position)), &field.ty, &attributes, bounds)
+            value(&container.path, &quote!(__cells.at(#position)), &field.ty, &attributes, bounds)
         };
         let index = syn::Index::from(index);
         read.extend(quote!(#index: #value,));
     }
-    Ok(Steps { find: quote!(columns.exactly(#count)?;), read })
+    Ok(Steps { find: quote!(__columns.exactly(#count)?;), read })
 }

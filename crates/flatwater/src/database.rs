@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
-use rusqlite::types::FromSql;
 
 use crate::call::Call;
 use crate::engine::dispatch::{Caller, Submitted};
@@ -22,6 +21,7 @@ use crate::queue::ticket::CallOptions;
 use crate::stats::Stats;
 use crate::thread::park::in_closure;
 use crate::transaction::Transaction;
+use crate::values::convert::FromSql;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
 use crate::values::params::Params;

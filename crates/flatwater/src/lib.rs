@@ -15,6 +15,7 @@
 //!
 //! - [`Database`]: open, execute, query, batch, transactions, closures on rusqlite's connection
 //! - [`Prepared`]: a statement whose SQL was looked up once, for hot loops
+//! - [`Row`], [`Rows`], [`FromRow`]: results, and reading them as types
 //! - [`Transaction`]: interactive transactions and savepoints
 //! - [`Options`]: every setting and its default
 //! - [`Error`], [`Kind`]: one error type, with a hint on what to do
@@ -60,13 +61,14 @@ pub use inline::limits::{Inline, InlineLimits};
 pub use many::ExecuteMany;
 pub use options::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, Options, SecondCopy, TempStore};
 pub use prepared::Prepared;
-pub use rusqlite::types::{FromSql, ToSql, Value, ValueRef};
+pub use rusqlite::types::{Value, ValueRef};
 pub use stats::inline::InlineStats;
 pub use stats::leases::LeaseStats;
 pub use stats::wal::{WalBlocker, WalStats};
 pub use stats::{CallStats, Stats};
 pub use transaction::Transaction;
 pub use values::column::ColumnIndex;
+pub use values::convert::{FromSql, Rusqlite, ToSql};
 pub use values::executed::{BatchResult, Executed};
 pub use values::into_params::IntoParams;
 #[cfg(feature = "serde_json")]
@@ -75,8 +77,8 @@ pub use values::params::Params;
 pub use values::row::{FromRow, Row, Rows};
 pub use values::row_iter::RowIter;
 
-/// The rusqlite crate in the version Flatwater uses: for closures, and for implementing `ToSql` and `FromSql` on your
-/// own types.
+/// The rusqlite crate in the version Flatwater uses: for closures, and for the types in the signatures of `ToSql` and
+/// `FromSql`.
 pub use rusqlite;
 
 /// What the code of the derive macros calls. Not for programs: it may change in any version.

@@ -6,13 +6,12 @@
 
 use std::sync::Arc;
 
-use rusqlite::types::FromSql;
-
 use crate::call::{Call, Read};
 use crate::engine::dispatch::Caller;
 use crate::engine::handle::{Handle, refuse_forked};
 use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
+use crate::values::convert::FromSql;
 use crate::values::decoded::{decode_first_column, decode_rows};
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;

@@ -5,13 +5,12 @@
 
 use std::sync::Arc;
 
-use rusqlite::types::FromSql;
-
 use crate::call::Call;
 use crate::error::Result;
 use crate::many::ExecuteMany;
 use crate::operations::Operations;
 use crate::sql::catalogue::StatementInfo;
+use crate::values::convert::FromSql;
 use crate::values::executed::Executed;
 use crate::values::into_params::IntoParams;
 use crate::values::row::{FromRow, Row, Rows};

@@ -7,14 +7,13 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use rusqlite::types::FromSql;
-
 use crate::call::Call;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::many::ExecuteMany;
 use crate::operations::Operations;
 use crate::thread::scope;
+use crate::values::convert::FromSql;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
 use crate::values::params::Params;

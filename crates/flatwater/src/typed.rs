@@ -3,12 +3,11 @@
 //! Owns: their documentation and signatures. Runs on the caller's thread; no work runs here. Leaves out: making the
 //! requests (`operations`), and how a row becomes a type (`values`).
 
-use rusqlite::types::FromSql;
-
 use crate::call::Call;
 use crate::database::Database;
 use crate::prepared::Prepared;
 use crate::transaction::Transaction;
+use crate::values::convert::FromSql;
 use crate::values::into_params::IntoParams;
 use crate::values::row::FromRow;
 

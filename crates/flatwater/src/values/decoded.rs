@@ -6,8 +6,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use rusqlite::types::FromSql;
-
+use super::convert::FromSql;
 use super::row::{FromRow, Rows};
 use crate::error::{Error, Result};
 

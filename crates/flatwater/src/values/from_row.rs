@@ -6,9 +6,10 @@
 
 use std::fmt::Display;
 
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
+use rusqlite::types::{FromSqlError, FromSqlResult, ValueRef};
 
 use super::column::{ColumnIndex, ColumnNames};
+use super::convert::FromSql;
 use super::mismatch::{column_of, short_name};
 use super::row::{FromRow, Row};
 use crate::error::{Error, Result};
@@ -16,23 +17,23 @@ use crate::error::{Error, Result};
 /// The columns that a type reads from a result.
 pub struct Columns<'a> {
     names: &'a ColumnNames,
-    slots: Vec<Slot>,
+    found: Vec<Found>,
 }
 
-/// One thing that a type reads.
+/// What was found for one thing that a type reads.
 #[derive(Clone, Copy)]
-enum Slot {
+enum Found {
     Column(usize),
     /// A column that the result need not have, and does not.
     Absent,
-    /// So many of the following slots belong to one `Option`.
-    Group(usize),
+    /// So many of the following belong to one `Option`.
+    Optional(usize),
 }
 
 impl<'a> Columns<'a> {
     /// Finds the columns of `T`.
     pub(crate) fn of<T: FromRow>(names: &'a ColumnNames) -> Result<Self> {
-        let mut columns = Self { names, slots: Vec::new() };
+        let mut columns = Self { names, found: Vec::new() };
         T::columns(&mut columns)?;
         Ok(columns)
     }
@@ -44,14 +45,14 @@ impl<'a> Columns<'a> {
                 "select it, or say where the field comes from: #[flatwater(rename = \"...\")], or `default` or `skip`",
             )
         })?;
-        self.slots.push(Slot::Column(position));
+        self.found.push(Found::Column(position));
         Ok(())
     }
 
     /// Finds the column of a field that may be absent.
     pub fn find_if_any(&mut self, name: &str) {
         let position = name.position(self.names);
-        self.slots.push(position.map_or(Slot::Absent, Slot::Column));
+        self.found.push(position.map_or(Found::Absent, Found::Column));
     }
 
     /// Checks that the result has as many columns as are read by position.
@@ -66,12 +67,12 @@ impl<'a> Columns<'a> {
 /// The cells of one row, for a type whose columns were found.
 pub struct Cells<'a> {
     row: &'a Row<'a>,
-    slots: &'a [Slot],
+    found: &'a [Found],
 }
 
 impl<'a> Cells<'a> {
     pub(crate) fn new(row: &'a Row<'a>, columns: &'a Columns<'a>) -> Self {
-        Self { row, slots: &columns.slots }
+        Self { row, found: &columns.found }
     }
 
     /// The whole row.
@@ -89,8 +90,8 @@ impl<'a> Cells<'a> {
     /// The cell of the next column, or `None` if the result has no such column.
     #[inline]
     pub fn next_if_any(&mut self) -> Option<Cell<'a>> {
-        match self.slots.split_off_first()? {
-            Slot::Column(position) => Some(self.at(*position)),
+        match self.found.split_off_first()? {
+            Found::Column(position) => Some(self.at(*position)),
             _ => None,
         }
     }
@@ -103,21 +104,21 @@ impl<'a> Cells<'a> {
         self.next_if_any().unwrap_or_else(|| self.at(usize::MAX))
     }
 
-    /// The cells of the next group, or `None` if all of them are NULL.
-    fn next_group(&mut self) -> Option<Self> {
-        let length = match self.slots.split_off_first() {
-            Some(Slot::Group(length)) => *length,
+    /// The cells of the next `Option`, or `None` if all of them are NULL.
+    fn next_optional(&mut self) -> Option<Self> {
+        let length = match self.found.split_off_first() {
+            Some(Found::Optional(length)) => *length,
             _ => 0,
         };
-        let slots = self.slots.split_off(..length).unwrap_or_default();
+        let found = self.found.split_off(..length).unwrap_or_default();
         let is_null = |position: usize| matches!(self.row.value(position), Ok(ValueRef::Null));
         // A type that asks for no column reads the whole row.
-        let has_value = if slots.iter().all(|slot| matches!(slot, Slot::Group(_))) {
+        let has_value = if found.iter().all(|one| matches!(one, Found::Optional(_))) {
             (0..self.row.len()).any(|position| !is_null(position))
         } else {
-            slots.iter().any(|slot| matches!(slot, Slot::Column(position) if !is_null(*position)))
+            found.iter().any(|one| matches!(one, Found::Column(position) if !is_null(*position)))
         };
-        has_value.then_some(Self { row: self.row, slots })
+        has_value.then_some(Self { row: self.row, found })
     }
 }
 
@@ -164,15 +165,15 @@ impl<T: FromRow> FromRow for Option<T> {
     }
 
     fn columns(columns: &mut Columns<'_>) -> Result<()> {
-        let group = columns.slots.len();
-        columns.slots.push(Slot::Group(0));
+        let place = columns.found.len();
+        columns.found.push(Found::Optional(0));
         T::columns(columns)?;
-        columns.slots[group] = Slot::Group(columns.slots.len() - group - 1);
+        columns.found[place] = Found::Optional(columns.found.len() - place - 1);
         Ok(())
     }
 
     fn from_cells(cells: &mut Cells<'_>) -> Result<Self> {
-        cells.next_group().map(|mut cells| T::from_cells(&mut cells)).transpose()
+        cells.next_optional().map(|mut cells| T::from_cells(&mut cells)).transpose()
     }
 }
 

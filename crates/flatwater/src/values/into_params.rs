@@ -3,15 +3,14 @@
 //! Owns: the conversion, into the parameters of one run or into one more row of many. Runs on the caller's thread.
 //! Invariant: values keep their order. Leaves out: the values themselves.
 
-use rusqlite::types::ToSql;
-
+use super::convert::ToSql;
 use super::param_rows::ParamRows;
 use super::params::Params;
 use crate::error::Result;
 
 /// A type that can be the parameters of a statement: `()`, tuples of up to 16 values, arrays, slices, vectors, and the
 /// results of [`params!`](crate::params) and [`named!`](crate::named). A value is anything that implements
-/// [`ToSql`](rusqlite::ToSql).
+/// [`ToSql`](crate::ToSql).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the parameters of a statement",
     label = "not parameters",

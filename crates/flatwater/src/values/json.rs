@@ -3,10 +3,12 @@
 //! Owns: `Json`. Runs on the thread that converts the value. Invariant: no error has a part of the JSON in it. Leaves
 //! out: SQLite's JSON functions and its own binary form, JSONB.
 
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::types::{FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
+
+use super::convert::{FromSql, ToSql};
 
 /// A value that is stored as JSON text: `(Json(&settings),)` as parameters, `Json<Settings>` as a column.
 ///

@@ -1,7 +1,12 @@
 //! Floor 1: the input and output of statements. Values, parameters, rows.
 
 pub(crate) mod block;
+#[cfg(any(feature = "chrono", feature = "time"))]
+mod calendar;
+#[cfg(feature = "chrono")]
+mod chrono;
 pub(crate) mod column;
+pub(crate) mod convert;
 pub(crate) mod decoded;
 pub(crate) mod executed;
 pub(crate) mod from_row;
@@ -13,4 +18,8 @@ pub(crate) mod param_rows;
 pub(crate) mod params;
 pub(crate) mod row;
 pub(crate) mod row_iter;
+#[cfg(feature = "time")]
+mod time;
+#[cfg(feature = "uuid")]
+mod uuid;
 pub(crate) mod value;

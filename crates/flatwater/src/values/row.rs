@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
-use rusqlite::types::{FromSql, ValueRef};
+use rusqlite::types::ValueRef;
 
 use super::block::Block;
 use super::column::{ColumnIndex, ColumnNames, Names};
+use super::convert::FromSql;
 use super::from_row::{Cells, Columns};
 use super::mismatch::mismatch;
 use super::row_iter::RowIter;

@@ -158,6 +158,18 @@ mod hostile {
         pub(super) cell: bool,
         #[flatwater(flatten)]
         pub(super) inner: Pair,
+        #[flatwater(default = "cell")]
+        pub(super) first: i64,
+        #[flatwater(default = "cells")]
+        pub(super) second: i64,
+    }
+
+    fn cell() -> i64 {
+        4
+    }
+
+    fn cells() -> i64 {
+        5
     }
 
     #[derive(Debug, PartialEq, ::flatwater::FromRow)]
@@ -191,7 +203,7 @@ async fn code_of_the_macros_means_the_same_wherever_it_stands(place: &Place) {
     let db = place.open().await;
     let sql = "SELECT 1 AS columns, 2 AS cells, 3 AS row, ?1 AS value";
     let inner = Pair { read: Value::Err, find: Number::Err };
-    let plain = Plain { columns: 1, cells: 2, row: 3, cell: false, inner };
+    let plain = Plain { columns: 1, cells: 2, row: 3, cell: false, inner, first: 4, second: 5 };
     assert_eq!(db.query_one_as::<Plain>(sql, (Value::Err,)).await, Ok(plain));
     assert_eq!(db.query_value::<i64>("SELECT ?", (Number::Ok,)).await, Ok(Some(1)));
     assert_eq!(db.query_value::<Value>("SELECT ?", (Value::Ok,)).await, Ok(Some(Value::Ok)));

@@ -55,6 +55,9 @@ mod support;
 mod transaction_bodies;
 mod transactions;
 mod typed_reads;
+#[cfg(all(feature = "chrono", feature = "time", feature = "uuid"))]
+mod value_forms;
+mod value_types;
 mod virtual_tables;
 mod wakers;
 mod write_leases;
