@@ -77,9 +77,12 @@ impl Rows {
         Ok(values)
     }
 
-    /// Reads the first row, if there is one.
+    /// Reads the first row, if there is one. The columns of `T` must be there in any case.
     pub(crate) fn read_first<T: FromRow>(&self) -> Result<Option<T>> {
-        self.get(0).map(|row| row.read()).transpose()
+        match self.get(0) {
+            Some(row) => row.read().map(Some),
+            None => Columns::of::<T>(&self.names).map(|_| None).map_err(|error| self.explain(error)),
+        }
     }
 
     /// Reads the only row, which must be there.

@@ -165,9 +165,14 @@ async fn an_error_names_column_row_sql_and_both_types_and_no_value(place: &Place
 async fn a_result_that_does_not_fit_is_an_error_even_without_rows(place: &Place) {
     let db = open(place).await;
     let none = "SELECT id, name FROM t WHERE id > 9";
-    let error = db.query_as::<(i64,)>(none, ()).await.unwrap_err();
-    assert_eq!((error.row(), error.sql()), (None, Some(none)));
-    assert!(error.message().contains("2 column(s)"), "{error}");
+    for error in [
+        db.query_as::<(i64,)>(none, ()).await.unwrap_err(),
+        db.query_one_as::<(i64,)>(none, ()).await.unwrap_err(),
+        db.query_optional_as::<(i64,)>(none, ()).await.unwrap_err(),
+    ] {
+        assert_eq!((error.kind(), error.row(), error.sql()), (Kind::Misuse, None, Some(none)));
+        assert!(error.message().contains("2 column(s)"), "{error}");
+    }
     let row = db.query_one("SELECT id FROM t", ()).await.unwrap().unwrap();
     let error = row.get::<i64>("nmae").unwrap_err();
     assert!(error.message().contains("nmae") && error.sql() == Some("SELECT id FROM t"), "{error}");
