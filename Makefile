@@ -19,6 +19,7 @@ test:
 	cargo test --workspace
 	$(MAKE) test-tracing
 	$(MAKE) test-json
+	$(MAKE) test-types
 	$(MAKE) loom
 	$(MAKE) test-default-build
 	$(MAKE) test-lanes
@@ -32,6 +33,13 @@ test-tracing:
 test-json:
 	cargo test -p flatwater --features serde_json --lib encode
 	cargo test -p flatwater --features serde_json --test it json
+
+# With the features for types of other crates, which are off by default; and what the compiler says about wrong uses.
+.PHONY: test-types
+test-types:
+	cargo test -p flatwater --features serde_json,chrono,time,uuid --lib values
+	cargo test -p flatwater --features serde_json,chrono,time,uuid --test it -- value_ derived_ typed_
+	cargo test -p flatwater --features serde_json,chrono,time,uuid --test refused
 
 # The small form of every lane, on the floor and on Flatwater; a lane checks its own work.
 test-lanes:
@@ -63,8 +71,7 @@ loom:
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy -p flatwater --all-targets --features tracing -- -D warnings
-	cargo clippy -p flatwater --all-targets --features serde_json -- -D warnings
+	cargo clippy -p flatwater --all-targets --features tracing,serde_json,chrono,time,uuid -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
 # Tries to break it, for FLATWATER_TORTURE_SECONDS (300); a finding says how to repeat it with `make torture-round`.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
-use rusqlite::types::FromSql;
 
 use crate::call::Call;
 use crate::cursor::Cursor;
@@ -26,6 +25,7 @@ use crate::stats::Stats;
 use crate::stream::RowStream;
 use crate::thread::park::in_closure;
 use crate::transaction::Transaction;
+use crate::values::convert::FromSql;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
 use crate::values::row::{FromRow, Row, Rows};
@@ -182,8 +182,8 @@ impl Database {
         self.operations.query_one(sql, params)
     }
 
-    /// Runs one statement and returns the first value of its first row, or `None` if there is no row. Read a value that
-    /// may be NULL as an `Option`.
+    /// Runs one statement and returns the first value of its first row. The result is `None` if there is no row, and for
+    /// NULL, such as the `sum` of no rows. To tell the two apart, read an `Option`: NULL is then `Some(None)`.
     ///
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if the value cannot be read as a `T`.

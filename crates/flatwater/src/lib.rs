@@ -16,6 +16,7 @@
 //! - [`Database`]: open, execute, query, batch, transactions, closures on rusqlite's connection
 //! - [`Prepared`]: a statement whose SQL was looked up once, for hot loops
 //! - [`Sql`]: SQL that is put together at run time, with bound values
+//! - [`Row`], [`Rows`], [`FromRow`]: results, and reading them as types
 //! - [`Transaction`]: interactive transactions and savepoints
 //! - [`Options`]: every setting and its default
 //! - [`Error`], [`Kind`]: one error type, with a hint on what to do
@@ -50,6 +51,7 @@ mod stream;
 mod thread;
 mod time;
 mod transaction;
+mod typed;
 mod values;
 mod workers;
 
@@ -58,13 +60,15 @@ pub use cursor::Cursor;
 pub use database::Database;
 pub use engine::dispatch::Cancelled;
 pub use error::{Applied, Error, Kind, Result};
+#[cfg(feature = "derive")]
+pub use flatwater_derive::{FromRow, FromSql, ToSql};
 pub use flatwater_sqlite::{CheckpointMode, Checkpointed};
 pub use inline::limits::{Inline, InlineLimits};
 pub use many::ExecuteMany;
 pub use options::json::JsonOptions;
 pub use options::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, Options, SecondCopy, TempStore};
 pub use prepared::Prepared;
-pub use rusqlite::types::{FromSql, ToSql, Value, ValueRef};
+pub use rusqlite::types::{Value, ValueRef};
 pub use snapshot::Snapshot;
 pub use stats::inline::InlineStats;
 pub use stats::leases::LeaseStats;
@@ -72,13 +76,23 @@ pub use stats::wal::{WalBlocker, WalStats};
 pub use stats::{CallStats, Stats};
 pub use stream::RowStream;
 pub use transaction::Transaction;
-pub use values::columns::Column;
+pub use values::column::{Column, ColumnIndex};
+pub use values::convert::{FromSql, Rusqlite, ToSql};
 pub use values::executed::{BatchResult, Executed};
 pub use values::into_params::IntoParams;
+#[cfg(feature = "serde_json")]
+pub use values::json::Json;
 pub use values::params::Params;
-pub use values::row::{ColumnIndex, FromRow, Row, Rows};
+pub use values::row::{FromRow, Row, Rows};
+pub use values::row_iter::RowIter;
 pub use values::sql::Sql;
 
-/// The rusqlite crate in the version Flatwater uses: for closures, and for implementing `ToSql` and `FromSql` on your
-/// own types.
+/// The rusqlite crate in the version Flatwater uses: for closures, and for the types in the signatures of `ToSql` and
+/// `FromSql`.
 pub use rusqlite;
+
+/// What the code of the derive macros calls. Not for programs: it may change in any version.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::values::from_row::{Cell, Cells, Columns, in_two_steps, unknown};
+}

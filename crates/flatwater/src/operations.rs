@@ -6,14 +6,14 @@
 
 use std::sync::Arc;
 
-use rusqlite::types::FromSql;
-
 use crate::call::{Call, Read};
 use crate::cursor::Cursor;
 use crate::engine::dispatch::Caller;
 use crate::engine::handle::{Handle, refuse_forked};
 use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
+use crate::values::convert::FromSql;
+use crate::values::decoded::{decode_first_column, decode_rows};
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
 use crate::values::row::{FromRow, Row, Rows};
@@ -88,7 +88,7 @@ impl Operations {
         params: impl IntoParams,
     ) -> Call<Option<T>> {
         self.call("query_value", self.read(sql, params, Wanted::First), |answer, _| {
-            answer.first_value().map_err(|error| error.in_operation("query_value"))
+            answer.rows()?.read_value().map_err(|error| error.in_operation("query_value"))
         })
     }
 
@@ -96,8 +96,36 @@ impl Operations {
     where
         T: FromRow + Send + 'static,
     {
-        let work = self.read(sql, params, Wanted::All).map(|work| work.decoding::<T>());
-        self.call("query_as", work, |answer, _| answer.decoded().map_err(|error| error.in_operation("query_as")))
+        let work = self.read(sql, params, Wanted::All).map(|work| work.decoding(decode_rows::<T>));
+        self.call("query_as", work, |answer, _| {
+            answer.decoded(Rows::read).map_err(|error| error.in_operation("query_as"))
+        })
+    }
+
+    pub(crate) fn query_values<T>(&self, sql: &(impl Text + ?Sized), params: impl IntoParams) -> Call<Vec<T>>
+    where
+        T: FromSql + Send + 'static,
+    {
+        let work = self.read(sql, params, Wanted::All).map(|work| work.decoding(decode_first_column::<T>));
+        self.call("query_values", work, |answer, _| {
+            answer.decoded(Rows::read_first_column).map_err(|error| error.in_operation("query_values"))
+        })
+    }
+
+    pub(crate) fn query_one_as<T: FromRow>(&self, sql: &(impl Text + ?Sized), params: impl IntoParams) -> Call<T> {
+        self.call("query_one_as", self.read(sql, params, Wanted::First), |answer, _| {
+            answer.rows()?.read_one().map_err(|error| error.in_operation("query_one_as"))
+        })
+    }
+
+    pub(crate) fn query_optional_as<T: FromRow>(
+        &self,
+        sql: &(impl Text + ?Sized),
+        params: impl IntoParams,
+    ) -> Call<Option<T>> {
+        self.call("query_optional_as", self.read(sql, params, Wanted::First), |answer, _| {
+            answer.rows()?.read_first().map_err(|error| error.in_operation("query_optional_as"))
+        })
     }
 
     pub(crate) fn query_json(&self, sql: &(impl Text + ?Sized), params: impl IntoParams) -> Call<String> {

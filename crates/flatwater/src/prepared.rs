@@ -5,13 +5,12 @@
 
 use std::sync::Arc;
 
-use rusqlite::types::FromSql;
-
 use crate::call::Call;
 use crate::error::Error;
 use crate::many::ExecuteMany;
 use crate::operations::Operations;
 use crate::sql::catalogue::StatementInfo;
+use crate::values::convert::FromSql;
 use crate::values::executed::Executed;
 use crate::values::into_params::IntoParams;
 use crate::values::row::{FromRow, Row, Rows};
@@ -33,8 +32,8 @@ use crate::workers::request::Work;
 /// ```
 #[derive(Clone)]
 pub struct Prepared {
-    operations: Operations,
-    text: Arc<StatementInfo>,
+    pub(crate) operations: Operations,
+    pub(crate) text: Arc<StatementInfo>,
 }
 
 impl Prepared {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use rusqlite::types::FromSql;
+use crate::values::convert::FromSql;
 
 use crate::call::Call;
 use crate::cursor::Cursor;

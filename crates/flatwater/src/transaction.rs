@@ -7,8 +7,6 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use rusqlite::types::FromSql;
-
 use crate::call::Call;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
@@ -16,6 +14,7 @@ use crate::many::ExecuteMany;
 use crate::operations::Operations;
 use crate::stream::RowStream;
 use crate::thread::scope;
+use crate::values::convert::FromSql;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::into_params::IntoParams;
 use crate::values::row::{FromRow, Row, Rows};
@@ -34,7 +33,7 @@ use crate::workers::session::{Inside, Level, TransactionGuard};
 /// connection, may run on the thread that polls its call.
 #[must_use = "dropping a transaction rolls it back"]
 pub struct Transaction<'a> {
-    operations: Operations,
+    pub(crate) operations: Operations,
     /// What is rolled back when the transaction goes out of scope.
     level: Level,
     parent: PhantomData<&'a mut ()>,
@@ -114,7 +113,8 @@ impl<'a> Transaction<'a> {
         self.operations.query_one(sql, params)
     }
 
-    /// Runs one statement and returns the first value of its first row, or `None` if there is no row.
+    /// Runs one statement and returns the first value of its first row, or `None` if there is no row, or if the value is a
+    /// NULL that `T` cannot hold.
     ///
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if the value cannot be read as a `T`.

@@ -16,6 +16,10 @@ mod getting_started {}
 mod streams {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/reading.md")]
+mod reading {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/transactions.md")]
 mod transactions {}
 

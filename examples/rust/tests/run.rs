@@ -101,3 +101,14 @@ fn rows_become_json_with_lists_in_them() {
          [{"id":1,"words":600}]"#,
     );
 }
+
+#[test]
+fn typed_rows_have_names_options_enums_and_json() {
+    prints(
+        env!("CARGO_BIN_EXE_typed"),
+        "write Open [\"docs\", \"urgent\"] Ada (1)
+         test Done [] nobody
+         [\"test\", \"write\"], open: true
+         row Some(1): column 0 (state): its TEXT cannot be read as State: it is none of \"open\", \"done\"",
+    );
+}

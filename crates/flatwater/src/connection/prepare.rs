@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::{Class, Schema, classify, names_other_tables};
 use crate::sql::policy;
-use crate::values::columns::Names;
+use crate::values::column::{ColumnNames, Names};
 
 impl Connection {
     /// Returns the statement of `text`, and prepares it if it is not prepared yet. A text of several statements is
@@ -81,7 +81,7 @@ impl Connection {
             Err(error) => return Err(self.explain_prepare(error, &text.sql, text.sql.len() - sql.len())),
         };
         let class: Arc<Class> = classify(&sql[..prepared.length], &prepared, schema).into();
-        let names = self.names(prepared.id)?;
+        let names = self.names(prepared.id, text)?;
         Ok(Some((CachedStatement::new(prepared.id, class, names, text.clone()), prepared.length)))
     }
 
@@ -91,11 +91,12 @@ impl Connection {
         if self.sqlite.reprepares(ready.id) == 0 {
             return Ok(ready.names.clone());
         }
-        self.names(ready.id)
+        self.names(ready.id, &ready.text)
     }
 
-    fn names(&self, id: StatementId) -> Result<Names> {
-        Ok(Names::new(self.sqlite.column_names(id)?, self.sqlite.column_sources(id)?))
+    fn names(&self, id: StatementId, text: &StatementInfo) -> Result<Names> {
+        let (names, sources) = (self.sqlite.column_names(id)?, self.sqlite.column_sources(id)?);
+        Ok(ColumnNames::new(names, sources, text.sql.clone()))
     }
 
     /// Adds to the error what is known of the place in `sql`, of which the first `before` bytes were not prepared.

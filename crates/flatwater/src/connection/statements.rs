@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Class;
 use crate::sql::lru::SegmentedLru;
-use crate::values::columns::Names;
+use crate::values::column::Names;
 
 /// A statement that is ready to run, and what is known about it.
 #[derive(Debug)]

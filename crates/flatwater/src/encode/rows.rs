@@ -6,7 +6,7 @@
 use flatwater_sqlite::{Flow, Sink};
 
 use crate::values::block::Block;
-use crate::values::columns::Names;
+use crate::values::column::Names;
 use crate::values::row::Rows;
 
 pub(crate) struct RowSink {

@@ -31,8 +31,10 @@ pub enum Kind {
     Closed,
     /// Too many requests are waiting.
     Overloaded,
-    /// The call is wrong, regardless of what the database contains.
+    /// The call is wrong, regardless of what the database contains; or a value cannot be read as the type asked for.
     Misuse,
+    /// A call that needs a row, such as `query_one_as`, found none.
+    RowNotFound,
     /// A COMMIT failed, and it is unknown whether the transaction will be present after a restart.
     CommitUnknown,
     /// A read was ended because it prevented the WAL from restarting for longer than `Options::read_limit`.
@@ -58,6 +60,7 @@ impl Kind {
             Self::Closed => "closed",
             Self::Overloaded => "overloaded",
             Self::Misuse => "misuse",
+            Self::RowNotFound => "row_not_found",
             Self::CommitUnknown => "commit_unknown",
             Self::SnapshotTooOld => "snapshot_too_old",
             Self::Remote => "remote",

@@ -6,6 +6,7 @@
 
 mod code;
 pub(crate) mod kind;
+mod reading;
 pub(crate) mod system;
 
 use std::borrow::Cow;
@@ -43,6 +44,7 @@ struct Inner {
     code: Option<i32>,
     operation: Option<&'static str>,
     sql: Option<Box<str>>,
+    row: Option<usize>,
     offset: Option<usize>,
     hint: Option<Cow<'static, str>>,
     applied: Option<Applied>,
@@ -61,6 +63,7 @@ impl Error {
             code: None,
             operation: None,
             sql: None,
+            row: None,
             offset: None,
             hint: None,
             applied: None,
@@ -301,6 +304,9 @@ impl fmt::Display for Error {
         if let Some(code) = inner.code {
             write!(f, " ({} {code})", code_name(code))?;
         }
+        if let Some(row) = inner.row {
+            write!(f, " (row {row})")?;
+        }
         if let Some(operation) = inner.operation.filter(|operation| *operation != inner.kind.name()) {
             write!(f, " in {operation}")?;
         }
@@ -330,6 +336,9 @@ impl fmt::Debug for Error {
         }
         if let Some(sql) = &inner.sql {
             out.field("sql", sql);
+        }
+        if let Some(row) = inner.row {
+            out.field("row", &row);
         }
         if let Some(offset) = inner.offset {
             out.field("offset", &offset);

@@ -36,7 +36,7 @@ static HASHER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::
 /// the writer checks the schema before it trusts `group_epoch`.
 #[derive(Debug)]
 pub(crate) struct StatementInfo {
-    pub(crate) sql: Box<str>,
+    pub(crate) sql: Arc<str>,
     /// The hash of `sql`.
     hash: u64,
     /// The result of the statement depends on the schema at the time of its prepare, so it is never kept prepared.

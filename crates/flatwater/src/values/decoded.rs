@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use super::convert::FromSql;
 use super::row::{FromRow, Rows};
 use crate::error::{Error, Result};
 
@@ -18,8 +19,18 @@ pub(crate) struct Decoded(Box<dyn Any + Send>);
 /// What is in the box.
 type Values<T> = std::thread::Result<Result<Vec<T>>>;
 
-pub(crate) fn decode_as<T: FromRow + Send + 'static>(rows: Rows) -> Decoded {
-    let values: Values<T> = catch_unwind(AssertUnwindSafe(|| rows.read()));
+/// Reads every row.
+pub(crate) fn decode_rows<T: FromRow + Send + 'static>(rows: Rows) -> Decoded {
+    decode(|| rows.read::<T>())
+}
+
+/// Reads the first column of every row.
+pub(crate) fn decode_first_column<T: FromSql + Send + 'static>(rows: Rows) -> Decoded {
+    decode(|| rows.read_first_column::<T>())
+}
+
+fn decode<T: Send + 'static>(read: impl FnOnce() -> Result<Vec<T>>) -> Decoded {
+    let values: Values<T> = catch_unwind(AssertUnwindSafe(read));
     Decoded(Box::new(values))
 }
 

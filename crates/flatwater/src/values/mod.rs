@@ -1,13 +1,27 @@
 //! Floor 1: the input and output of statements. Values, parameters, rows.
 
 pub(crate) mod block;
-pub(crate) mod columns;
+#[cfg(any(feature = "chrono", feature = "time"))]
+mod calendar;
+#[cfg(feature = "chrono")]
+mod chrono;
+pub(crate) mod column;
+pub(crate) mod convert;
 pub(crate) mod decoded;
 pub(crate) mod document;
 pub(crate) mod executed;
+pub(crate) mod from_row;
 pub(crate) mod into_params;
+#[cfg(feature = "serde_json")]
+pub(crate) mod json;
+pub(crate) mod mismatch;
 pub(crate) mod param_rows;
 pub(crate) mod params;
 pub(crate) mod row;
+pub(crate) mod row_iter;
 pub(crate) mod sql;
+#[cfg(feature = "time")]
+mod time;
+#[cfg(feature = "uuid")]
+mod uuid;
 pub(crate) mod value;

@@ -3,9 +3,8 @@
 //! Owns: these parameters, as one block, so that a row costs no allocation, neither where it is made nor on the thread
 //! that drops it. Invariant: rows keep their order. Leaves out: checking whether they fit the statement.
 
-use rusqlite::types::ToSql;
-
 use super::block::Block;
+use super::convert::ToSql;
 use super::params::{ParamNames, ParamRow, Params};
 use super::value::add;
 use crate::error::Result;

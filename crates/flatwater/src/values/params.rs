@@ -7,9 +7,10 @@
 use std::sync::Arc;
 
 use flatwater_sqlite::Bindings;
-use rusqlite::types::{ToSql, ValueRef};
+use rusqlite::types::ValueRef;
 
 use super::block::Block;
+use super::convert::ToSql;
 use super::value::add;
 use crate::error::{Error, Result};
 

@@ -1,14 +1,19 @@
 //! Results: one flat row-major block of cells with a shared schema, and rows as views into it.
 //!
 //! Owns: `Rows`, `Row` and reading them as Rust types. Runs on the caller's thread. Invariant: the block has a cell for
-//! each column of each row. Leaves out: filling the block, which a sink does.
+//! each column of each row. Leaves out: filling the block, which a sink does; the types that a row can be read as
+//! (`from_row`).
 
 use std::sync::Arc;
 
-use rusqlite::types::{FromSql, FromSqlError, Type, ValueRef};
+use rusqlite::types::ValueRef;
 
 use super::block::Block;
-use super::columns::{Column, Names};
+use super::column::{Column, ColumnIndex, ColumnNames, Names};
+use super::convert::FromSql;
+use super::from_row::{Cells, Columns};
+use super::mismatch::mismatch;
+use super::row_iter::RowIter;
 use crate::error::{Error, Result};
 
 /// The rows of one query, in order.
@@ -51,39 +56,83 @@ impl Rows {
     }
 
     /// The rows in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
-        (0..self.len()).map(|index| Row { rows: Source::Borrowed(self), index })
+    #[must_use]
+    pub fn iter(&self) -> RowIter<'_> {
+        RowIter::new(Source::Borrowed(self), self.len())
     }
 
-    /// Converts every row to a `T`.
+    /// Converts every row to a `T`. The columns of `T` are looked up once.
     ///
     /// # Errors
-    /// `Misuse` that names the column whose value does not fit.
+    /// `Misuse` for a column that the result lacks, even if it has no row, and for a value that does not fit; it names
+    /// the column, the row and both types.
     pub fn read<T: FromRow>(&self) -> Result<Vec<T>> {
-        self.iter().map(|row| T::from_row(&row)).collect()
+        let columns = Columns::of::<T>(&self.names).map_err(|error| self.explain(error))?;
+        let mut values = Vec::with_capacity(self.len());
+        for row in self {
+            let value = T::from_cells(&mut Cells::new(&row, &columns));
+            values.push(value.map_err(|error| row.explain(error))?);
+        }
+        Ok(values)
+    }
+
+    /// Reads the first column of every row.
+    pub(crate) fn read_first_column<T: FromSql>(&self) -> Result<Vec<T>> {
+        let mut values = Vec::with_capacity(self.len());
+        for row in self {
+            values.push(row.at(0)?);
+        }
+        Ok(values)
+    }
+
+    /// Reads the first row, if there is one. The columns of `T` must be there in any case.
+    pub(crate) fn read_first<T: FromRow>(&self) -> Result<Option<T>> {
+        match self.get(0) {
+            Some(row) => row.read().map(Some),
+            None => Columns::of::<T>(&self.names).map(|_| None).map_err(|error| self.explain(error)),
+        }
+    }
+
+    /// Reads the only row, which must be there.
+    pub(crate) fn read_one<T: FromRow>(&self) -> Result<T> {
+        self.read_first()?.ok_or_else(|| self.explain(Error::row_not_found()))
+    }
+
+    /// Reads the first value of the first row; `None` too if it is a NULL that `T` cannot hold.
+    pub(crate) fn read_value<T: FromSql>(&self) -> Result<Option<T>> {
+        let Some(row) = self.get(0) else { return Ok(None) };
+        match row.at(0) {
+            Err(_) if row.value(0)? == ValueRef::Null => Ok(None),
+            value => value.map(Some),
+        }
     }
 
     /// Returns the first row, detached from the others.
     pub(crate) fn into_first(self) -> Option<Row<'static>> {
-        (!self.is_empty()).then(|| Row { rows: Source::Owned(Box::new(self)), index: 0 })
+        self.into_iter().next()
     }
 
     fn value(&self, row: usize, column: usize) -> ValueRef<'_> {
         self.block.value(row * self.names.len() + column)
     }
+
+    /// Adds the SQL to an error.
+    fn explain(&self, error: Error) -> Error {
+        if self.names.sql.is_empty() { error } else { error.with_sql(&self.names.sql) }
+    }
 }
 
-/// One row: a view into its [`Rows`], or the single row of a `query_one`.
+/// One row: a view into its [`Rows`], or a row that owns them, such as the one of a `query_one`.
 #[derive(Debug, Clone)]
 pub struct Row<'a> {
-    rows: Source<'a>,
-    index: usize,
+    pub(super) rows: Source<'a>,
+    pub(super) index: usize,
 }
 
+/// Where the row is.
 #[derive(Debug, Clone)]
-enum Source<'a> {
+pub(super) enum Source<'a> {
     Borrowed(&'a Rows),
-    Owned(Box<Rows>),
     Shared(Arc<Rows>),
 }
 
@@ -103,9 +152,12 @@ impl Row<'_> {
     fn rows(&self) -> &Rows {
         match &self.rows {
             Source::Borrowed(rows) => rows,
-            Source::Owned(rows) => rows,
             Source::Shared(rows) => rows,
         }
+    }
+
+    pub(crate) fn names(&self) -> &ColumnNames {
+        &self.rows().names
     }
 
     /// The number of columns.
@@ -142,12 +194,9 @@ impl Row<'_> {
     /// Returns the value of a column, by position from 0 or by name, as a `T`.
     ///
     /// # Errors
-    /// `Misuse` if there is no such column, or if its value is not a `T`.
+    /// `Misuse` if there is no such column, or if its value is not a `T`; it names the column, the row and both types.
     pub fn get<T: FromSql>(&self, column: impl ColumnIndex) -> Result<T> {
-        let rows = self.rows();
-        let column = column.position(&rows.names)?;
-        let value = rows.value(self.index, column);
-        T::column_result(value).map_err(|error| mismatch(&rows.names[column], column, &error, value.data_type()))
+        self.at(self.position(column)?)
     }
 
     /// Returns the value of a column as SQLite stores it.
@@ -155,100 +204,87 @@ impl Row<'_> {
     /// # Errors
     /// `Misuse` if there is no such column.
     pub fn value(&self, column: impl ColumnIndex) -> Result<ValueRef<'_>> {
+        Ok(self.rows().value(self.index, self.position(column)?))
+    }
+
+    fn position(&self, column: impl ColumnIndex) -> Result<usize> {
+        column.position(self.names()).map_err(|error| self.rows().explain(error))
+    }
+
+    /// Returns the value of the column at `position`.
+    #[inline]
+    pub(crate) fn at<T: FromSql>(&self, position: usize) -> Result<T> {
         let rows = self.rows();
-        Ok(rows.value(self.index, column.position(&rows.names)?))
-    }
-
-    /// Converts the whole row to a `T`, such as a tuple.
-    ///
-    /// # Errors
-    /// `Misuse` that names the column whose value does not fit.
-    pub fn read<T: FromRow>(&self) -> Result<T> {
-        T::from_row(self)
-    }
-}
-
-#[cold]
-fn mismatch(name: &str, column: usize, error: &FromSqlError, found: Type) -> Error {
-    let error = match error {
-        FromSqlError::InvalidType => format!("its {found} value is of another type than was asked for"),
-        // The number itself is the database's content and stays out of errors.
-        FromSqlError::OutOfRange(_) => "its INTEGER does not fit into the type that was asked for".to_owned(),
-        other => other.to_string(),
-    };
-    let hint =
-        if found == Type::Null { "read a column that may be NULL as an Option" } else { "check the column's type" };
-    Error::misuse(format!("column {column} ({name}): {error}")).with_hint(hint)
-}
-
-/// A column's position from 0, or its name.
-pub trait ColumnIndex {
-    /// Returns the position of the column in `names`.
-    ///
-    /// # Errors
-    /// `Misuse` if there is no such column.
-    fn position(&self, names: &[Box<str>]) -> Result<usize>;
-}
-
-impl ColumnIndex for usize {
-    fn position(&self, names: &[Box<str>]) -> Result<usize> {
-        if *self < names.len() {
-            return Ok(*self);
+        if position >= rows.names.len() {
+            return self.get(position);
         }
-        Err(Error::misuse(format!("there is no column {self}: the result has {} column(s)", names.len())))
-    }
-}
-
-impl ColumnIndex for &str {
-    fn position(&self, names: &[Box<str>]) -> Result<usize> {
-        let exact = names.iter().position(|name| **name == **self);
-        exact.or_else(|| names.iter().position(|name| name.eq_ignore_ascii_case(self))).ok_or_else(|| {
-            Error::misuse(format!("there is no column named {self:?}; the result has {}", names.join(", ")))
+        let value = rows.value(self.index, position);
+        T::column_result(value).map_err(|error| {
+            let column = (position, &*rows.names[position]);
+            self.explain(mismatch(column, value.data_type(), std::any::type_name::<T>(), &error))
         })
     }
+
+    /// Converts the whole row to a `T`: a tuple, a struct that derives [`FromRow`], or an `Option` of one.
+    ///
+    /// This looks up the columns of `T`. [`Rows::read`] does so once for all rows.
+    ///
+    /// # Errors
+    /// As [`Rows::read`].
+    pub fn read<T: FromRow>(&self) -> Result<T> {
+        let columns = Columns::of::<T>(self.names()).map_err(|error| self.rows().explain(error))?;
+        T::from_cells(&mut Cells::new(self, &columns)).map_err(|error| self.explain(error))
+    }
+
+    /// Adds the number of the row and the SQL to an error.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        self.rows().explain(error.at_row(self.index))
+    }
 }
 
-/// A type that can be read from a row. Implemented for tuples of up to 16 [`FromSql`] values, which need as many
-/// columns.
+/// A type that can be read from a row: tuples of up to 16 [`FromSql`] values, which need as many columns; structs that
+/// derive it; an `Option` of such a type, which is `None` if all columns that the type reads are NULL.
+///
+/// To implement it by hand, write `from_row`:
+///
+/// ```
+/// use flatwater::{Error, FromRow, Result, Row};
+///
+/// struct Host(std::net::IpAddr);
+///
+/// impl FromRow for Host {
+///     fn from_row(row: &Row<'_>) -> Result<Self> {
+///         let address: String = row.get("address")?;
+///         Ok(Self(address.parse().map_err(|error| Error::decode("address", error))?))
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be read from a row",
+    label = "not a type that rows are read as",
+    note = "derive it: `#[derive(flatwater::FromRow)]`, or read a tuple, also for one column: `(i64,)`",
+    note = "to read the first column of every row as a value, call `query_values`; of one row, `query_value`"
+)]
 pub trait FromRow: Sized {
     /// Reads a value of this type from the row.
     ///
     /// # Errors
-    /// `Misuse` that names the column whose value does not fit.
+    /// `Misuse` that names the column whose value does not fit, or what [`Error::decode`] makes. The caller adds the
+    /// number of the row and the SQL.
     fn from_row(row: &Row<'_>) -> Result<Self>;
-}
 
-macro_rules! tuples {
-    ($count:literal $($name:ident $position:tt)+) => {
-        impl<$($name: FromSql),+> FromRow for ($($name,)+) {
-            fn from_row(row: &Row<'_>) -> Result<Self> {
-                if row.len() != $count {
-                    return Err(Error::misuse(format!(
-                        "the result has {} column(s) and is read as {}", row.len(), $count
-                    )));
-                }
-                Ok(($(row.get::<$name>($position)?,)+))
-            }
-        }
-    };
-}
+    /// Finds the columns of this type, once for all rows of a result, in the order in which `from_cells` reads them.
+    #[doc(hidden)]
+    fn columns(_: &mut Columns<'_>) -> Result<()> {
+        Ok(())
+    }
 
-tuples!(1 A 0);
-tuples!(2 A 0 B 1);
-tuples!(3 A 0 B 1 C 2);
-tuples!(4 A 0 B 1 C 2 D 3);
-tuples!(5 A 0 B 1 C 2 D 3 E 4);
-tuples!(6 A 0 B 1 C 2 D 3 E 4 F 5);
-tuples!(7 A 0 B 1 C 2 D 3 E 4 F 5 G 6);
-tuples!(8 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7);
-tuples!(9 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8);
-tuples!(10 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9);
-tuples!(11 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10);
-tuples!(12 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11);
-tuples!(13 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12);
-tuples!(14 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12 N 13);
-tuples!(15 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12 N 13 O 14);
-tuples!(16 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12 N 13 O 14 P 15);
+    /// Reads a value of this type from the cells of the columns that were found.
+    #[doc(hidden)]
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self> {
+        Self::from_row(cells.row())
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -262,7 +298,7 @@ mod tests {
         block.integer(300);
         block.null();
         let sources = vec![flatwater_sqlite::ColumnSource::default(); 2];
-        Rows { names: Names::new(["id", "name"].map(Box::from).to_vec(), sources), block }
+        Rows { names: ColumnNames::new(["id", "name"].map(Box::from).to_vec(), sources, "SELECT".into()), block }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Owns: `Sql`, a text and its parameters in one order. Runs on the caller's thread. Invariant: nothing that was made
 //! at run time gets into the text but quoted identifiers. Leaves out: parsing the text.
 
-use rusqlite::types::ToSql;
+use crate::values::convert::ToSql;
 
 use super::params::Params;
 use crate::error::{Error, Result};

@@ -4,12 +4,13 @@
 //! thread. Invariant: a value that SQLite would silently change (NaN becomes NULL) is refused. Leaves out: names and
 //! order of parameters.
 
-use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use rusqlite::types::{ToSqlOutput, ValueRef};
 
 use super::block::Block;
+use super::convert::ToSql;
 use crate::error::{Error, Result};
 
-/// Adds the value of any type that rusqlite can bind to a block.
+/// Adds a value to a block.
 pub(crate) fn add(block: &mut Block, value: &(impl ToSql + ?Sized)) -> Result<()> {
     let output = value.to_sql().map_err(not_convertible)?;
     let value = match &output {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
-use rusqlite::types::FromSql;
 
 use crate::connection::execute::{Collected, Outcome, Output};
 use crate::error::{Error, Result};
@@ -20,12 +19,12 @@ use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
 use crate::sql::tokens::looks_like_a_write;
 use crate::stats::CallKind;
-use crate::values::decoded::{Decode, Decoded, decode_as};
+use crate::values::decoded::{Decode, Decoded};
 use crate::values::document::Document;
 use crate::values::executed::{BatchResult, Executed};
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
-use crate::values::row::{FromRow, Row, Rows};
+use crate::values::row::{Row, Rows};
 use crate::workers::open_read::{CursorGuard, SnapshotGuard};
 use crate::workers::session::TransactionGuard;
 
@@ -134,10 +133,10 @@ impl Work {
         }
     }
 
-    /// Makes a query's rows values of `T`.
-    pub(crate) fn decoding<T: FromRow + Send + 'static>(mut self) -> Self {
+    /// Makes a query's rows values of the caller's type.
+    pub(crate) fn decoding(mut self, with: Decode) -> Self {
         if let Self::Query { decode, .. } = &mut self {
-            *decode = Some(decode_as::<T>);
+            *decode = Some(with);
         }
         self
     }
@@ -305,15 +304,12 @@ impl Answer {
         Ok(self.rows()?.into_first())
     }
 
-    pub(crate) fn first_value<T: FromSql>(self) -> Result<Option<T>> {
-        self.rows()?.get(0).map(|row| row.get(0)).transpose()
-    }
-
-    /// Returns the rows as values of `T`. A panic of the caller's code that made them goes on here.
-    pub(crate) fn decoded<T: FromRow + Send + 'static>(self) -> Result<Vec<T>> {
+    /// Returns the rows as values of `T`; `read` makes them if no worker did. A panic of the caller's code that made them
+    /// goes on here.
+    pub(crate) fn decoded<T: 'static>(self, read: fn(&Rows) -> Result<Vec<T>>) -> Result<Vec<T>> {
         match self {
             Self::Decoded(decoded) => decoded.get(),
-            answer => answer.rows()?.read(),
+            answer => read(&answer.rows()?),
         }
     }
 

@@ -17,7 +17,7 @@ const FLOORS: &[&[&str]] = &[
     &["many", "snapshot"],
     &["prepared", "transaction"],
     &["database"],
-    &["closures", "open"],
+    &["closures", "open", "typed"],
     &["lib"],
 ];
 
@@ -153,7 +153,7 @@ fn an_import_is_seen_in_each_of_its_forms() {
 #[test]
 fn every_file_says_what_it_owns_and_stays_small() {
     let mut faults = Vec::new();
-    for crate_name in ["flatwater", "flatwater-sqlite"] {
+    for crate_name in ["flatwater", "flatwater-derive", "flatwater-sqlite"] {
         let src = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(crate_name).join("src");
         for file in sources(&src) {
             let text = std::fs::read_to_string(&file).unwrap();

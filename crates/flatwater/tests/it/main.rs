@@ -14,6 +14,10 @@ mod closures;
 mod columns;
 mod database_urls;
 mod deadlines;
+#[cfg(feature = "derive")]
+mod derived_rows;
+#[cfg(all(feature = "derive", feature = "serde_json"))]
+mod derived_values;
 mod differential;
 mod dynamic_sql;
 mod edges;
@@ -61,6 +65,10 @@ mod streams;
 mod support;
 mod transaction_bodies;
 mod transactions;
+mod typed_reads;
+#[cfg(all(feature = "chrono", feature = "time", feature = "uuid"))]
+mod value_forms;
+mod value_types;
 mod virtual_tables;
 mod wakers;
 mod write_leases;

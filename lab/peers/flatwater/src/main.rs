@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use flatwater::rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use flatwater::{Checkpoint, Database, Inline, Options, Params};
+use flatwater::rusqlite::types::{ToSqlOutput, ValueRef};
+use flatwater::{Checkpoint, Database, Inline, Options, Params, ToSql};
 use lab_kit::lane::Info;
 use lab_kit::{
     About, Body, Cells, Durability, Named, Peer, Record, Result, Rows, Setup, Step, Sum, Table, Transaction, Value,

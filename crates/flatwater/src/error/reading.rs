@@ -1,0 +1,40 @@
+//! The errors of reading rows as types.
+//!
+//! Owns: making them, and the number of the row that they carry. Invariant: the number and the SQL are added where the
+//! row is known, and the first that is added stays. Leaves out: the cell that does not fit (`values::mismatch`).
+
+use std::fmt;
+
+use super::{Error, Kind};
+
+impl Error {
+    /// Returns the error for a value that is read from `column`, by name or position, and that one of your own types
+    /// refuses. For implementing [`FromRow`](crate::FromRow): the call that reads the rows adds the number of the row and
+    /// the SQL. The text of `error` becomes part of the message, so keep the value out of it if it must not be logged.
+    ///
+    /// A type that implements `FromSql` returns `FromSqlError::other` instead, to the same effect.
+    #[cold]
+    #[must_use]
+    pub fn decode(column: impl fmt::Display, error: impl std::error::Error) -> Self {
+        Self::misuse(format!("column {column}: {error}"))
+    }
+
+    #[cold]
+    pub(crate) fn row_not_found() -> Self {
+        Self::new(Kind::RowNotFound, "the query returned no row")
+            .with_hint("where that is no error, use an `optional` call")
+    }
+
+    /// Adds the number of the row that could not be read.
+    #[must_use]
+    pub(crate) fn at_row(mut self, row: usize) -> Self {
+        self.0.row.get_or_insert(row);
+        self
+    }
+
+    /// Returns the number of the row that could not be read as the type asked for, counted from 0.
+    #[must_use]
+    pub fn row(&self) -> Option<usize> {
+        self.0.row
+    }
+}

@@ -1,0 +1,94 @@
+//! Dates and times of crate chrono.
+//!
+//! Owns: their conversion to and from the parts of `calendar`. Runs on the thread that converts. Invariant: a time with a
+//! zone is written in UTC, and one without as it is. Leaves out: `DateTime<Local>` and other zones as columns, because the
+//! zone is not stored.
+
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Timelike, Utc};
+use rusqlite::types::{FromSqlResult, ToSqlOutput, ValueRef};
+
+use super::calendar::{self, DATE, DATE_TIME, Date, TIME, Time, output, read, write_date, write_date_time, write_time};
+use super::convert::{FromSql, ToSql};
+
+fn date_of(date: NaiveDate) -> Date {
+    let narrow = |number: u32| u8::try_from(number).unwrap_or(u8::MAX);
+    Date { year: date.year(), month: narrow(date.month()), day: narrow(date.day()) }
+}
+
+fn time_of(time: NaiveTime) -> Time {
+    let narrow = |number: u32| u8::try_from(number).unwrap_or(u8::MAX);
+    let (hour, minute, second) = (narrow(time.hour()), narrow(time.minute()), narrow(time.second()));
+    Time { hour, minute, second, nanosecond: time.nanosecond() }
+}
+
+fn to_date(date: Date) -> Option<NaiveDate> {
+    NaiveDate::from_ymd_opt(date.year, date.month.into(), date.day.into())
+}
+
+fn to_time(time: Time) -> Option<NaiveTime> {
+    NaiveTime::from_hms_nano_opt(time.hour.into(), time.minute.into(), time.second.into(), time.nanosecond)
+}
+
+fn to_date_time(parts: calendar::DateTime) -> Option<NaiveDateTime> {
+    Some(to_date(parts.date)?.and_time(to_time(parts.time)?))
+}
+
+/// Without an offset in the text, it is UTC.
+fn to_utc(parts: calendar::DateTime) -> Option<DateTime<Utc>> {
+    let ahead = TimeDelta::seconds(parts.offset.unwrap_or(0).into());
+    Some(to_date_time(parts)?.checked_sub_signed(ahead)?.and_utc())
+}
+
+/// A text with an offset is no time without a zone.
+fn to_naive(parts: calendar::DateTime) -> Option<NaiveDateTime> {
+    if parts.offset.is_some() { None } else { to_date_time(parts) }
+}
+
+impl<Z: TimeZone> ToSql for DateTime<Z> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let utc = self.naive_utc();
+        output(write_date_time(date_of(utc.date()), time_of(utc.time())))
+    }
+}
+
+impl FromSql for DateTime<Utc> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        read(value, DATE_TIME, calendar::parse_date_time, to_utc)
+    }
+}
+
+impl ToSql for NaiveDateTime {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        output(write_date_time(date_of(self.date()), time_of(self.time())))
+    }
+}
+
+impl FromSql for NaiveDateTime {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        read(value, DATE_TIME, calendar::parse_date_time, to_naive)
+    }
+}
+
+impl ToSql for NaiveDate {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        output(write_date(date_of(*self)))
+    }
+}
+
+impl FromSql for NaiveDate {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        read(value, DATE, calendar::parse_date, to_date)
+    }
+}
+
+impl ToSql for NaiveTime {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        output(write_time(time_of(*self)))
+    }
+}
+
+impl FromSql for NaiveTime {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        read(value, TIME, calendar::parse_time, to_time)
+    }
+}

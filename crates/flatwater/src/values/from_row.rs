@@ -1,0 +1,213 @@
+//! Reading a row as a type: finding its columns once for a result, and then its cells in each row.
+//!
+//! Owns: the two steps, and the types of the standard library that can be read. Runs on the thread that reads the rows.
+//! Invariant: `Cells` yields the cells in the order in which the same type asked `Columns` for them. Leaves out: structs,
+//! which the derive macro implements with these steps; what a cell is converted to.
+
+use std::fmt::Display;
+
+use rusqlite::types::{FromSqlError, FromSqlResult, ValueRef};
+
+use super::column::{ColumnIndex, ColumnNames};
+use super::convert::FromSql;
+use super::mismatch::{column_of, short_name};
+use super::row::{FromRow, Row};
+use crate::error::{Error, Result};
+
+/// The columns that a type reads from a result.
+pub struct Columns<'a> {
+    names: &'a ColumnNames,
+    found: Vec<Found>,
+}
+
+/// What was found for one thing that a type reads.
+#[derive(Clone, Copy)]
+enum Found {
+    Column(usize),
+    /// A column that the result need not have, and does not.
+    Absent,
+    /// So many of the following belong to one `Option`.
+    Optional(usize),
+}
+
+impl<'a> Columns<'a> {
+    /// Finds the columns of `T`.
+    pub(crate) fn of<T: FromRow>(names: &'a ColumnNames) -> Result<Self> {
+        let mut columns = Self { names, found: Vec::new() };
+        T::columns(&mut columns)?;
+        Ok(columns)
+    }
+
+    /// Finds the column of a field.
+    pub fn find(&mut self, name: &str) -> Result<()> {
+        let position = name.position(self.names).map_err(|error| {
+            error.with_hint(
+                "select it, or say where the field comes from: #[flatwater(rename = \"...\")], or `default` or `skip`",
+            )
+        })?;
+        self.found.push(Found::Column(position));
+        Ok(())
+    }
+
+    /// Finds the column of a field that may be absent.
+    pub fn find_if_any(&mut self, name: &str) {
+        let position = name.position(self.names);
+        self.found.push(position.map_or(Found::Absent, Found::Column));
+    }
+
+    /// Checks that the result has as many columns as are read by position.
+    pub fn exactly(&self, count: usize) -> Result<()> {
+        if self.names.len() == count {
+            return Ok(());
+        }
+        Err(Error::misuse(format!("the result has {} column(s) and is read as {count}", self.names.len())))
+    }
+}
+
+/// The cells of one row, for a type whose columns were found.
+pub struct Cells<'a> {
+    row: &'a Row<'a>,
+    found: &'a [Found],
+}
+
+impl<'a> Cells<'a> {
+    pub(crate) fn new(row: &'a Row<'a>, columns: &'a Columns<'a>) -> Self {
+        Self { row, found: &columns.found }
+    }
+
+    /// The whole row.
+    #[must_use]
+    pub fn row(&self) -> &'a Row<'a> {
+        self.row
+    }
+
+    /// The cell at a position.
+    #[must_use]
+    pub fn at(&self, position: usize) -> Cell<'a> {
+        Cell { row: self.row, position }
+    }
+
+    /// The cell of the next column, or `None` if the result has no such column.
+    #[inline]
+    pub fn next_if_any(&mut self) -> Option<Cell<'a>> {
+        match self.found.split_off_first()? {
+            Found::Column(position) => Some(self.at(*position)),
+            _ => None,
+        }
+    }
+
+    /// The cell of the next column.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "the cells end where the type ends, not with None")]
+    pub fn next(&mut self) -> Cell<'a> {
+        // No result has this position: reading the cell fails.
+        self.next_if_any().unwrap_or_else(|| self.at(usize::MAX))
+    }
+
+    /// The cells of the next `Option`, or `None` if all of them are NULL.
+    fn next_optional(&mut self) -> Option<Self> {
+        let length = match self.found.split_off_first() {
+            Some(Found::Optional(length)) => *length,
+            _ => 0,
+        };
+        let found = self.found.split_off(..length).unwrap_or_default();
+        let is_null = |position: usize| matches!(self.row.value(position), Ok(ValueRef::Null));
+        // A type that asks for no column reads the whole row.
+        let has_value = if found.iter().all(|one| matches!(one, Found::Optional(_))) {
+            (0..self.row.len()).any(|position| !is_null(position))
+        } else {
+            found.iter().any(|one| matches!(one, Found::Column(position) if !is_null(*position)))
+        };
+        has_value.then_some(Self { row: self.row, found })
+    }
+}
+
+/// One cell of a row.
+#[derive(Clone, Copy)]
+pub struct Cell<'a> {
+    row: &'a Row<'a>,
+    position: usize,
+}
+
+impl Cell<'_> {
+    /// Reads the cell as a `T`.
+    #[inline]
+    pub fn read<T: FromSql>(self) -> Result<T> {
+        self.row.at(self.position)
+    }
+
+    /// Reads the cell as a `T` and converts it.
+    pub fn convert<T: FromSql, U: TryFrom<T, Error: Display>>(self) -> Result<U> {
+        U::try_from(self.read()?).map_err(|error| {
+            let column = column_of(self.position, &self.row.names()[self.position]);
+            let (from, to) = (short_name(std::any::type_name::<T>()), short_name(std::any::type_name::<U>()));
+            Error::misuse(format!("{column}: {from} is no {to}: {error}"))
+        })
+    }
+}
+
+/// Reads a row by both steps: `from_row` of a type that implements them.
+pub fn in_two_steps<T: FromRow>(row: &Row<'_>) -> Result<T> {
+    T::from_cells(&mut Cells::new(row, &Columns::of::<T>(row.names())?))
+}
+
+/// Returns the error of a value that no variant of an enum has.
+#[cold]
+pub fn unknown<T>(what: &'static str) -> FromSqlResult<T> {
+    Err(FromSqlError::Other(what.into()))
+}
+
+/// `None` if all columns that `T` reads are NULL, as in a row of a LEFT JOIN without its right side. A tuple, and a type
+/// whose `FromRow` was written by hand, reads all columns of the row.
+impl<T: FromRow> FromRow for Option<T> {
+    fn from_row(row: &Row<'_>) -> Result<Self> {
+        in_two_steps(row)
+    }
+
+    fn columns(columns: &mut Columns<'_>) -> Result<()> {
+        let place = columns.found.len();
+        columns.found.push(Found::Optional(0));
+        T::columns(columns)?;
+        columns.found[place] = Found::Optional(columns.found.len() - place - 1);
+        Ok(())
+    }
+
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self> {
+        cells.next_optional().map(|mut cells| T::from_cells(&mut cells)).transpose()
+    }
+}
+
+macro_rules! tuples {
+    ($count:literal $($name:ident $position:tt)+) => {
+        impl<$($name: FromSql),+> FromRow for ($($name,)+) {
+            fn from_row(row: &Row<'_>) -> Result<Self> {
+                in_two_steps(row)
+            }
+
+            fn columns(columns: &mut Columns<'_>) -> Result<()> {
+                columns.exactly($count)
+            }
+
+            fn from_cells(cells: &mut Cells<'_>) -> Result<Self> {
+                Ok(($(cells.row.at::<$name>($position)?,)+))
+            }
+        }
+    };
+}
+
+tuples!(1 A 0);
+tuples!(2 A 0 B 1);
+tuples!(3 A 0 B 1 C 2);
+tuples!(4 A 0 B 1 C 2 D 3);
+tuples!(5 A 0 B 1 C 2 D 3 E 4);
+tuples!(6 A 0 B 1 C 2 D 3 E 4 F 5);
+tuples!(7 A 0 B 1 C 2 D 3 E 4 F 5 G 6);
+tuples!(8 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7);
+tuples!(9 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8);
+tuples!(10 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9);
+tuples!(11 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10);
+tuples!(12 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11);
+tuples!(13 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12);
+tuples!(14 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12 N 13);
+tuples!(15 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12 N 13 O 14);
+tuples!(16 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12 N 13 O 14 P 15);

@@ -1,0 +1,180 @@
+//! The forms of dates, times and UUIDs: what is written has one form, whichever crate the value is of.
+
+use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike, Utc};
+use flatwater::{Database, FromRow, FromSql, Kind, ToSql};
+use proptest::prelude::*;
+use time::{Month, OffsetDateTime, PrimitiveDateTime, UtcOffset};
+use uuid::Uuid;
+
+use crate::place::{Place, in_both_places};
+use crate::support::run;
+
+in_both_places!(
+    a_row_with_a_date_and_a_uuid_is_written_and_read,
+    each_type_has_one_form,
+    what_sqlite_and_other_libraries_write_is_read,
+    what_is_no_date_time_or_uuid_is_an_error_without_the_value,
+    what_has_no_form_is_refused_and_not_written,
+);
+
+async fn text(db: &Database, value: impl ToSql) -> String {
+    let (text, kind) = db.query_one_as::<(String, String)>("SELECT ?1, typeof(?1)", (value,)).await.unwrap();
+    assert_eq!(kind, "text");
+    text
+}
+
+fn day() -> NaiveDate {
+    NaiveDate::from_ymd_opt(2024, 2, 29).unwrap()
+}
+
+fn moment() -> NaiveDateTime {
+    day().and_hms_micro_opt(23, 5, 6, 7).unwrap()
+}
+
+#[derive(Debug, PartialEq, FromRow)]
+struct Event {
+    name: String,
+    at: DateTime<Utc>,
+    id: Uuid,
+}
+
+async fn a_row_with_a_date_and_a_uuid_is_written_and_read(place: &Place) {
+    let db = place.open().await;
+    db.execute("CREATE TABLE events (name, at, id)", ()).await.unwrap();
+    let (at, id) = (moment().and_utc(), Uuid::from_u128(7));
+    db.execute("INSERT INTO events VALUES (?, ?, ?)", ("start", at, id)).await.unwrap();
+    let sql = "SELECT * FROM events WHERE at = ? AND id = ?";
+    let row: (String, DateTime<Utc>, Uuid) = db.query_one_as(sql, (at, id)).await.unwrap();
+    assert_eq!(row, ("start".to_owned(), at, id));
+    assert_eq!(db.query_one_as::<Event>(sql, (at, id)).await.unwrap(), Event { name: "start".into(), at, id });
+    assert_eq!(db.query_value::<Option<DateTime<Utc>>>("SELECT NULL", ()).await, Ok(Some(None)));
+    db.close().await.unwrap();
+}
+
+async fn each_type_has_one_form(place: &Place) {
+    let db = place.open().await;
+    let form = "2024-02-29 23:05:06.000007";
+    let east = FixedOffset::east_opt(3600 * 2).unwrap();
+    let aware = moment().and_utc().with_timezone(&east);
+    assert_eq!(aware.hour(), 1);
+    let chronos = [text(&db, moment()).await, text(&db, moment().and_utc()).await, text(&db, aware).await];
+    assert_eq!(chronos, [form; 3]);
+    let date = time::Date::from_calendar_date(2024, Month::February, 29).unwrap();
+    let time_of_day = time::Time::from_hms_micro(23, 5, 6, 7).unwrap();
+    let plain = PrimitiveDateTime::new(date, time_of_day);
+    let aware = plain.assume_utc().to_offset(UtcOffset::from_hms(-3, 0, 0).unwrap());
+    assert_eq!(aware.hour(), 20);
+    let times = [text(&db, plain).await, text(&db, plain.assume_utc()).await, text(&db, aware).await];
+    assert_eq!(times, [form; 3]);
+    assert_eq!([text(&db, day()).await, text(&db, date).await], ["2024-02-29"; 2]);
+    assert_eq!([text(&db, moment().time()).await, text(&db, time_of_day).await], ["23:05:06.000007"; 2]);
+    let whole = NaiveTime::from_hms_opt(1, 2, 3).unwrap();
+    assert_eq!(text(&db, whole).await, "01:02:03.000000", "always of one length");
+    let id = Uuid::from_u128(0x67e5_5044_10b1_426f_9247_bb68_0e5f_e0c8);
+    assert_eq!(text(&db, id).await, "67e55044-10b1-426f-9247-bb680e5fe0c8");
+    db.close().await.unwrap();
+}
+
+async fn read<T: FromSql + Send + 'static>(db: &Database, expression: &str) -> flatwater::Result<T> {
+    Ok(db.query_values(&format!("SELECT {expression}"), ()).await?.remove(0))
+}
+
+async fn what_sqlite_and_other_libraries_write_is_read(place: &Place) {
+    let db = place.open().await;
+    for expression in
+        ["'2024-02-29T23:05:06.000007Z'", "'2024-02-29 23:05:06.000007+00:00'", "'2024-03-01T00:05:06.000007+01:00'"]
+    {
+        assert_eq!(read::<DateTime<Utc>>(&db, expression).await.unwrap(), moment().and_utc(), "{expression}");
+        let read = read::<OffsetDateTime>(&db, expression).await.unwrap();
+        assert_eq!((read.unix_timestamp(), read.microsecond()), (moment().and_utc().timestamp(), 7), "{expression}");
+    }
+    let whole = moment().and_utc() - TimeDelta::microseconds(7);
+    let from_sqlite = read::<DateTime<Utc>>(&db, "datetime('2024-02-29 23:05:06.9')").await.unwrap();
+    assert_eq!(from_sqlite, whole);
+    assert!(read::<NaiveDateTime>(&db, "CURRENT_TIMESTAMP").await.is_ok());
+    assert!(
+        read::<time::Date>(&db, "CURRENT_DATE").await.is_ok() && read::<time::Time>(&db, "CURRENT_TIME").await.is_ok()
+    );
+    assert_eq!(read::<NaiveTime>(&db, "'07:08'").await, Ok(NaiveTime::from_hms_opt(7, 8, 0).unwrap()));
+    let id = Uuid::from_u128(7);
+    for expression in ["X'00000000000000000000000000000007'", "'00000000000000000000000000000007'"] {
+        assert_eq!(read::<Uuid>(&db, expression).await, Ok(id));
+    }
+    let seconds: Option<i64> = db.query_value("SELECT unixepoch(?)", (moment(),)).await.unwrap();
+    assert_eq!(seconds, Some(moment().and_utc().timestamp()), "SQLite's functions understand the form");
+    db.close().await.unwrap();
+}
+
+async fn what_is_no_date_time_or_uuid_is_an_error_without_the_value(place: &Place) {
+    let db = place.open().await;
+    let check = |error: flatwater::Error, value: &str| {
+        assert_eq!((error.kind(), error.row()), (Kind::Misuse, Some(0)), "{value}");
+        assert!(!error.message().contains(value.trim_matches('\'')), "{error}");
+    };
+    for value in
+        ["'2023-02-29 01:02:03'", "'2024-13-01 01:02:03'", "'2024-02-29 24:00:00'", "'yesterday'", "1709208184"]
+    {
+        let column = format!("{value} AS at");
+        check(read::<DateTime<Utc>>(&db, &column).await.unwrap_err(), value);
+        check(read::<NaiveDateTime>(&db, &column).await.unwrap_err(), value);
+        check(read::<OffsetDateTime>(&db, &column).await.unwrap_err(), value);
+        check(read::<PrimitiveDateTime>(&db, &column).await.unwrap_err(), value);
+        check(read::<NaiveDate>(&db, &column).await.unwrap_err(), value);
+        check(read::<time::Time>(&db, &column).await.unwrap_err(), value);
+        check(read::<Uuid>(&db, &column).await.unwrap_err(), value);
+    }
+    check(read::<Uuid>(&db, "X'070809' AS id").await.unwrap_err(), "070809");
+    for aware in ["'2024-02-29 01:02:03Z' AS at", "'2024-02-29 01:02:03+01:00' AS at"] {
+        read::<NaiveDateTime>(&db, aware).await.unwrap_err();
+        let error = read::<PrimitiveDateTime>(&db, aware).await.unwrap_err();
+        assert!(error.message().contains("not of the form YYYY-MM-DD HH:MM:SS.ffffff"), "{error}");
+    }
+    db.close().await.unwrap();
+}
+
+async fn what_has_no_form_is_refused_and_not_written(place: &Place) {
+    let db = place.open().await;
+    db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+    let late = NaiveDate::from_ymd_opt(10_000, 1, 1).unwrap();
+    let early = NaiveDate::from_ymd_opt(-1, 1, 1).unwrap();
+    let leap = day().and_hms_nano_opt(23, 59, 59, 1_500_000_000).unwrap();
+    let insert = "INSERT INTO t VALUES (?)";
+    let last = PrimitiveDateTime::MAX.assume_offset(UtcOffset::from_hms(-5, 0, 0).unwrap());
+    let refused = [
+        db.execute(insert, (late,)).await,
+        db.execute(insert, (early,)).await,
+        db.execute(insert, (leap,)).await,
+        db.execute(insert, (DateTime::<Utc>::MAX_UTC,)).await,
+        db.execute(insert, (last,)).await,
+    ];
+    for error in refused.map(Result::unwrap_err) {
+        assert_eq!((error.kind(), error.operation()), (Kind::Misuse, Some("execute")));
+        assert!(error.message().contains("no form in the database"), "{error}");
+    }
+    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await, Ok(Some(0)));
+    db.close().await.unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn texts_sort_in_the_order_of_time_and_come_back_as_any_type(seconds in prop::collection::vec(-62_167_219_200_i64..253_402_300_800, 8), micros in 0_u32..1_000_000) {
+        run(async move {
+            let db = Database::open(":memory:").await.unwrap();
+            db.execute("CREATE TABLE t (at)", ()).await.unwrap();
+            let at = |seconds| DateTime::<Utc>::from_timestamp(seconds, micros * 1000).unwrap();
+            db.execute_many("INSERT INTO t VALUES (?)", seconds.iter().map(|&seconds| (at(seconds),))).await.unwrap();
+            let mut sorted: Vec<_> = seconds.iter().map(|&seconds| at(seconds)).collect();
+            sorted.sort();
+            let all = "SELECT at FROM t ORDER BY at";
+            assert_eq!(db.query_values::<DateTime<Utc>>(all, ()).await.unwrap(), sorted);
+            let others = db.query_values::<OffsetDateTime>(all, ()).await.unwrap();
+            let nanos = |at: &DateTime<Utc>| i128::from(at.timestamp()) * 1_000_000_000 + i128::from(at.timestamp_subsec_nanos());
+            assert!(others.iter().map(|at| at.unix_timestamp_nanos()).eq(sorted.iter().map(nanos)));
+            db.execute("DELETE FROM t", ()).await.unwrap();
+            db.execute_many("INSERT INTO t VALUES (?)", others.into_iter().map(|at| (at,))).await.unwrap();
+            assert_eq!(db.query_values::<DateTime<Utc>>(all, ()).await.unwrap(), sorted, "both crates write one form");
+        });
+    }
+}
