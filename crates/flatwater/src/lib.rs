@@ -18,6 +18,7 @@
 //! - [`Sql`]: SQL that is put together at run time, with bound values
 //! - [`Row`], [`Rows`], [`FromRow`]: results, and reading them as types
 //! - [`Transaction`]: interactive transactions and savepoints
+//! - [`Executor`]: what a database, a transaction and a [`Snapshot`] have in common
 //! - [`Options`]: every setting and its default
 //! - [`Error`], [`Kind`]: one error type, with a hint on what to do
 //! - [`Call`]: the future that every operation returns; [`wait`](Call::wait) for plain threads
@@ -33,6 +34,7 @@ mod encode;
 mod engine;
 mod error;
 mod events;
+mod executor;
 mod file;
 mod inline;
 mod lease;
@@ -60,6 +62,7 @@ pub use cursor::Cursor;
 pub use database::Database;
 pub use engine::dispatch::Cancelled;
 pub use error::{Applied, Error, Kind, Result};
+pub use executor::Executor;
 #[cfg(feature = "derive")]
 pub use flatwater_derive::{FromRow, FromSql, ToSql};
 pub use flatwater_sqlite::{CheckpointMode, Checkpointed};

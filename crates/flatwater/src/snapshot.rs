@@ -31,7 +31,7 @@ use crate::workers::session::{Inside, TransactionGuard};
 /// [`Options::transaction_idle`](crate::Options::transaction_idle).
 #[must_use = "a snapshot ends when it is dropped"]
 pub struct Snapshot {
-    operations: Operations,
+    pub(crate) operations: Operations,
     _guard: Guard,
 }
 
@@ -91,6 +91,41 @@ impl Snapshot {
         T: FromRow + Send + 'static,
     {
         self.operations.query_as(sql, params)
+    }
+
+    /// Runs one statement and returns its first row as a `T`.
+    ///
+    /// # Errors
+    /// As [`Database::query_one_as`](crate::Database::query_one_as), and [`query`](Self::query).
+    pub fn query_one_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Call<T> {
+        self.operations.query_one_as(sql, params)
+    }
+
+    /// Runs one statement and returns its first row as a `T`, or `None` if there is no row.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query); `Misuse` if the row cannot be read as a `T`.
+    pub fn query_optional_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Call<Option<T>> {
+        self.operations.query_optional_as(sql, params)
+    }
+
+    /// Runs one statement and returns the first value of every row.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query); `Misuse` if a value cannot be read as a `T`.
+    pub fn query_values<T>(&self, sql: &str, params: impl IntoParams) -> Call<Vec<T>>
+    where
+        T: FromSql + Send + 'static,
+    {
+        self.operations.query_values(sql, params)
+    }
+
+    /// Runs one statement and returns all its rows as JSON.
+    ///
+    /// # Errors
+    /// As [`Database::query_json`](crate::Database::query_json), and [`query`](Self::query).
+    pub fn query_json(&self, sql: &str, params: impl IntoParams) -> Call<String> {
+        self.operations.query_json(sql, params)
     }
 
     /// Runs one statement and returns its rows one by one, in bounded memory. Several streams of one snapshot may be open at

@@ -17,7 +17,7 @@ const FLOORS: &[&[&str]] = &[
     &["many", "snapshot"],
     &["prepared", "transaction"],
     &["database"],
-    &["closures", "open", "typed"],
+    &["closures", "executor", "open", "typed"],
     &["lib"],
 ];
 

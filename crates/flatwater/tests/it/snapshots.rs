@@ -2,14 +2,19 @@
 
 use std::time::Duration;
 
-use flatwater::{Database, Kind, Options};
+use flatwater::{Database, Executor, Kind, Options};
 use futures_util::TryStreamExt;
 use futures_util::future::join_all;
 
 use crate::place::{Place, in_both_places};
 use crate::support::{ENDLESS, TestFile, run, until};
 
-in_both_places!(a_snapshot_only_reads, its_reads_run_in_any_number_at_once, a_dropped_snapshot_lets_others_go_on);
+in_both_places!(
+    a_snapshot_only_reads,
+    its_reads_run_in_any_number_at_once,
+    a_dropped_snapshot_lets_others_go_on,
+    one_function_serves_a_database_a_transaction_and_a_snapshot,
+);
 
 async fn accounts(options: Options) -> Database {
     let db = options.readers(2).extra_readers(2).open().await.unwrap();
@@ -63,9 +68,46 @@ async fn a_snapshot_only_reads(place: &Place) {
         let streamed: Result<Vec<_>, _> = snapshot.stream("DELETE FROM t RETURNING id", ()).try_collect().await;
         assert_eq!(streamed.unwrap_err().kind(), Kind::Misuse);
     }
+    writes_are_refused(&snapshot).await;
     assert_eq!(snapshot.query_value::<i64>(SUM, ()).await.unwrap(), Some(300_000), "it is still open");
     drop(snapshot);
     assert_eq!(db.query("DELETE FROM t RETURNING id", ()).await.unwrap().len(), 3000);
+}
+
+async fn writes_are_refused(snapshot: &impl Executor) {
+    let delete = "DELETE FROM t";
+    let errors = [
+        snapshot.execute(delete, ()).await.unwrap_err(),
+        snapshot.execute_many("DELETE FROM t WHERE id = ?", [(1,)]).await.unwrap_err(),
+        snapshot.batch([(delete, ())]).await.unwrap_err(),
+        snapshot.execute_script(delete).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.kind() == Kind::Misuse && error.message().contains("only reads"), "{error}");
+    }
+}
+
+/// What a program writes once for all of them.
+async fn total(of: &impl Executor) -> i64 {
+    let mut sum = 0;
+    let mut rows = of.stream_as::<(i64,)>("SELECT cents FROM t", ());
+    while let Some(row) = rows.next().await {
+        sum += row.unwrap().0;
+    }
+    assert_eq!(of.query_value::<i64>(SUM, ()).await.unwrap(), Some(sum));
+    assert_eq!(of.query_values::<i64>("SELECT cents FROM t", ()).await.unwrap().iter().sum::<i64>(), sum);
+    assert_eq!(of.query_one_as::<(i64,)>(SUM, ()).await.unwrap(), (sum,));
+    assert_eq!(of.query_json(SUM, ()).await.unwrap(), format!("[{{\"sum(cents)\":{sum}}}]"));
+    sum
+}
+
+async fn one_function_serves_a_database_a_transaction_and_a_snapshot(place: &Place) {
+    let db = accounts(place.options()).await;
+    assert_eq!(total(&db).await, 300_000);
+    assert_eq!(total(&db.snapshot().await.unwrap()).await, 300_000);
+    let tx = db.begin().await.unwrap();
+    tx.execute("UPDATE t SET cents = 1", ()).await.unwrap();
+    assert_eq!(total(&tx).await, 3000);
 }
 
 async fn its_reads_run_in_any_number_at_once(place: &Place) {

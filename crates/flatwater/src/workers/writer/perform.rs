@@ -53,6 +53,9 @@ pub(super) fn perform(
     rules: Rules<'_>,
     work: &Work,
 ) -> Result<Answer> {
+    if matches!((rules, work), (Rules::Snapshot, Work::Many { .. } | Work::Batch(_) | Work::Script(_))) {
+        return Err(snapshot_writes());
+    }
     let mut performer = Performer { writer, effects, rules };
     match work {
         Work::Execute { text, .. } | Work::Query { text, .. } => performer.single(text, work),
