@@ -10,4 +10,5 @@ mod prepare;
 pub(crate) mod schema;
 mod settings;
 pub(crate) mod statements;
+pub(crate) mod whole;
 pub(crate) mod writable;

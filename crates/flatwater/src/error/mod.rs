@@ -83,12 +83,12 @@ impl Error {
         error
     }
 
-    /// Returns the error for a user closure that panicked.
+    /// Returns the error for a user closure that panicked. The hint depends on what was committed.
     #[cold]
     pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Self {
         let said = panic.downcast_ref::<&str>().copied();
         let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why");
-        Self::misuse(format!("the closure panicked: {said}")).with_hint("nothing of it was committed")
+        Self::misuse(format!("the closure panicked: {said}"))
     }
 
     #[must_use]

@@ -50,6 +50,27 @@ pub(crate) fn write_closure(event: &AuthEvent) -> Verdict {
     verdict(is_refused(event) && event.action != ffi::SQLITE_SAVEPOINT)
 }
 
+/// The policy for a closure that has the whole connection of the writer, which is replaced after it. Readers and the
+/// checkpointer rely on the file's journal mode, and no other connection could use a file under an exclusive lock.
+pub(crate) fn whole_connection(event: &AuthEvent) -> Verdict {
+    verdict(match pragma_with_argument(event) {
+        Some((name, mode)) if name.eq_ignore_ascii_case("journal_mode") => !mode.eq_ignore_ascii_case("wal"),
+        Some((name, mode)) if name.eq_ignore_ascii_case("locking_mode") => !mode.eq_ignore_ascii_case("normal"),
+        _ => false,
+    })
+}
+
+/// The same for a file that keeps a journal mode other than WAL.
+pub(crate) fn whole_kept_connection(event: &AuthEvent) -> Verdict {
+    let sets_mode = pragma_with_argument(event).is_some_and(|(name, _)| name.eq_ignore_ascii_case("journal_mode"));
+    if sets_mode { Verdict::Deny } else { whole_connection(event) }
+}
+
+fn pragma_with_argument(event: &AuthEvent) -> Option<(&str, &str)> {
+    let name = event.first.as_deref().filter(|_| event.action == ffi::SQLITE_PRAGMA)?;
+    Some((name, event.second.as_deref()?))
+}
+
 fn verdict(refused: bool) -> Verdict {
     if refused { Verdict::Deny } else { Verdict::Allow }
 }
@@ -150,6 +171,29 @@ mod tests {
         }
         assert_eq!(on_open(&event(ffi::SQLITE_CREATE_TEMP_TABLE, "t", None)), Verdict::Deny);
         assert_eq!(on_open(&event(ffi::SQLITE_TRANSACTION, "BEGIN", None)), Verdict::Deny);
+    }
+
+    #[test]
+    fn the_whole_connection_may_do_all_but_leave_wal_mode_or_lock_the_file_for_itself() {
+        let pragma = |name, mode| event(ffi::SQLITE_PRAGMA, name, mode);
+        for allowed in [
+            event(ffi::SQLITE_TRANSACTION, "BEGIN", None),
+            event(ffi::SQLITE_ATTACH, "x.db", None),
+            pragma("foreign_keys", Some("off")),
+            pragma("journal_mode", Some("Wal")),
+            pragma("journal_mode", None),
+            pragma("locking_mode", Some("normal")),
+        ] {
+            assert_eq!(whole_connection(&allowed), Verdict::Allow, "{allowed:?}");
+        }
+        for refused in [pragma("Journal_Mode", Some("delete")), pragma("locking_mode", Some("EXCLUSIVE"))] {
+            assert_eq!(
+                [whole_connection(&refused), whole_kept_connection(&refused)],
+                [Verdict::Deny; 2],
+                "{refused:?}"
+            );
+        }
+        assert_eq!(whole_kept_connection(&pragma("journal_mode", Some("wal"))), Verdict::Deny);
     }
 
     #[test]

@@ -37,11 +37,12 @@ pub(crate) enum CallKind {
     Commit,
     ReadWith,
     WriteWith,
+    WithConnection,
     Control,
 }
 
 impl CallKind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Execute,
         Self::ExecuteMany,
         Self::Batch,
@@ -51,6 +52,7 @@ impl CallKind {
         Self::Commit,
         Self::ReadWith,
         Self::WriteWith,
+        Self::WithConnection,
         Self::Control,
     ];
 
@@ -65,6 +67,7 @@ impl CallKind {
             Self::Commit => "commit",
             Self::ReadWith => "read_with",
             Self::WriteWith => "write_with",
+            Self::WithConnection => "with_connection",
             Self::Control => "control",
         }
     }

@@ -47,6 +47,9 @@ pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) -> Returned 
 /// A user's closure for the writer, whose changes are committed if it returns `Ok`.
 pub(crate) type WriteClosure = Box<dyn FnOnce(&rusqlite::Transaction<'_>) -> Returned + Send>;
 
+/// A user's closure for the writer's whole connection.
+pub(crate) type WholeClosure = Box<dyn FnOnce(&mut rusqlite::Connection) -> Returned + Send>;
+
 /// A closure that runs in the writer slot between two writes. Its argument makes the smallest possible commit, if called.
 pub(crate) type InSlot = Box<dyn FnOnce(&mut dyn FnMut() -> Result<()>) + Send>;
 
@@ -79,6 +82,7 @@ pub(crate) enum Work {
     Script(Arc<StatementInfo>),
     ReadWith(ReadClosure),
     WriteWith(WriteClosure),
+    WithConnection(WholeClosure),
     Begin,
     /// Valid inside a transaction only: opens a savepoint with this number.
     Savepoint(u64),
@@ -170,6 +174,7 @@ impl Work {
             Self::Script(_) => CallKind::Script,
             Self::ReadWith(_) => CallKind::ReadWith,
             Self::WriteWith(_) => CallKind::WriteWith,
+            Self::WithConnection(_) => CallKind::WithConnection,
             Self::Begin | Self::Savepoint(_) => CallKind::Begin,
             Self::Commit | Self::Release => CallKind::Commit,
             Self::Settle(unsettled) => unsettled.kind,

@@ -52,4 +52,5 @@ mod transaction_bodies;
 mod transactions;
 mod virtual_tables;
 mod wakers;
+mod whole_connection;
 mod write_leases;

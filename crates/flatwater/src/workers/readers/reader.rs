@@ -219,7 +219,7 @@ impl Reader {
         let usable = trusted && rolled_back && self.connection.is_idle();
         let answer = match ran {
             Ok(returned) => returned.answer(ticket),
-            Err(panic) => Err(Error::panicked(&*panic)),
+            Err(panic) => Err(Error::panicked(&*panic).with_hint("nothing of it was committed")),
         };
         (answer, usable)
     }

@@ -217,6 +217,10 @@ impl WriterConnection {
         Ok(self.connection()?.journal.clone())
     }
 
+    pub(super) fn has_wal(&mut self) -> Result<bool> {
+        Ok(!self.is_in_memory() && self.connection()?.journal == "wal")
+    }
+
     pub(super) fn is_autocommit(&self) -> bool {
         self.connection.as_ref().is_none_or(|connection| connection.sqlite.is_autocommit())
     }
@@ -243,6 +247,29 @@ impl WriterConnection {
         connection.statements.clear(&mut connection.sqlite);
         self.facts = SchemaFacts::read(connection)?;
         Ok(())
+    }
+
+    /// Forgets all that is known of the schema, whatever its cookie, and reads it again.
+    pub(super) fn relearn_schema(&mut self) {
+        self.facts = SchemaFacts::default();
+        self.forget_schema();
+        // If this fails, no text is a member of a group before it succeeded.
+        let _ = self.learn_schema();
+    }
+
+    /// Lends the whole connection to `f`, which may take it away.
+    pub(super) fn lend_whole<T>(&mut self, f: impl FnOnce(&mut rusqlite::Connection) -> T) -> Result<T> {
+        self.connection()?;
+        let Some(connection) = self.connection.take() else { unreachable!("it was opened above") };
+        let (result, back) = connection.lend(f)?;
+        self.connection = back;
+        Ok(result)
+    }
+
+    /// Brings a database in memory back to its options.
+    pub(super) fn reset(&mut self) -> Result<()> {
+        let options = self.options.clone();
+        self.connection()?.reset(&options)
     }
 
     /// Notes that the known schema may be out of date from now on.

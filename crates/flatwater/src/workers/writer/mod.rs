@@ -23,6 +23,7 @@ mod round;
 mod seen;
 mod slot;
 mod transaction;
+mod whole;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
