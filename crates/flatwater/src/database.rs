@@ -297,7 +297,7 @@ impl Options {
     pub fn open(self) -> Call<Database> {
         let start = move |may_block| {
             refuse_forked()?;
-            let open = || Answer::Returned(Box::new(Handle::open(self).map(Database::from_handle)));
+            let open = || Answer::Returned(Box::new(open_migrated(self)));
             if may_block {
                 return Ok(Submitted::Now(Ok(open())));
             }
@@ -314,4 +314,16 @@ impl Options {
         };
         Call::starting(None, "open", Box::new(start), |answer, _| answer.returned())
     }
+}
+
+/// Opens the database and applies the migrations of its options. Blocks.
+fn open_migrated(options: Options) -> Result<Database> {
+    let migrations = options.migrations.clone();
+    let db = Database::from_handle(Handle::open(options)?);
+    if let Some(migrations) = migrations {
+        let migrate: Call<Vec<String>> =
+            db.operations.call("migrate", Ok(Work::Migrate(migrations)), |answer, _| answer.returned());
+        migrate.wait()?;
+    }
+    Ok(db)
 }

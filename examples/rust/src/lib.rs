@@ -15,6 +15,10 @@ mod getting_started {}
 mod transactions {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/migrations.md")]
+mod migrations {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/errors.md")]
 mod errors {}
 

@@ -72,3 +72,15 @@ fn threads_share_the_blocking_twin() {
 fn a_hot_loop_reads_what_it_wrote() {
     prints(env!("CARGO_BIN_EXE_prepared"), "500500 points");
 }
+
+#[test]
+fn migrations_are_applied_once_and_say_what_is_wrong() {
+    prints(
+        env!("CARGO_BIN_EXE_migrations"),
+        "applied: [\"002_names\"]
+         1 note
+         the database is newer than this program: it has the migration 002_names
+         open
+         migration 003_typo, line 2: near \"TABEL\": syntax error",
+    );
+}

@@ -16,6 +16,7 @@ pub use super::options::choices::{
 };
 use super::options::uri::Mode;
 use crate::inline::limits::Inline;
+use crate::migrations::Migrations;
 
 /// How to open a database. The path is required; every other setting has a default.
 ///
@@ -57,6 +58,7 @@ pub struct Options {
     pub(crate) read_limit: Option<Duration>,
     pub(crate) leases: bool,
     pub(crate) inline: Inline,
+    pub(crate) migrations: Option<Migrations>,
 }
 
 /// Another database file that is attached on every connection.
@@ -108,6 +110,7 @@ impl Options {
             read_limit: None,
             leases: true,
             inline: Inline::default(),
+            migrations: None,
         }
     }
 
@@ -311,6 +314,13 @@ impl Options {
         self.leases = on;
         self
     }
+
+    /// Applies these migrations when the database is opened, each once, whichever process comes first. The open fails if
+    /// one of them fails. See [`Database::migrate`](crate::Database::migrate). Default: none.
+    pub fn migrations(mut self, migrations: impl Into<Migrations>) -> Self {
+        self.migrations = Some(migrations.into());
+        self
+    }
 }
 
 #[cfg(test)]
@@ -338,7 +348,7 @@ mod tests {
         assert_eq!((options.journal, options.second_copy), (Journal::Wal, SecondCopy::Refuse));
         let managed = CheckpointLimits { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };
         assert_eq!((options.checkpoint, options.read_limit), (Checkpoint::Managed(managed), None));
-        assert!(options.leases);
+        assert!(options.leases && options.migrations.is_none());
         let limits = InlineLimits { time: Duration::from_micros(50), rows: 256, bytes: 64 << 10 };
         assert_eq!(options.inline, Inline::Auto(limits));
         assert!(

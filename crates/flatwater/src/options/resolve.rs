@@ -85,6 +85,12 @@ impl Options {
         {
             return refuse("a managed WAL needs `limit_bytes` of at least 256 KiB and a larger `hard_limit_bytes`");
         }
+        if let Some(migrations) = &self.migrations {
+            migrations.steps()?;
+            if self.read_only {
+                return refuse("`migrations` cannot be applied through a handle that is `read_only`");
+            }
+        }
         if self.transaction_idle.is_zero() {
             return refuse("`transaction_idle` must be longer than zero, or no transaction could be used");
         }
@@ -172,6 +178,7 @@ impl Options {
             read_limit,
             leases,
             inline,
+            migrations,
         } = self;
         let differs = [
             ("durability", *durability != other.durability),
@@ -198,6 +205,8 @@ impl Options {
             ("read_limit", *read_limit != other.read_limit),
             ("leases", *leases != other.leases),
             ("inline", *inline != other.inline),
+            // A handle that only reads cannot apply any.
+            ("migrations", !other.read_only && *migrations != other.migrations),
         ];
         differs.into_iter().find_map(|(name, differs)| differs.then_some(name))
     }

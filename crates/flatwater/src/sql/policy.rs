@@ -60,6 +60,11 @@ pub(crate) fn whole_connection(event: &AuthEvent) -> Verdict {
     })
 }
 
+/// The policy for a migration, which runs in a transaction of its own on the whole connection.
+pub(crate) fn migration(event: &AuthEvent) -> Verdict {
+    if event.action == ffi::SQLITE_TRANSACTION { Verdict::Deny } else { whole_connection(event) }
+}
+
 /// The same for a file that keeps a journal mode other than WAL.
 pub(crate) fn whole_kept_connection(event: &AuthEvent) -> Verdict {
     let sets_mode = pragma_with_argument(event).is_some_and(|(name, _)| name.eq_ignore_ascii_case("journal_mode"));

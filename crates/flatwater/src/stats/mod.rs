@@ -38,11 +38,12 @@ pub(crate) enum CallKind {
     ReadWith,
     WriteWith,
     WithConnection,
+    Migrate,
     Control,
 }
 
 impl CallKind {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Execute,
         Self::ExecuteMany,
         Self::Batch,
@@ -53,6 +54,7 @@ impl CallKind {
         Self::ReadWith,
         Self::WriteWith,
         Self::WithConnection,
+        Self::Migrate,
         Self::Control,
     ];
 
@@ -68,6 +70,7 @@ impl CallKind {
             Self::ReadWith => "read_with",
             Self::WriteWith => "write_with",
             Self::WithConnection => "with_connection",
+            Self::Migrate => "migrate",
             Self::Control => "control",
         }
     }

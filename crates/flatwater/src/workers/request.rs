@@ -13,6 +13,7 @@ use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::types::FromSql;
 
 use crate::error::{Error, Result};
+use crate::migrations::Migrations;
 use crate::queue::reply::{Promise, Reply};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
@@ -83,6 +84,7 @@ pub(crate) enum Work {
     ReadWith(ReadClosure),
     WriteWith(WriteClosure),
     WithConnection(WholeClosure),
+    Migrate(Migrations),
     Begin,
     /// Valid inside a transaction only: opens a savepoint with this number.
     Savepoint(u64),
@@ -175,6 +177,7 @@ impl Work {
             Self::ReadWith(_) => CallKind::ReadWith,
             Self::WriteWith(_) => CallKind::WriteWith,
             Self::WithConnection(_) => CallKind::WithConnection,
+            Self::Migrate(_) => CallKind::Migrate,
             Self::Begin | Self::Savepoint(_) => CallKind::Begin,
             Self::Commit | Self::Release => CallKind::Commit,
             Self::Settle(unsettled) => unsettled.kind,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 /// The floors of `src`, lowest first. Folders of the same floor do not import each other.
 const FLOORS: &[&[&str]] = &[
     &["error", "inline", "lock", "program", "thread"],
+    &["migrations"],
     &["events", "options", "sql", "time", "values"],
     &["encode"],
     &["connection", "file", "lease", "queue", "stats"],
@@ -16,7 +17,7 @@ const FLOORS: &[&[&str]] = &[
     &["many"],
     &["prepared", "transaction"],
     &["database"],
-    &["closures"],
+    &["closures", "migrate"],
     &["lib"],
 ];
 

@@ -16,6 +16,7 @@ use super::Shared;
 use super::commit::{commit, settle};
 use super::connection::WriterConnection;
 use super::effects::Effects;
+use super::migrate::migrate;
 use super::perform::{Rules, perform};
 use super::whole;
 use crate::connection::open::Connection;
@@ -37,6 +38,7 @@ pub(super) fn run_alone(
         Work::WriteWith(closure) => write_with(writer, shared, closure, ticket),
         Work::ReadWith(closure) => read_with(writer, shared, closure, ticket),
         Work::WithConnection(closure) => whole::with_connection(writer, shared, closure, ticket),
+        Work::Migrate(migrations) => migrate(writer, shared, &migrations, ticket),
         Work::Unpark => writer.connection().map(|_| Answer::Done),
         Work::Checkpoint(mode) => {
             shared.twice(writer, |writer| checkpoint(writer, shared, mode)).map(Answer::Checkpointed)

@@ -13,6 +13,7 @@ mod effects;
 mod group;
 mod inline;
 mod lease;
+mod migrate;
 mod opening;
 mod outcome;
 mod parked;

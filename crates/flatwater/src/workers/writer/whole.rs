@@ -9,9 +9,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
+use flatwater_sqlite::Policy;
+
 use super::Shared;
 use super::commit::fence;
 use super::connection::WriterConnection;
+use crate::connection::open::Connection;
 use crate::connection::whole::Left;
 use crate::error::{Applied, Error, Kind, Result};
 use crate::queue::ticket::{DeadlineOnly, Ticket};
@@ -28,20 +31,28 @@ pub(super) fn with_connection(
     shared.twice(writer, |writer| writer.connection().map(drop))?;
     let before = writer.change();
     let connection = writer.connection()?;
-    let keeps_journal = !matches!(&*connection.journal, "wal" | "memory");
-    let policy = if keeps_journal { policy::whole_kept_connection } else { policy::whole_connection };
-    connection.sqlite.set_policy(policy);
+    connection.sqlite.set_policy(whole_policy(connection));
     if let Some(deadline) = ticket.deadline {
         connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
     }
     let ran = writer.lend_whole(|connection| catch_unwind(AssertUnwindSafe(|| closure(connection))))?;
     let committed = writer.is_open() && writer.change() != before;
-    let left = take_back(writer, shared);
+    let left = take_back(writer, shared).and_then(|left| {
+        if left.may_have_ghost && writer.has_wal()? {
+            fence(writer).map_err(unknown)?;
+        }
+        Ok(left)
+    });
     let result = left.and_then(|left| answer(ran, &left, ticket, committed));
     if result.is_err() {
         shared.look_at_disk(writer);
     }
     result
+}
+
+pub(super) fn whole_policy(connection: &Connection) -> Policy {
+    let keeps_journal = !matches!(&*connection.journal, "wal" | "memory");
+    if keeps_journal { policy::whole_kept_connection } else { policy::whole_connection }
 }
 
 /// Returns the answer of a closure after which this was `left`.
@@ -73,7 +84,6 @@ pub(super) fn take_back(writer: &mut WriterConnection, shared: &Shared) -> Resul
         Some(Err(_)) => Ok(Left { transaction: true, may_have_ghost: true }),
         None => Err(taken(writer)),
     };
-    let may_have_ghost = left.as_ref().is_ok_and(|left| left.may_have_ghost);
     let replaced = if writer.is_in_memory() {
         writer.reset()
     } else {
@@ -83,11 +93,7 @@ pub(super) fn take_back(writer: &mut WriterConnection, shared: &Shared) -> Resul
     };
     writer.wait_for_locks(Instant::now(), None);
     writer.relearn_schema();
-    replaced?;
-    if may_have_ghost && writer.has_wal()? {
-        fence(writer).map_err(unknown)?;
-    }
-    left
+    replaced.and(left)
 }
 
 /// Returns the error for a connection that did not come back.
