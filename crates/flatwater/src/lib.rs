@@ -16,6 +16,7 @@
 //! - [`Database`]: open, execute, query, batch, transactions, closures on rusqlite's connection
 //! - [`Prepared`]: a statement whose SQL was looked up once, for hot loops
 //! - [`Transaction`]: interactive transactions and savepoints
+//! - [`Migrations`]: the scripts that bring a database to the schema a program needs
 //! - [`Options`]: every setting and its default
 //! - [`Error`], [`Kind`]: one error type, with a hint on what to do
 //! - [`Call`]: the future that every operation returns; [`wait`](Call::wait) for plain threads

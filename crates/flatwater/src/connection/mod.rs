@@ -3,6 +3,7 @@
 pub(crate) mod analyse;
 mod asks;
 mod cannot_open;
+mod drops;
 pub(crate) mod execute;
 mod history;
 pub(crate) mod inline;

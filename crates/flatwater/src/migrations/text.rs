@@ -9,8 +9,8 @@ pub(crate) fn start(sql: &str) -> usize {
         rest = rest.trim_start_matches(|c: char| c == ';' || c == '\u{feff}' || c.is_ascii_whitespace());
         let length = if rest.starts_with("--") {
             rest.find('\n').unwrap_or(rest.len())
-        } else if rest.starts_with("/*") {
-            rest[2..].find("*/").map_or(rest.len(), |end| end + 4)
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            comment.find("*/").map_or(rest.len(), |end| end + 4)
         } else {
             return sql.len() - rest.len();
         };

@@ -34,6 +34,7 @@ pub struct Options {
     pub(crate) create: bool,
     pub(crate) durability: Durability,
     pub(crate) foreign_keys: bool,
+    pub(crate) cascading_drop: bool,
     pub(crate) readers: usize,
     pub(crate) queue: usize,
     pub(crate) max_open: usize,
@@ -86,6 +87,7 @@ impl Options {
             create: true,
             durability: Durability::Normal,
             foreign_keys: true,
+            cascading_drop: false,
             readers: std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)),
             queue: 1024,
             max_open: 64,
@@ -135,6 +137,14 @@ impl Options {
     /// Enforces foreign keys. Default on.
     pub fn foreign_keys(mut self, on: bool) -> Self {
         self.foreign_keys = on;
+        self
+    }
+
+    /// Allows DROP TABLE to change rows of other tables: with foreign keys on, it first deletes all rows of the table, so
+    /// that ON DELETE CASCADE, SET NULL and SET DEFAULT take effect. Otherwise such a DROP TABLE is refused with
+    /// `Misuse`, unless no row would change. Closures and migrations are not concerned. Default off.
+    pub fn cascading_drop(mut self, allowed: bool) -> Self {
+        self.cascading_drop = allowed;
         self
     }
 
@@ -333,7 +343,7 @@ mod tests {
         let options = Options::new("a.db");
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         assert_eq!(options.durability, Durability::Normal);
-        assert!(options.foreign_keys && options.create && !options.read_only);
+        assert!(options.foreign_keys && options.create && !options.read_only && !options.cascading_drop);
         assert_eq!(options.readers, cores.clamp(2, 8));
         assert_eq!(options.queue, 1024);
         assert_eq!(options.group, Some(GroupLimits { members: 256, time: Duration::from_millis(1), bytes: 1 << 20 }));

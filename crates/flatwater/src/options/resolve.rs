@@ -156,6 +156,7 @@ impl Options {
             max_open: _,
             durability,
             foreign_keys,
+            cascading_drop,
             readers,
             queue,
             group,
@@ -183,6 +184,7 @@ impl Options {
         let differs = [
             ("durability", *durability != other.durability),
             ("foreign_keys", *foreign_keys != other.foreign_keys),
+            ("cascading_drop", *cascading_drop != other.cascading_drop),
             ("readers", *readers != other.readers),
             ("queue", *queue != other.queue),
             ("group", *group != other.group),

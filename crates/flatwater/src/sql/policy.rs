@@ -28,7 +28,7 @@ pub(crate) fn statement(event: &AuthEvent) -> Verdict {
 
 /// The policy for a text inside a transaction, whose TEMP objects end with it.
 pub(crate) fn transaction(event: &AuthEvent) -> Verdict {
-    verdict(is_refused(event))
+    verdict(is_refused(event) && !ends_with_transaction(event))
 }
 
 /// The policy for the caller's SQL for new connections: it may change the connection, except for what an option sets.
@@ -47,7 +47,13 @@ pub(crate) fn read_closure(event: &AuthEvent) -> Verdict {
 /// The policy for a user closure on the writer. It runs inside a Flatwater transaction, whose end also ends the
 /// closure's savepoints.
 pub(crate) fn write_closure(event: &AuthEvent) -> Verdict {
-    verdict(is_refused(event) && event.action != ffi::SQLITE_SAVEPOINT)
+    verdict(is_refused(event) && event.action != ffi::SQLITE_SAVEPOINT && !ends_with_transaction(event))
+}
+
+/// Returns true for the PRAGMA that holds until the next COMMIT or ROLLBACK
+/// (<https://sqlite.org/pragma.html#pragma_defer_foreign_keys>).
+fn ends_with_transaction(event: &AuthEvent) -> bool {
+    pragma_with_argument(event).is_some_and(|(name, _)| name.eq_ignore_ascii_case("defer_foreign_keys"))
 }
 
 /// The policy for a closure that has the whole connection of the writer, which is replaced after it. Readers and the
@@ -210,5 +216,10 @@ mod tests {
         );
         let savepoint = event(ffi::SQLITE_SAVEPOINT, "BEGIN", Some("a"));
         assert_eq!([transaction(&savepoint), write_closure(&savepoint)], [Verdict::Deny, Verdict::Allow]);
+        let deferred = event(ffi::SQLITE_PRAGMA, "Defer_Foreign_Keys", Some("on"));
+        assert_eq!(
+            [statement(&deferred), read_closure(&deferred), transaction(&deferred), write_closure(&deferred)],
+            [Verdict::Deny, Verdict::Deny, Verdict::Allow, Verdict::Allow]
+        );
     }
 }

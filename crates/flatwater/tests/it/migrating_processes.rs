@@ -93,3 +93,61 @@ fn a_process_that_is_killed_in_a_migration_leaves_the_ones_before_it() {
     assert_eq!(integer(&file.plain(), "SELECT count(*) FROM t"), 1);
     db.close().wait().unwrap();
 }
+
+#[cfg(target_os = "linux")]
+mod between_system_calls {
+    //! kill -9 between any two system calls of SQLite while migrations run.
+
+    use flatwater_sqlite::fault::kill_at_call;
+
+    use super::*;
+
+    const CALL: &str = "FLATWATER_MIGRATED_CALL";
+    const LIST: [(&str, &str); 3] = [
+        ("1_init", "CREATE TABLE t (a); INSERT INTO t VALUES (1)"),
+        (
+            "2_rebuild",
+            "CREATE TABLE u (a, b); INSERT INTO u SELECT a, 2 FROM t; DROP TABLE t; ALTER TABLE u RENAME TO t",
+        ),
+        ("3_vacuum", "-- no-transaction\nVACUUM"),
+    ];
+
+    #[test]
+    #[ignore = "runs as the child of the test below"]
+    fn child() {
+        let _fault = kill_at_call(std::env::var(CALL).unwrap().parse().unwrap());
+        let db = options().migrations(LIST).open().wait().unwrap();
+        db.close().wait().unwrap();
+    }
+
+    #[test]
+    fn a_kill_between_any_two_system_calls_leaves_whole_migrations() {
+        let (mut call, mut killed) = (1, 0);
+        loop {
+            let file = TestFile::new();
+            let mut child = as_child("migrating_processes::between_system_calls::child");
+            child.env(PATH, file.path()).env(CALL, call.to_string());
+            let survived = child.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success();
+            if file.path().exists() {
+                let plain = file.plain();
+                let has = |sql: &str| integer(&plain, &format!("SELECT count(*) FROM {sql}"));
+                let noted = match has("sqlite_schema WHERE name = '_flatwater_migrations'") {
+                    0 => 0,
+                    _ => has("_flatwater_migrations"),
+                };
+                let columns = has("pragma_table_info('t')");
+                assert_eq!(columns, [0, 1, 2, 2][usize::try_from(noted).unwrap()], "call {call}");
+                assert_eq!(has("sqlite_schema WHERE name = 'u'"), 0, "call {call}");
+            }
+            let db = file.options().migrations(LIST).open().wait().unwrap();
+            assert_eq!(integer(&file.plain(), "SELECT sum(a + b) FROM t"), 3, "call {call}");
+            db.close().wait().unwrap();
+            if survived {
+                break;
+            }
+            killed += 1;
+            call += 1;
+        }
+        assert!(killed > 30, "hardly a process was killed: {killed}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Migrations that rebuild a table to which others refer, as SQLite's manual recommends: no child is deleted, and what
 //! violates a foreign key afterwards is refused, unless it did before.
 
-use flatwater::{Database, Error, ForeignKeyCheck, Kind, Migrations};
+use flatwater::{Database, Error, ForeignKeyCheck, Kind, Migrations, Params};
 
 use crate::place::{Place, in_both_places};
 use crate::support::{integer, run};
@@ -11,6 +11,10 @@ in_both_places!(
     a_migration_that_leaves_orphans_fails_and_changes_nothing,
     foreign_keys_are_enforced_again_after_every_end,
     only_touched_tables_are_checked_if_asked,
+    a_drop_that_would_change_children_is_refused_outside_of_migrations,
+    keys_of_several_columns_and_of_a_primary_key_are_followed,
+    a_drop_may_cascade_if_the_options_allow_it_or_foreign_keys_are_off,
+    foreign_keys_may_be_deferred_in_a_transaction_and_only_there,
 );
 
 const INIT: (&str, &str) = (
@@ -133,6 +137,88 @@ fn without_foreign_keys_nothing_is_checked() {
         place.file().unwrap().violates_foreign_keys();
         let db = place.options().foreign_keys(false).open().await.unwrap();
         db.migrate([INIT, ("002_orphans", "DELETE FROM parent")]).await.unwrap();
-        assert_eq!(db.execute("INSERT INTO child VALUES (99, 99)", ()).await.map_err(Error::from).unwrap().changes, 1);
+        assert_eq!(db.execute("INSERT INTO child VALUES (99, 99)", ()).await.unwrap().changes, 1);
     });
+}
+
+async fn a_drop_that_would_change_children_is_refused_outside_of_migrations(place: &Place) {
+    const DROP: &str = "DROP TABLE Parent";
+    fn refused<T: std::fmt::Debug>(answer: Result<T, Error>) {
+        let error = answer.unwrap_err();
+        assert_eq!(error.kind(), Kind::Misuse, "{error}");
+        assert!(
+            error.message().contains("rows of child") && error.hint().unwrap().contains("cascading_drop"),
+            "{error}"
+        );
+    }
+    let db = place.open().await;
+    db.migrate([INIT]).await.unwrap();
+    refused(db.execute(DROP, ()).await);
+    refused(db.execute_script(&format!("CREATE TABLE x (a); {DROP}")).await);
+    refused(db.batch([(DROP, Ok(Params::default()))]).await);
+    let tx = db.begin().await.unwrap();
+    refused(tx.execute(DROP, ()).await);
+    refused(tx.execute_script(DROP).await);
+    tx.commit().await.unwrap();
+    assert_eq!(value(&db, ROWS).await, 231);
+    assert_eq!(value(&db, "SELECT count(*) FROM sqlite_schema WHERE name = 'x'").await, 0);
+
+    // Rows that would not change are no reason: of the table itself, without a parent, or none.
+    db.execute_script(
+        "DELETE FROM child; UPDATE other SET parent = NULL;
+         CREATE TABLE tree (id INTEGER PRIMARY KEY, up REFERENCES tree ON DELETE CASCADE); INSERT INTO tree VALUES (1, 1)",
+    )
+    .await
+    .unwrap();
+    db.execute("DROP TABLE tree", ()).await.unwrap();
+    db.execute(DROP, ()).await.unwrap();
+    assert_eq!(value(&db, "SELECT count(*) FROM other").await, 1);
+}
+
+async fn keys_of_several_columns_and_of_a_primary_key_are_followed(place: &Place) {
+    let db = place.open().await;
+    db.execute_script(
+        "CREATE TABLE p (a TEXT COLLATE NOCASE, b INTEGER, PRIMARY KEY (b, a));
+         CREATE TABLE \"the child\" (x, \"y\"\"z\", FOREIGN KEY (x, \"y\"\"z\") REFERENCES p ON DELETE SET NULL);
+         INSERT INTO p VALUES ('k', 1); INSERT INTO \"the child\" VALUES (1, 'K'), (1, NULL)",
+    )
+    .await
+    .unwrap();
+    let error = db.execute("DROP TABLE p", ()).await.unwrap_err();
+    assert!(error.kind() == Kind::Misuse && error.message().contains("SET NULL"), "{error}");
+    db.execute("DELETE FROM \"the child\" WHERE \"y\"\"z\" = 'K'", ()).await.unwrap();
+    db.execute("DROP TABLE p", ()).await.unwrap();
+}
+
+async fn a_drop_may_cascade_if_the_options_allow_it_or_foreign_keys_are_off(place: &Place) {
+    for (cascades, children) in [(true, 0), (false, 3)] {
+        let place = place.another();
+        let db = place.options().cascading_drop(cascades).foreign_keys(cascades).open().await.unwrap();
+        db.migrate([INIT]).await.unwrap();
+        db.execute("DROP TABLE parent", ()).await.unwrap();
+        assert_eq!(value(&db, "SELECT count(*) FROM child").await, children);
+        db.execute("DROP TABLE child", ()).await.unwrap();
+        db.execute("DROP TABLE other", ()).await.unwrap();
+    }
+}
+
+async fn foreign_keys_may_be_deferred_in_a_transaction_and_only_there(place: &Place) {
+    let db = place.open().await;
+    db.migrate([INIT]).await.unwrap();
+    let defer = "PRAGMA defer_foreign_keys = ON";
+    let error = db.execute(defer, ()).await.unwrap_err();
+    assert!(error.kind() == Kind::Misuse && error.hint().unwrap().contains("inside of a transaction"), "{error}");
+    let tx = db.begin().await.unwrap();
+    tx.execute(defer, ()).await.unwrap();
+    tx.execute("INSERT INTO child VALUES (90, 9)", ()).await.unwrap();
+    tx.execute("INSERT INTO parent VALUES (9, 'late')", ()).await.unwrap();
+    tx.commit().await.unwrap();
+    let tx = db.begin().await.unwrap();
+    tx.execute(defer, ()).await.unwrap();
+    tx.execute("INSERT INTO child VALUES (80, 8)", ()).await.unwrap();
+    assert_eq!(tx.commit().await.unwrap_err().kind(), Kind::Constraint);
+    let tx = db.begin().await.unwrap();
+    assert_eq!(tx.execute("INSERT INTO child VALUES (80, 8)", ()).await.unwrap_err().kind(), Kind::Constraint);
+    tx.rollback().await.unwrap();
+    assert_eq!(value(&db, "SELECT count(*) FROM child").await, 4);
 }

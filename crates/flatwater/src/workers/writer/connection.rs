@@ -25,6 +25,7 @@ use crate::lock::BusyWait;
 use crate::options::{Checkpoint, Options};
 use crate::queue::ticket::{DeadlineOnly, Ticket};
 use crate::sql::catalogue::StatementInfo;
+use crate::sql::class::Class;
 use crate::time::later;
 use crate::time::timer;
 use crate::workers::request::Work;
@@ -264,6 +265,14 @@ impl WriterConnection {
         let (result, back) = connection.lend(f)?;
         self.connection = back;
         Ok(result)
+    }
+
+    /// Refuses a text that drops a table if rows of other tables would change, unless the options allow that.
+    pub(super) fn refuse_cascading_drop(&mut self, class: &Class) -> Result<()> {
+        match &class.drops {
+            Some(table) if !self.options.cascading_drop => self.connection()?.refuse_cascading_drop(table),
+            _ => Ok(()),
+        }
     }
 
     /// Brings a database in memory back to its options.
