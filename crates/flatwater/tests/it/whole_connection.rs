@@ -21,9 +21,13 @@ in_both_places!(
     a_schema_that_a_closure_changed_is_known_to_every_call,
     a_transaction_inside_a_transaction_is_refused_by_sqlite,
     a_write_waits_for_the_closure_and_a_call_inside_is_refused,
+    a_closure_that_fails_late_after_a_commit_may_have_been_applied,
 );
 
 const SCHEMA: &str = "CREATE TABLE t (a INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES t)";
+
+/// A deadline before which a short write ends on any machine.
+const AMPLE: Duration = Duration::from_secs(5);
 
 async fn open(place: &Place) -> Database {
     let db = place.options().readers(1).open().await.unwrap();
@@ -273,6 +277,19 @@ async fn a_write_waits_for_the_closure_and_a_call_inside_is_refused(place: &Plac
     assert_eq!(closure.await.unwrap().unwrap(), 1);
 }
 
+async fn a_closure_that_fails_late_after_a_commit_may_have_been_applied(place: &Place) {
+    let db = open(place).await;
+    let limit = AMPLE;
+    let call = db.timeout(limit).with_connection(move |c| {
+        c.execute("INSERT INTO t VALUES (1)", [])?;
+        std::thread::sleep(limit);
+        c.execute("INSERT INTO t VALUES (1)", []).map_err(Error::from)
+    });
+    let error = call.await.unwrap_err();
+    assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::Unknown)), "{error}");
+    assert_eq!(count(&db).await, 1);
+}
+
 #[test]
 fn a_connection_that_a_closure_takes_away_is_not_used_again() {
     run(async {
@@ -310,7 +327,7 @@ fn the_deadline_ends_a_statement_before_the_first_commit_and_waits_for_locks_aft
         assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(Applied::No)), "{error}");
         plain.execute_batch("COMMIT").unwrap();
         let path = place.file().unwrap().path();
-        let call = short.with_connection(move |c| {
+        let call = db.timeout(AMPLE).with_connection(move |c| {
             c.execute("INSERT INTO t VALUES (1)", [])?;
             let plain = Connection::open(&path)?;
             plain.execute_batch("BEGIN IMMEDIATE")?;

@@ -14,6 +14,7 @@ use flatwater_sqlite::Policy;
 use super::Shared;
 use super::commit::fence;
 use super::connection::WriterConnection;
+use super::outcome::Change;
 use crate::connection::open::Connection;
 use crate::connection::whole::Left;
 use crate::error::{Applied, Error, Kind, Result};
@@ -36,7 +37,8 @@ pub(super) fn with_connection(
         connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
     }
     let ran = writer.lend_whole(|connection| catch_unwind(AssertUnwindSafe(|| closure(connection))))?;
-    let committed = writer.is_open() && writer.change() != before;
+    // Outside of WAL mode no counter shows it.
+    let committed = !matches!((before, writer.change()), (Change::Wal(before), Change::Wal(after)) if before == after);
     let left = take_back(writer, shared).and_then(|left| {
         if left.may_have_ghost && writer.has_wal()? {
             fence(writer).map_err(unknown)?;
@@ -61,7 +63,7 @@ fn answer(ran: std::thread::Result<Returned>, left: &Left, ticket: &Ticket, comm
     match ran {
         Err(panic) => Err(Error::panicked(&*panic).with_hint(STAYS)),
         Ok(returned) if !returned.is_ok && ticket.is_past_deadline() => {
-            let applied = if committed { Applied::Unknown } else { Applied::No };
+            let applied = if committed || left.may_have_ghost { Applied::Unknown } else { Applied::No };
             Err(Error::timeout("the deadline of the call passed", applied))
         }
         Ok(returned) if returned.is_ok && left.transaction => {
