@@ -22,6 +22,7 @@ test:
 	$(MAKE) test-types
 	$(MAKE) loom
 	$(MAKE) test-default-build
+	$(MAKE) test-migrations-with-others
 	$(MAKE) test-lanes
 	$(MAKE) test-page
 
@@ -63,6 +64,11 @@ test-page:
 .PHONY: test-default-build
 test-default-build:
 	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=target/default-build cargo test -p flatwater --test it
+
+# The runners of other migration libraries, which need an older rusqlite and so a workspace of their own.
+.PHONY: test-migrations-with-others
+test-migrations-with-others:
+	cd examples/migrations-with-others && CARGO_TARGET_DIR=target cargo test --locked
 
 # Every interleaving of the queue with its token, and of the reply.
 loom:

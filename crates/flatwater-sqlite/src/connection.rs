@@ -31,7 +31,7 @@ pub struct Connection {
     wal: bool,
     pub(crate) mapping: Mapping,
     /// `None` only inside `drop`.
-    inner: Option<rusqlite::Connection>,
+    pub(crate) inner: Option<rusqlite::Connection>,
 }
 
 // SAFETY: SQLite allows different threads to use a connection and its statements one after the other when the

@@ -70,6 +70,10 @@ pub(crate) struct Hooks {
     commit: Cell<Commit>,
     /// The number of commits that wrote to the WAL of the main database.
     published: Cell<u32>,
+    /// A commit began, and none was published since.
+    unpublished: Cell<bool>,
+    /// A commit began while an earlier one was unpublished.
+    missed: Cell<bool>,
     /// A commit that finds at least so many frames in the WAL of an attached file copies them; 0: no commit does.
     attached_frames: Cell<c_int>,
     panicked: Cell<bool>,
@@ -91,6 +95,8 @@ impl Hooks {
             inserts: Inserts::default(),
             commit: Cell::new(Commit::Unwatched),
             published: Cell::new(0),
+            unpublished: Cell::new(false),
+            missed: Cell::new(false),
             attached_frames: Cell::new(0),
             panicked: Cell::new(false),
         }
@@ -172,6 +178,17 @@ impl Hooks {
     /// The number of commits that wrote to the WAL of the main database, wrapping.
     pub(crate) fn published(&self) -> u32 {
         self.published.get()
+    }
+
+    /// Forgets the commits so far, for `missed_commit`.
+    pub(crate) fn forget_commits(&self) {
+        self.unpublished.set(false);
+        self.missed.set(false);
+    }
+
+    /// Returns true if a commit began since `forget_commits` that wrote nothing to the WAL of the main database.
+    pub(crate) fn missed_commit(&self) -> bool {
+        self.unpublished.get() || self.missed.get()
     }
 
     /// Starts to record when a commit begins.
@@ -276,6 +293,9 @@ unsafe extern "C" fn on_commit(context: *mut c_void) -> c_int {
     let hooks = unsafe { hooks(context) };
     hooks.guarded(0, || {
         hooks.armed.disarm();
+        if hooks.unpublished.replace(true) {
+            hooks.missed.set(true);
+        }
         if !matches!(hooks.commit.get(), Commit::Unwatched) {
             hooks.commit.set(Commit::Began(Instant::now()));
         }
@@ -296,6 +316,7 @@ unsafe extern "C" fn on_wal(
         let limit = hooks.attached_frames.get();
         if name == c"main" {
             hooks.published.set(hooks.published.get().wrapping_add(1));
+            hooks.unpublished.set(false);
         } else if limit > 0 && frames >= limit {
             let none = std::ptr::null_mut();
             // SAFETY: `db` is the connection that committed, and may be used in this hook. The next commit copies what

@@ -14,6 +14,7 @@
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
 //! - `inserts`: whether a table got a new row
+//! - `lend`: giving the whole rusqlite connection to a closure, and taking it back
 //! - `armed`: ending running statements
 //! - `patience`: waiting for a snapshot that does not begin at once
 //! - `opening`: opening a connection in SQLite, and the system's reason for a failure
@@ -47,6 +48,7 @@ mod files;
 mod filesystem;
 mod hooks;
 mod inserts;
+mod lend;
 mod locks;
 mod methods;
 mod opening;

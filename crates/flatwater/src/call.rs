@@ -18,8 +18,9 @@ use crate::error::{Error, Result};
 use crate::inline::budget;
 use crate::queue::reply::Reply;
 use crate::thread::park::{block_on, must_not_block};
+use crate::workers::answer::Answer;
 use crate::workers::refusals::too_late;
-use crate::workers::request::{Answer, Work};
+use crate::workers::request::Work;
 use crate::workers::session::Level;
 
 /// The future of one operation, with a result of `T` or an error of `E`. It begins when it is first polled, and it can

@@ -47,6 +47,35 @@ impl Database {
     }
 }
 
+impl Database {
+    /// Runs a closure with the writer's whole connection, for code that manages its own transactions, such as the runner
+    /// of a migration library.
+    ///
+    /// The closure runs on the writer's thread, alone: other writes wait for it. Unlike in
+    /// [`write_with`](Self::write_with), no transaction is open when it begins: it may begin and commit its own, attach
+    /// files, and set PRAGMAs. Two are refused, as SQLITE_AUTH: a journal mode other than WAL, and an exclusive locking
+    /// mode. After the closure the connection is closed and the next write opens another, so nothing that the closure
+    /// set or registered on it stays. A database in memory keeps its connection; its options are set again, and what no
+    /// option sets stays as the closure left it.
+    ///
+    /// If the call is dropped while the closure runs, it still runs to its end. The deadline of
+    /// [`timeout`](Self::timeout) ends the waits for locks, and interrupts statements until the closure's first commit.
+    ///
+    /// # Errors
+    /// The closure's own error; `Misuse` if it panics, leaves a transaction open, or takes the connection away (an open
+    /// transaction is rolled back, and what the closure committed before stays); `Timeout` if it fails after its
+    /// deadline; `CommitUnknown` if one of its commits failed and the outcome cannot be known; `Closed`, `Io`.
+    pub fn with_connection<F, R, E>(&self, closure: F) -> Call<R, E>
+    where
+        F: FnOnce(&mut rusqlite::Connection) -> Result<R, E> + Send + 'static,
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let work = Work::WithConnection(Box::new(move |connection| returned("with_connection", closure(connection))));
+        self.operations.call("with_connection", Ok(work), |answer, _| answer.returned())
+    }
+}
+
 /// Returns the result for the caller. An error of Flatwater's type gets the name of the operation.
 fn returned<R: Send + 'static, E: Send + 'static>(operation: &'static str, mut result: Result<R, E>) -> Returned {
     if let Err(error) = &mut result

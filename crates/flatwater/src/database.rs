@@ -9,7 +9,6 @@ use std::time::Duration;
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
 
 use crate::call::Call;
-use crate::cursor::Cursor;
 use crate::engine::dispatch::{Caller, Submitted};
 use crate::engine::handle::{Handle, called_from_within, refuse_forked};
 use crate::error::{Error, Result};
@@ -20,9 +19,7 @@ use crate::options::json::JsonOptions;
 use crate::prepared::Prepared;
 use crate::queue::reply::reply;
 use crate::queue::ticket::CallOptions;
-use crate::snapshot::Snapshot;
 use crate::stats::Stats;
-use crate::stream::RowStream;
 use crate::thread::park::in_closure;
 use crate::transaction::Transaction;
 use crate::values::convert::FromSql;
@@ -202,54 +199,6 @@ impl Database {
         T: FromRow + Send + 'static,
     {
         self.operations.query_as(sql, params)
-    }
-
-    /// Runs one statement and returns its rows one by one, as a [`Stream`](futures_core::Stream): all of one point in time,
-    /// and in bounded memory, whatever the size of the result. Nothing begins before the first poll.
-    ///
-    /// The stream holds a reader beyond those that other reads use ([`Options::extra_readers`]). Dropping it gives the
-    /// reader back. A stream whose rows are not fetched for [`Options::stream_idle`] ends with `Timeout`. In a database with
-    /// one connection, and for a statement that writes (RETURNING), the whole result is read first.
-    ///
-    /// ```no_run
-    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
-    /// let mut rows = db.stream("SELECT id, name FROM users", ());
-    /// while let Some(row) = rows.next().await {
-    ///     let name: String = row?.get("name")?;
-    ///     println!("{name}");
-    /// }
-    /// # Ok(()) }
-    /// ```
-    pub fn stream(&self, sql: &str, params: impl IntoParams) -> RowStream {
-        RowStream::new(self.operations.cursor("stream", sql, params))
-    }
-
-    /// The same as [`stream`](Self::stream), with each row as a `T`, such as a tuple.
-    pub fn stream_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> RowStream<T> {
-        RowStream::typed(self.operations.cursor("stream_as", sql, params))
-    }
-
-    /// The same as [`stream`](Self::stream), with the rows in batches.
-    pub fn cursor(&self, sql: &str, params: impl IntoParams) -> Cursor {
-        self.operations.cursor("cursor", sql, params)
-    }
-
-    /// Opens a snapshot: several reads of one point in time, which is that of this call.
-    ///
-    /// ```no_run
-    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
-    /// let snapshot = db.snapshot().await?;
-    /// let total: Option<i64> = snapshot.query_value("SELECT sum(cents) FROM accounts", ()).await?;
-    /// let accounts = snapshot.query("SELECT id, cents FROM accounts", ()).await?;
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// `Timeout`, `Closed`, `Io`. If all [`Options::extra_readers`] are held, the call waits.
-    pub fn snapshot(&self) -> Call<Snapshot> {
-        self.operations.call("snapshot", Ok(Work::Snapshot), |answer, caller| {
-            caller.map(|caller| Snapshot::new(caller, answer)).unwrap_or_else(|| Err(Error::closed()))
-        })
     }
 
     /// Runs one statement and returns all its rows as JSON: an array of objects. It is written straight from SQLite's

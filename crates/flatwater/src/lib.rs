@@ -19,6 +19,7 @@
 //! - [`Row`], [`Rows`], [`FromRow`]: results, and reading them as types
 //! - [`Transaction`]: interactive transactions and savepoints
 //! - [`Executor`]: what a database, a transaction and a [`Snapshot`] have in common
+//! - [`Migrations`]: the scripts that bring a database to the schema a program needs
 //! - [`Options`]: every setting and its default
 //! - [`Error`], [`Kind`]: one error type, with a hint on what to do
 //! - [`Call`]: the future that every operation returns; [`wait`](Call::wait) for plain threads
@@ -39,7 +40,10 @@ mod file;
 mod inline;
 mod lease;
 mod lock;
+mod long_reads;
 mod many;
+mod migrate;
+mod migrations;
 mod open;
 mod operations;
 mod options;
@@ -68,6 +72,7 @@ pub use flatwater_derive::{FromRow, FromSql, ToSql};
 pub use flatwater_sqlite::{CheckpointMode, Checkpointed};
 pub use inline::limits::{Inline, InlineLimits};
 pub use many::ExecuteMany;
+pub use migrations::{ForeignKeyCheck, Migrations};
 pub use options::json::JsonOptions;
 pub use options::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, Options, SecondCopy, TempStore};
 pub use prepared::Prepared;

@@ -7,10 +7,11 @@ use crate::call::Call;
 use crate::database::Database;
 use crate::engine::dispatch::Submitted;
 use crate::engine::handle::{Handle, refuse_forked};
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Result};
 use crate::options::Options;
 use crate::queue::reply::{reply, wake};
-use crate::workers::request::Answer;
+use crate::workers::answer::Answer;
+use crate::workers::request::Work;
 
 impl Options {
     /// Opens the database on a separate thread, so the caller's thread does not block. A file that is already open in
@@ -25,7 +26,7 @@ impl Options {
     pub fn open(self) -> Call<Database> {
         let start = move |may_block| {
             refuse_forked()?;
-            let open = || Answer::Returned(Box::new(Handle::open(self).map(Database::from_handle)));
+            let open = || Answer::Returned(Box::new(open_migrated(self)));
             if may_block {
                 return Ok(Submitted::Now(Ok(open())));
             }
@@ -42,4 +43,16 @@ impl Options {
         };
         Call::starting(None, "open", Box::new(start), |answer, _| answer.returned())
     }
+}
+
+/// Opens the database and applies the migrations of its options. Blocks.
+fn open_migrated(options: Options) -> Result<Database> {
+    let migrations = options.migrations.clone();
+    let db = Database::from_handle(Handle::open(options)?);
+    if let Some(migrations) = migrations {
+        let migrate: Call<Vec<String>> =
+            db.operations.call("migrate", Ok(Work::Migrate(migrations)), |answer, _| answer.returned());
+        migrate.wait()?;
+    }
+    Ok(db)
 }

@@ -17,8 +17,8 @@ use crate::queue::ticket::CallOptions;
 use crate::stream::RowStream;
 use crate::values::into_params::IntoParams;
 use crate::values::row::{FromRow, Row, Rows};
+use crate::workers::answer::Answer;
 use crate::workers::open_read::SnapshotGuard;
-use crate::workers::request::Answer;
 use crate::workers::session::{Inside, TransactionGuard};
 
 /// One point in time of the database, which any number of reads see, whatever is committed meanwhile.

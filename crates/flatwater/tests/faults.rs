@@ -402,6 +402,31 @@ fn after_a_restart(path: &Path, sql: &str) -> i64 {
     rusqlite::Connection::open(copy).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
+#[test]
+fn after_a_failed_commit_of_a_closure_with_the_whole_connection_a_fence_is_written_or_it_is_said() {
+    let (_alone, file) = (alone(), TestFile::new());
+    run(async {
+        let db = open(file.options().durability(Durability::Full)).await;
+        let fails_first = |c: &mut rusqlite::Connection| {
+            let failed = c.execute("INSERT INTO t (n) VALUES (1)", []).is_err();
+            Ok::<_, Error>(failed && c.execute("DELETE FROM t WHERE n = 7", []).is_ok())
+        };
+        let fault = fail_commits(1);
+        assert!(db.with_connection(fails_first).await.unwrap());
+        drop(fault);
+        let fault = fail_commits(2);
+        let fails =
+            |c: &mut rusqlite::Connection| Ok::<_, Error>(c.execute("INSERT INTO t (n) VALUES (2)", []).is_err());
+        let error = db.with_connection(fails).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::CommitUnknown, "{error}");
+        drop(fault);
+        db.execute(INSERT, (3, "")).await.unwrap();
+        assert_eq!(after_a_restart(&file.path(), "SELECT sum(n) FROM t WHERE n >= 0"), 3);
+        db.close().await.unwrap();
+        assert_eq!(present(&file), [3]);
+    });
+}
+
 /// One transaction over two files, which SQLite commits one after the other.
 async fn insert_in_both(db: &Database, way: usize, n: i64) -> Result<(), Error> {
     match way {

@@ -24,6 +24,10 @@ mod reading {}
 mod transactions {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/migrations.md")]
+mod migrations {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/errors.md")]
 mod errors {}
 

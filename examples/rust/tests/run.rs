@@ -112,3 +112,15 @@ fn typed_rows_have_names_options_enums_and_json() {
          row Some(1): column 0 (state): its TEXT cannot be read as State: it is none of \"open\", \"done\"",
     );
 }
+
+#[test]
+fn migrations_are_applied_once_and_say_what_is_wrong() {
+    prints(
+        env!("CARGO_BIN_EXE_migrations"),
+        "applied: [\"002_names\"]
+         1 note
+         the database is newer than this program: it has the migration 002_names
+         open
+         migration 003_typo, line 2: near \"TABEL\": syntax error",
+    );
+}

@@ -82,44 +82,61 @@ fn ask_for_wal(sqlite: &Sqlite) -> rusqlite::Result<()> {
 /// A commit that finds this many frames in the WAL of an attached file copies them, as SQLite does by default.
 const ATTACHED_FRAMES: u16 = 1000;
 
-/// Applies the settings. Returns the attached files that are in WAL mode.
-pub(super) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<Vec<Box<str>>> {
-    let synchronous = match options.durability {
-        Durability::Normal => "NORMAL",
-        Durability::Full => "FULL",
-    };
+/// Sets the PRAGMAs that the options set.
+pub(super) fn apply_pragmas(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> {
+    let synchronous = synchronous(options);
     let cache_bytes = if role.writes() { options.writer_cache_bytes } else { options.reader_cache_bytes };
     let temp_store = match options.temp_store {
         TempStore::Auto if role == Role::Reader => "DEFAULT",
         TempStore::File => "FILE",
         TempStore::Auto | TempStore::Memory => "MEMORY",
     };
-    sqlite.execute_batch(&format!(
+    Ok(sqlite.execute_batch(&format!(
         "PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = {}; PRAGMA temp_store = {temp_store};
          PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = {}; PRAGMA cache_size = -{}; PRAGMA cache_spill = -{};",
         u8::from(options.foreign_keys),
         options.mmap_bytes,
         kib(cache_bytes),
         kib(options.spill_bytes),
-    ))?;
+    ))?)
+}
+
+fn synchronous(options: &Options) -> &'static str {
+    match options.durability {
+        Durability::Normal => "NORMAL",
+        Durability::Full => "FULL",
+    }
+}
+
+/// Applies the settings. Returns the attached files that are in WAL mode.
+pub(super) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<Vec<Box<str>>> {
+    apply_pragmas(sqlite, options, role)?;
     if role == Role::Checkpointer {
         return Ok(Vec::new());
     }
-    sqlite.watch_wal(if options.attach.is_empty() { 0 } else { ATTACHED_FRAMES });
+    watch_wal(sqlite, options);
     let mut in_wal_mode = Vec::new();
     for attached in &options.attach {
-        let mode = attach(sqlite, attached, synchronous, kib(options.spill_bytes), role).map_err(|error| {
-            let error = because(error, sqlite);
-            let message =
-                format!("{} cannot be attached as {:?}: {}", attached.path.display(), attached.name, error.message());
-            error.with_kind(Kind::Open).with_message(message).in_operation("open")
-        })?;
-        if mode.eq_ignore_ascii_case("wal") {
+        if attach_one(sqlite, attached, options, role)?.eq_ignore_ascii_case("wal") {
             in_wal_mode.push(attached.name.as_str().into());
         }
     }
     options.on_open.iter().try_for_each(|sql| run_on_open(sqlite, sql))?;
     Ok(in_wal_mode)
+}
+
+pub(super) fn watch_wal(sqlite: &Sqlite, options: &Options) {
+    sqlite.watch_wal(if options.attach.is_empty() { 0 } else { ATTACHED_FRAMES });
+}
+
+/// Attaches a file, and says which one if that fails. Returns its journal mode.
+pub(super) fn attach_one(sqlite: &mut Sqlite, attached: &Attached, options: &Options, role: Role) -> Result<String> {
+    attach(sqlite, attached, synchronous(options), kib(options.spill_bytes), role).map_err(|error| {
+        let error = because(error, sqlite);
+        let message =
+            format!("{} cannot be attached as {:?}: {}", attached.path.display(), attached.name, error.message());
+        error.with_kind(Kind::Open).with_message(message).in_operation("open")
+    })
 }
 
 /// SQLite's sizes in KiB are 32-bit numbers, of which it computes a number of pages that must be one too. The least is 1: 0
@@ -152,7 +169,7 @@ fn attach(sqlite: &mut Sqlite, attached: &Attached, synchronous: &str, spill: us
 }
 
 /// Runs the caller's own SQL, on a connection that has all its settings.
-fn run_on_open(sqlite: &Sqlite, sql: &str) -> Result<()> {
+pub(super) fn run_on_open(sqlite: &Sqlite, sql: &str) -> Result<()> {
     let _ = sqlite.take_denied();
     let before = sqlite.set_policy(policy::on_open);
     let ran = sqlite.execute_batch(sql);

@@ -19,10 +19,11 @@ use crate::sql;
 use crate::thread::park::in_closure;
 use crate::thread::scope::is_inside;
 use crate::time::timer::{self, Alarm};
+use crate::workers::answer::Answer;
 use crate::workers::open_read::OpenRead;
 use crate::workers::readers::{InLine, Readers};
 use crate::workers::refusals::{opened_to_read, waits_for_itself};
-use crate::workers::request::{Answer, Request, Work};
+use crate::workers::request::{Request, Work};
 use crate::workers::session::Inside;
 use crate::workers::writer::Writer;
 

@@ -35,9 +35,9 @@ use crate::stats::reader_counters::ReaderCounters;
 use crate::stats::{Recorder, Stats};
 use crate::time::later;
 use crate::time::timer;
+use crate::workers::answer::Answer;
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::readers::Readers;
-use crate::workers::request::Answer;
 use crate::workers::take_over::TakesOver;
 use crate::workers::writer::Writer;
 

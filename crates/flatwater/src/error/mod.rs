@@ -6,6 +6,7 @@
 
 mod code;
 pub(crate) mod kind;
+mod place;
 mod reading;
 pub(crate) mod system;
 
@@ -87,12 +88,12 @@ impl Error {
         error
     }
 
-    /// Returns the error for a user closure that panicked.
+    /// Returns the error for a user closure that panicked. The hint depends on what was committed.
     #[cold]
     pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Self {
         let said = panic.downcast_ref::<&str>().copied();
         let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why");
-        Self::misuse(format!("the closure panicked: {said}")).with_hint("nothing of it was committed")
+        Self::misuse(format!("the closure panicked: {said}"))
     }
 
     #[must_use]
@@ -112,22 +113,6 @@ impl Error {
         let offset = self.0.offset.unwrap_or(0);
         self.0.sql.get_or_insert_with(|| shorten_around(sql, offset).into());
         self
-    }
-
-    /// Shows the SQL around the failure of the statement that begins there, behind white space, in a script.
-    #[must_use]
-    pub(crate) fn with_sql_at(mut self, sql: &str, statement: usize) -> Self {
-        let blank = sql[statement..].len() - sql[statement..].trim_start().len();
-        self.0.offset = Some(self.0.offset.map_or(statement + blank, |offset| statement + offset));
-        self.0.sql = None;
-        self.with_sql(sql)
-    }
-
-    /// Names the row of `execute_many` that failed.
-    #[must_use]
-    pub(crate) fn in_row(self, row: usize) -> Self {
-        let message = format!("row {row}, counted from 0: {}", self.0.message);
-        self.with_message(message)
     }
 
     /// Adds `bytes` to the offset, for an offset that is relative to the SQL from that byte on.

@@ -6,6 +6,7 @@
 
 mod choices;
 pub(crate) mod json;
+mod reads;
 pub(crate) mod resolve;
 pub(crate) mod uri;
 mod url;
@@ -18,6 +19,7 @@ pub use super::options::choices::{
 };
 use super::options::uri::Mode;
 use crate::inline::limits::Inline;
+use crate::migrations::Migrations;
 
 /// How to open a database. The path is required; every other setting has a default.
 ///
@@ -35,6 +37,7 @@ pub struct Options {
     pub(crate) create: bool,
     pub(crate) durability: Durability,
     pub(crate) foreign_keys: bool,
+    pub(crate) cascading_drop: bool,
     pub(crate) readers: usize,
     pub(crate) extra_readers: usize,
     pub(crate) stream_idle: Duration,
@@ -62,6 +65,7 @@ pub struct Options {
     pub(crate) read_limit: Option<Duration>,
     pub(crate) leases: bool,
     pub(crate) inline: Inline,
+    pub(crate) migrations: Option<Migrations>,
 }
 
 /// Another database file that is attached on every connection.
@@ -90,6 +94,7 @@ impl Options {
             create: true,
             durability: Durability::Normal,
             foreign_keys: true,
+            cascading_drop: false,
             readers: std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)),
             extra_readers: 8,
             stream_idle: Duration::from_secs(30),
@@ -117,6 +122,7 @@ impl Options {
             read_limit: None,
             leases: true,
             inline: Inline::default(),
+            migrations: None,
         }
     }
 
@@ -144,32 +150,11 @@ impl Options {
         self
     }
 
-    /// Sets the maximum number of reader connections. Default: the number of cores, at least 2 and at most 8.
-    pub fn readers(mut self, readers: usize) -> Self {
-        self.readers = readers;
-        self
-    }
-
-    /// Sets how many connections beyond [`readers`](Self::readers) may be held by read closures, snapshots and streams, so
-    /// that other reads never wait for them. They are opened when they are needed. Further closures, snapshots and streams
-    /// wait. Default 8.
-    pub fn extra_readers(mut self, readers: usize) -> Self {
-        self.extra_readers = readers;
-        self
-    }
-
-    /// Sets how long a [stream](crate::Database::stream) may stay without its rows being fetched before it ends with
-    /// [`Kind::Timeout`](crate::Kind::Timeout) and its reader is given back. Default 30 s.
-    pub fn stream_idle(mut self, limit: Duration) -> Self {
-        self.stream_idle = limit;
-        self
-    }
-
-    /// Sets how long a [snapshot](crate::Database::snapshot) may be open before it ends with
-    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld), because the WAL cannot start over while it is open. Default
-    /// 5 minutes.
-    pub fn snapshot_age(mut self, limit: Duration) -> Self {
-        self.snapshot_age = limit;
+    /// Allows DROP TABLE to change rows of other tables: with foreign keys on, it first deletes all rows of the table, so
+    /// that ON DELETE CASCADE, SET NULL and SET DEFAULT take effect. Otherwise such a DROP TABLE is refused with
+    /// `Misuse`, unless no row would change. Closures and migrations are not concerned. Default off.
+    pub fn cascading_drop(mut self, allowed: bool) -> Self {
+        self.cascading_drop = allowed;
         self
     }
 
@@ -326,22 +311,10 @@ impl Options {
         self
     }
 
-    /// Ends a read that has been running for longer than this *and* prevents the WAL from restarting
-    /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>). The read fails with
-    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld). A read that does not block a WAL restart continues.
-    /// Default: no read is ended.
-    pub fn read_limit(mut self, limit: Duration) -> Self {
-        self.read_limit = Some(limit);
-        self
-    }
-
-    /// Lets a reader keep its read transaction open for the next read, for milliseconds, while there is no commit. The
-    /// next read then needs no lock. In the same way the writer keeps its read transaction open for the next short
-    /// write; each write is still committed when it ends. Results are the same either way. There are no leases with
-    /// attached files, with an external checkpointer ([`Checkpoint::External`], or Litestream), or in a journal mode
-    /// other than WAL. Default on.
-    pub fn leases(mut self, on: bool) -> Self {
-        self.leases = on;
+    /// Applies these migrations when the database is opened, each once, whichever process comes first. The open fails if
+    /// one of them fails. See [`Database::migrate`](crate::Database::migrate). Default: none.
+    pub fn migrations(mut self, migrations: impl Into<Migrations>) -> Self {
+        self.migrations = Some(migrations.into());
         self
     }
 }
@@ -356,7 +329,7 @@ mod tests {
         let options = Options::new("a.db");
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         assert_eq!(options.durability, Durability::Normal);
-        assert!(options.foreign_keys && options.create && !options.read_only);
+        assert!(options.foreign_keys && options.create && !options.read_only && !options.cascading_drop);
         assert_eq!(options.readers, cores.clamp(2, 8));
         assert_eq!((options.queue, options.extra_readers), (1024, 8));
         assert_eq!((options.stream_idle, options.snapshot_age), (Duration::from_secs(30), Duration::from_secs(300)));
@@ -372,7 +345,7 @@ mod tests {
         assert_eq!((options.journal, options.second_copy), (Journal::Wal, SecondCopy::Refuse));
         let managed = CheckpointLimits { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };
         assert_eq!((options.checkpoint, options.read_limit), (Checkpoint::Managed(managed), None));
-        assert!(options.leases);
+        assert!(options.leases && options.migrations.is_none());
         let limits = InlineLimits { time: Duration::from_micros(50), rows: 256, bytes: 64 << 10 };
         assert_eq!(options.inline, Inline::Auto(limits));
         assert!(

@@ -91,6 +91,12 @@ impl Options {
                 return refuse(format!("`{name}` must be longer than zero"));
             }
         }
+        if let Some(migrations) = &self.migrations {
+            migrations.steps()?;
+            if self.read_only {
+                return refuse("`migrations` cannot be applied through a handle that is `read_only`");
+            }
+        }
         if self.transaction_idle.is_zero() {
             return refuse("`transaction_idle` must be longer than zero, or no transaction could be used");
         }
@@ -156,6 +162,7 @@ impl Options {
             max_open: _,
             durability,
             foreign_keys,
+            cascading_drop,
             readers,
             extra_readers,
             stream_idle,
@@ -181,10 +188,12 @@ impl Options {
             read_limit,
             leases,
             inline,
+            migrations,
         } = self;
         let differs = [
             ("durability", *durability != other.durability),
             ("foreign_keys", *foreign_keys != other.foreign_keys),
+            ("cascading_drop", *cascading_drop != other.cascading_drop),
             ("readers", *readers != other.readers),
             ("extra_readers", *extra_readers != other.extra_readers),
             ("stream_idle", *stream_idle != other.stream_idle),
@@ -210,6 +219,8 @@ impl Options {
             ("read_limit", *read_limit != other.read_limit),
             ("leases", *leases != other.leases),
             ("inline", *inline != other.inline),
+            // A handle that only reads cannot apply any.
+            ("migrations", !other.read_only && *migrations != other.migrations),
         ];
         differs.into_iter().find_map(|(name, differs)| differs.then_some(name))
     }

@@ -273,6 +273,7 @@ mod tests {
             inserts_into: None,
             defines: false,
             makes_temp: false,
+            drops: None,
         };
         let text = StatementInfo::new("INSERT");
         text.learn(&class, 0);

@@ -30,7 +30,7 @@ pub(crate) fn statement(event: &AuthEvent) -> Verdict {
 
 /// The policy for a text inside a transaction, whose TEMP objects end with it.
 pub(crate) fn transaction(event: &AuthEvent) -> Verdict {
-    verdict(is_refused(event))
+    verdict(is_refused(event) && !ends_with_transaction(event))
 }
 
 /// The policy for the caller's SQL for new connections: it may change the connection, except for what an option sets.
@@ -49,7 +49,39 @@ pub(crate) fn read_closure(event: &AuthEvent) -> Verdict {
 /// The policy for a user closure on the writer. It runs inside a Flatwater transaction, whose end also ends the
 /// closure's savepoints.
 pub(crate) fn write_closure(event: &AuthEvent) -> Verdict {
-    verdict(is_refused(event) && event.action != ffi::SQLITE_SAVEPOINT)
+    verdict(is_refused(event) && event.action != ffi::SQLITE_SAVEPOINT && !ends_with_transaction(event))
+}
+
+/// Returns true for the PRAGMA that holds until the next COMMIT or ROLLBACK
+/// (<https://sqlite.org/pragma.html#pragma_defer_foreign_keys>).
+fn ends_with_transaction(event: &AuthEvent) -> bool {
+    pragma_with_argument(event).is_some_and(|(name, _)| name.eq_ignore_ascii_case("defer_foreign_keys"))
+}
+
+/// The policy for a closure that has the whole connection of the writer, which is replaced after it. Readers and the
+/// checkpointer rely on the file's journal mode, and no other connection could use a file under an exclusive lock.
+pub(crate) fn whole_connection(event: &AuthEvent) -> Verdict {
+    verdict(match pragma_with_argument(event) {
+        Some((name, mode)) if name.eq_ignore_ascii_case("journal_mode") => !mode.eq_ignore_ascii_case("wal"),
+        Some((name, mode)) if name.eq_ignore_ascii_case("locking_mode") => !mode.eq_ignore_ascii_case("normal"),
+        _ => false,
+    })
+}
+
+/// The policy for a migration, which runs in a transaction of its own on the whole connection.
+pub(crate) fn migration(event: &AuthEvent) -> Verdict {
+    if event.action == ffi::SQLITE_TRANSACTION { Verdict::Deny } else { whole_connection(event) }
+}
+
+/// The same for a file that keeps a journal mode other than WAL.
+pub(crate) fn whole_kept_connection(event: &AuthEvent) -> Verdict {
+    let sets_mode = pragma_with_argument(event).is_some_and(|(name, _)| name.eq_ignore_ascii_case("journal_mode"));
+    if sets_mode { Verdict::Deny } else { whole_connection(event) }
+}
+
+fn pragma_with_argument(event: &AuthEvent) -> Option<(&str, &str)> {
+    let name = event.first.as_deref().filter(|_| event.action == ffi::SQLITE_PRAGMA)?;
+    Some((name, event.second.as_deref()?))
 }
 
 fn verdict(refused: bool) -> Verdict {
@@ -163,6 +195,29 @@ mod tests {
     }
 
     #[test]
+    fn the_whole_connection_may_do_all_but_leave_wal_mode_or_lock_the_file_for_itself() {
+        let pragma = |name, mode| event(ffi::SQLITE_PRAGMA, name, mode);
+        for allowed in [
+            event(ffi::SQLITE_TRANSACTION, "BEGIN", None),
+            event(ffi::SQLITE_ATTACH, "x.db", None),
+            pragma("foreign_keys", Some("off")),
+            pragma("journal_mode", Some("Wal")),
+            pragma("journal_mode", None),
+            pragma("locking_mode", Some("normal")),
+        ] {
+            assert_eq!(whole_connection(&allowed), Verdict::Allow, "{allowed:?}");
+        }
+        for refused in [pragma("Journal_Mode", Some("delete")), pragma("locking_mode", Some("EXCLUSIVE"))] {
+            assert_eq!(
+                [whole_connection(&refused), whole_kept_connection(&refused)],
+                [Verdict::Deny; 2],
+                "{refused:?}"
+            );
+        }
+        assert_eq!(whole_kept_connection(&pragma("journal_mode", Some("wal"))), Verdict::Deny);
+    }
+
+    #[test]
     fn temp_objects_are_for_transactions_and_savepoints_for_write_closures() {
         let temp = event(ffi::SQLITE_CREATE_TEMP_TABLE, "t", None);
         assert_eq!(
@@ -171,5 +226,10 @@ mod tests {
         );
         let savepoint = event(ffi::SQLITE_SAVEPOINT, "BEGIN", Some("a"));
         assert_eq!([transaction(&savepoint), write_closure(&savepoint)], [Verdict::Deny, Verdict::Allow]);
+        let deferred = event(ffi::SQLITE_PRAGMA, "Defer_Foreign_Keys", Some("on"));
+        assert_eq!(
+            [statement(&deferred), read_closure(&deferred), transaction(&deferred), write_closure(&deferred)],
+            [Verdict::Deny, Verdict::Deny, Verdict::Allow, Verdict::Allow]
+        );
     }
 }

@@ -102,7 +102,9 @@ fn advice(name: &str) -> &'static str {
         "temp_store" => "set it in the options: `Options::temp_store`",
         "cache_spill" => "set it in the options: `Options::spill_bytes`",
         "locking_mode" => "a database is shared by several connections",
-        "defer_foreign_keys" => "declare the foreign key DEFERRABLE INITIALLY DEFERRED",
+        "defer_foreign_keys" => {
+            "use it inside of a transaction, or declare the foreign key DEFERRABLE INITIALLY DEFERRED"
+        }
         _ => ON_OPEN,
     }
 }

@@ -39,11 +39,13 @@ pub(crate) enum CallKind {
     Commit,
     ReadWith,
     WriteWith,
+    WithConnection,
+    Migrate,
     Control,
 }
 
 impl CallKind {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::Execute,
         Self::ExecuteMany,
         Self::Batch,
@@ -55,6 +57,8 @@ impl CallKind {
         Self::Commit,
         Self::ReadWith,
         Self::WriteWith,
+        Self::WithConnection,
+        Self::Migrate,
         Self::Control,
     ];
 
@@ -71,6 +75,8 @@ impl CallKind {
             Self::Commit => "commit",
             Self::ReadWith => "read_with",
             Self::WriteWith => "write_with",
+            Self::WithConnection => "with_connection",
+            Self::Migrate => "migrate",
             Self::Control => "control",
         }
     }

@@ -1,6 +1,7 @@
 //! Floor 3: the workers. Each owns its threads and connections; none knows another. `request` and `session` are what
 //! they and their callers share.
 
+pub(crate) mod answer;
 pub(crate) mod checkpoint;
 pub(crate) mod listener;
 pub(crate) mod open_read;

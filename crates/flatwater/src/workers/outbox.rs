@@ -14,7 +14,7 @@ use crate::stats::{CallKind, Recorder};
 use crate::thread::park::start_own;
 use crate::values::decoded::Decode;
 use crate::values::row::Rows;
-use crate::workers::request::Answer;
+use crate::workers::answer::Answer;
 
 /// A result with at most this many rows is decoded by the caller's poll.
 const FEW: usize = 256;

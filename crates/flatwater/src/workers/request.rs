@@ -1,16 +1,17 @@
-//! A request and its answer: the one message that a caller sends to a worker.
+//! A request: the one message that a caller sends to a worker.
 //!
-//! Owns: the closed lists of requests and answers. Runs on callers' and workers' threads. Invariant: a request has one
+//! Owns: the closed list of what can be asked. Runs on callers' and workers' threads. Invariant: a request has one
 //! owner at a time: the caller's future, a queue, or the worker that runs it. Leaves out: running requests.
 
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
-use flatwater_sqlite::{CheckpointMode, Checkpointed};
+use flatwater_sqlite::CheckpointMode;
 
-use crate::connection::execute::{Collected, Outcome, Output};
+use crate::connection::execute::Output;
 use crate::error::{Error, Result};
+use crate::migrations::Migrations;
 use crate::options::json::JsonOptions;
 use crate::queue::on_its_way::OnItsWay;
 use crate::queue::reply::Promise;
@@ -19,14 +20,10 @@ use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
 use crate::sql::tokens::looks_like_a_write;
 use crate::stats::CallKind;
-use crate::values::decoded::{Decode, Decoded};
-use crate::values::document::Document;
-use crate::values::executed::{BatchResult, Executed};
+use crate::values::decoded::Decode;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
-use crate::values::row::{Row, Rows};
-use crate::workers::open_read::{CursorGuard, SnapshotGuard};
-use crate::workers::session::TransactionGuard;
+use crate::workers::answer::Answer;
 
 /// The result of a user's closure, for its caller, which knows the type; and whether the result was `Ok`.
 pub(crate) struct Returned {
@@ -48,6 +45,9 @@ impl Returned {
 pub(crate) type ReadClosure = Box<dyn FnOnce(&rusqlite::Connection) -> Returned + Send>;
 /// A user's closure for the writer, whose changes are committed if it returns `Ok`.
 pub(crate) type WriteClosure = Box<dyn FnOnce(&rusqlite::Transaction<'_>) -> Returned + Send>;
+
+/// A user's closure for the writer's whole connection.
+pub(crate) type WholeClosure = Box<dyn FnOnce(&mut rusqlite::Connection) -> Returned + Send>;
 
 /// A closure that runs in the writer slot between two writes. Its argument makes the smallest possible commit, if called.
 pub(crate) type InSlot = Box<dyn FnOnce(&mut dyn FnMut() -> Result<()>) + Send>;
@@ -104,6 +104,8 @@ pub(crate) enum Work {
     Prepare(Arc<StatementInfo>),
     ReadWith(ReadClosure),
     WriteWith(WriteClosure),
+    WithConnection(WholeClosure),
+    Migrate(Migrations),
     Begin,
     /// Valid inside a transaction only: opens a savepoint with this number.
     Savepoint(u64),
@@ -217,6 +219,8 @@ impl Work {
             Self::Script(_) => CallKind::Script,
             Self::ReadWith(_) => CallKind::ReadWith,
             Self::WriteWith(_) => CallKind::WriteWith,
+            Self::WithConnection(_) => CallKind::WithConnection,
+            Self::Migrate(_) => CallKind::Migrate,
             Self::Begin | Self::Savepoint(_) => CallKind::Begin,
             Self::Commit | Self::Release => CallKind::Commit,
             Self::Settle(unsettled) => unsettled.kind,
@@ -224,122 +228,6 @@ impl Work {
             Self::Undo | Self::Rollback | Self::Prepare(_) => CallKind::Control,
             Self::Unpark | Self::InSlot(_) | Self::Checkpoint(_) | Self::Close(..) => CallKind::Control,
         }
-    }
-}
-
-/// The answer to a request.
-pub(crate) enum Answer {
-    Executed(Executed),
-    Changes(u64),
-    Rows(Rows),
-    /// A part of a result, and the right to the rest.
-    Begun(Rows, CursorGuard),
-    /// A further part, and whether there may be more.
-    Fetched(Rows, bool),
-    Snapshot(SnapshotGuard),
-    /// The rows as JSON, or why one of their values has no form in it.
-    Json(Result<Document>),
-    /// The rows as values of the caller's type, made by a `Decode`.
-    Decoded(Decoded),
-    Batch(Vec<BatchResult>),
-    Done,
-    Transaction(TransactionGuard),
-    /// A savepoint was opened, with this number.
-    Savepoint(u64),
-    Checkpointed(Checkpointed),
-    /// The text was compiled, unless it is a PRAGMA or an EXPLAIN.
-    Prepared(Arc<StatementInfo>),
-    /// The result of a closure, or the database that was opened.
-    Returned(Box<dyn Any + Send>),
-}
-
-impl From<Outcome> for Answer {
-    fn from(outcome: Outcome) -> Self {
-        match outcome.result {
-            Collected::Nothing => Self::Executed(outcome.executed),
-            Collected::Rows(rows) => Self::Rows(rows),
-            Collected::Json(document) => Self::Json(document),
-        }
-    }
-}
-
-/// Converts the answer to the type that each operation returns.
-impl Answer {
-    #[cold]
-    fn unexpected<T>() -> Result<T> {
-        Err(Error::misuse("a worker answered something else than was asked; please report it"))
-    }
-
-    pub(crate) fn executed(self) -> Result<Executed> {
-        if let Self::Executed(executed) = self { Ok(executed) } else { Self::unexpected() }
-    }
-
-    pub(crate) fn changes(self) -> Result<u64> {
-        if let Self::Changes(changes) = self { Ok(changes) } else { Self::unexpected() }
-    }
-
-    pub(crate) fn batch(self) -> Result<Vec<BatchResult>> {
-        if let Self::Batch(results) = self { Ok(results) } else { Self::unexpected() }
-    }
-
-    pub(crate) fn rows(self) -> Result<Rows> {
-        if let Self::Rows(rows) = self { Ok(rows) } else { Self::unexpected() }
-    }
-
-    /// Returns a part of a result, the right to the rest if there is more and it is held from now on, and whether there may
-    /// be more.
-    pub(crate) fn batch_of_rows(self) -> Result<(Rows, Option<CursorGuard>, bool)> {
-        match self {
-            Self::Begun(rows, cursor) => Ok((rows, Some(cursor), true)),
-            Self::Fetched(rows, has_more) => Ok((rows, None, has_more)),
-            answer => Ok((answer.rows()?, None, false)),
-        }
-    }
-
-    pub(crate) fn json(self) -> Result<String> {
-        if let Self::Json(document) = self { document.map(Document::into_text) } else { Self::unexpected() }
-    }
-
-    pub(crate) fn first_row(self) -> Result<Option<Row<'static>>> {
-        Ok(self.rows()?.into_first())
-    }
-
-    /// Returns the rows as values of `T`; `read` makes them if no worker did. A panic of the caller's code that made them
-    /// goes on here.
-    pub(crate) fn decoded<T: 'static>(self, read: fn(&Rows) -> Result<Vec<T>>) -> Result<Vec<T>> {
-        match self {
-            Self::Decoded(decoded) => decoded.get(),
-            answer => read(&answer.rows()?),
-        }
-    }
-
-    pub(crate) fn done(self) -> Result<()> {
-        if let Self::Done = self { Ok(()) } else { Self::unexpected() }
-    }
-
-    pub(crate) fn checkpointed(self) -> Result<Checkpointed> {
-        if let Self::Checkpointed(done) = self { Ok(done) } else { Self::unexpected() }
-    }
-
-    pub(crate) fn prepared(self) -> Result<Arc<StatementInfo>> {
-        if let Self::Prepared(text) = self { Ok(text) } else { Self::unexpected() }
-    }
-
-    pub(crate) fn savepoint(self) -> Result<u64> {
-        if let Self::Savepoint(number) = self { Ok(number) } else { Self::unexpected() }
-    }
-
-    /// Returns the closure's result, in the type in which the closure returned it.
-    pub(crate) fn returned<R: 'static, E: From<Error> + 'static>(self) -> Result<R, E> {
-        let Self::Returned(result) = self else { return Self::unexpected().map_err(E::from) };
-        match result.downcast::<Result<R, E>>() {
-            Ok(result) => *result,
-            Err(_) => Self::unexpected().map_err(E::from),
-        }
-    }
-
-    pub(crate) fn transaction(self) -> Result<TransactionGuard> {
-        if let Self::Transaction(claim) = self { Ok(claim) } else { Self::unexpected() }
     }
 }
 

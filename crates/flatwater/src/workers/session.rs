@@ -21,7 +21,8 @@ use crate::inline::outcome::InlineRun;
 use crate::options::Options;
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
-use crate::workers::request::{Answer, Request, Work};
+use crate::workers::answer::Answer;
+use crate::workers::request::{Request, Work};
 
 /// A transaction that is idle for this long is reported as an event, once.
 const TOLD_AFTER: Duration = Duration::from_secs(1);

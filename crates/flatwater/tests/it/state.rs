@@ -86,7 +86,6 @@ const CONNECTION_STATE: &[(&str, &str, &str)] = &[
     ("PRAGMA journal_mode(memory)", "journal_mode", "WAL"),
     ("PRAGMA wal_autocheckpoint = 1", "wal_autocheckpoint", "checkpoints are"),
     ("PRAGMA recursive_triggers = 1", "recursive_triggers", "options"),
-    ("PRAGMA defer_foreign_keys = 1", "defer_foreign_keys", "DEFERRABLE"),
     ("PRAGMA writable_schema = 1", "writable_schema", "options"),
     ("PRAGMA temp_store = FILE", "temp_store", "Options::temp_store"),
     ("PRAGMA cache_spill = OFF", "cache_spill", "Options::spill_bytes"),

@@ -15,10 +15,11 @@ use super::session::{End, Message, Open, Purpose, ReadSession};
 use crate::connection::cursors::Batch;
 use crate::error::{Error, Kind, Result};
 use crate::queue::ticket::Ticket;
+use crate::workers::answer::Answer;
 use crate::workers::open_read::CursorGuard;
 use crate::workers::outbox::Outbox;
 use crate::workers::refusals::snapshot_writes;
-use crate::workers::request::{Answer, Request, Work};
+use crate::workers::request::{Request, Work};
 
 /// What interrupts a request of a session: its caller, or what ends the session.
 struct Either(Arc<Ticket>, Arc<Ticket>);

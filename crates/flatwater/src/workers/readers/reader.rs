@@ -26,7 +26,8 @@ use crate::sql::policy;
 use crate::stats::Recorder;
 use crate::time::later;
 use crate::values::row::Rows;
-use crate::workers::request::{Answer, ReadClosure, Wanted, Work};
+use crate::workers::answer::Answer;
+use crate::workers::request::{ReadClosure, Wanted, Work};
 
 /// The outcome of a request on a reader.
 pub(super) enum Performed {
@@ -302,7 +303,7 @@ impl Reader {
         let usable = trusted && rolled_back && self.connection.is_idle();
         let answer = match ran {
             Ok(returned) => returned.answer(ticket),
-            Err(panic) => Err(Error::panicked(&*panic)),
+            Err(panic) => Err(Error::panicked(&*panic).with_hint("nothing of it was committed")),
         };
         (answer, usable)
     }

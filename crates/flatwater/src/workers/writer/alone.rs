@@ -16,12 +16,15 @@ use super::Shared;
 use super::commit::{commit, settle};
 use super::connection::WriterConnection;
 use super::effects::Effects;
+use super::migrate::migrate;
 use super::perform::{Rules, perform};
+use super::whole;
 use crate::connection::open::Connection;
 use crate::error::{Error, Kind, Result};
 use crate::queue::ticket::{DeadlineOnly, Ticket};
 use crate::sql::policy;
-use crate::workers::request::{Answer, ReadClosure, Returned, Work, WriteClosure};
+use crate::workers::answer::Answer;
+use crate::workers::request::{ReadClosure, Returned, Work, WriteClosure};
 
 /// Runs the work and returns its answer.
 pub(super) fn run_alone(
@@ -35,6 +38,8 @@ pub(super) fn run_alone(
     let result = match work {
         Work::WriteWith(closure) => write_with(writer, shared, closure, ticket),
         Work::ReadWith(closure) => read_with(writer, shared, closure, ticket),
+        Work::WithConnection(closure) => whole::with_connection(writer, shared, closure, ticket),
+        Work::Migrate(migrations) => migrate(writer, shared, &migrations, ticket),
         Work::Unpark => writer.connection().map(|_| Answer::Done),
         Work::Checkpoint(mode) => {
             shared.twice(writer, |writer| checkpoint(writer, shared, mode)).map(Answer::Checkpointed)
@@ -141,7 +146,7 @@ fn write_with(
         },
         Ok(_) => Err(Error::misuse("the closure ended the transaction it was given")
             .with_hint("return Ok to commit, or an error to roll back")),
-        Err(panic) => Err(Error::panicked(&*panic)),
+        Err(panic) => Err(Error::panicked(&*panic).with_hint("nothing of it was committed")),
     };
     writer.rollback();
     effects.put_right(writer, &shared.catalogue);
@@ -204,6 +209,6 @@ fn read_with(
     }
     match ran {
         Ok(returned) => returned.answer(ticket),
-        Err(panic) => Err(Error::panicked(&*panic)),
+        Err(panic) => Err(Error::panicked(&*panic).with_hint("nothing of it was committed")),
     }
 }

@@ -82,7 +82,7 @@ pub(super) fn smallest(writer: &mut WriterConnection) -> Result<()> {
 /// Makes the smallest possible commit in every file that a write may have reached, and syncs the WALs. It overwrites
 /// what the failed commit may have left at the end of a WAL, on the disk too: with durability `normal` no commit is
 /// synced, and the operating system may have written the failed commit to the disk already.
-fn fence(writer: &mut WriterConnection) -> Result<()> {
+pub(super) fn fence(writer: &mut WriterConnection) -> Result<()> {
     let files = writer.writable_files()?;
     rewrite_versions(writer, &files)?;
     let sqlite = &mut writer.connection()?.sqlite;

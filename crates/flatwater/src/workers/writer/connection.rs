@@ -25,6 +25,7 @@ use crate::lock::BusyWait;
 use crate::options::{Checkpoint, Options};
 use crate::queue::ticket::{DeadlineOnly, Ticket};
 use crate::sql::catalogue::StatementInfo;
+use crate::sql::class::Class;
 use crate::time::later;
 use crate::time::timer;
 use crate::workers::request::Work;
@@ -217,6 +218,10 @@ impl WriterConnection {
         Ok(self.connection()?.journal.clone())
     }
 
+    pub(super) fn has_wal(&mut self) -> Result<bool> {
+        Ok(!self.is_in_memory() && self.connection()?.journal == "wal")
+    }
+
     pub(super) fn is_autocommit(&self) -> bool {
         self.connection.as_ref().is_none_or(|connection| connection.sqlite.is_autocommit())
     }
@@ -243,6 +248,37 @@ impl WriterConnection {
         connection.statements.clear(&mut connection.sqlite);
         self.facts = SchemaFacts::read(connection)?;
         Ok(())
+    }
+
+    /// Forgets all that is known of the schema, whatever its cookie, and reads it again.
+    pub(super) fn relearn_schema(&mut self) {
+        self.facts = SchemaFacts::default();
+        self.forget_schema();
+        // If this fails, no text is a member of a group before it succeeded.
+        let _ = self.learn_schema();
+    }
+
+    /// Lends the whole connection to `f`, which may take it away.
+    pub(super) fn lend_whole<T>(&mut self, f: impl FnOnce(&mut rusqlite::Connection) -> T) -> Result<T> {
+        self.connection()?;
+        let Some(connection) = self.connection.take() else { unreachable!("it was opened above") };
+        let (result, back) = connection.lend(f)?;
+        self.connection = back;
+        Ok(result)
+    }
+
+    /// Refuses a text that drops a table if rows of other tables would change, unless the options allow that.
+    pub(super) fn refuse_cascading_drop(&mut self, class: &Class) -> Result<()> {
+        match &class.drops {
+            Some(table) if !self.options.cascading_drop => self.connection()?.refuse_cascading_drop(table),
+            _ => Ok(()),
+        }
+    }
+
+    /// Brings a database in memory back to its options.
+    pub(super) fn reset(&mut self) -> Result<()> {
+        let options = self.options.clone();
+        self.connection()?.reset(&options)
     }
 
     /// Notes that the known schema may be out of date from now on.

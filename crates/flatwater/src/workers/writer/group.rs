@@ -30,8 +30,9 @@ use crate::error::{Error, Kind, Result};
 use crate::options::GroupLimits;
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
+use crate::workers::answer::Answer;
 use crate::workers::outbox::Outbox;
-use crate::workers::request::{Answer, Request, Work};
+use crate::workers::request::{Request, Work};
 
 /// The outcome of one member.
 enum Member {

@@ -13,6 +13,7 @@ mod effects;
 mod group;
 mod inline;
 mod lease;
+mod migrate;
 mod opening;
 mod outcome;
 mod parked;
@@ -23,6 +24,7 @@ mod round;
 mod seen;
 mod slot;
 mod transaction;
+mod whole;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -44,8 +46,9 @@ use crate::queue::{Closed, Queue, Start};
 use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::thread::park::start_own;
+use crate::workers::answer::Answer;
 use crate::workers::listener::CommitListener;
-use crate::workers::request::{Answer, InSlot, Request, Work};
+use crate::workers::request::{InSlot, Request, Work};
 use crate::workers::session::{End, Session};
 use crate::workers::take_over::TakesOver;
 

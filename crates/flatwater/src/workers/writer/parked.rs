@@ -24,7 +24,8 @@ use crate::error::{Error, Result};
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::time::later;
-use crate::workers::request::{Answer, Work};
+use crate::workers::answer::Answer;
+use crate::workers::request::Work;
 use crate::workers::session::{self, Savepoints};
 
 /// The state of an open transaction.

@@ -20,8 +20,9 @@ use crate::sql::policy;
 use crate::values::executed::BatchResult;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
+use crate::workers::answer::Answer;
 use crate::workers::refusals::snapshot_writes;
-use crate::workers::request::{Answer, Work};
+use crate::workers::request::Work;
 
 /// The rules under which a text is prepared, and whether what is learnt from it is shared.
 #[derive(Clone, Copy)]
@@ -112,6 +113,10 @@ impl Performer<'_> {
             }
             text.learn(&ready.class, catalogue.epoch());
         }
+        if let Err(error) = self.writer.refuse_cascading_drop(&ready.class) {
+            self.writer.connection()?.done_with(&ready);
+            return Err(error.with_sql(&text.sql));
+        }
         self.effects.note(&ready.class, self.writer);
         Ok(ready)
     }
@@ -185,11 +190,15 @@ impl Performer<'_> {
                 connection.sqlite.finalize(ready.id);
                 return Err(policy::temp_refusal().with_sql_at(&text.sql, begin));
             }
-            let result = connection.execute(Run {
-                statement: &ready,
-                params: Params::default().row(),
-                output: Output::Nothing,
-                bounds: Bounds::Armed,
+            let may_run = self.writer.refuse_cascading_drop(&ready.class).map_err(|error| error.with_sql(&text.sql));
+            let connection = self.writer.connection()?;
+            let result = may_run.and_then(|()| {
+                connection.execute(Run {
+                    statement: &ready,
+                    params: Params::default().row(),
+                    output: Output::Nothing,
+                    bounds: Bounds::Armed,
+                })
             });
             connection.sqlite.finalize(ready.id);
             self.effects.note(&ready.class, self.writer);

@@ -18,8 +18,9 @@ use crate::error::{Error, Kind, Result};
 use crate::queue::ticket::Ticket;
 use crate::thread::park::mark_closure;
 use crate::time::spin::SpinWait;
+use crate::workers::answer::Answer;
 use crate::workers::outbox::Outbox;
-use crate::workers::request::{Answer, Request, Unsettled, Work};
+use crate::workers::request::{Request, Unsettled, Work};
 use crate::workers::session::{End, Session};
 
 /// A member is expected to take less time than this.

@@ -18,8 +18,9 @@ use super::slot::Held;
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::tokens::has_aborting_conflict_clause;
+use crate::workers::answer::Answer;
 use crate::workers::outbox::Outbox;
-use crate::workers::request::{Answer, Request, Work};
+use crate::workers::request::{Request, Work};
 use crate::workers::session::{End, Message, Savepoints, Session, TransactionGuard};
 
 /// Begins the transaction that `request` asks for, and serves it to its end.

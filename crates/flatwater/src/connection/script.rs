@@ -1,0 +1,75 @@
+//! Running the statements of a migration one by one.
+//!
+//! Owns: the loop over the statements of a script, and an error that says which one failed. Runs on the thread that has
+//! the connection. Invariant: each statement is prepared after the earlier ones ran, under the policy. Leaves out:
+//! transactions.
+
+use flatwater_sqlite::{AuthEvent, Discard, Policy};
+use rusqlite::ffi;
+
+use super::open::Connection;
+use crate::error::{Error, Result};
+use crate::migrations::Step;
+use crate::migrations::text::{line, start};
+use crate::sql::policy;
+
+/// A statement of a step, by its place in the script.
+pub(crate) struct Place<'a> {
+    step: &'a Step,
+    at: usize,
+    length: usize,
+}
+
+impl Place<'_> {
+    /// Adds the file, the line and the statement to an error. An offset is one in the statement's text.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        let sql = &self.step.sql[self.at..self.at + self.length];
+        let at = self.at + error.offset().unwrap_or(0);
+        let message = format!("migration {}, line {}: {}", self.step.name, line(&self.step.sql, at), error.message());
+        error.with_message(message).with_sql(sql)
+    }
+}
+
+impl Connection {
+    /// Runs the statement of `step` at byte `at` or after it. Returns its place and what it does; `None` if there is
+    /// none.
+    pub(crate) fn run_statement<'a>(
+        &mut self,
+        step: &'a Step,
+        at: usize,
+        policy: Policy,
+    ) -> Option<(Place<'a>, Result<Vec<AuthEvent>>)> {
+        let at = at + start(&step.sql[at..]);
+        let rest = &step.sql[at..];
+        let before = self.sqlite.set_policy(policy);
+        let prepared = self.sqlite.prepare(rest);
+        self.sqlite.set_policy(before);
+        let prepared = match prepared {
+            Ok(prepared) => prepared?,
+            Err(error) => {
+                let error = self.sqlite.take_denied().map_or_else(|| error.into(), |event| refusal(&event));
+                return Some((Place { step, at, length: rest.len() }, Err(error)));
+            }
+        };
+        let ran = self.sqlite.run(prepared.id, &(), &mut Discard);
+        self.sqlite.finalize(prepared.id);
+        let place = Place { step, at, length: prepared.length };
+        Some((place, ran.map(|()| prepared.events).map_err(Error::from)))
+    }
+}
+
+impl Place<'_> {
+    /// Returns where the next statement begins, or what precedes it.
+    pub(crate) fn end(&self) -> usize {
+        self.at + self.length
+    }
+}
+
+fn refusal(event: &AuthEvent) -> Error {
+    if event.action != ffi::SQLITE_TRANSACTION {
+        return policy::refusal(event, None);
+    }
+    let first = event.first.as_deref().unwrap_or_default();
+    Error::misuse(format!("{first} in a migration, which runs in a transaction of its own"))
+        .with_hint("leave it out, or make `-- no-transaction` the first line of the script")
+}

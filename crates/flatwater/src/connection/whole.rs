@@ -1,0 +1,64 @@
+//! The whole connection for a closure of the user or for a migration, which may change anything of it.
+//!
+//! Owns: lending it, taking it back, and bringing a connection that cannot be replaced back to its settings. Runs on the
+//! thread that has the connection. Invariant: after `take_back` no transaction is open and no statement is in the middle
+//! of its rows, whatever was left. Leaves out: closing the connection, which the writer does with every one that has a
+//! file.
+
+use flatwater_sqlite::Busy;
+
+use super::open::{Connection, Role};
+use super::settings::{apply_pragmas, attach_one, run_on_open, watch_wal};
+use crate::error::Result;
+use crate::options::Options;
+
+/// What was left on a connection.
+pub(crate) struct Left {
+    /// A transaction was open. It is rolled back.
+    pub(crate) transaction: bool,
+    /// A commit may have failed and be in the WAL all the same.
+    pub(crate) may_have_ghost: bool,
+}
+
+impl Connection {
+    /// Runs `f` with rusqlite's whole connection. Returns the connection too, or `None` if `f` took it away.
+    pub(crate) fn lend<T>(mut self, f: impl FnOnce(&mut rusqlite::Connection) -> T) -> Result<(T, Option<Self>)> {
+        let (result, sqlite) = self.sqlite.lend(f)?;
+        let Some(sqlite) = sqlite else { return Ok((result, None)) };
+        self.sqlite = sqlite;
+        Ok((result, Some(self)))
+    }
+
+    /// Makes it ours again: our handlers, no transaction, no statement in the middle of its rows.
+    pub(crate) fn take_back(&mut self, busy: Busy) -> Result<Left> {
+        let is_ours = self.restore_handlers(busy);
+        let may_have_ghost = !is_ours || self.sqlite.missed_commit();
+        let transaction = !self.sqlite.is_autocommit();
+        self.repair()?;
+        Ok(Left { transaction, may_have_ghost })
+    }
+
+    /// Applies the settings once more, detaches what no option attaches, and drops TEMP objects. For a database in
+    /// memory, which has no other connection. What SQLite cannot tell stays: functions, collations, limits, and PRAGMAs
+    /// that no option sets.
+    pub(crate) fn reset(&mut self, options: &Options) -> Result<()> {
+        let attached: Vec<String> = self
+            .sqlite
+            .rusqlite()
+            .prepare("SELECT name FROM pragma_database_list WHERE name NOT IN ('main', 'temp')")?
+            .query_map([], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        let is_option = |name: &str| options.attach.iter().any(|option| option.name.eq_ignore_ascii_case(name));
+        for stranger in attached.iter().filter(|name| !is_option(name)) {
+            self.sqlite.rusqlite().execute("DETACH ?1", [stranger])?;
+        }
+        self.drop_temp_objects()?;
+        apply_pragmas(&self.sqlite, options, Role::Writer)?;
+        watch_wal(&self.sqlite, options);
+        let is_missing = |name: &str| !attached.iter().any(|there| there.eq_ignore_ascii_case(name));
+        for missing in options.attach.iter().filter(|option| is_missing(&option.name)) {
+            attach_one(&mut self.sqlite, missing, options, Role::Writer)?;
+        }
+        options.on_open.iter().try_for_each(|sql| run_on_open(&self.sqlite, sql))
+    }
+}

@@ -1,0 +1,38 @@
+//! Applying migrations to an open database.
+//!
+//! Owns: the call. Runs on callers' threads. Leaves out: what the writer does (`workers::writer::migrate`).
+
+use crate::call::Call;
+use crate::database::Database;
+use crate::migrations::Migrations;
+use crate::workers::request::Work;
+
+impl Database {
+    /// Applies the migrations that the database does not have yet, in the order of their numbers, and returns the names
+    /// of those that this call applied.
+    ///
+    /// Each migration runs in a transaction of its own, with BEGIN IMMEDIATE, together with a row in the table
+    /// `_flatwater_migrations`. So each is applied once, however many processes start at the same time. Other writes wait
+    /// until all are applied. A migration whose first line is `-- no-transaction` runs outside of a transaction, for
+    /// VACUUM; it may run again after a crash.
+    ///
+    /// Foreign keys are off while a migration runs, so that tables can be rebuilt
+    /// (<https://sqlite.org/lang_altertable.html#otheralter>). After it, tables with foreign keys are checked, which reads
+    /// all their rows ([`ForeignKeyCheck`](crate::ForeignKeyCheck) can limit that), and a migration fails if it leaves a
+    /// row without its parent that had one before.
+    ///
+    /// If the database has no such table but one that sqlx's runner wrote, its rows are taken over.
+    ///
+    /// If the call is dropped while it waits, nothing is done; if it is dropped while a migration runs, all of them are
+    /// applied. The deadline of [`timeout`](Database::timeout) ends waiting for locks, and a migration before its commit.
+    ///
+    /// # Errors
+    /// The error of the migration that failed, with its name, the line and the statement; the ones before it stay
+    /// applied. `Constraint` if one leaves a row without its parent. `Misuse` for a migration that was changed after it
+    /// was applied, for a database that is newer than the list ([`Migrations::ignore_missing`]), and for a list that is
+    /// not in order. `Busy` or `Timeout` if another process keeps the write lock; `Full`, `Io`, `Closed`,
+    /// `CommitUnknown`.
+    pub fn migrate(&self, migrations: impl Into<Migrations>) -> Call<Vec<String>> {
+        self.operations.call("migrate", Ok(Work::Migrate(migrations.into())), |answer, _| answer.returned())
+    }
+}

@@ -1,0 +1,224 @@
+//! The list of migrations: scripts that bring a database to the schema a program needs.
+//!
+//! Owns: reading a list from memory or from a folder, checking its names, and the checksums. Runs on callers' threads;
+//! only `from_dir` reads files. Invariant: the steps of a list have different versions and are in their order. Leaves
+//! out: which step is next (`plan`), and running them.
+
+pub(crate) mod plan;
+pub(crate) mod text;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha384};
+
+use crate::error::{Error, Kind, Result};
+
+/// The line with which a script begins that must run outside of a transaction.
+const NO_TRANSACTION: &str = "-- no-transaction";
+
+/// The migrations of a program: SQL scripts with names such as `001_init`, in the order of their numbers.
+///
+/// ```
+/// use flatwater::{Migrations, Options};
+///
+/// let migrations = Migrations::new([
+///     ("001_init", "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT NOT NULL)"),
+///     ("002_email", "ALTER TABLE users ADD COLUMN email TEXT"),
+/// ]);
+/// let db = Options::new(":memory:").migrations(migrations).open().wait()?;
+/// db.execute("INSERT INTO users (name, email) VALUES ('Ada', 'ada@example.org')", ()).wait()?;
+/// # Ok::<_, flatwater::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct Migrations {
+    /// Or what is wrong with the list: reported where it is used.
+    steps: Result<Arc<[Step]>>,
+    pub(crate) ignore_missing: bool,
+    pub(crate) check: ForeignKeyCheck,
+}
+
+/// Which tables are checked for rows without their parent after each migration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum ForeignKeyCheck {
+    /// All tables with a foreign key: every row of them is read.
+    #[default]
+    All,
+    /// The tables that the migration writes, creates or alters, and those that refer to one of these.
+    Touched,
+}
+
+/// One migration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) version: i64,
+    pub(crate) name: String,
+    pub(crate) sql: String,
+    pub(crate) checksum: Vec<u8>,
+    pub(crate) in_transaction: bool,
+}
+
+impl Migrations {
+    /// Returns the migrations of this list of names and scripts. A name begins with a number, and the numbers ascend:
+    /// `001_init`, `002_email`. With [`include_str!`] the scripts become part of the program.
+    ///
+    /// A list that is not like that is reported as `Misuse` where it is used.
+    pub fn new<N: Into<String>, S: Into<String>>(list: impl IntoIterator<Item = (N, S)>) -> Self {
+        let steps = list.into_iter().map(|(name, sql)| Step::new(&name.into(), sql.into()));
+        Self::of(steps.collect::<Result<_>>().and_then(in_order))
+    }
+
+    /// Reads the files of a folder whose names end with `.sql`, such as `001_init.sql`. Files that end with `.down.sql`
+    /// are ignored. Blocks on the file system.
+    ///
+    /// # Errors
+    /// `Io` if the folder or a file cannot be read; `Misuse` for a file without a number, or two with the same.
+    pub fn from_dir(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let failed = |path: &Path, error: std::io::Error| {
+            Error::new(Kind::Io, format!("the migrations in {} cannot be read: {error}", path.display()))
+        };
+        let mut steps = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(|error| failed(path, error))? {
+            let file = entry.map_err(|error| failed(path, error))?.path();
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if name.ends_with(".sql") && !name.ends_with(".down.sql") {
+                let sql = std::fs::read_to_string(&file).map_err(|error| failed(&file, error))?;
+                steps.push(Step::new(&name, sql)?);
+            }
+        }
+        steps.sort_by_key(|step| step.version);
+        Ok(Self::of(Ok(in_order(steps)?)))
+    }
+
+    fn of(steps: Result<Vec<Step>>) -> Self {
+        Self { steps: steps.map(Arc::from), ignore_missing: false, check: ForeignKeyCheck::All }
+    }
+
+    /// Accepts a database with migrations that the list does not have, as an older program finds it during a rolling
+    /// deployment. Default off: such a database is refused.
+    pub fn ignore_missing(mut self, on: bool) -> Self {
+        self.ignore_missing = on;
+        self
+    }
+
+    /// Sets which tables are checked for rows without their parent after each migration. Default
+    /// [`ForeignKeyCheck::All`].
+    pub fn foreign_key_check(mut self, check: ForeignKeyCheck) -> Self {
+        self.check = check;
+        self
+    }
+
+    pub(crate) fn steps(&self) -> Result<&[Step]> {
+        self.steps.as_deref().map_err(Clone::clone)
+    }
+}
+
+impl<N: Into<String>, S: Into<String>, const COUNT: usize> From<[(N, S); COUNT]> for Migrations {
+    fn from(list: [(N, S); COUNT]) -> Self {
+        Self::new(list)
+    }
+}
+
+impl<N: Into<String>, S: Into<String>> From<Vec<(N, S)>> for Migrations {
+    fn from(list: Vec<(N, S)>) -> Self {
+        Self::new(list)
+    }
+}
+
+impl From<&Self> for Migrations {
+    fn from(migrations: &Self) -> Self {
+        migrations.clone()
+    }
+}
+
+impl Step {
+    fn new(name: &str, sql: String) -> Result<Self> {
+        let name = name.strip_suffix(".sql").unwrap_or(name);
+        let name = name.strip_suffix(".up").unwrap_or(name);
+        let digits = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len());
+        let (number, rest) = name.split_at(digits);
+        let version = number.parse().ok().filter(|_| rest.is_empty() || rest.starts_with('_'));
+        let version = version.ok_or_else(|| {
+            Error::misuse(format!("the migration {name:?} has no number"))
+                .with_hint("a name begins with its number, for example 001_init")
+        })?;
+        if sql.contains('\0') {
+            return Err(Error::misuse(format!("the migration {name} has a NUL byte")));
+        }
+        let in_transaction = sql.lines().next().is_none_or(|first| first.trim_end() != NO_TRANSACTION);
+        Ok(Self { version, name: name.into(), checksum: checksum(&sql.replace("\r\n", "\n")), sql, in_transaction })
+    }
+
+    /// Returns true if `stored` is the checksum of this script, with these or with other ends of lines.
+    pub(crate) fn has_checksum(&self, stored: &[u8]) -> bool {
+        stored == self.checksum || stored == checksum(&self.sql)
+    }
+}
+
+fn checksum(sql: &str) -> Vec<u8> {
+    Sha384::digest(sql).to_vec()
+}
+
+fn in_order(steps: Vec<Step>) -> Result<Vec<Step>> {
+    match steps.windows(2).find(|two| two[0].version >= two[1].version) {
+        Some(two) => Err(Error::misuse(format!("the migration {} comes after {}", two[1].name, two[0].name))
+            .with_hint("each migration has a number of its own, higher than the ones before it")),
+        None => Ok(steps),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(migrations: &Migrations) -> Vec<&str> {
+        migrations.steps().unwrap().iter().map(|step| &*step.name).collect()
+    }
+
+    #[test]
+    fn a_list_is_in_the_order_of_its_numbers() {
+        let list =
+            Migrations::new([("1_a", ""), ("02_b.sql", ""), ("20240101120000_c.up.sql", ""), ("20240101120001", "")]);
+        assert_eq!(names(&list), ["1_a", "02_b", "20240101120000_c", "20240101120001"]);
+        for wrong in [["2_a", "1_b"], ["1_a", "01_b"], ["init", "2_b"], ["1a", "2_b"], ["99999999999999999999_a", "x"]]
+        {
+            let list = Migrations::new(wrong.map(|name| (name, "")));
+            assert_eq!(list.steps().unwrap_err().kind(), Kind::Misuse, "{wrong:?}");
+        }
+        assert!(Migrations::new([("1_a", "SELECT '\0'")]).steps().is_err());
+    }
+
+    #[test]
+    fn a_folder_is_read_by_number_without_what_is_no_step_up() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["10_c.sql", "9_b.up.sql", "9_b.down.sql", "1_a.sql", "README.md"] {
+            std::fs::write(folder.path().join(name), "SELECT 1").unwrap();
+        }
+        assert_eq!(names(&Migrations::from_dir(folder.path()).unwrap()), ["1_a", "9_b", "10_c"]);
+        std::fs::write(folder.path().join("01_again.sql"), "").unwrap();
+        assert_eq!(Migrations::from_dir(folder.path()).unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(Migrations::from_dir(folder.path().join("none")).unwrap_err().kind(), Kind::Io);
+    }
+
+    #[test]
+    fn a_checksum_is_sqlxs_whatever_the_ends_of_lines() {
+        let unix = Step::new("1_a", "SELECT 1;\nSELECT 2;\n".into()).unwrap();
+        let windows = Step::new("1_a", "SELECT 1;\r\nSELECT 2;\r\n".into()).unwrap();
+        assert_eq!(unix.checksum, Sha384::digest("SELECT 1;\nSELECT 2;\n").to_vec());
+        assert_eq!(unix.checksum, windows.checksum);
+        assert!(windows.has_checksum(&Sha384::digest("SELECT 1;\r\nSELECT 2;\r\n")));
+        assert!(!windows.has_checksum(&Sha384::digest("SELECT 1;")));
+        let hex: String = checksum("abc").iter().map(|byte| format!("{byte:02x}")).collect();
+        assert!(hex.starts_with("cb00753f45a35e8bb5a03d699ac65007"), "the example of FIPS 180-4");
+    }
+
+    #[test]
+    fn the_first_line_says_that_a_step_needs_no_transaction() {
+        let of = |sql: &str| Step::new("1_a", sql.into()).unwrap().in_transaction;
+        assert!(!of("-- no-transaction\nVACUUM") && !of("-- no-transaction \r\nVACUUM"));
+        assert!(of("") && of("VACUUM -- no-transaction") && of("\n-- no-transaction"));
+    }
+}

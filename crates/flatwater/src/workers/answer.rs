@@ -1,0 +1,136 @@
+//! The answer to a request: what a worker returns to a caller.
+//!
+//! Owns: the closed list of answers, and reading each as the type that an operation returns. Runs on callers' and workers'
+//! threads. Invariant: an answer of another kind than was asked for is an error, not a panic. Leaves out: delivering it
+//! (`outbox`).
+
+use std::any::Any;
+use std::sync::Arc;
+
+use flatwater_sqlite::Checkpointed;
+
+use crate::connection::execute::{Collected, Outcome};
+use crate::error::{Error, Result};
+use crate::sql::catalogue::StatementInfo;
+use crate::values::decoded::Decoded;
+use crate::values::document::Document;
+use crate::values::executed::{BatchResult, Executed};
+use crate::values::row::{Row, Rows};
+use crate::workers::open_read::{CursorGuard, SnapshotGuard};
+use crate::workers::session::TransactionGuard;
+
+/// The answer to a request.
+pub(crate) enum Answer {
+    Executed(Executed),
+    Changes(u64),
+    Rows(Rows),
+    /// A part of a result, and the right to the rest.
+    Begun(Rows, CursorGuard),
+    /// A further part, and whether there may be more.
+    Fetched(Rows, bool),
+    Snapshot(SnapshotGuard),
+    /// The rows as JSON, or why one of their values has no form in it.
+    Json(Result<Document>),
+    /// The rows as values of the caller's type, made by a `Decode`.
+    Decoded(Decoded),
+    Batch(Vec<BatchResult>),
+    Done,
+    Transaction(TransactionGuard),
+    /// A savepoint was opened, with this number.
+    Savepoint(u64),
+    Checkpointed(Checkpointed),
+    /// The text was compiled, unless it is a PRAGMA or an EXPLAIN.
+    Prepared(Arc<StatementInfo>),
+    /// The result of a closure, or the database that was opened.
+    Returned(Box<dyn Any + Send>),
+}
+
+impl From<Outcome> for Answer {
+    fn from(outcome: Outcome) -> Self {
+        match outcome.result {
+            Collected::Nothing => Self::Executed(outcome.executed),
+            Collected::Rows(rows) => Self::Rows(rows),
+            Collected::Json(document) => Self::Json(document),
+        }
+    }
+}
+
+/// Converts the answer to the type that each operation returns.
+impl Answer {
+    #[cold]
+    fn unexpected<T>() -> Result<T> {
+        Err(Error::misuse("a worker answered something else than was asked; please report it"))
+    }
+
+    pub(crate) fn executed(self) -> Result<Executed> {
+        if let Self::Executed(executed) = self { Ok(executed) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn changes(self) -> Result<u64> {
+        if let Self::Changes(changes) = self { Ok(changes) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn batch(self) -> Result<Vec<BatchResult>> {
+        if let Self::Batch(results) = self { Ok(results) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn rows(self) -> Result<Rows> {
+        if let Self::Rows(rows) = self { Ok(rows) } else { Self::unexpected() }
+    }
+
+    /// Returns a part of a result, the right to the rest if there is more and it is held from now on, and whether there may
+    /// be more.
+    pub(crate) fn batch_of_rows(self) -> Result<(Rows, Option<CursorGuard>, bool)> {
+        match self {
+            Self::Begun(rows, cursor) => Ok((rows, Some(cursor), true)),
+            Self::Fetched(rows, has_more) => Ok((rows, None, has_more)),
+            answer => Ok((answer.rows()?, None, false)),
+        }
+    }
+
+    pub(crate) fn json(self) -> Result<String> {
+        if let Self::Json(document) = self { document.map(Document::into_text) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn first_row(self) -> Result<Option<Row<'static>>> {
+        Ok(self.rows()?.into_first())
+    }
+
+    /// Returns the rows as values of `T`; `read` makes them if no worker did. A panic of the caller's code that made them
+    /// goes on here.
+    pub(crate) fn decoded<T: 'static>(self, read: fn(&Rows) -> Result<Vec<T>>) -> Result<Vec<T>> {
+        match self {
+            Self::Decoded(decoded) => decoded.get(),
+            answer => read(&answer.rows()?),
+        }
+    }
+
+    pub(crate) fn done(self) -> Result<()> {
+        if let Self::Done = self { Ok(()) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn checkpointed(self) -> Result<Checkpointed> {
+        if let Self::Checkpointed(done) = self { Ok(done) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn prepared(self) -> Result<Arc<StatementInfo>> {
+        if let Self::Prepared(text) = self { Ok(text) } else { Self::unexpected() }
+    }
+
+    pub(crate) fn savepoint(self) -> Result<u64> {
+        if let Self::Savepoint(number) = self { Ok(number) } else { Self::unexpected() }
+    }
+
+    /// Returns the closure's result, in the type in which the closure returned it.
+    pub(crate) fn returned<R: 'static, E: From<Error> + 'static>(self) -> Result<R, E> {
+        let Self::Returned(result) = self else { return Self::unexpected().map_err(E::from) };
+        match result.downcast::<Result<R, E>>() {
+            Ok(result) => *result,
+            Err(_) => Self::unexpected().map_err(E::from),
+        }
+    }
+
+    pub(crate) fn transaction(self) -> Result<TransactionGuard> {
+        if let Self::Transaction(claim) = self { Ok(claim) } else { Self::unexpected() }
+    }
+}

@@ -1,0 +1,235 @@
+//! Applying migrations: each step in a transaction of its own, with foreign keys off.
+//!
+//! Owns: the steps from reading the history to the last COMMIT. Runs on the thread that holds the token, from the first
+//! step to the last. Invariants: a step and its row of the history are committed together; what is next is decided
+//! inside of that transaction, so whoever comes later finds it done; the connection on which steps ran serves no other
+//! request. Leaves out: the decision what is next (`migrations::plan`).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use flatwater_sqlite::AuthEvent;
+use rusqlite::ffi;
+
+use super::Shared;
+use super::commit::{commit, settle};
+use super::connection::WriterConnection;
+use super::whole::{take_back, whole_policy};
+use crate::connection::script::Place;
+use crate::error::{Applied, Error, Kind, Result};
+use crate::migrations::plan::next;
+use crate::migrations::{ForeignKeyCheck, Migrations, Step};
+use crate::queue::ticket::{DeadlineOnly, Ticket};
+use crate::sql::policy;
+use crate::workers::answer::Answer;
+
+/// Applies what is not applied yet, and returns the names of the steps that were applied here.
+pub(super) fn migrate(
+    writer: &mut WriterConnection,
+    shared: &Shared,
+    migrations: &Migrations,
+    ticket: &Arc<Ticket>,
+) -> Result<Answer> {
+    let migration = Migration { shared, migrations, ticket };
+    let result = migration.run(writer).map_err(|error| error.in_operation("migrate"));
+    Ok(Answer::Returned(Box::new(result)))
+}
+
+struct Migration<'a> {
+    shared: &'a Shared,
+    migrations: &'a Migrations,
+    ticket: &'a Arc<Ticket>,
+}
+
+/// What one transaction did.
+enum Ran<'a> {
+    Nothing,
+    Step(&'a Step),
+    /// It was rolled back: violations were found, and it must be known which of them are old.
+    LookFirst,
+    /// The next step needs to run outside.
+    Outside(&'a Step),
+}
+
+impl<'a> Migration<'a> {
+    fn run(&self, writer: &mut WriterConnection) -> Result<Vec<String>> {
+        let is_done = self.shared.twice(writer, |writer| match writer.connection()?.history()? {
+            Some(applied) => Ok(next(self.migrations.steps()?, &applied, self.migrations.ignore_missing)?.is_none()),
+            None => Ok(false),
+        })?;
+        let mut done = Vec::new();
+        if is_done {
+            return Ok(done);
+        }
+        let result = loop {
+            match self.shared.twice(writer, |writer| self.one(writer)) {
+                Ok(Some(step)) => done.push(step.name.clone()),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(self.ended(error, &done)),
+            }
+        };
+        writer.disarm();
+        let taken_back = take_back(writer, self.shared);
+        if result.is_err() {
+            self.shared.look_at_disk(writer);
+        }
+        result.and(taken_back).map(|_| done)
+    }
+
+    fn ended(&self, error: Error, done: &[String]) -> Error {
+        let error = error.timed(self.ticket);
+        match (error.kind(), done) {
+            (_, []) => error,
+            (Kind::Timeout, _) => Error::timeout("the deadline of the call passed", Applied::Unknown),
+            _ => error.with_hint("the migrations before it are applied"),
+        }
+    }
+
+    /// Applies the next step, if there is one.
+    fn one(&self, writer: &mut WriterConnection) -> Result<Option<&'a Step>> {
+        if self.ticket.is_past_deadline() {
+            return Err(Error::timeout("the deadline of the call passed", Applied::No));
+        }
+        let ran = match self.without_foreign_keys(writer, false)? {
+            Ran::LookFirst => self.without_foreign_keys(writer, true)?,
+            ran => ran,
+        };
+        match ran {
+            Ran::Step(step) => Ok(Some(step)),
+            Ran::Outside(step) => self.outside(writer, step).map(|()| Some(step)),
+            Ran::Nothing | Ran::LookFirst => Ok(None),
+        }
+    }
+
+    fn without_foreign_keys(&self, writer: &mut WriterConnection, looks_first: bool) -> Result<Ran<'a>> {
+        writer.wait_for_locks(Instant::now(), self.ticket.deadline);
+        writer.connection()?.enforce_foreign_keys(false)?;
+        let ran = self.in_transaction(writer, looks_first);
+        // A connection that was given up is opened with the options.
+        if writer.is_open() && writer.connection()?.enforce_foreign_keys(self.shared.options.foreign_keys).is_err() {
+            writer.replace();
+        }
+        ran
+    }
+
+    fn in_transaction(&self, writer: &mut WriterConnection, looks_first: bool) -> Result<Ran<'a>> {
+        writer.begin()?;
+        match self.next(writer, looks_first) {
+            Ok(Ran::LookFirst) => {
+                writer.rollback();
+                Ok(Ran::LookFirst)
+            }
+            Ok(ran) => match (commit(writer, self.shared), &ran) {
+                (Err(error), Ran::Step(step)) => Err(of_step(step, error)),
+                (committed, _) => committed.map(|()| ran),
+            },
+            Err(error) => {
+                writer.rollback();
+                Err(error)
+            }
+        }
+    }
+
+    /// Decides what is next, and runs it if that is a step in a transaction. The transaction is open.
+    fn next(&self, writer: &mut WriterConnection, looks_first: bool) -> Result<Ran<'a>> {
+        let connection = writer.connection()?;
+        if connection.history()?.is_none() {
+            connection.create_history()?;
+        }
+        let applied = connection.history()?.unwrap_or_default();
+        let Some(step) = next(self.migrations.steps()?, &applied, self.migrations.ignore_missing)? else {
+            return Ok(Ran::Nothing);
+        };
+        if !step.in_transaction {
+            return Ok(Ran::Outside(step));
+        }
+        let checks = self.shared.options.foreign_keys;
+        let before = if looks_first && checks { Some(connection.violations(|_| true)?) } else { None };
+        let existing = connection.tables()?;
+        let mut touched = HashSet::new();
+        self.statements(writer, step, |place, _, ran| {
+            touched.extend(ran.map_err(|error| place.explain(error))?.iter().filter_map(table));
+            Ok(())
+        })?;
+        if writer.is_autocommit() {
+            return Err(of_step(step, Error::misuse("a statement ended the transaction")));
+        }
+        let connection = writer.connection()?;
+        if checks {
+            let all = self.migrations.check == ForeignKeyCheck::All;
+            let after = connection.violations(|name| all || touched.contains(name) || !existing.contains(name))?;
+            match before {
+                None if !after.is_empty() => return Ok(Ran::LookFirst),
+                before => after.refuse_new_since(&before.unwrap_or_default()).map_err(|error| of_step(step, error))?,
+            }
+        }
+        connection.add_to_history(step).map_err(|error| of_step(step, error))?;
+        Ok(Ran::Step(step))
+    }
+
+    /// Runs a step without a transaction, and then notes it.
+    fn outside(&self, writer: &mut WriterConnection, step: &Step) -> Result<()> {
+        self.statements(writer, step, |place, writer, ran| {
+            let Err(error) = ran else { return Ok(()) };
+            writer.disarm();
+            Err(place.explain(error))
+        })?;
+        let left_open = !writer.is_autocommit();
+        writer.rollback();
+        if left_open {
+            return Err(of_step(step, Error::misuse("it left a transaction open, and it was rolled back")));
+        }
+        writer.wait_for_locks(Instant::now(), self.ticket.deadline);
+        writer.begin()?;
+        if let Err(error) = writer.connection()?.add_to_history(step) {
+            writer.rollback();
+            return Err(of_step(step, error));
+        }
+        commit(writer, self.shared).map_err(|error| of_step(step, error))
+    }
+
+    /// Runs the statements of a step, and calls `each` with the result of each. The deadline ends a statement up to its
+    /// commit.
+    fn statements(
+        &self,
+        writer: &mut WriterConnection,
+        step: &Step,
+        mut each: impl FnMut(&Place<'_>, &mut WriterConnection, Result<Vec<AuthEvent>>) -> Result<()>,
+    ) -> Result<()> {
+        let policy = if step.in_transaction { policy::migration } else { whole_policy(writer.connection()?) };
+        let mut at = 0;
+        loop {
+            let before = writer.changes();
+            if let Some(deadline) = self.ticket.deadline {
+                writer.connection()?.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
+            }
+            let Some((place, ran)) = writer.connection()?.run_statement(step, at, policy) else { return Ok(()) };
+            at = place.end();
+            let ran = match ran {
+                Err(error) if !step.in_transaction => Err(settle(writer, self.shared, error, &before)),
+                ran => ran,
+            };
+            each(&place, writer, ran)?;
+        }
+    }
+}
+
+fn of_step(step: &Step, error: Error) -> Error {
+    let message = format!("migration {}: {}", step.name, error.message());
+    error.with_message(message)
+}
+
+/// Returns the name of the table that an event writes, creates, alters or drops, in lower case.
+fn table(event: &AuthEvent) -> Option<String> {
+    let name = match event.action {
+        ffi::SQLITE_INSERT
+        | ffi::SQLITE_UPDATE
+        | ffi::SQLITE_DELETE
+        | ffi::SQLITE_CREATE_TABLE
+        | ffi::SQLITE_DROP_TABLE => &event.first,
+        ffi::SQLITE_ALTER_TABLE => &event.second,
+        _ => return None,
+    };
+    name.as_deref().map(str::to_lowercase)
+}

@@ -1,0 +1,121 @@
+//! The writer's whole connection, for a closure of the user or for migrations, which may change anything of it.
+//!
+//! Owns: lending it, and what follows. Runs on the thread that holds the token. Invariants: whatever was done with the
+//! connection, and however that ended, no transaction is open afterwards, nothing that was learnt before is relied on,
+//! and what runs next runs on a connection with its settings: another one, or in memory the same one, reset; a commit
+//! that may have failed meanwhile is followed by a fence. Leaves out: what runs on it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use flatwater_sqlite::Policy;
+
+use super::Shared;
+use super::commit::fence;
+use super::connection::WriterConnection;
+use super::outcome::Change;
+use crate::connection::open::Connection;
+use crate::connection::whole::Left;
+use crate::error::{Applied, Error, Kind, Result};
+use crate::queue::ticket::{DeadlineOnly, Ticket};
+use crate::sql::policy;
+use crate::workers::answer::Answer;
+use crate::workers::request::{Returned, WholeClosure};
+
+/// Runs a closure with the whole connection.
+pub(super) fn with_connection(
+    writer: &mut WriterConnection,
+    shared: &Shared,
+    closure: WholeClosure,
+    ticket: &Arc<Ticket>,
+) -> Result<Answer> {
+    shared.twice(writer, |writer| writer.connection().map(drop))?;
+    let before = writer.change();
+    let connection = writer.connection()?;
+    connection.sqlite.set_policy(whole_policy(connection));
+    if let Some(deadline) = ticket.deadline {
+        connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
+    }
+    let ran = writer.lend_whole(|connection| catch_unwind(AssertUnwindSafe(|| closure(connection))))?;
+    // Outside of WAL mode no counter shows it.
+    let committed = !matches!((before, writer.change()), (Change::Wal(before), Change::Wal(after)) if before == after);
+    let left = take_back(writer, shared).and_then(|left| {
+        if left.may_have_ghost && writer.has_wal()? {
+            fence(writer).map_err(unknown)?;
+        }
+        Ok(left)
+    });
+    let result = left.and_then(|left| answer(ran, &left, ticket, committed));
+    if result.is_err() {
+        shared.look_at_disk(writer);
+    }
+    result
+}
+
+pub(super) fn whole_policy(connection: &Connection) -> Policy {
+    let keeps_journal = !matches!(&*connection.journal, "wal" | "memory");
+    if keeps_journal { policy::whole_kept_connection } else { policy::whole_connection }
+}
+
+/// Returns the answer of a closure after which this was `left`.
+fn answer(ran: std::thread::Result<Returned>, left: &Left, ticket: &Ticket, committed: bool) -> Result<Answer> {
+    const STAYS: &str = "an open transaction was rolled back; what the closure committed before stays";
+    match ran {
+        Err(panic) => Err(Error::panicked(&*panic).with_hint(STAYS)),
+        Ok(returned) if !returned.is_ok && ticket.is_past_deadline() => {
+            let applied = if committed || left.may_have_ghost { Applied::Unknown } else { Applied::No };
+            Err(Error::timeout("the deadline of the call passed", applied))
+        }
+        Ok(returned) if returned.is_ok && left.transaction => {
+            Err(Error::misuse("the closure left a transaction open, and it was rolled back")
+                .with_hint("commit it before the closure ends; what the closure committed before stays"))
+        }
+        Ok(returned) => Ok(Answer::Returned(returned.result)),
+    }
+}
+
+/// Called when the whole connection was lent, or used like that. Returns what was left on it.
+pub(super) fn take_back(writer: &mut WriterConnection, shared: &Shared) -> Result<Left> {
+    shared.catalogue.next_epoch();
+    let busy = writer.busy();
+    // The connection itself is gone if a closure took it away, or if it was given up after a failed commit.
+    let left = writer.connection.as_mut().map(|connection| connection.take_back(busy));
+    let left = match left {
+        Some(Ok(left)) => Ok(left),
+        // It cannot even roll back: closing it does.
+        Some(Err(_)) => Ok(Left { transaction: true, may_have_ghost: true }),
+        None => Err(taken(writer)),
+    };
+    let replaced = if writer.is_in_memory() {
+        writer.reset()
+    } else {
+        writer.suspect();
+        writer.renew();
+        Ok(())
+    };
+    writer.wait_for_locks(Instant::now(), None);
+    writer.relearn_schema();
+    replaced.and(left)
+}
+
+/// Returns the error for a connection that did not come back.
+fn taken(writer: &WriterConnection) -> Error {
+    let error = Error::misuse("the closure took the connection away, and Flatwater will not use it again");
+    if writer.is_in_memory() {
+        return error.with_hint("the database in memory is lost with it; another, empty one was opened");
+    }
+    error.with_hint("what is not committed on it stays open until it is dropped, and may keep locks")
+}
+
+/// Returns the error for commits that may have failed, and whose remains could not be overwritten.
+fn unknown(error: Error) -> Error {
+    let message = format!(
+        "a commit of the closure may have failed, and it cannot be known whether it will be found after a restart: {}",
+        error.message()
+    );
+    error
+        .with_kind(Kind::CommitUnknown)
+        .with_message(message)
+        .with_hint("read what it should have written before you try again")
+}
