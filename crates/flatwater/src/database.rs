@@ -63,7 +63,7 @@ impl Database {
     pub(crate) fn from_handle(handle: Handle) -> Self {
         let options = handle.call_options();
         let handle = Arc::new(handle);
-        let caller = Caller { handle, options, inside: None, open_read: None, json: JsonOptions::default() };
+        let caller = Caller { handle, options, inside: None, open_read: None, json: None };
         Self { operations: Operations(caller) }
     }
 
@@ -86,7 +86,7 @@ impl Database {
     /// statements do the same.
     #[must_use]
     pub fn json(&self, options: JsonOptions) -> Self {
-        Self { operations: Operations(Caller { json: options, ..self.operations.0.clone() }) }
+        Self { operations: Operations(Caller { json: Some(Arc::new(options)), ..self.operations.0.clone() }) }
     }
 
     fn with_options(&self, options: CallOptions) -> Self {

@@ -129,7 +129,7 @@ impl Operations {
     }
 
     pub(crate) fn query_json(&self, sql: &(impl Text + ?Sized), params: impl IntoParams) -> Call<String> {
-        let work = self.read(sql, params, Wanted::All).map(|work| work.in_json(&self.0.json));
+        let work = self.read(sql, params, Wanted::All).map(|work| work.in_json(self.0.json.as_ref()));
         self.call("query_json", work, |answer, _| answer.json().map_err(|error| error.in_operation("query_json")))
     }
 

@@ -38,7 +38,8 @@ pub(crate) struct Caller {
     /// The snapshot or the cursor that the call belongs to.
     pub(crate) open_read: Option<Arc<dyn OpenRead>>,
     pub(crate) options: CallOptions,
-    pub(crate) json: JsonOptions,
+    /// `None`: the defaults.
+    pub(crate) json: Option<Arc<JsonOptions>>,
 }
 
 /// The worker that serves a call.

@@ -88,7 +88,7 @@ pub(crate) enum Work {
         /// Set if the caller wants the rows as values of a type of its own.
         decode: Option<Decode>,
         /// Set if the caller wants the rows as JSON.
-        json: Option<JsonOptions>,
+        json: Option<Arc<JsonOptions>>,
     },
     Many {
         text: Arc<StatementInfo>,
@@ -144,9 +144,9 @@ impl Work {
     }
 
     /// Makes a query's rows JSON.
-    pub(crate) fn in_json(mut self, options: &JsonOptions) -> Self {
+    pub(crate) fn in_json(mut self, options: Option<&Arc<JsonOptions>>) -> Self {
         if let Self::Query { json, .. } = &mut self {
-            *json = Some(options.clone());
+            *json = Some(options.cloned().unwrap_or_default());
         }
         self
     }
