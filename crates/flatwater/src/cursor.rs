@@ -50,8 +50,8 @@ impl Cursor {
         Self { caller: caller.clone(), next: Next::Fetching(fetch(caller, operation, work)), rest: None }
     }
 
-    /// Returns the next rows, at least one, or `None` after the last. A batch has at most 1,024 rows, and fewer if they are
-    /// large. The next batch is fetched meanwhile.
+    /// Returns the next rows, at least one, or `None` after the last. The first batch has at most 1,024 rows,
+    /// and a later one at most 32,768 values or about 256 KiB of texts and blobs. The next batch is fetched meanwhile.
     ///
     /// If the future is dropped, no rows are lost: the next call continues.
     ///

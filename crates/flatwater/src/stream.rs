@@ -11,7 +11,8 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 
 use crate::cursor::Cursor;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::values::from_row::{Cells, Found};
 use crate::values::row::{FromRow, Row, Rows};
 
 /// The rows of a query, one by one: a [`Stream`] of `Result<T>`. [`next`](Self::next) needs no other crate.
@@ -24,25 +25,36 @@ pub struct RowStream<T = Row<'static>> {
     batch: Arc<Rows>,
     /// The next row of the batch.
     next: usize,
-    read: fn(&Arc<Rows>, usize) -> Result<T>,
+    /// The rows of the batches before.
+    before: usize,
+    /// The columns of `T` in the batch.
+    found: Vec<Found>,
+    form: Form<T>,
     is_over: bool,
+}
+
+/// How a row becomes a `T`.
+struct Form<T> {
+    find: fn(&Rows) -> Result<Vec<Found>>,
+    read: fn(&Arc<Rows>, usize, &[Found]) -> Result<T>,
 }
 
 impl RowStream {
     pub(crate) fn new(cursor: Cursor) -> Self {
-        Self::reading(cursor, |batch, row| Ok(Row::of_batch(batch, row)))
+        Self::reading(cursor, Form { find: |_| Ok(Vec::new()), read: |batch, row, _| Ok(Row::of_batch(batch, row)) })
     }
 }
 
 impl<T: FromRow> RowStream<T> {
     pub(crate) fn typed(cursor: Cursor) -> Self {
-        Self::reading(cursor, |batch, row| T::from_row(&Row::of(batch, row)))
+        let read = |batch: &Arc<Rows>, row, found: &[Found]| T::from_cells(&mut Cells::of(&Row::of(batch, row), found));
+        Self::reading(cursor, Form { find: Rows::find::<T>, read })
     }
 }
 
 impl<T> RowStream<T> {
-    fn reading(cursor: Cursor, read: fn(&Arc<Rows>, usize) -> Result<T>) -> Self {
-        Self { cursor, batch: Arc::default(), next: 0, read, is_over: false }
+    fn reading(cursor: Cursor, form: Form<T>) -> Self {
+        Self { cursor, batch: Arc::default(), next: 0, before: 0, found: Vec::new(), form, is_over: false }
     }
 
     /// Returns the next row, or `None` after the last. If the future is dropped, no row is lost.
@@ -61,14 +73,23 @@ impl<T> RowStream<T> {
             }
             let Poll::Ready(fetched) = self.cursor.poll_batch(context) else { return Poll::Pending };
             match fetched {
-                Ok(Some(rows)) => (self.batch, self.next) = (Arc::new(rows), 0),
+                Ok(Some(rows)) => match (self.form.find)(&rows) {
+                    Ok(found) => self.begin(rows, found),
+                    Err(error) => return self.end(Some(Err(error))),
+                },
                 Ok(None) => return self.end(None),
                 Err(error) => return self.end(Some(Err(error))),
             }
         }
-        let row = (self.read)(&self.batch, self.next);
+        let row = (self.form.read)(&self.batch, self.next, &self.found);
         self.next += 1;
-        Poll::Ready(Some(row))
+        let explain = |error: Error| self.batch.explain(error.at_row(self.next - 1).after_rows(self.before));
+        Poll::Ready(Some(row.map_err(explain)))
+    }
+
+    fn begin(&mut self, rows: Rows, found: Vec<Found>) {
+        self.before += self.batch.len();
+        (self.batch, self.next, self.found) = (Arc::new(rows), 0, found);
     }
 
     fn end(&mut self, last: Option<Result<T>>) -> Poll<Option<Result<T>>> {

@@ -35,8 +35,10 @@ impl RowSink {
     }
 }
 
-/// A batch ends after this many rows.
-const BATCH_ROWS: usize = 1024;
+/// The first batch ends after this many rows.
+const FIRST_ROWS: usize = 1024;
+/// A later batch ends after the row with which it has this many cells: 512 KiB of them.
+const BATCH_CELLS: usize = 32_768;
 /// A batch ends after the row with which it has this many bytes of texts and blobs.
 const BATCH_BYTES: usize = 256 << 10;
 
@@ -46,9 +48,10 @@ pub(crate) struct BatchSink(RowSink);
 impl BatchSink {
     /// Creates a sink for rows of so many columns.
     pub(crate) fn new(columns: usize, is_first: bool) -> Self {
+        let rows = if is_first { FIRST_ROWS } else { (BATCH_CELLS / columns.max(1)).clamp(1, BATCH_CELLS) };
         // Most results are short.
-        let room = if is_first { BATCH_ROWS / 16 } else { BATCH_ROWS };
-        Self(RowSink::new((room * columns, 0), BATCH_ROWS))
+        let room = if is_first { rows / 16 } else { rows };
+        Self(RowSink::new((room * columns, 0), rows))
     }
 
     pub(crate) fn finish(self, names: Names) -> Rows {

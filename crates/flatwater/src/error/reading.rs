@@ -32,6 +32,13 @@ impl Error {
         self
     }
 
+    /// Counts so many rows before the one that could not be read.
+    #[must_use]
+    pub(crate) fn after_rows(mut self, rows: usize) -> Self {
+        self.0.row = self.0.row.map(|row| row + rows);
+        self
+    }
+
     /// Returns the number of the row that could not be read as the type asked for, counted from 0.
     #[must_use]
     pub fn row(&self) -> Option<usize> {

@@ -22,7 +22,7 @@ pub struct Columns<'a> {
 
 /// What was found for one thing that a type reads.
 #[derive(Clone, Copy)]
-enum Found {
+pub(crate) enum Found {
     Column(usize),
     /// A column that the result need not have, and does not.
     Absent,
@@ -36,6 +36,11 @@ impl<'a> Columns<'a> {
         let mut columns = Self { names, found: Vec::new() };
         T::columns(&mut columns)?;
         Ok(columns)
+    }
+
+    /// The columns that were found, for the rows of several results with the same names.
+    pub(crate) fn into_found(self) -> Vec<Found> {
+        self.found
     }
 
     /// Finds the column of a field.
@@ -72,7 +77,11 @@ pub struct Cells<'a> {
 
 impl<'a> Cells<'a> {
     pub(crate) fn new(row: &'a Row<'a>, columns: &'a Columns<'a>) -> Self {
-        Self { row, found: &columns.found }
+        Self::of(row, &columns.found)
+    }
+
+    pub(crate) fn of(row: &'a Row<'a>, found: &'a [Found]) -> Self {
+        Self { row, found }
     }
 
     /// The whole row.

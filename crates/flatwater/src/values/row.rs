@@ -11,7 +11,7 @@ use rusqlite::types::ValueRef;
 use super::block::Block;
 use super::column::{Column, ColumnIndex, ColumnNames, Names};
 use super::convert::FromSql;
-use super::from_row::{Cells, Columns};
+use super::from_row::{Cells, Columns, Found};
 use super::mismatch::mismatch;
 use super::row_iter::RowIter;
 use crate::error::{Error, Result};
@@ -76,6 +76,11 @@ impl Rows {
         Ok(values)
     }
 
+    /// Finds the columns of `T`.
+    pub(crate) fn find<T: FromRow>(&self) -> Result<Vec<Found>> {
+        Columns::of::<T>(&self.names).map(Columns::into_found).map_err(|error| self.explain(error))
+    }
+
     /// Reads the first column of every row.
     pub(crate) fn read_first_column<T: FromSql>(&self) -> Result<Vec<T>> {
         let mut values = Vec::with_capacity(self.len());
@@ -117,7 +122,7 @@ impl Rows {
     }
 
     /// Adds the SQL to an error.
-    fn explain(&self, error: Error) -> Error {
+    pub(crate) fn explain(&self, error: Error) -> Error {
         if self.names.sql.is_empty() { error } else { error.with_sql(&self.names.sql) }
     }
 }

@@ -20,7 +20,7 @@ async fn accounts(options: Options) -> Database {
     let db = options.readers(2).extra_readers(2).open().await.unwrap();
     db.execute_script(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, cents INTEGER);
-         INSERT INTO t WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 3000) SELECT x, 100 FROM n",
+         INSERT INTO t WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 30000) SELECT x, 100 FROM n",
     )
     .await
     .unwrap();
@@ -40,17 +40,17 @@ fn all_reads_of_a_snapshot_see_the_point_in_time_of_its_call() {
         let mut rows = snapshot.stream_as::<(i64, i64)>("SELECT id, cents FROM t ORDER BY id", ());
         assert_eq!(rows.next().await.unwrap().unwrap(), (1, 100));
         db.execute_script("CREATE TABLE u (a); ALTER TABLE t ADD COLUMN more; DELETE FROM t").await.unwrap();
-        assert_eq!(snapshot.query_value::<i64>(SUM, ()).await.unwrap(), Some(300_000));
+        assert_eq!(snapshot.query_value::<i64>(SUM, ()).await.unwrap(), Some(3_000_000));
         assert_eq!(snapshot.query("SELECT * FROM t LIMIT 1", ()).await.unwrap().columns().len(), 2);
         let no_table = snapshot.query("SELECT * FROM u", ()).await.unwrap_err();
         assert!(no_table.message().contains("no such table"), "{no_table}");
         // The same text, while the first stream of it is in the middle of its rows.
         let again: Vec<_> =
             snapshot.stream_as::<(i64, i64)>("SELECT id, cents FROM t ORDER BY id", ()).try_collect().await.unwrap();
-        assert_eq!((again.len(), rows.try_collect::<Vec<_>>().await.unwrap().len()), (3000, 2999));
+        assert_eq!((again.len(), rows.try_collect::<Vec<_>>().await.unwrap().len()), (30_000, 29_999));
         // What the snapshot saw is not taken for the schema of others.
         assert_eq!(db.query("SELECT * FROM t", ()).await.unwrap().columns().len(), 3);
-        assert_eq!(snapshot.query_value::<i64>(SUM, ()).await.unwrap(), Some(300_000));
+        assert_eq!(snapshot.query_value::<i64>(SUM, ()).await.unwrap(), Some(3_000_000));
         drop(snapshot);
         until(|| db.stats().readers_held == 0).await;
         assert_eq!(db.query("SELECT * FROM t LIMIT 1", ()).await.unwrap().columns().len(), 3);
@@ -69,9 +69,9 @@ async fn a_snapshot_only_reads(place: &Place) {
         assert_eq!(streamed.unwrap_err().kind(), Kind::Misuse);
     }
     writes_are_refused(&snapshot).await;
-    assert_eq!(snapshot.query_value::<i64>(SUM, ()).await.unwrap(), Some(300_000), "it is still open");
+    assert_eq!(snapshot.query_value::<i64>(SUM, ()).await.unwrap(), Some(3_000_000), "it is still open");
     drop(snapshot);
-    assert_eq!(db.query("DELETE FROM t RETURNING id", ()).await.unwrap().len(), 3000);
+    assert_eq!(db.query("DELETE FROM t RETURNING id", ()).await.unwrap().len(), 30_000);
 }
 
 async fn writes_are_refused(snapshot: &impl Executor) {
@@ -103,11 +103,11 @@ async fn total(of: &impl Executor) -> i64 {
 
 async fn one_function_serves_a_database_a_transaction_and_a_snapshot(place: &Place) {
     let db = accounts(place.options()).await;
-    assert_eq!(total(&db).await, 300_000);
-    assert_eq!(total(&db.snapshot().await.unwrap()).await, 300_000);
+    assert_eq!(total(&db).await, 3_000_000);
+    assert_eq!(total(&db.snapshot().await.unwrap()).await, 3_000_000);
     let tx = db.begin().await.unwrap();
     tx.execute("UPDATE t SET cents = 1", ()).await.unwrap();
-    assert_eq!(total(&tx).await, 3000);
+    assert_eq!(total(&tx).await, 30_000);
 }
 
 async fn its_reads_run_in_any_number_at_once(place: &Place) {
@@ -147,7 +147,7 @@ fn a_snapshot_past_its_age_ends_and_says_so() {
             assert_eq!(error.kind(), Kind::SnapshotTooOld);
             assert!(error.hint().unwrap().contains("snapshot_age"), "{error}");
         }
-        assert_eq!(db.query_value::<i64>(SUM, ()).await.unwrap(), Some(300_000));
+        assert_eq!(db.query_value::<i64>(SUM, ()).await.unwrap(), Some(3_000_000));
     });
 }
 
@@ -159,7 +159,7 @@ fn a_cancelled_read_leaves_the_snapshot_open() {
         let snapshot = db.snapshot().await.unwrap();
         db.execute("DELETE FROM t", ()).await.unwrap();
         assert!(tokio::time::timeout(Duration::from_millis(20), snapshot.query(ENDLESS, ())).await.is_err());
-        assert_eq!(snapshot.query_value::<i64>(SUM, ()).await.unwrap(), Some(300_000));
+        assert_eq!(snapshot.query_value::<i64>(SUM, ()).await.unwrap(), Some(3_000_000));
     });
 }
 

@@ -21,11 +21,12 @@ in_both_places!(
     a_stream_in_a_transaction_sees_its_writes,
     a_text_that_is_wrong_fails_at_the_first_row_and_then_ends,
     an_error_in_the_middle_ends_the_stream,
+    an_error_of_a_row_has_its_number_in_the_whole_result,
     a_deadline_ends_a_fetch,
 );
 
-const ROWS: i64 = 5000;
-const FILL: &str = "INSERT INTO t WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 5000) \
+const ROWS: i64 = 50_000;
+const FILL: &str = "INSERT INTO t WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 50000) \
      SELECT x, printf('row %d', x) FROM n";
 const ALL: &str = "SELECT id, name FROM t ORDER BY id";
 
@@ -93,9 +94,9 @@ async fn all_batches_are_of_one_point_in_time(place: &Place) {
     let db = filled(place.options()).await;
     let mut rows = db.stream_as::<(i64, String)>(ALL, ());
     assert_eq!(rows.next().await.unwrap().unwrap().0, 1);
-    assert_eq!(db.execute("DELETE FROM t WHERE id > 1", ()).await.unwrap().changes, 4999);
+    assert_eq!(db.execute("DELETE FROM t WHERE id > 1", ()).await.unwrap().changes, 49_999);
     db.execute("ALTER TABLE t RENAME TO u", ()).await.unwrap();
-    assert_eq!(ids(rows).await.len(), 4999);
+    assert_eq!(ids(rows).await.len(), 49_999);
     assert_eq!(db.query_value::<i64>("SELECT count(*) FROM u", ()).await.unwrap(), Some(1));
 }
 
@@ -123,17 +124,17 @@ async fn a_stream_of_returning_yields_what_was_written(place: &Place) {
     let db = filled(place.options()).await;
     let deleted = db.stream_as::<(i64,)>("DELETE FROM t WHERE id > ? RETURNING id", (2000,));
     let deleted: Vec<_> = deleted.try_collect().await.unwrap();
-    assert_eq!(deleted.len(), 3000);
+    assert_eq!(deleted.len(), 48_000);
     assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(2000));
 }
 
 async fn a_stream_in_a_transaction_sees_its_writes(place: &Place) {
     let db = filled(place.options()).await;
     let tx = db.begin().await.unwrap();
-    tx.execute("INSERT INTO t VALUES (5001, 'row 5001')", ()).await.unwrap();
-    assert_eq!(ids(tx.stream_as(ALL, ())).await.len(), 5001);
+    tx.execute("INSERT INTO t VALUES (50001, 'row 50001')", ()).await.unwrap();
+    assert_eq!(ids(tx.stream_as(ALL, ())).await.len(), 50_001);
     tx.rollback().await.unwrap();
-    assert_eq!(ids(db.stream_as(ALL, ())).await.len(), 5000);
+    assert_eq!(ids(db.stream_as(ALL, ())).await.len(), 50_000);
 }
 
 async fn a_text_that_is_wrong_fails_at_the_first_row_and_then_ends(place: &Place) {
@@ -158,12 +159,22 @@ async fn a_text_that_is_wrong_fails_at_the_first_row_and_then_ends(place: &Place
 
 async fn an_error_in_the_middle_ends_the_stream(place: &Place) {
     let db = filled(few(place.options())).await;
-    let sql = "SELECT CASE id WHEN 4000 THEN abs(-9223372036854775807 - 1) ELSE id END FROM t ORDER BY id";
+    let sql = "SELECT CASE id WHEN 40000 THEN abs(-9223372036854775807 - 1) ELSE id END FROM t ORDER BY id";
     let rows: Vec<_> = db.stream_as::<(i64,)>(sql, ()).collect().await;
     let (last, before) = rows.split_last().unwrap();
     assert!(last.as_ref().unwrap_err().message().contains("overflow"), "{last:?}");
     assert!(before.iter().zip(1..).all(|(row, id)| row.as_ref().unwrap().0 == id));
     all_readers_are_back(&db).await;
+}
+
+async fn an_error_of_a_row_has_its_number_in_the_whole_result(place: &Place) {
+    let db = filled(few(place.options())).await;
+    let sql = "SELECT CASE id WHEN 20000 THEN 'text' ELSE id END AS number FROM t ORDER BY id";
+    let rows: Vec<_> = db.stream_as::<(i64,)>(sql, ()).collect().await;
+    let errors: Vec<_> = rows.iter().filter_map(|row| row.as_ref().err()).collect();
+    assert_eq!((rows.len(), errors.len()), (50_000, 1), "the rows behind it come all the same");
+    assert_eq!((errors[0].row(), errors[0].sql()), (Some(19_999), Some(sql)));
+    assert!(errors[0].message().contains("number"), "{}", errors[0]);
 }
 
 async fn a_deadline_ends_a_fetch(place: &Place) {
@@ -199,7 +210,7 @@ fn point_reads_have_a_reader_while_streams_stall() {
         assert!(tokio::time::timeout(Duration::from_millis(50), &mut late).await.is_err());
         streams.pop();
         let (first, others, db) = late.await.unwrap();
-        assert_eq!((first, others), (true, 4999));
+        assert_eq!((first, others), (true, 49_999));
         drop(streams);
         all_readers_are_back(&db).await;
     });
@@ -211,7 +222,7 @@ fn a_stream_dropped_at_any_point_gives_its_reader_back() {
     run(async {
         let db = filled(few(file.options())).await;
         drop(db.stream(ALL, ()));
-        for rows in [1, 1023, 1024, 1025, 2048, 4999] {
+        for rows in [1, 1023, 1024, 1025, 17_408, 17_409, 49_999] {
             let mut stream = db.stream(ALL, ());
             for _ in 0..rows {
                 assert!(stream.next().await.unwrap().is_ok());
@@ -267,7 +278,13 @@ fn a_batch_is_bounded_in_rows_and_in_bytes() {
         while let Some(batch) = cursor.next_batch().await.unwrap() {
             sizes.push(batch.len());
         }
-        assert_eq!(sizes, [1024, 1024, 1024, 1024, 904]);
+        assert_eq!(sizes, [1024, 16_384, 16_384, 16_208]);
+        let mut cursor = db.cursor("SELECT a.id, b.id, a.name, b.name FROM t AS a, t AS b LIMIT 20000", ());
+        let mut sizes = Vec::new();
+        while let Some(batch) = cursor.next_batch().await.unwrap() {
+            sizes.push(batch.len());
+        }
+        assert_eq!(sizes, [1024, 8192, 8192, 2592]);
         let mut cursor = db.cursor("SELECT zeroblob(100000) FROM t LIMIT 10", ());
         let mut sizes = Vec::new();
         while let Some(batch) = cursor.next_batch().await.unwrap() {
@@ -289,7 +306,7 @@ fn closing_waits_for_a_stream_and_then_ends_it() {
         let closing = db.close();
         let (closed, others) = tokio::join!(closing, rows.count());
         closed.unwrap();
-        assert_eq!(others, 4999);
+        assert_eq!(others, 49_999);
 
         let db = few(file.options()).close_wait(Duration::from_millis(20)).open().await.unwrap();
         let mut rows = db.stream(ALL, ());
@@ -309,7 +326,7 @@ fn the_same_text_may_be_streamed_many_times_at_once() {
         let db = filled(few(file.options())).await;
         let streams = (0..20).map(|_| ids(db.stream_as(ALL, ())));
         for ids in join_all(streams).await {
-            assert_eq!(ids.len(), 5000);
+            assert_eq!(ids.len(), 50_000);
         }
         all_readers_are_back(&db).await;
         db.close().await.unwrap();
