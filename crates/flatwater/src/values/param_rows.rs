@@ -1,7 +1,9 @@
 //! The parameters of many runs of one statement.
 //!
-//! Owns: these parameters, as one block, so that a row costs no allocation, neither where it is made nor on the thread
-//! that drops it. Invariant: rows keep their order. Leaves out: checking whether they fit the statement.
+//! Owns: these parameters, as blocks of many rows, so that a row costs no allocation, neither where it is made nor on the
+//! thread that drops it. Invariants: rows keep their order; no block grows beyond a limit, because growing a large one
+//! would copy all of it in one go, on a thread that must not be held up. Leaves out: checking whether they fit the
+//! statement.
 
 use super::block::Block;
 use super::convert::ToSql;
@@ -13,25 +15,34 @@ use crate::error::Result;
 #[derive(Default)]
 pub struct ParamRows {
     rows: usize,
-    /// One form for consecutive rows that have as many values and the same names: usually one for all rows.
-    forms: Vec<Form>,
+    /// In order; at least one for each change of the form.
+    parts: Vec<Part>,
+}
+
+/// Consecutive rows that have as many values and the same names.
+struct Part {
+    rows: usize,
+    width: usize,
+    names: ParamNames,
     block: Block,
 }
 
-/// Consecutive rows of one form.
-struct Form {
-    first_row: usize,
-    first_cell: usize,
-    width: usize,
-    names: ParamNames,
+/// A part with this many cells or bytes gets no further row.
+const FULL_CELLS: usize = 16_384;
+const FULL_BYTES: usize = 1 << 20;
+
+impl Part {
+    fn is_full(&self) -> bool {
+        self.block.cells() >= FULL_CELLS || self.block.bytes() >= FULL_BYTES
+    }
 }
 
 impl ParamRows {
     /// Adds a row of positional values.
     pub(crate) fn add<'a>(&mut self, values: impl ExactSizeIterator<Item = &'a dyn ToSql>) -> Result<()> {
-        self.begin(values.len(), &None);
+        let block = self.begin(values.len(), &None);
         for value in values {
-            add(&mut self.block, value)?;
+            add(block, value)?;
         }
         Ok(())
     }
@@ -44,18 +55,25 @@ impl ParamRows {
     /// Adds a row.
     pub(crate) fn push(&mut self, params: &Params) {
         let row = params.row();
-        self.begin(row.width, params.names());
-        row.values().for_each(|value| self.block.push(value));
+        let block = self.begin(row.width, params.names());
+        row.values().for_each(|value| block.push(value));
     }
 
-    /// Begins a row. If its values cannot be added, the rows are of no use any more.
-    fn begin(&mut self, width: usize, names: &ParamNames) {
-        let is_same = |form: &Form| form.width == width && form.names == *names;
-        if !self.forms.last().is_some_and(is_same) {
-            let (first_row, first_cell) = (self.rows, self.block.cells());
-            self.forms.push(Form { first_row, first_cell, width, names: names.clone() });
+    /// Begins a row, and returns the block for its values. If its values cannot be added, the rows are of no use any more.
+    fn begin(&mut self, width: usize, names: &ParamNames) -> &mut Block {
+        let is_same = |part: &Part| part.width == width && part.names == *names;
+        let same = self.parts.last().filter(|part| is_same(part));
+        if same.is_none_or(Part::is_full) {
+            // After a full part another full one is likely.
+            let room = same.map_or(0, |part| part.block.cells());
+            let (names, block) = (names.clone(), Block::with_room(room, 0));
+            self.parts.push(Part { rows: 0, width, names, block });
         }
         self.rows += 1;
+        let last = self.parts.len() - 1;
+        let part = &mut self.parts[last];
+        part.rows += 1;
+        &mut part.block
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -63,20 +81,20 @@ impl ParamRows {
     }
 
     pub(crate) fn rows(&self) -> impl Iterator<Item = ParamRow<'_>> {
-        let ends = self.forms.iter().skip(1).map(|form| form.first_row).chain([self.rows]);
-        self.forms.iter().zip(ends).flat_map(|(form, end)| {
-            (0..end - form.first_row).map(|row| ParamRow {
-                names: form.names.as_deref(),
-                block: &self.block,
-                first: form.first_cell + row * form.width,
-                width: form.width,
+        self.parts.iter().flat_map(|part| {
+            let Part { width, names, block, .. } = part;
+            (0..part.rows).map(move |row| ParamRow {
+                names: names.as_deref(),
+                block,
+                first: row * width,
+                width: *width,
             })
         })
     }
 
     /// Bytes of text and blob, for the limits on a group.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.block.bytes()
+        self.parts.iter().map(|part| part.block.bytes()).sum()
     }
 }
 
@@ -121,7 +139,7 @@ mod tests {
             (vec![], 0),
         ] {
             let rows = rows(&of);
-            assert_eq!((rows.len(), rows.rows().count(), rows.forms.len()), (of.len(), of.len(), forms));
+            assert_eq!((rows.len(), rows.rows().count(), rows.parts.len()), (of.len(), of.len(), forms));
             assert!(rows.rows().zip(&of).all(|(row, params)| are_same(row, params.row())));
             assert_eq!(rows.heap_bytes(), of.iter().map(Params::heap_bytes).sum::<usize>());
         }
@@ -136,11 +154,27 @@ mod tests {
         (&["Ada", "Eve"]).add_to(&mut added).unwrap();
         vec!["Ada", "Eve"].add_to(&mut added).unwrap();
         params!["Ada", "Eve"].add_to(&mut added).unwrap();
-        assert_eq!((added.len(), added.forms.len()), (6, 1));
+        assert_eq!((added.len(), added.parts.len()), (6, 1));
         let expected = params!["Ada", "Eve"].unwrap();
         assert!(added.rows().all(|row| are_same(row, expected.row())));
         (1,).add_to(&mut added).unwrap();
         assert!(are_same(added.rows().nth(6).unwrap(), params![1].unwrap().row()));
+    }
+
+    #[test]
+    fn no_block_grows_beyond_its_limit_and_rows_keep_their_order() {
+        let mut rows = ParamRows::default();
+        for number in 0..20_000 {
+            (number, "Ada").add_to(&mut rows).unwrap();
+        }
+        assert_eq!(rows.parts.len(), 3);
+        assert!(rows.parts.iter().all(|part| part.block.cells() <= FULL_CELLS));
+        let expected = (0..20_000).map(|number| params![number, "Ada"].unwrap());
+        assert!(rows.rows().zip(expected).all(|(row, params)| are_same(row, params.row())));
+        let mut long = ParamRows::default();
+        let text = "x".repeat(FULL_BYTES / 2);
+        (0..4).for_each(|_| (&*text,).add_to(&mut long).unwrap());
+        assert_eq!((long.parts.len(), long.rows().count()), (2, 4));
     }
 
     #[test]
