@@ -1,9 +1,10 @@
 //! How long a poll blocks the thread that makes it: act 5, which runs inside the other acts.
 //!
-//! Owns: the longest wall time and CPU time of one poll, and the longest delay of an idle thread that repeatedly sleeps
-//! for a millisecond. That delay shows how the machine itself delays threads. A long poll is a finding only if the
-//! machine does not explain it.
+//! Owns: the longest wall time and CPU time of one poll, and two controls that show what the machine does to a thread: the
+//! longest delay of one that repeatedly sleeps for a millisecond, and the longest write of a page to a file of its own, on
+//! the disk on which the acts have theirs. A long poll is a finding only if neither explains it.
 
+use std::io::{Seek, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,9 +17,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::round::Finding;
 
-/// The longest a poll may take beyond the delay of the idle thread.
+/// The longest a poll may take beyond the delays of the controls.
 const TOO_LONG: Duration = Duration::from_millis(500);
 const NAP: Duration = Duration::from_millis(1);
+/// The control's file gets no longer than this.
+const FILE_BYTES: u64 = 1 << 20;
 
 /// The longest times, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +30,8 @@ pub(crate) struct Hold {
     pub(crate) wall_us: u64,
     pub(crate) cpu_us: u64,
     pub(crate) idle_us: u64,
+    #[serde(default)]
+    pub(crate) disk_us: u64,
 }
 
 impl Hold {
@@ -35,13 +40,14 @@ impl Hold {
         self.wall_us = self.wall_us.max(other.wall_us);
         self.cpu_us = self.cpu_us.max(other.cpu_us);
         self.idle_us = self.idle_us.max(other.idle_us);
+        self.disk_us = self.disk_us.max(other.disk_us);
     }
 }
 
 /// Measures polls from its creation until it is read.
 pub(crate) struct Gauge {
     longest: Arc<Longest>,
-    idle: Option<JoinHandle<()>>,
+    controls: Vec<JoinHandle<()>>,
 }
 
 #[derive(Default)]
@@ -50,6 +56,7 @@ struct Longest {
     wall_us: AtomicU64,
     cpu_us: AtomicU64,
     idle_us: AtomicU64,
+    disk_us: AtomicU64,
     over: AtomicBool,
 }
 
@@ -62,15 +69,9 @@ pub(crate) struct Gauged<F> {
 impl Gauge {
     pub(crate) fn new() -> Self {
         let longest = Arc::<Longest>::default();
-        let shared = longest.clone();
-        let idle = std::thread::spawn(move || {
-            while !shared.over.load(Ordering::Relaxed) {
-                let began = Instant::now();
-                std::thread::sleep(NAP);
-                shared.idle_us.fetch_max(micros(began.elapsed().saturating_sub(NAP)), Ordering::Relaxed);
-            }
-        });
-        Self { longest, idle: Some(idle) }
+        let (idle, disk) = (longest.clone(), longest.clone());
+        let controls = vec![std::thread::spawn(move || idle.sleep()), std::thread::spawn(move || disk.write())];
+        Self { longest, controls }
     }
 
     /// Wraps a future to measure its polls.
@@ -88,13 +89,15 @@ impl Gauge {
             wall_us: read(&self.longest.wall_us),
             cpu_us: read(&self.longest.cpu_us),
             idle_us: read(&self.longest.idle_us),
+            disk_us: read(&self.longest.disk_us),
         };
         into.merge(&hold);
         // Both times must be long: a busy machine does not increase CPU time, and a wait increases only wall time.
-        if hold.wall_us > micros(TOO_LONG) + 2 * hold.idle_us {
+        if hold.wall_us > micros(TOO_LONG) + 2 * hold.idle_us.max(hold.disk_us) {
             return Err(Finding::new(format!(
-                "a poll held its thread for {} us ({} us of CPU at most), where an idle thread was held up {} us",
-                hold.wall_us, hold.cpu_us, hold.idle_us
+                "a poll held its thread for {} us ({} us of CPU at most), where an idle thread was held up {} us, and a \
+                 write to another file {} us",
+                hold.wall_us, hold.cpu_us, hold.idle_us, hold.disk_us
             )));
         }
         Ok(())
@@ -102,9 +105,41 @@ impl Gauge {
 
     fn stop(&mut self) {
         self.longest.over.store(true, Ordering::Relaxed);
-        if let Some(idle) = self.idle.take() {
-            // The idle thread cannot panic.
-            let _ = idle.join();
+        for control in self.controls.drain(..) {
+            // The controls do not panic.
+            let _ = control.join();
+        }
+    }
+}
+
+impl Longest {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// The control for the machine.
+    fn sleep(&self) {
+        while !self.is_over() {
+            let began = Instant::now();
+            std::thread::sleep(NAP);
+            self.idle_us.fetch_max(micros(began.elapsed().saturating_sub(NAP)), Ordering::Relaxed);
+        }
+    }
+
+    /// The control for the disk. Failing writes do not count: an act may make them fail.
+    fn write(&self) {
+        let Ok(mut file) = tempfile::tempfile() else { return };
+        let mut written = 0;
+        while !self.is_over() {
+            let began = Instant::now();
+            if file.write_all(&[0; 4096]).is_ok() {
+                self.disk_us.fetch_max(micros(began.elapsed()), Ordering::Relaxed);
+                written += 4096;
+            }
+            if written >= FILE_BYTES && file.set_len(0).and_then(|()| file.rewind()).is_ok() {
+                written = 0;
+            }
+            std::thread::sleep(NAP);
         }
     }
 }

@@ -80,10 +80,10 @@ impl fmt::Display for Report {
                 write!(f, ", {} {what}", thousands(*count))?;
             }
             if act.hold.polls > 0 {
-                let Hold { polls, wall_us, cpu_us, idle_us } = act.hold;
+                let Hold { polls, wall_us, cpu_us, idle_us, disk_us } = act.hold;
                 write!(
                     f,
-                    "; {} polls measured, longest {wall_us} us ({cpu_us} us of CPU; an idle thread {idle_us} us)",
+                    "; {} polls measured, longest {wall_us} us ({cpu_us} us of CPU; an idle thread {idle_us} us, a write of a page {disk_us} us)",
                     thousands(polls)
                 )?;
             }
