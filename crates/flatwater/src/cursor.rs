@@ -34,8 +34,8 @@ enum Next {
 /// A result that is fetched in batches, from one point in time, in bounded memory. [`Database::stream`] yields its rows
 /// one by one.
 ///
-/// It begins when it is first polled. It holds a reader until its last batch was fetched, it is dropped, or no batch was
-/// fetched for [`Options::stream_idle`](crate::Options::stream_idle).
+/// It begins when it is first polled. It holds a reader until its last batch was fetched, it is dropped, or no batch
+/// was fetched for [`Options::stream_idle`](crate::Options::stream_idle).
 ///
 /// [`Database::stream`]: crate::Database::stream
 #[must_use = "a cursor begins when its first batch is fetched"]
@@ -50,8 +50,8 @@ impl Cursor {
         Self { caller: caller.clone(), next: Next::Fetching(fetch(caller, operation, work)), rest: None }
     }
 
-    /// Returns the next rows, at least one, or `None` after the last. The first batch has at most 1,024 rows,
-    /// and a later one at most 32,768 values or about 256 KiB of texts and blobs. The next batch is fetched meanwhile.
+    /// Returns the next rows, at least one, or `None` after the last. The first batch has at most 1,024 rows, and a
+    /// later one at most 32,768 values or about 256 KiB of texts and blobs. The next batch is fetched meanwhile.
     ///
     /// If the future is dropped, no rows are lost: the next call continues.
     ///

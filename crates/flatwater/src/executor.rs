@@ -28,8 +28,8 @@ pub(crate) mod sealed {
     }
 }
 
-/// What runs SQL: a [`Database`], a [`Transaction`], or a [`Snapshot`]. A function that takes one of them by this trait can
-/// be called with each:
+/// What runs SQL: a [`Database`], a [`Transaction`], or a [`Snapshot`]. A function that takes one of them by this trait
+/// can be called with each:
 ///
 /// ```no_run
 /// use flatwater::{Database, Executor, Result};

@@ -14,12 +14,13 @@ use crate::values::row::FromRow;
 use crate::workers::request::Work;
 
 impl Database {
-    /// Runs one statement and returns its rows one by one, as a [`Stream`](futures_core::Stream): all of one point in time,
-    /// and in bounded memory, whatever the size of the result. Nothing begins before the first poll.
+    /// Runs one statement and returns its rows one by one, as a [`Stream`](futures_core::Stream): all of one point in
+    /// time, and in bounded memory, whatever the size of the result. Nothing begins before the first poll.
     ///
-    /// The stream holds a reader beyond those that other reads use ([`Options::extra_readers`]). Dropping it gives the
-    /// reader back. A stream whose rows are not fetched for [`Options::stream_idle`] ends with `Timeout`. In a database with
-    /// one connection, and for a statement that writes (RETURNING), the whole result is read first.
+    /// The stream holds a reader beyond those that other reads use
+    /// ([`Options::extra_readers`](crate::Options::extra_readers)). Dropping it gives the reader back. A stream whose
+    /// rows are not fetched for [`Options::stream_idle`](crate::Options::stream_idle) ends with `Timeout`. In a
+    /// database with one connection, and for a statement that writes (RETURNING), the whole result is read first.
     ///
     /// ```no_run
     /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
@@ -55,7 +56,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// `Timeout`, `Closed`, `Io`. If all [`Options::extra_readers`] are held, the call waits.
+    /// `Timeout`, `Closed`, `Io`. If all [`Options::extra_readers`](crate::Options::extra_readers) are held, the call
+    /// waits.
     pub fn snapshot(&self) -> Call<Snapshot> {
         self.operations.call("snapshot", Ok(Work::Snapshot), |answer, caller| {
             caller.map(|caller| Snapshot::new(caller, answer)).unwrap_or_else(|| Err(Error::closed()))

@@ -23,8 +23,9 @@ use crate::workers::session::{Inside, TransactionGuard};
 
 /// One point in time of the database, which any number of reads see, whatever is committed meanwhile.
 ///
-/// It holds a reader and its read transaction until it is dropped, for [`Options::snapshot_age`](crate::Options::snapshot_age)
-/// at most: while it is open the WAL cannot start over. Its reads run one after the other. They only read.
+/// It holds a reader and its read transaction until it is dropped, for
+/// [`Options::snapshot_age`](crate::Options::snapshot_age) at most: while it is open the WAL cannot start over. Its
+/// reads run one after the other. They only read.
 ///
 /// In a database with one connection ([`Stats::one_connection`](crate::Stats::one_connection)) writes wait until the
 /// snapshot ends, as for a transaction, and it ends if it is not used for
@@ -128,8 +129,8 @@ impl Snapshot {
         self.operations.query_json(sql, params)
     }
 
-    /// Runs one statement and returns its rows one by one, in bounded memory. Several streams of one snapshot may be open at
-    /// once.
+    /// Runs one statement and returns its rows one by one, in bounded memory. Several streams of one snapshot may be
+    /// open at once.
     pub fn stream(&self, sql: &str, params: impl IntoParams) -> RowStream {
         RowStream::new(self.operations.cursor("stream", sql, params))
     }

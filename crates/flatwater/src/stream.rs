@@ -17,8 +17,8 @@ use crate::values::row::{FromRow, Row, Rows};
 
 /// The rows of a query, one by one: a [`Stream`] of `Result<T>`. [`next`](Self::next) needs no other crate.
 ///
-/// All rows are of one point in time. Dropping the stream at any point gives its reader back. See [`Cursor`] for how the
-/// rows are fetched, and which errors occur.
+/// All rows are of one point in time. Dropping the stream at any point gives its reader back. See [`Cursor`] for how
+/// the rows are fetched, and which errors occur.
 #[must_use = "a stream begins when it is polled"]
 pub struct RowStream<T = Row<'static>> {
     cursor: Cursor,

@@ -13,9 +13,9 @@ impl Options {
         self
     }
 
-    /// Sets how many connections beyond [`readers`](Self::readers) may be held by read closures, snapshots and streams, so
-    /// that other reads never wait for them. They are opened when they are needed. Further closures, snapshots and streams
-    /// wait. Default 8.
+    /// Sets how many connections beyond [`readers`](Self::readers) may be held by read closures, snapshots and streams,
+    /// so that other reads never wait for them. They are opened when they are needed. Further closures, snapshots and
+    /// streams wait. Default 8.
     pub fn extra_readers(mut self, readers: usize) -> Self {
         self.extra_readers = readers;
         self
@@ -29,8 +29,8 @@ impl Options {
     }
 
     /// Sets how long a [snapshot](crate::Database::snapshot) may be open before it ends with
-    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld), because the WAL cannot start over while it is open. Default
-    /// 5 minutes.
+    /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld), because the WAL cannot start over while it is open.
+    /// Default 5 minutes.
     pub fn snapshot_age(mut self, limit: Duration) -> Self {
         self.snapshot_age = limit;
         self
@@ -48,8 +48,8 @@ impl Options {
     /// Lets a reader keep its read transaction open for the next read, for milliseconds, while there is no commit. The
     /// next read then needs no lock. In the same way the writer keeps its read transaction open for the next short
     /// write; each write is still committed when it ends. Results are the same either way. There are no leases with
-    /// attached files, with an external checkpointer ([`Checkpoint::External`], or Litestream), or in a journal mode
-    /// other than WAL. Default on.
+    /// attached files, with an external checkpointer ([`Checkpoint::External`](crate::Checkpoint::External), or
+    /// Litestream), or in a journal mode other than WAL. Default on.
     pub fn leases(mut self, on: bool) -> Self {
         self.leases = on;
         self
