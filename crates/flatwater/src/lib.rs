@@ -54,6 +54,8 @@ mod snapshot;
 mod sql;
 mod stats;
 mod stream;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod thread;
 mod time;
 mod transaction;

@@ -20,6 +20,10 @@ mod streams {}
 mod reading {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/testing.md")]
+mod testing {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/transactions.md")]
 mod transactions {}
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// A type that can be the parameters of a statement: `()`, tuples of up to 16 values, arrays, slices, vectors,
 /// [`Params`], and the results of [`params!`](crate::params) and [`named!`](crate::named). A value is anything that
-/// implements [`ToSql`](rusqlite::ToSql).
+/// implements [`ToSql`](crate::ToSql).
 ///
 /// A list of `u8` is refused with `Misuse`, because it may be one blob or as many parameters as it has bytes. Bind a blob
 /// as `(bytes,)`.

@@ -66,6 +66,8 @@ mod state;
 mod statements;
 mod streams;
 mod support;
+#[cfg(feature = "testing")]
+mod test_databases;
 mod transaction_bodies;
 mod transactions;
 mod typed_reads;
