@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use crate::call::Call;
 use crate::engine::dispatch::Caller;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::values::row::Rows;
 use crate::workers::open_read::CursorGuard;
 use crate::workers::request::Work;
@@ -29,6 +29,8 @@ enum Next {
     Fetching(Call<Batch>),
     Fetched(Result<Batch>),
     Nothing,
+    /// A panic, such as that of a waker, ended a poll: what was under way is lost.
+    Lost,
 }
 
 /// A result that is fetched in batches, from one point in time, in bounded memory. [`Database::stream`] yields its rows
@@ -40,9 +42,10 @@ enum Next {
 /// [`Database::stream`]: crate::Database::stream
 #[must_use = "a cursor begins when its first batch is fetched"]
 pub struct Cursor {
-    caller: Caller,
     next: Next,
     rest: Option<CursorGuard>,
+    /// Dropped last: it may be the last handle to the database.
+    caller: Caller,
 }
 
 impl Cursor {
@@ -65,8 +68,15 @@ impl Cursor {
 
     pub(crate) fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Rows>>> {
         loop {
-            let fetched = match std::mem::replace(&mut self.next, Next::Nothing) {
-                Next::Nothing => return Poll::Ready(Ok(None)),
+            let fetched = match std::mem::replace(&mut self.next, Next::Lost) {
+                Next::Nothing => {
+                    self.next = Next::Nothing;
+                    return Poll::Ready(Ok(None));
+                }
+                Next::Lost => {
+                    self.give_up();
+                    return Poll::Ready(Err(Error::misuse("a poll of the result panicked, and its rows are lost")));
+                }
                 Next::Fetched(fetched) => fetched,
                 Next::Fetching(mut call) => match Pin::new(&mut call).poll(context) {
                     Poll::Ready(fetched) => fetched,
@@ -76,6 +86,7 @@ impl Cursor {
                     }
                 },
             };
+            self.next = Next::Nothing;
             let before = self.rest.take();
             let Batch { rows, rest, has_more } = fetched?;
             self.rest = rest.or(before).filter(|_| has_more);
@@ -83,6 +94,19 @@ impl Cursor {
             if !rows.is_empty() {
                 return Poll::Ready(Ok(Some(rows)));
             }
+        }
+    }
+
+    /// Gives the reader back.
+    pub(crate) fn give_up(&mut self) {
+        self.next = Next::Nothing;
+        self.rest = None;
+    }
+
+    /// The caller uses rows that were fetched before.
+    pub(crate) fn touch(&self) {
+        if let Some(rest) = &self.rest {
+            rest.at.touch();
         }
     }
 

@@ -32,8 +32,9 @@ use crate::workers::session::{Inside, TransactionGuard};
 /// [`Options::transaction_idle`](crate::Options::transaction_idle).
 #[must_use = "a snapshot ends when it is dropped"]
 pub struct Snapshot {
-    pub(crate) operations: Operations,
+    /// Dropped before the handle to the database.
     _guard: Guard,
+    pub(crate) operations: Operations,
 }
 
 /// What ends the snapshot when it is dropped.

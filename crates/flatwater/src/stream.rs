@@ -33,6 +33,9 @@ pub struct RowStream<T = Row<'static>> {
     is_over: bool,
 }
 
+/// After so many rows of a batch the database is told that they are used.
+const TOUCHES: usize = 64;
+
 /// How a row becomes a `T`.
 struct Form<T> {
     find: fn(&Rows) -> Result<Vec<Found>>,
@@ -83,6 +86,9 @@ impl<T> RowStream<T> {
         }
         let row = (self.form.read)(&self.batch, self.next, &self.found);
         self.next += 1;
+        if self.next.is_multiple_of(TOUCHES) {
+            self.cursor.touch();
+        }
         let explain = |error: Error| self.batch.explain(error.at_row(self.next - 1).after_rows(self.before));
         Poll::Ready(Some(row.map_err(explain)))
     }
@@ -94,6 +100,7 @@ impl<T> RowStream<T> {
 
     fn end(&mut self, last: Option<Result<T>>) -> Poll<Option<Result<T>>> {
         (self.batch, self.next, self.is_over) = (Arc::default(), 0, true);
+        self.cursor.give_up();
         Poll::Ready(last)
     }
 }

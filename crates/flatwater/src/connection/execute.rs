@@ -124,7 +124,16 @@ impl Connection {
             Bounds::Inline { rows, bytes, .. } => Some(Limits { rows, bytes }),
             Bounds::Armed => Some(Limits { rows: usize::MAX, bytes: usize::MAX }),
         };
-        let keys = if options.arrays { None } else { Some(statement.keys()?) };
+        let keys = match statement.keys() {
+            _ if options.arrays => None,
+            Ok(keys) => Some(keys),
+            Err(error) => {
+                // It does not run, so SQLite would not notice that the schema is another one by now.
+                self.statements.take(&statement.text);
+                self.sqlite.finalize(statement.id);
+                return Err(error);
+            }
+        };
         let (_, room) = statement.text.expected_size();
         let mut sink = JsonSink::new(&statement.names, keys, options, room, limits);
         let executed = self.run(run, &mut sink)?;

@@ -142,6 +142,16 @@ impl Connection {
         Ok(cookie.0)
     }
 
+    /// Begins the snapshots of the attached files in WAL mode, in the transaction that is open: each begins with the first
+    /// statement that uses the file.
+    pub(crate) fn begin_attached(&mut self) -> Result<()> {
+        for name in &self.attached_wals {
+            let cookie = format!("PRAGMA \"{}\".schema_version", name.replace('"', "\"\""));
+            self.sqlite.patiently_with(|sqlite| sqlite.query_row(&cookie, [], |_| Ok(())))?;
+        }
+        Ok(())
+    }
+
     /// Called right after a closure of the user, before anything else runs: restores our handlers, and returns true if
     /// everything that can be checked is as it was.
     pub(crate) fn restore_handlers(&mut self, busy: Busy) -> bool {

@@ -116,7 +116,11 @@ impl Connection {
 }
 
 /// Returns true if the statement is kept prepared. A PRAGMA and an EXPLAIN return what held when they were prepared. A
-/// text that creates TEMP objects was checked for a transaction, and must be checked again.
+/// text that creates TEMP objects was checked for a transaction, and must be checked again. A definition that does nothing,
+/// such as DROP TABLE IF EXISTS of no table, is one that does something when the schema has changed, which SQLite notices only
+/// when it runs.
 pub(super) fn is_kept(ready: &CachedStatement) -> bool {
-    ready.text.is_kept() && !ready.class.makes_temp && !ready.text.tells_of_its_prepare
+    let class = &ready.class;
+    let may_define = class.columns == 0 && !class.changes_rows;
+    ready.text.is_kept() && !class.makes_temp && !may_define && !ready.text.tells_of_its_prepare
 }

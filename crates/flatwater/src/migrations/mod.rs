@@ -154,7 +154,8 @@ impl Step {
 
     /// Returns true if `stored` is the checksum of this script, with these or with other ends of lines.
     pub(crate) fn has_checksum(&self, stored: &[u8]) -> bool {
-        stored == self.checksum || stored == checksum(&self.sql)
+        let with_crlf = || checksum(&self.sql.replace("\r\n", "\n").replace('\n', "\r\n"));
+        stored == self.checksum || stored == checksum(&self.sql) || stored == with_crlf()
     }
 }
 

@@ -46,12 +46,12 @@ pub(crate) fn looks_like_a_write(sql: &str) -> bool {
     }
 }
 
-/// Returns whether the text is a PRAGMA or begins with EXPLAIN. The result of such a statement depends on the schema at
-/// the time of its prepare. A PRAGMA that lists objects even keeps pointers into that schema, and does not check
-/// whether it still exists.
+/// Returns whether the text is a PRAGMA, or begins with EXPLAIN or DROP. The result of such a statement, or what is found out
+/// about it before it runs, depends on the schema at the time of its prepare. A PRAGMA that lists objects even keeps
+/// pointers into that schema, and does not check whether it still exists.
 pub(crate) fn tells_of_its_prepare(sql: &str) -> bool {
     let first = words(sql).find(|word| *word != ";");
-    first.is_some_and(|word| word.eq_ignore_ascii_case("PRAGMA") || word.eq_ignore_ascii_case("EXPLAIN"))
+    first.is_some_and(|word| ["PRAGMA", "EXPLAIN", "DROP"].iter().any(|one| word.eq_ignore_ascii_case(one)))
 }
 
 /// Returns whether the text names an object in the schema `temp`.
@@ -163,7 +163,13 @@ mod tests {
 
     #[test]
     fn a_pragma_and_a_listing_tell_of_the_schema_they_were_prepared_under() {
-        for sql in ["pragma table_info(t)", " ; PRAGMA x", "/* */ EXPLAIN SELECT 1", "explain query plan SELECT 1"] {
+        for sql in [
+            "pragma table_info(t)",
+            " ; PRAGMA x",
+            "/* */ EXPLAIN SELECT 1",
+            "explain query plan SELECT 1",
+            "drop table t",
+        ] {
             assert!(tells_of_its_prepare(sql), "{sql}");
         }
         for sql in ["SELECT * FROM pragma_table_info('t')", "", ";", "'EXPLAIN'"] {

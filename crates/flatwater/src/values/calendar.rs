@@ -117,12 +117,12 @@ fn take_time(text: &str) -> Option<(Time, &str)> {
     let (mut second, mut rest, mut nanosecond) = (0, rest, 0);
     if let Some(after) = rest.strip_prefix(':') {
         (second, rest) = take_number(after, 2)?;
-    }
-    if let Some(after) = rest.strip_prefix('.') {
-        let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let (shown, _) = take_number(after, digits.clamp(1, 9))?;
-        nanosecond = shown * 10_u32.pow(9 - u32::try_from(digits.min(9)).ok()?);
-        rest = &after[digits..];
+        if let Some(after) = rest.strip_prefix('.') {
+            let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+            let (shown, _) = take_number(after, digits.clamp(1, 9))?;
+            nanosecond = shown * 10_u32.pow(9 - u32::try_from(digits.min(9)).ok()?);
+            rest = &after[digits..];
+        }
     }
     let narrow = |number: u32| u8::try_from(number).ok();
     Some((Time { hour: narrow(hour)?, minute: narrow(minute)?, second: narrow(second)?, nanosecond }, rest))

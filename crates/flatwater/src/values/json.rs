@@ -30,6 +30,7 @@ impl<T: DeserializeOwned> FromSql for Json<T> {
             ValueRef::Text(text) => serde_json::from_slice(text),
             ValueRef::Null => serde_json::from_slice(b"null"),
             ValueRef::Integer(number) => serde_json::from_value(number.into()),
+            ValueRef::Real(number) if !number.is_finite() => return Err(refused("infinity is no JSON")),
             ValueRef::Real(number) => serde_json::from_value(number.into()),
             ValueRef::Blob(_) => return Err(refused("a BLOB is no JSON text; if it is JSONB, select json(column)")),
         };

@@ -57,6 +57,10 @@ impl Sql {
         if name.contains('\0') {
             self.params = self.params.and(Err(Error::misuse("an identifier has a NUL byte")));
         }
+        if self.text.ends_with('`') {
+            // Two backticks are one inside of a name.
+            self.text.push(' ');
+        }
         self.text.push('`');
         self.text.push_str(&name.replace('`', "``"));
         self.text.push('`');

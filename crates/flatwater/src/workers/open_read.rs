@@ -20,6 +20,9 @@ pub(crate) trait OpenRead: Send + Sync {
 
     /// Gives the reader back.
     fn end(&self);
+
+    /// The caller uses rows that were fetched before.
+    fn touch(&self);
 }
 
 /// A caller's right to a snapshot.
@@ -27,9 +30,11 @@ pub(crate) struct SnapshotGuard(pub(crate) Arc<dyn OpenRead>);
 
 impl Drop for SnapshotGuard {
     fn drop(&mut self) {
-        if !is_stranded() {
-            self.0.end();
+        if is_stranded() {
+            // The connection belongs to the parent process.
+            return std::mem::forget(self.0.clone());
         }
+        self.0.end();
     }
 }
 
@@ -41,8 +46,10 @@ pub(crate) struct CursorGuard {
 
 impl Drop for CursorGuard {
     fn drop(&mut self) {
-        if !is_stranded() {
-            self.at.end_cursor(self.number);
+        if is_stranded() {
+            // The connection belongs to the parent process.
+            return std::mem::forget(self.at.clone());
         }
+        self.at.end_cursor(self.number);
     }
 }

@@ -4,6 +4,7 @@
 use flatwater::{Database, Error, ForeignKeyCheck, Kind, Migrations, Params};
 
 use crate::place::{Place, in_both_places};
+use crate::support::TestFile;
 use crate::support::{integer, run};
 
 in_both_places!(
@@ -221,4 +222,25 @@ async fn foreign_keys_may_be_deferred_in_a_transaction_and_only_there(place: &Pl
     assert_eq!(tx.execute("INSERT INTO child VALUES (80, 8)", ()).await.unwrap_err().kind(), Kind::Constraint);
     tx.rollback().await.unwrap();
     assert_eq!(value(&db, "SELECT count(*) FROM child").await, 4);
+}
+
+#[test]
+fn a_drop_that_did_nothing_once_is_looked_at_again_when_there_is_a_table() {
+    let file = TestFile::new();
+    run(async {
+        let db = file.open().await;
+        let drop = "DROP TABLE IF EXISTS parent";
+        for _ in 0..3 {
+            db.execute(drop, ()).await.unwrap();
+        }
+        file.plain()
+            .execute_batch(
+                "CREATE TABLE parent (id INTEGER PRIMARY KEY);
+                 CREATE TABLE child (id INTEGER PRIMARY KEY, parent REFERENCES parent ON DELETE CASCADE);
+                 INSERT INTO parent VALUES (1); INSERT INTO child VALUES (1, 1)",
+            )
+            .unwrap();
+        assert!(db.execute(drop, ()).await.is_err(), "the rows of child would go with it");
+        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM child", ()).await.unwrap(), Some(1));
+    });
 }

@@ -175,3 +175,38 @@ fn closing_ends_a_snapshot_after_its_wait() {
         assert_eq!(db.snapshot().await.unwrap_err().kind(), Kind::Closed);
     });
 }
+
+#[test]
+fn a_snapshot_is_of_one_point_in_time_in_attached_files_too() {
+    let (file, other) = (TestFile::new(), TestFile::new());
+    run(async {
+        other.plain().execute_batch("PRAGMA journal_mode = wal; CREATE TABLE b (n); INSERT INTO b VALUES (1)").unwrap();
+        let db = file.options().attach("other", other.path()).open().await.unwrap();
+        db.execute_script("CREATE TABLE a (n); INSERT INTO a VALUES (1)").await.unwrap();
+        let snapshot = db.snapshot().await.unwrap();
+        db.execute_script("UPDATE a SET n = 2; UPDATE other.b SET n = 2").await.unwrap();
+        assert_eq!(
+            snapshot.query_values::<i64>("SELECT n FROM other.b UNION ALL SELECT n FROM a", ()).await.unwrap(),
+            [1, 1]
+        );
+        drop(snapshot);
+        assert_eq!(
+            db.query_values::<i64>("SELECT n FROM other.b UNION ALL SELECT n FROM a", ()).await.unwrap(),
+            [2, 2]
+        );
+    });
+}
+
+#[test]
+fn a_read_that_runs_when_its_snapshot_is_dropped_keeps_its_deadline() {
+    let file = TestFile::new();
+    run(async {
+        let db = accounts(file.options()).await;
+        let snapshot = db.timeout(Duration::from_millis(100)).snapshot().await.unwrap();
+        let mut read = snapshot.query(ENDLESS, ());
+        assert!(futures_util::poll!(&mut read).is_pending());
+        drop(snapshot);
+        assert_eq!(read.await.unwrap_err().kind(), Kind::Timeout);
+        until(|| db.stats().readers_held == 0).await;
+    });
+}

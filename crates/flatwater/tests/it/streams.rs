@@ -332,3 +332,37 @@ fn the_same_text_may_be_streamed_many_times_at_once() {
         db.close().await.unwrap();
     });
 }
+
+#[test]
+fn a_stream_whose_rows_are_used_slowly_goes_on() {
+    let file = TestFile::new();
+    run(async {
+        let limit = Duration::from_millis(300);
+        let db = filled(few(file.options().stream_idle(limit))).await;
+        let mut rows = db.stream_as::<(i64, String)>(ALL, ());
+        let began = std::time::Instant::now();
+        let mut seen = 0;
+        while let Some(row) = rows.next().await {
+            row.unwrap();
+            seen += 1;
+            // The batches take longer than the limit, each of them.
+            if seen % 50 == 0 && began.elapsed() < 3 * limit {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        assert_eq!(seen, ROWS);
+    });
+}
+
+#[test]
+fn a_stream_that_ended_with_an_error_of_its_type_holds_no_reader() {
+    let file = TestFile::new();
+    run(async {
+        let db = filled(few(file.options())).await;
+        let mut rows = db.stream_as::<(i64,)>(ALL, ());
+        assert_eq!(rows.next().await.unwrap().unwrap_err().kind(), Kind::Misuse);
+        assert!(rows.next().await.is_none());
+        until(|| db.stats().readers_held == 0).await;
+        drop(rows);
+    });
+}

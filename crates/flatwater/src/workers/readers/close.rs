@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::Readers;
 use super::running::Running;
+use crate::workers::outbox::Outbox;
 
 impl Readers {
     /// Closes the idle connections. Blocks.
@@ -58,6 +59,17 @@ impl Readers {
             let are_done = state.waiting.is_empty() && state.holding.is_empty();
             if are_done && state.connections == 0 && state.held == 0 {
                 return;
+            }
+            // Where no thread can be started, this one does what is left.
+            if state.threads == 0
+                && let Some(job) = state.next_job(&self.0.options)
+            {
+                drop(state);
+                let mut outbox = Outbox::decoding(&self.0.recorder);
+                self.0.work(job, &mut outbox);
+                outbox.deliver();
+                state = self.0.lock();
+                continue;
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {

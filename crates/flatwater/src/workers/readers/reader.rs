@@ -137,11 +137,11 @@ impl Reader {
         }
         let interrupt: Arc<dyn Interrupt> = ticket.clone();
         let performed = if let Work::Snapshot = work {
+            self.see_schema(catalogue);
             let begun = self.begin_snapshot(ticket);
             self.connection.sqlite.disarm();
             match begun {
                 Ok(()) => {
-                    self.see_schema(catalogue);
                     self.in_snapshot = true;
                     Performed::Opened(None)
                 }
@@ -253,7 +253,7 @@ impl Reader {
             None
         } else if ready.class.columns == 0 {
             Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
-        } else if *wanted == Wanted::Batches {
+        } else if *wanted == Wanted::Batches && self.connection.journal == "wal" {
             self.connection.sqlite.arm(interrupt.clone());
             let started = self.cursors.start(&mut self.connection, ready, params.clone());
             self.connection.sqlite.disarm();
@@ -282,7 +282,7 @@ impl Reader {
         self.connection.control.begin_read(&mut self.connection.sqlite)?;
         self.connection.sqlite.arm(ticket.clone());
         self.connection.schema_cookie()?;
-        Ok(())
+        self.connection.begin_attached()
     }
 
     /// Runs a closure of the user inside a read transaction, so that it sees one snapshot. Afterwards checks what the

@@ -112,6 +112,7 @@ impl Shared {
             return Served::Returned(reader);
         }
         let had_active_writes = request.had_active_writes;
+        let began = Instant::now();
         catch_unwind(AssertUnwindSafe(|| {
             let mut reader = match reader.map_or_else(|| self.open_or_unpark(request.ticket.deadline), Ok) {
                 Ok(reader) => reader,
@@ -132,7 +133,7 @@ impl Shared {
                     outbox.answer(kind, &ticket, promise, answer.map_err(|error| self.ended(error.timed(&ticket))));
                 }
                 Performed::Opened(first) => {
-                    outbox.answer(kind, &ticket, promise, Ok(self.keep(reader, first, text)));
+                    outbox.answer(kind, &ticket, promise, Ok(self.keep(reader, first, text, began)));
                     return Served::Kept;
                 }
                 Performed::Write(work, error) => {
@@ -155,11 +156,13 @@ impl Shared {
         reader: Box<Reader>,
         first: Option<(Rows, u64)>,
         text: Option<Arc<StatementInfo>>,
+        began: Instant,
     ) -> Answer {
         let purpose = if first.is_some() { Purpose::Cursor } else { Purpose::Snapshot };
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
-        let session = ReadSession::new(self, purpose, ticket, reader);
+        let session = ReadSession::new(self, purpose, ticket, reader, began);
         self.lock().running.push(Running::session(&session, text));
+        session.begin();
         let at = Arc::new(Open(session));
         match first {
             Some((rows, number)) => Answer::Begun(rows, CursorGuard { at, number }),

@@ -45,6 +45,10 @@ pub(super) enum End {
 }
 
 impl End {
+    pub(super) fn is_finished(&self) -> bool {
+        matches!(self, Self::Finished)
+    }
+
     /// The error for a request that comes afterwards.
     pub(super) fn error(&self) -> Error {
         match self {
@@ -100,19 +104,28 @@ struct Inbox {
 }
 
 impl ReadSession {
-    pub(super) fn new(pool: &Arc<Shared>, purpose: Purpose, ticket: Arc<Ticket>, reader: Box<Reader>) -> Arc<Self> {
-        let now = Instant::now();
+    /// Creates the session of a request that began then. `begin` sets its limit.
+    pub(super) fn new(
+        pool: &Arc<Shared>,
+        purpose: Purpose,
+        ticket: Arc<Ticket>,
+        reader: Box<Reader>,
+        began: Instant,
+    ) -> Arc<Self> {
         let inbox = Inbox {
             messages: VecDeque::new(),
             end: None,
             resting: Some(reader),
             is_ready: false,
-            idle_since: now,
+            idle_since: Instant::now(),
             alarm: None,
         };
-        let session = Arc::new(Self { pool: pool.clone(), purpose, ticket, began: now, inbox: Mutex::new(inbox) });
-        session.watch(later(now, session.limit()));
-        session
+        Arc::new(Self { pool: pool.clone(), purpose, ticket, began, inbox: Mutex::new(inbox) })
+    }
+
+    /// The session can be found by others from here on: its limit counts.
+    pub(super) fn begin(self: &Arc<Self>) {
+        self.watch(later(Instant::now(), self.limit()));
     }
 
     /// A cursor may be idle for this long; a snapshot may be this old.
@@ -136,8 +149,13 @@ impl ReadSession {
     }
 
     fn post_into(self: &Arc<Self>, mut inbox: MutexGuard<'_, Inbox>, message: Message, end: Option<End>) -> Result<()> {
-        if let Some(end) = &inbox.end {
-            return Err(end.error());
+        if let Some(noted) = &inbox.end {
+            let error = noted.error();
+            // What runs is ended for this reason now, and not because its handle was dropped.
+            if let (End::Finished, Some(end)) = (noted, end) {
+                inbox.end = Some(end);
+            }
+            return Err(error);
         }
         inbox.messages.push_back(message);
         inbox.end = end;
@@ -250,5 +268,9 @@ impl OpenRead for Open {
 
     fn end(&self) {
         self.0.finish(End::Finished);
+    }
+
+    fn touch(&self) {
+        self.0.lock().idle_since = Instant::now();
     }
 }

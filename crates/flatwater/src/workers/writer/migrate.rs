@@ -173,7 +173,10 @@ impl<'a> Migration<'a> {
         self.statements(writer, step, |place, writer, ran| {
             let Err(error) = ran else { return Ok(()) };
             writer.disarm();
-            Err(place.explain(error))
+            let error = place.explain(error);
+            // What the statements before it did is committed.
+            let is_late = matches!(error.kind(), Kind::Cancelled | Kind::Busy) && self.ticket.is_past_deadline();
+            Err(if is_late { Error::timeout(error.message().to_owned(), Applied::Unknown) } else { error })
         })?;
         let left_open = !writer.is_autocommit();
         writer.rollback();
