@@ -77,7 +77,10 @@ impl Plain {
                 // Without rows, the text is still checked.
                 self.connection.prepare(sql).map_err(failed)?;
                 let one = |row: &Vec<_>| Statement { sql: sql.clone(), params: row.clone() };
-                let changes = rows.iter().map(|row| self.one(&one(row), Wants::Nothing).map(|(changes, ..)| changes));
+                let changes = rows.iter().enumerate().map(|(number, row)| {
+                    let told = self.one(&one(row), Wants::Nothing);
+                    told.map(|(changes, ..)| changes).map_err(|failure| in_row(number, failure))
+                });
                 changes.sum::<Result<u64, Told>>().map(Told::Changes)
             }
             Work::Batch(all) => {
@@ -131,6 +134,16 @@ impl Plain {
 
 pub(super) fn either(told: Result<Told, Told>) -> Told {
     told.unwrap_or_else(|failure| failure)
+}
+
+/// Names the row of parameters that failed, in the words of `execute_many`.
+fn in_row(number: usize, failure: Told) -> Told {
+    match failure {
+        Told::Sqlite(code, Some(message)) => {
+            Told::Sqlite(code, Some(format!("row {number}, counted from 0: {message}")))
+        }
+        failure => failure,
+    }
 }
 
 /// Returns the table that an INSERT names.
