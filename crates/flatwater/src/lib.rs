@@ -50,6 +50,7 @@ mod options;
 mod prepared;
 mod program;
 mod queue;
+mod savepoints;
 mod snapshot;
 mod sql;
 mod stats;

@@ -18,7 +18,7 @@ const FLOORS: &[&[&str]] = &[
     &["many", "snapshot"],
     &["prepared", "transaction"],
     &["database"],
-    &["closures", "executor", "long_reads", "migrate", "open", "testing", "typed"],
+    &["closures", "executor", "long_reads", "migrate", "open", "savepoints", "testing", "typed"],
     &["lib"],
 ];
 

@@ -46,6 +46,7 @@ mod limits;
 mod many_databases;
 mod migrating_processes;
 mod migrations;
+mod named_savepoints;
 mod one_engine;
 mod one_off_texts;
 mod opening_together;
