@@ -7,7 +7,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use flatwater_sqlite::is_stranded;
@@ -17,6 +17,7 @@ use crate::engine::handle::{called_from_within, refuse_forked};
 use crate::error::{Error, Result};
 use crate::inline::budget;
 use crate::queue::reply::Reply;
+use crate::report::{Collection, Report};
 use crate::thread::park::{block_on, must_not_block};
 use crate::workers::answer::Answer;
 use crate::workers::refusals::too_late;
@@ -44,6 +45,10 @@ pub struct Call<T, E = Error> {
     read: Read<T, E>,
     /// The transaction or savepoint that is rolled back if the call does not end it.
     level: Level,
+    /// Present from the first poll to the end, if someone listens.
+    report: Option<Box<Report>>,
+    /// What the report becomes a part of.
+    collection: Option<Arc<Collection>>,
 }
 
 /// Converts the answer of a request into the result of an operation.
@@ -66,18 +71,40 @@ enum Stage {
 impl<T, E: From<Error>> Call<T, E> {
     pub(crate) fn new(caller: &Caller, operation: &'static str, work: Result<Work>, read: Read<T, E>) -> Self {
         let stage = work.map_or_else(|error| Stage::Refused(error.in_operation(operation)), Stage::New);
-        Self { caller: Some(caller.clone()), operation, stage: Mutex::new(stage), read, level: Level::Ended }
+        Self {
+            caller: Some(caller.clone()),
+            operation,
+            stage: Mutex::new(stage),
+            read,
+            level: Level::Ended,
+            report: None,
+            collection: None,
+        }
     }
 
     /// Returns a call that `start` begins, on the first poll.
     pub(crate) fn starting(caller: Option<&Caller>, operation: &'static str, start: Start, read: Read<T, E>) -> Self {
-        Self { caller: caller.cloned(), operation, stage: Mutex::new(Stage::Start(start)), read, level: Level::Ended }
+        Self {
+            caller: caller.cloned(),
+            operation,
+            stage: Mutex::new(Stage::Start(start)),
+            read,
+            level: Level::Ended,
+            report: None,
+            collection: None,
+        }
     }
 
     /// Makes this the call that ends a level of a transaction. If the call does not end the level, the level is rolled
     /// back.
     pub(crate) fn ending(mut self, level: Level) -> Self {
         self.level = level;
+        self
+    }
+
+    /// Makes the report of this call a part of the collection.
+    pub(crate) fn collected(mut self, collection: Option<Arc<Collection>>) -> Self {
+        self.collection = collection;
         self
     }
 
@@ -114,15 +141,24 @@ impl<T, E: From<Error>> Call<T, E> {
 
     fn begin(&mut self, may_block: bool) -> Poll<Result<Answer>> {
         let stage = self.stage.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(caller), Stage::New(work)) = (&self.caller, &*stage) {
+            self.report = Report::begin(caller, self.operation, Some(work)).map(Box::new);
+        }
         let submitted = match &self.caller {
             Some(caller) if matches!(stage, Stage::New(_)) => match begin(stage, caller) {
-                Begun::Answered(answer) => {
+                Begun::Answered(answer, took) => {
                     *stage = Stage::Done;
+                    if let (Some(report), Some(took)) = (&self.report, took) {
+                        report.ran_here(took, &answer);
+                    }
                     return Poll::Ready(answer);
                 }
                 Begun::Unsettled(reply) => Ok(Submitted::Queued(None, reply)),
                 Begun::ToSend(route) => match std::mem::replace(stage, Stage::Done) {
-                    Stage::New(work) => caller.send(route, work, may_block),
+                    Stage::New(work) => {
+                        let notes = self.report.as_ref().map(|report| report.notes.clone());
+                        caller.send(route, work, may_block, notes)
+                    }
                     _ => Err(polled_again()),
                 },
             },
@@ -142,7 +178,11 @@ impl<T, E: From<Error>> Call<T, E> {
     }
 
     fn finish(&mut self, answer: Result<Answer>) -> Result<T, E> {
-        let answer = answer.map_err(|error| error.in_operation(self.operation))?;
+        let answer = answer.map_err(|error| error.in_operation(self.operation));
+        if let Some(report) = self.report.take() {
+            report.end(&answer, self.collection.as_deref());
+        }
+        let answer = answer?;
         self.level.ended();
         (self.read)(answer, self.caller.as_ref())
     }
@@ -174,7 +214,11 @@ impl<T, E: From<Error>> Call<T, E> {
                 Poll::Ready(None) => Poll::Ready(Err(self.lost())),
             },
             Stage::Held(answer) => Poll::Ready(answer),
-            Stage::Refused(error) => Poll::Ready(Err(error)),
+            Stage::Refused(error) => {
+                let report = self.caller.as_ref().and_then(|caller| Report::begin(caller, self.operation, None));
+                self.report = report.map(Box::new);
+                Poll::Ready(Err(error))
+            }
             _ => Poll::Ready(Err(polled_again())),
         }
     }
@@ -194,7 +238,7 @@ impl<T, E> Call<T, E> {
     }
 
     fn give_up(&mut self) -> Cancelled {
-        match std::mem::replace(self.stage(), Stage::Done) {
+        let cancelled = match std::mem::replace(self.stage(), Stage::Done) {
             Stage::New(_) | Stage::Start(_) => Cancelled::Withdrawn,
             Stage::Waiting(queued, reply) => match queued.map(|queued| queued.give_up()) {
                 Some(Cancelled::Withdrawn) => Cancelled::Withdrawn,
@@ -202,7 +246,11 @@ impl<T, E> Call<T, E> {
                 given_up => given_up.unwrap_or(Cancelled::WriteRunning),
             },
             Stage::Refused(_) | Stage::Held(_) | Stage::Done => Cancelled::Answered,
+        };
+        if let Some(report) = self.report.take() {
+            report.dropped(cancelled, self.collection.as_deref());
         }
+        cancelled
     }
 }
 
@@ -226,7 +274,7 @@ fn begin<'a>(stage: &mut Stage, caller: &'a Caller) -> Begun<'a> {
     let mut tried = Tried { stage, has_returned: false };
     let begun = match &*tried.stage {
         Stage::New(work) => caller.begin(work),
-        _ => Begun::Answered(Err(polled_again())),
+        _ => Begun::Answered(Err(polled_again()), None),
     };
     tried.has_returned = true;
     begun
@@ -254,7 +302,7 @@ pub(crate) fn polled_again() -> Error {
 
 impl<T, E> Drop for Call<T, E> {
     fn drop(&mut self) {
-        if matches!(self.stage(), Stage::Waiting(..)) && !is_stranded() {
+        if (self.report.is_some() || matches!(self.stage(), Stage::Waiting(..))) && !is_stranded() {
             self.give_up();
         }
     }

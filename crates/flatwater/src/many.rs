@@ -34,7 +34,7 @@ pub struct ExecuteMany<I>(State<I>);
 
 enum State<I> {
     Collecting(Box<Collecting<I>>),
-    Running(Call<u64>),
+    Running(Box<Call<u64>>),
     Done,
 }
 
@@ -56,7 +56,7 @@ where
             Ok(text) => {
                 State::Collecting(Box::new(Collecting { operations, text, rows, params: ParamRows::default() }))
             }
-            Err(error) => State::Running(call(&operations, Err(error))),
+            Err(error) => State::Running(Box::new(call(&operations, Err(error)))),
         })
     }
 
@@ -134,12 +134,12 @@ where
                     collected => collecting.call(collected.map(drop)),
                 }
             }
-            State::Running(call) => call,
+            State::Running(call) => *call,
             State::Done => return Poll::Ready(Err(polled_again())),
         };
         let polled = Pin::new(&mut call).poll(context);
         if polled.is_pending() {
-            self.0 = State::Running(call);
+            self.0 = State::Running(Box::new(call));
         }
         polled
     }

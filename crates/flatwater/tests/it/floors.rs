@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 /// The floors of `src`, lowest first. Folders of the same floor do not import each other.
 const FLOORS: &[&[&str]] = &[
     &["error", "inline", "lock", "program", "thread"],
-    &["migrations"],
+    &["migrations", "statement_event"],
     &["events", "options", "sql", "time", "values"],
     &["encode"],
     &["connection", "file", "lease", "queue", "stats"],
     &["workers"],
     &["engine"],
+    &["report"],
     &["call"],
     &["cursor"],
     &["operations", "stream"],
@@ -19,6 +20,7 @@ const FLOORS: &[&[&str]] = &[
     &["prepared", "transaction"],
     &["database"],
     &["closures", "executor", "long_reads", "migrate", "open", "savepoints", "testing", "typed"],
+    &["plan"],
     &["lib"],
 ];
 

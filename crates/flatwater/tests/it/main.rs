@@ -64,6 +64,7 @@ mod secrets;
 mod settings;
 mod snapshots;
 mod state;
+mod statement_events;
 mod statements;
 mod streams;
 mod support;

@@ -19,6 +19,7 @@ use super::slot::Held;
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::tokens::has_aborting_conflict_clause;
+use crate::statement_event::RanOn;
 use crate::workers::answer::Answer;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, Work};
@@ -26,7 +27,10 @@ use crate::workers::session::{End, Message, Session, TransactionGuard};
 
 /// Begins the transaction that `request` asks for, and serves it to its end.
 pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: &mut Outbox<'_>) {
-    if let Err(error) = begin(held, shared, &request.ticket) {
+    let started = request.ticket.note_start(RanOn::Writer, || held.busy_timeout.waited());
+    let begun = begin(held, shared, &request.ticket);
+    request.ticket.note_end(started, || held.busy_timeout.waited());
+    if let Err(error) = begun {
         let error = error.timed(&request.ticket);
         return shared.answer(outbox, request, Err(error));
     }
@@ -98,11 +102,13 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
         }
         let is_end = matches!(request.work, Work::Commit | Work::Rollback);
         shared.note_running(&request.ticket);
+        let started = request.ticket.note_start(RanOn::Writer, || writer.busy_timeout.waited());
         let result = savepoints
             .unwind(writer, &place)
             .and_then(|()| step(writer, effects, shared, &request, savepoints))
             .map_err(|error| shared.ended(error))
             .inspect_err(|error| writer.room.note(error));
+        request.ticket.note_end(started, || writer.busy_timeout.waited());
         let lost = writer.is_autocommit().then(|| {
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
         });
