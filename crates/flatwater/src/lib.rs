@@ -100,6 +100,8 @@ pub use values::json::Json;
 pub use values::params::Params;
 pub use values::row::{FromRow, Row, Rows};
 pub use values::row_iter::RowIter;
+#[cfg(feature = "serde")]
+pub use values::serde::Serde;
 pub use values::sql::Sql;
 
 /// The rusqlite crate in the version Flatwater uses: for closures, and for the types in the signatures of `ToSql` and

@@ -61,6 +61,8 @@ mod runtimes;
 mod savepoints;
 mod schema;
 mod secrets;
+#[cfg(feature = "serde")]
+mod serde_rows;
 mod settings;
 mod snapshots;
 mod state;
