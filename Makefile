@@ -87,7 +87,7 @@ lint:
 # Tries to break it, for FLATWATER_TORTURE_SECONDS (300); a finding says how to repeat it with `make torture-round`.
 # A long run that is to be shown: make torture FLATWATER_TORTURE_SECONDS=7200 JSON=torture/results/long.json
 .PHONY: torture torture-round torture-readme torture-asan
-TORTURE = cargo build --quiet --profile torture -p 'flatwater-torture*' && target/torture/flatwater-torture
+TORTURE = cargo build --quiet --profile torture -p 'flatwater-torture*' && $${CARGO_TARGET_DIR:-target}/torture/flatwater-torture
 torture:
 	$(TORTURE) run $(if $(SEED),--seed $(SEED)) $(if $(ACT),--act $(ACT)) $(if $(JSON),--json $(JSON))
 

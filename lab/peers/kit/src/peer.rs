@@ -101,6 +101,11 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
         async move { self.query::<Named>(sql, params).await?.into_records() }
     }
 
+    /// The same for columns `id`, `name` and `value`, which are found by their names; answers what touching all of them sums to.
+    fn query_named(&self, sql: &'static str) -> impl Future<Output = Result<Sum>> + Send {
+        async move { Ok(sum_of(&self.query_as(sql, &[]).await?)) }
+    }
+
     /// The rows of a query one by one, each as the program's own type, by the library's call for that.
     fn stream(&self, sql: &'static str) -> impl Future<Output = Result<Sum>> + Send {
         async move { Ok(sum_of(&self.query_as(sql, &[]).await?)) }

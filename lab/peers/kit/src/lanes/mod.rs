@@ -11,6 +11,7 @@ mod group;
 mod inserts;
 mod json_rows;
 mod large_results;
+mod literals;
 mod long_queries;
 mod long_reader;
 mod loop_gap;
@@ -27,6 +28,7 @@ mod shapes;
 mod stream;
 mod sustained;
 mod transactions;
+mod typed;
 
 use std::pin::Pin;
 
@@ -42,10 +44,12 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
     let files = [
         inserts::lanes::<P>,
         group::lanes::<P>,
+        literals::lanes::<P>,
         many::lanes::<P>,
         point_query::lanes::<P>,
         random_keys::lanes::<P>,
         query::lanes::<P>,
+        typed::lanes::<P>,
         stream::lanes::<P>,
         selects::lanes::<P>,
         shapes::lanes::<P>,
