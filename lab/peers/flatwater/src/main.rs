@@ -46,6 +46,8 @@ fn options(setup: &Setup) -> Options {
 impl Peer for Flatwater {
     type Table<R: Record> = Block<R>;
 
+    const KEEPS_MANY: bool = true;
+
     fn about() -> About {
         let version = version_in(include_str!("../Cargo.lock"), "flatwater");
         About { names: &["flatwater", NO_CHECKPOINTS, NEVER_INLINE, NO_LEASES], version, one_thread: false }

@@ -70,6 +70,9 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
     /// The rows of a query as the library gives them.
     type Table<R: Record>: Table<R> + Send;
 
+    /// Thousands of databases may stay open that are used now and then.
+    const KEEPS_MANY: bool = false;
+
     fn about() -> About;
 
     /// Whether the peer called `name` runs this lane, beyond what the lane's needs tell.

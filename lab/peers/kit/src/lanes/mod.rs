@@ -27,6 +27,7 @@ mod selects;
 mod shapes;
 mod stream;
 mod sustained;
+mod tenants;
 mod transactions;
 mod typed;
 
@@ -69,6 +70,7 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
         long_queries::lanes::<P>,
         large_results::lanes::<P>,
         memory::lanes::<P>,
+        tenants::lanes::<P>,
     ];
     files.into_iter().flat_map(|lanes| lanes()).collect()
 }
