@@ -53,7 +53,10 @@ pub(crate) async fn subscribe(State(app): State<App>) -> Sse<impl Stream<Item = 
     let events = stream::unfold(app.events.told.subscribe(), |mut told| async {
         let event = match told.recv().await {
             Ok(change) => Event::default().event("task").json_data(change),
-            Err(broadcast::error::RecvError::Lagged(_)) => Ok(Event::default().event("missed").data("")),
+            // Browsers ignore an event without data.
+            Err(broadcast::error::RecvError::Lagged(missed)) => {
+                Ok(Event::default().event("missed").data(missed.to_string()))
+            }
             Err(broadcast::error::RecvError::Closed) => return None,
         };
         Some((event, told))

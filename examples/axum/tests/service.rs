@@ -1,7 +1,5 @@
 //! The service as its clients see it: most through the router, the end of it over a socket.
 
-use std::time::Duration;
-
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -130,10 +128,28 @@ async fn listeners_are_told_of_commits_until_the_service_stops() {
     }
 
     stop.send(()).unwrap();
+    // The response of a listener has no other end.
     let mut rest = String::new();
     events.read_to_string(&mut rest).await.unwrap();
     assert!(!rest.contains("data:"), "{rest}");
-    // Without the end of the listeners' responses it would take the whole grace.
-    tokio::time::timeout(Duration::from_secs(8), server).await.unwrap().unwrap().unwrap();
+    server.await.unwrap().unwrap();
     assert_eq!(db.query("SELECT 1", ()).await.unwrap_err().kind(), flatwater::Kind::Closed);
+}
+
+#[tokio::test]
+async fn a_listener_that_is_too_slow_is_told_so() {
+    let db = TestDatabase::on_file(schema).await.unwrap();
+    let service = router(App::new(&db));
+    let request = Request::builder().uri("/events").body(Body::empty()).unwrap();
+    let mut events = service.clone().oneshot(request).await.unwrap().into_body();
+    send(&service, "POST", "/tasks", r#"{"title": "buy tea"}"#).await;
+    for _ in 0..300 {
+        send(&service, "PATCH", "/tasks/1", r#"{"state": "done"}"#).await;
+    }
+    let mut next = async || {
+        let frame = events.frame().await.unwrap().unwrap().into_data().unwrap();
+        String::from_utf8(frame.to_vec()).unwrap()
+    };
+    assert_eq!(next().await, "event: missed\ndata: 45\n\n");
+    assert_eq!(next().await, "event: task\ndata: {\"what\":\"changed\",\"id\":1}\n\n");
 }
