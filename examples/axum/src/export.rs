@@ -1,6 +1,6 @@
 //! All tasks as one CSV file.
 //!
-//! Owns: its handler, which has a few hundred rows in memory at a time, whatever the number of tasks.
+//! Owns: its handler, which has two batches of rows in memory (`Cursor::next_batch`), whatever the number of tasks.
 
 use std::error::Error;
 use std::future::ready;
@@ -15,8 +15,8 @@ use crate::App;
 use crate::tasks::Task;
 
 /// `GET /tasks.csv`: the tasks of one point in time, while others are written. Rows are read as fast as the client takes
-/// them. A client that takes none for 30 s (`Options::stream_idle`) loses its stream. An error in the middle breaks the
-/// transfer off, so that no client takes a part for the whole.
+/// them. A client that takes nothing for 30 s (`Options::stream_idle`) loses its stream. An error breaks the transfer off, so
+/// that no client takes a part for the whole.
 pub(crate) async fn csv(State(app): State<App>) -> impl IntoResponse {
     let head: Result<_, Box<dyn Error + Send + Sync>> = Ok(b"id,title,state,due\n".to_vec());
     let tasks = app.db.stream_as::<Task>("SELECT id, title, state, due FROM tasks ORDER BY id", ());
