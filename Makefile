@@ -70,6 +70,12 @@ test-default-build:
 test-migrations-with-others:
 	cd examples/migrations-with-others && CARGO_TARGET_DIR=target cargo test --locked
 
+# The guide and the design as HTML pages, in target/book. mdBook has a lock file of its own, beside its sources. Whether links
+# and anchors lead somewhere is a test of the examples.
+.PHONY: book
+book:
+	cd book && CARGO_TARGET_DIR=../target/book-build cargo run --quiet --locked
+
 # Every interleaving of the queue with its token, and of the reply.
 loom:
 	RUSTFLAGS="--cfg flatwater_loom" CARGO_TARGET_DIR=target/loom cargo test -p flatwater --lib --release model
