@@ -85,7 +85,7 @@ lint:
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy -p flatwater --all-targets --features tracing,serde_json,chrono,time,uuid,testing -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
-	@for lock in examples/*/Cargo.lock lab/peers/*/Cargo.lock; do \
+	@for lock in examples/*/Cargo.lock lab/peers/*/Cargo.lock book/Cargo.lock; do \
 	    cargo metadata --locked --format-version 1 --manifest-path $${lock%.lock}.toml >/dev/null || \
 	        { echo "$$lock is out of date: run cargo check beside it" >&2; exit 1; }; \
 	done
