@@ -70,6 +70,13 @@ impl<T> Bounded<T> {
         Some(item)
     }
 
+    /// Removes the items of the queue that `take` returns true for, in their order.
+    pub(crate) fn take_out(&mut self, mut take: impl FnMut(&T) -> bool) -> Vec<T> {
+        let (taken, kept) = std::mem::take(&mut self.items).into_iter().partition::<Vec<_>, _>(|item| take(item));
+        self.items = kept.into();
+        taken
+    }
+
     /// Moves the whole line into the queue, even beyond the limit, and adds `last` after it.
     pub(crate) fn admit_all(&mut self, last: Option<T>) {
         self.items.extend(self.line.drain(..).filter_map(|(_, item)| item));
