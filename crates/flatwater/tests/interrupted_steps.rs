@@ -24,6 +24,8 @@ const INSERT: &str = "INSERT INTO t VALUES (100, 40, 'x')";
 const UPDATE: &str = "UPDATE t SET n = n + 1, s = s || 'y' WHERE id <= 40";
 const OTHER: &str = "INSERT INTO other DEFAULT VALUES";
 
+const CLOSE_WAIT: Duration = Duration::from_millis(10);
+
 /// A write, with a deadline if there is one.
 type Write = fn(Database, Option<Duration>) -> Answer;
 type Answer = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
@@ -127,9 +129,25 @@ fn plain(path: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(path).unwrap()
 }
 
+/// A group of three, without deadlines.
+fn group(db: Database, _: Option<Duration>) -> Answer {
+    Box::pin(async move {
+        let tx = db.begin().await?;
+        let group = join3(db.execute(OTHER, ()), db.execute(INSERT, ()), db.execute(OTHER, ()));
+        pin_mut!(group);
+        assert!(futures_util::poll!(&mut group).is_pending());
+        count_from_here();
+        tx.rollback().await?;
+        let (first, own, last) = group.await;
+        let all = [first, own, last];
+        assert!(all.iter().all(Result::is_ok) || all.iter().all(Result::is_err), "{all:?}");
+        all.into_iter().collect::<Result<Vec<_>>>().map(drop)
+    })
+}
+
 struct Swept {
     _alone: MutexGuard<'static, ()>,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
     db: Database,
     plain: rusqlite::Connection,
 }
@@ -142,7 +160,7 @@ impl Swept {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.db");
         // Nobody else's steps: no checkpointer.
-        let options = Options::new(&path).checkpoint(Checkpoint::External).inline(inline);
+        let options = Options::new(&path).checkpoint(Checkpoint::External).inline(inline).close_wait(CLOSE_WAIT);
         let db = options.open().wait().unwrap();
         db.execute_script(
             "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER NOT NULL, s TEXT); CREATE INDEX by_n ON t (n, s);
@@ -151,7 +169,7 @@ impl Swept {
         .wait()
         .unwrap();
         db.execute_many("INSERT INTO t VALUES (?, 0, 'x')", (1..=ROWS).map(|id| (id,))).wait().unwrap();
-        Self { _alone: alone, plain: plain(&path), _directory: directory, db }
+        Self { _alone: alone, plain: plain(&path), directory, db }
     }
 
     fn integer(&self, sql: &str) -> i64 {
@@ -373,5 +391,40 @@ fn a_transaction_whose_caller_leaves_at_any_step_is_committed_or_not_there() {
         }
         assert!(committed > 0 && committed < STEPS);
         swept.ends_sound();
+    }
+}
+
+/// A step that does not end, as in a function that sleeps: the close returns, and nothing is committed afterwards.
+#[test]
+fn a_write_that_does_not_end_is_left_behind_at_its_step_and_not_committed() {
+    for (write, step, what) in [
+        (update as Write, 20, "UPDATE t"),
+        (many, 20, "UPDATE t"),
+        (batch, 20, "a batch"),
+        (commit, 1, "a commit"),
+        (group, 8, "a group of writes"),
+    ] {
+        let swept = Swept::new(Inline::Never);
+        swept.learn(write);
+        let held = HeldStep::at(step);
+        let db = swept.db.clone();
+        let call = thread::spawn(move || smol::block_on(write(db, None)));
+        while !held.is_reached() {
+            assert!(!call.is_finished(), "{what}");
+            thread::sleep(Duration::from_micros(20));
+        }
+        let path = swept.directory.path().join("a.db");
+        for error in [swept.db.close().wait().unwrap_err(), Options::new(&path).open().wait().unwrap_err()] {
+            assert_eq!(error.kind(), Kind::Busy);
+            assert!(error.message().contains(what), "{error}");
+        }
+        assert!(!swept.is_there());
+        drop(held);
+        assert_eq!(call.join().unwrap().unwrap_err().kind(), Kind::Closed, "{what}");
+        while Options::new(&path).open().wait().is_err() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!swept.is_there());
+        assert_eq!(swept.integer("SELECT count(*) FROM other"), 0);
     }
 }

@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(options.mmap_bytes, 0);
         assert_eq!(options.busy_timeout, Duration::from_secs(30));
         assert_eq!(options.transaction_idle, Duration::from_secs(30));
-        assert_eq!(options.close_wait, Duration::from_secs(5));
+        assert_eq!((options.close_wait, options.timeout), (Duration::from_secs(5), None));
         assert!(options.attach.is_empty());
         assert_eq!((options.journal, options.second_copy), (Journal::Wal, SecondCopy::Refuse));
         let managed = CheckpointLimits { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };

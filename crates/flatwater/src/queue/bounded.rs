@@ -104,6 +104,16 @@ mod tests {
         assert_eq!(queue.pop(), None);
     }
 
+    #[test]
+    fn what_is_taken_out_leaves_the_others_in_their_order() {
+        let mut queue = Bounded::new(8);
+        for item in 1..=5 {
+            queue.push(item);
+        }
+        assert_eq!(queue.take_out(|item| item % 2 == 0), [2, 4]);
+        assert_eq!([queue.pop(), queue.pop(), queue.pop(), queue.pop()], [Some(1), Some(3), Some(5), None]);
+    }
+
     proptest! {
         /// Random pushes, departures and pops: no item is lost, none overtakes another, the limit holds.
         #[test]

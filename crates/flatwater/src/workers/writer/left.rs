@@ -1,10 +1,9 @@
 //! What a close leaves behind on the writer, because it does not end.
 //!
 //! Owns: its name, and leaving it: from then on nothing is committed, what runs in SQLite is interrupted, no lock is waited
-//! for, and what waits is answered.
-//! Runs on the timer's thread; the names are noted by the thread that holds the token. Invariant: once it is left, a
-//! commit that has not begun is refused by the commit hook, whoever makes it. Leaves out: when, and what follows
-//! (`engine::closing`).
+//! for, and what waits is answered. Runs on the timer's thread; the names are noted by the thread that holds the token.
+//! Invariant: once it is left, a commit that has not begun is refused by the commit hook, whoever makes it. Leaves out:
+//! when, and what follows (`engine::closing`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +27,6 @@ pub(super) enum What {
     Nothing,
     Text(Arc<StatementInfo>),
     Operation(&'static str),
-    Group,
     /// The requests are done.
     Closing,
 }
@@ -56,7 +54,6 @@ impl What {
             Self::Nothing => Some("a request".into()),
             Self::Text(text) => Some(format!("`{}`", shorten(&text.sql))),
             Self::Operation(name) => Some((*name).into()),
-            Self::Group => Some("a group of writes".into()),
             Self::Closing => None,
         }
     }

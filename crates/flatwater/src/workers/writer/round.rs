@@ -118,7 +118,7 @@ impl Shared {
         match (batch.len(), self.options.group) {
             (0, _) => {}
             (2.., Some(limits)) => {
-                self.note(What::Group);
+                self.note(What::Operation("a group of writes"));
                 group::run_group(writer, self, limits, batch, outbox);
             }
             _ => {
@@ -153,6 +153,7 @@ impl Shared {
             return false;
         }
         if let Work::InSlot(closure) = work {
+            self.note(What::Operation("a checkpoint"));
             writer.wait_for_locks(Instant::now(), Some(Instant::now()));
             closure(&mut || commit::smallest(writer));
             return false;
