@@ -34,7 +34,7 @@ pub struct ExecuteMany<I>(State<I>);
 
 enum State<I> {
     Collecting(Box<Collecting<I>>),
-    Running(Call<u64>),
+    Running(Box<Call<u64>>),
     Done,
 }
 
@@ -56,7 +56,20 @@ where
             Ok(text) => {
                 State::Collecting(Box::new(Collecting { operations, text, rows, params: ParamRows::default() }))
             }
-            Err(error) => State::Running(call(&operations, Err(error))),
+            Err(error) => State::Running(Box::new(call(&operations, Err(error)))),
+        })
+    }
+
+    /// Sets the deadline of this call, counted from when it has the last row of parameters. See [`Call::timeout`].
+    #[must_use = "a call begins when it is awaited"]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self(match self.0 {
+            State::Collecting(mut collecting) => {
+                collecting.operations.0.options.timeout = Some(timeout);
+                State::Collecting(collecting)
+            }
+            State::Running(call) => State::Running(Box::new(call.timeout(timeout))),
+            State::Done => State::Done,
         })
     }
 
@@ -131,13 +144,13 @@ where
                         context.waker().wake_by_ref();
                         return Poll::Pending;
                     }
-                    collected => collecting.call(collected.map(drop)),
+                    collected => Box::new(collecting.call(collected.map(drop))),
                 }
             }
             State::Running(call) => call,
             State::Done => return Poll::Ready(Err(polled_again())),
         };
-        let polled = Pin::new(&mut call).poll(context);
+        let polled = Pin::new(&mut *call).poll(context);
         if polled.is_pending() {
             self.0 = State::Running(call);
         }

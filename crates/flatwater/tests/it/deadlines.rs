@@ -19,6 +19,7 @@ in_both_places!(
     a_write_that_runs_alone_times_out_and_leaves_nothing,
     a_read_that_times_out_leaves_its_transaction_open_and_a_write_takes_it_along,
     a_timeout_says_the_truth_however_short_it_is,
+    a_deadline_is_of_one_call_or_of_a_handle,
 );
 
 const SOON: Duration = Duration::from_millis(30);
@@ -151,6 +152,43 @@ async fn a_timeout_says_the_truth_however_short_it_is(place: &Place) {
         let read = hasty.query_value::<i64>("SELECT 1", ()).await;
         assert!(wrote.as_ref().map_or_else(|error| error.applied() == Some(Applied::No), |_| true), "{wrote:?}");
         assert!(read.as_ref().map_or_else(|error| error.kind() == Kind::Timeout, |one| *one == Some(1)), "{read:?}");
+    }
+}
+
+async fn a_deadline_is_of_one_call_or_of_a_handle(place: &Place) {
+    let db = empty_table(place.options().timeout(SOON)).await;
+    let patient = db.timeout(Duration::from_secs(3600));
+    let insert = "INSERT INTO t VALUES (1)";
+    let tx = patient.begin().await.unwrap();
+    is_timeout(&db.execute(insert, ()).await.unwrap_err(), "execute");
+    is_timeout(&patient.execute(insert, ()).timeout(SOON).await.unwrap_err(), "execute");
+    is_timeout(&patient.execute(insert, ()).timeout(SOON).wait().unwrap_err(), "execute");
+    let many = patient.execute_many("INSERT INTO t VALUES (?)", [(1,), (2,)]).timeout(SOON);
+    is_timeout(&many.await.unwrap_err(), "execute_many");
+    is_timeout(&patient.begin().timeout(SOON).await.unwrap_err(), "begin");
+    is_timeout(&tx.query(ENDLESS, ()).timeout(SOON).await.unwrap_err(), "query");
+    // The time of a call comes before that of its handle.
+    let mut waits = db.execute(insert, ()).timeout(Duration::from_secs(3600));
+    assert!(futures_util::poll!(&mut waits).is_pending());
+    tx.commit().timeout(Duration::from_secs(3600)).await.unwrap();
+    waits.await.unwrap();
+    assert_eq!(count(&patient).await, 1);
+    // What a call returns has the time of the handle.
+    let tx = db.begin().timeout(Duration::from_secs(3600)).await.unwrap();
+    is_timeout(&tx.query(ENDLESS, ()).await.unwrap_err(), "query");
+    drop(tx);
+    let snapshot = patient.snapshot().await.unwrap();
+    is_timeout(&snapshot.query(ENDLESS, ()).timeout(SOON).await.unwrap_err(), "query");
+    drop(snapshot);
+    if let Some(file) = place.file() {
+        // Another handle of the file has its own time.
+        let other = file.open().await;
+        let tx = other.begin().await.unwrap();
+        is_timeout(&db.execute(insert, ()).await.unwrap_err(), "execute");
+        let mut waits = other.execute(insert, ());
+        assert!(futures_util::poll!(&mut waits).is_pending());
+        tx.rollback().await.unwrap();
+        waits.await.unwrap();
     }
 }
 

@@ -9,8 +9,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use rusqlite::ffi;
+
 use super::choice::{Candidate, Choice};
 use super::connection::WriterConnection;
+use super::left::What;
 use super::outcome::{Change, Changes};
 use super::slot::{Held, Slot};
 use super::{Shared, Writer, alone, commit, group, transaction};
@@ -110,12 +113,15 @@ impl Shared {
             }
             starts
         });
-        if let Some(refusal) = writer.refusal() {
+        if let Some(refusal) = writer.refusal().or_else(|| self.is_left().then(Error::closed)) {
             self.refuse_writes(batch, outbox, &refusal);
         }
         match (batch.len(), self.options.group) {
             (0, _) => {}
-            (2.., Some(limits)) => group::run_group(writer, self, limits, batch, outbox),
+            (2.., Some(limits)) => {
+                self.note(What::Operation("a group of writes"));
+                group::run_group(writer, self, limits, batch, outbox);
+            }
             _ => {
                 for request in batch.drain(..) {
                     if self.single(writer, request, outbox) {
@@ -134,8 +140,8 @@ impl Shared {
         }
         let Request { ticket, work, promise, lock_since, on_its_way, .. } = request;
         if let Work::Close(before, after) = work {
-            before();
-            let wait = self.options.close_wait;
+            self.note(What::Closing);
+            let wait = before();
             writer.close(wait);
             after();
             return true;
@@ -148,13 +154,14 @@ impl Shared {
             return false;
         }
         if let Work::InSlot(closure) = work {
+            self.note(What::Operation("a checkpoint"));
             writer.wait_for_locks(Instant::now(), Some(Instant::now()));
             closure(&mut || commit::smallest(writer));
             return false;
         }
         let kind = work.kind();
         let since = lock_since.unwrap_or_else(Instant::now);
-        self.note_running(&ticket);
+        self.note_running(&ticket, &work);
         let result = alone::run_alone(writer, self, work, &ticket, since).map_err(|error| self.ended(error));
         drop(on_its_way);
         outbox.answer(kind, &ticket, promise, result);
@@ -176,17 +183,21 @@ impl Shared {
 
     /// Lets a close find the running request. A request that begins after the time of a close is over ends at once, if
     /// it can.
-    pub(super) fn note_running(&self, ticket: &Arc<Ticket>) {
+    pub(super) fn note_running(&self, ticket: &Arc<Ticket>, work: &Work) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.running = Arc::downgrade(ticket);
+        open.what = What::of(work);
         if open.ended {
             ticket.cancel();
         }
     }
 
-    /// Returns the error for the caller: a read that was interrupted because the database closes gets the error of a
-    /// closed database.
+    /// Returns the error for the caller: a read that was interrupted because the database closes, and a write whose commit
+    /// was refused for that reason, get the error of a closed database.
     pub(super) fn ended(&self, error: Error) -> Error {
+        if error.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK) && self.is_left() {
+            return Error::closed();
+        }
         let is_ended = || self.open.lock().unwrap_or_else(PoisonError::into_inner).ended;
         if error.kind() == Kind::Cancelled && is_ended() { Error::closed() } else { error }
     }

@@ -25,6 +25,7 @@ use crate::workers::session::{End, Message, Savepoints, Session, TransactionGuar
 
 /// Begins the transaction that `request` asks for, and serves it to its end.
 pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: &mut Outbox<'_>) {
+    shared.note_running(&request.ticket, &request.work);
     if let Err(error) = begin(held, shared, &request.ticket) {
         let error = error.timed(&request.ticket);
         return shared.answer(outbox, request, Err(error));
@@ -97,7 +98,7 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
             continue;
         }
         let is_end = matches!(request.work, Work::Commit | Work::Rollback);
-        shared.note_running(&request.ticket);
+        shared.note_running(&request.ticket, &request.work);
         let result = unwind(writer, savepoints, &place)
             .and_then(|()| step(writer, effects, shared, &request, savepoints))
             .map_err(|error| shared.ended(error))
