@@ -14,7 +14,7 @@ use flatwater::{BatchResult, Database, Error, Executed, Prepared, Row, RowStream
 use futures_util::future::{LocalBoxFuture, ready};
 
 use crate::check::{self, Checked};
-use crate::format::{Failure, Scenario};
+use crate::format::{Failure, Options, Scenario};
 use crate::step::{Step, Verb};
 use crate::value::Value;
 
@@ -93,8 +93,12 @@ impl<'s> Program<'s> {
             let opened = self.options(None, &scenario.options).open().await;
             let db = opened.map_err(|error| format!("the database does not open: {error}"))?;
             self.keep(DB, Handle::Database(db))?;
+        } else if scenario.options != Options::default() {
+            return Err("the options of a database that a step opens are those of the step".to_owned());
         }
         let ended = self.steps(None, &scenario.steps).await;
+        let forgotten = self.handles.iter().find(|(_, handle)| matches!(handle, Handle::Call(..)));
+        let forgotten = forgotten.map(|(name, _)| format!("{name} was started, and neither awaited nor dropped"));
         let (databases, others): (Vec<_>, Vec<_>) =
             self.handles.into_values().partition(|handle| matches!(handle, Handle::Database(_)));
         drop(others);
@@ -104,7 +108,7 @@ impl<'s> Program<'s> {
             }
         }
         match ended {
-            Ok(()) => Ok(()),
+            Ok(()) => forgotten.map_or(Ok(()), Err),
             Err(Stop::Failed(failed)) => Err(failed),
             Err(Stop::Raised(text)) => Err(format!("{text:?} was raised outside of a transaction's body")),
             Err(Stop::Ended(error)) => Err(error.to_string()),

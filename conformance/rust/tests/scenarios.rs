@@ -162,6 +162,10 @@ fn a_wrong_expectation_fails() {
         r#"{"migrate": [["1_a", "SELECT 1"]], "applied": []}"#,
         r#"{"raise": "x"}"#,
         r#"{"begin": "db"}"#,
+        r#"{"query": "SELECT 1", "start": "never awaited"}"#,
+        r#"{"query": "SELECT 1", "in": "absent"}"#,
+        r#"{"stream": "s", "sql": "SELECT 1"}, {"next": "s", "rows": [[2]]}"#,
+        r#"{"stream": "s", "sql": "SELECT 1"}, {"next": "s", "end": true}"#,
     ] {
         let scenario = format!(r#"{{"name": "a_b", "steps": [{wrong}]}}"#);
         let scenario: Scenario = serde_json::from_str(&scenario).expect(wrong);
