@@ -176,6 +176,9 @@ impl TryFrom<Map<String, Json>> for Step {
         if let Some(field) = common.keys().find(|field| !common_of(verb).unwrap_or_default().contains(&&***field)) {
             return Err(format!("{verb} has no field {field}: {shown}"));
         }
+        if let Some(field) = ["of", "verb"].into_iter().find(|field| rest.contains_key(*field)) {
+            return Err(format!("{verb} has no field {field}: {shown}"));
+        }
         let of = rest.remove(verb).unwrap_or_default();
         rest.insert("of".to_owned(), of);
         rest.insert("verb".to_owned(), Json::String(verb.clone()));
@@ -187,7 +190,21 @@ impl TryFrom<Map<String, Json>> for Step {
     }
 }
 
+impl Common {
+    /// Returns true if the call is made on the default handle, without a deadline.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.on.is_none() && self.timeout_ms.is_none()
+    }
+}
+
 impl Verb {
+    pub(crate) fn json_options(&self) -> Option<&JsonOptions> {
+        match self {
+            Self::QueryJson { json_options, .. } => json_options.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The text of a verb that runs one.
     pub(crate) fn text(&self) -> Option<&Text> {
         match self {

@@ -127,6 +127,7 @@ fn what_a_driver_does_not_know_is_an_error() {
         r#"{"query": "SELECT 1", "params": [{"integer": "1"}]}"#,
         r#"{"open": "db", "options": {"reader": 1}}"#,
         r#"{"open": "db", "in": "db"}"#,
+        r#"{"query": "SELECT 1", "verb": "execute"}"#,
         r#"{"next": "rows", "start": "later"}"#,
         r#"{"drop": "tx", "error": {"kind": "sql"}}"#,
         r#"{"transaction": [{"quary": "SELECT 1"}], "as": "tx"}"#,
@@ -164,6 +165,7 @@ fn a_wrong_expectation_fails() {
         r#"{"begin": "db"}"#,
         r#"{"query": "SELECT 1", "start": "never awaited"}"#,
         r#"{"query": "SELECT 1", "in": "absent"}"#,
+        r#"{"begin": "tx"}, {"in": "tx", "query": "SELECT 1", "timeout_ms": 1}"#,
         r#"{"stream": "s", "sql": "SELECT 1"}, {"next": "s", "rows": [[2]]}"#,
         r#"{"stream": "s", "sql": "SELECT 1"}, {"next": "s", "end": true}"#,
     ] {

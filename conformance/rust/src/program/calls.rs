@@ -37,20 +37,27 @@ pub(super) fn within(db: &Database, step: &Step) -> Database {
     step.common.timeout_ms.map_or_else(|| db.clone(), |ms| db.timeout(Duration::from_millis(ms)))
 }
 
+/// Sets an option if the scenario gives it.
+fn set<T>(opens: Options, given: Option<T>, option: fn(Options, T) -> Options) -> Options {
+    match given {
+        Some(given) => option(opens, given),
+        None => opens,
+    }
+}
+
 impl Program<'_> {
     pub(super) fn options(&self, path: Option<&str>, options: &format::Options) -> Options {
         let named = |path: &str| {
             path.replace("{path}", &self.path).replace("{directory}", &self.directory.display().to_string())
         };
         let mut opens = Options::new(named(path.unwrap_or("{path}")));
-        let format::Options { foreign_keys, cascading_drop, read_only, create, .. } = options;
-        opens = foreign_keys.map_or(opens.clone(), |on| opens.foreign_keys(on));
-        opens = cascading_drop.map_or(opens.clone(), |on| opens.cascading_drop(on));
-        opens = read_only.map_or(opens.clone(), |on| opens.read_only(on));
-        opens = create.map_or(opens.clone(), |on| opens.create(on));
-        opens = options.readers.map_or(opens.clone(), |readers| opens.readers(readers));
-        opens = options.busy_timeout_ms.map_or(opens.clone(), |ms| opens.busy_timeout(Duration::from_millis(ms)));
-        opens = options.migrations.clone().map_or(opens.clone(), |list| opens.migrations(list));
+        opens = set(opens, options.foreign_keys, Options::foreign_keys);
+        opens = set(opens, options.cascading_drop, Options::cascading_drop);
+        opens = set(opens, options.read_only, Options::read_only);
+        opens = set(opens, options.create, Options::create);
+        opens = set(opens, options.readers, Options::readers);
+        opens = set(opens, options.busy_timeout_ms.map(Duration::from_millis), Options::busy_timeout);
+        opens = set(opens, options.migrations.clone(), Options::migrations);
         opens = options.on_open.iter().fold(opens, |opens, sql| opens.on_open(sql));
         options.attach.iter().fold(opens, |opens, (name, path)| opens.attach(name, named(path)))
     }
@@ -81,11 +88,14 @@ impl Program<'_> {
             Verb::Commit { of } => pending(self.transaction_of(of)?.commit(), |()| Outcome::Done),
             Verb::Rollback { of } => pending(self.transaction_of(of)?.rollback(), |()| Outcome::Done),
             verb => match verb.text() {
-                Some(Text::Prepared { prepared }) if step.common.on.is_none() => match self.handles.get(prepared) {
-                    Some(Handle::Prepared(prepared)) => run_prepared(prepared, verb)?,
-                    _ => return Err(format!("{prepared} is not a prepared statement")),
+                Some(Text::Prepared { prepared }) => match self.handles.get(prepared) {
+                    Some(Handle::Prepared(prepared)) if step.common.is_plain() => run_prepared(prepared, verb)?,
+                    _ => {
+                        return Err(format!(
+                            "{prepared} is no prepared statement, or is run with what it has from its database"
+                        ));
+                    }
                 },
-                Some(Text::Prepared { prepared }) => return Err(format!("{prepared} runs on its own database")),
                 _ => match self.on(body, step)? {
                     On::Database(db) => run(&json(db, verb), verb)?,
                     On::Transaction(tx) => run(tx, verb)?,
@@ -97,9 +107,9 @@ impl Program<'_> {
 
     fn on<'a>(&'a self, body: Option<Body<'a, '_>>, step: &'a Step) -> Result<On<'a>, String> {
         let name = step.common.on.as_deref().unwrap_or(DB);
-        let has_deadline = step.common.timeout_ms.is_some();
-        if has_deadline && !matches!(self.handles.get(name), Some(Handle::Database(_))) {
-            return Err(format!("{name} is no database, and takes no deadline"));
+        let takes_options = matches!(self.handles.get(name), Some(Handle::Database(_)));
+        if !takes_options && (step.common.timeout_ms.is_some() || step.verb.json_options().is_some()) {
+            return Err(format!("{name} has the deadline and the JSON options of its database"));
         }
         if let Some(body) = body.filter(|body| body.name == name) {
             return Ok(On::Transaction(body.tx));
@@ -133,7 +143,7 @@ impl Program<'_> {
 
 /// Returns the database with the JSON options of the verb.
 fn json(db: Database, verb: &Verb) -> Database {
-    let Verb::QueryJson { json_options: Some(options), .. } = verb else { return db };
+    let Some(options) = verb.json_options() else { return db };
     let format::JsonOptions { arrays, big_integers_as_strings, embed } = options;
     let options = JsonOptions::new().arrays(*arrays).big_integers_as_strings(*big_integers_as_strings);
     db.json(embed.iter().fold(options, |options, column| options.embed(column.as_str())))
