@@ -16,6 +16,7 @@ use super::slot::{Held, Slot};
 use super::{Shared, Writer, alone, commit, group, transaction};
 use crate::error::{Error, Kind, Result};
 use crate::queue::ticket::Ticket;
+use crate::sql::catalogue::StatementInfo;
 use crate::thread::park::mark_closure;
 use crate::time::spin::SpinWait;
 use crate::workers::answer::Answer;
@@ -204,20 +205,19 @@ impl Shared {
     fn candidate(&self, request: &Request) -> Candidate {
         let epoch = self.catalogue.epoch();
         let options = request.ticket.options;
-        let may_be_member = !request.must_be_alone && !options.alone && !options.read_only;
+        let may_share = !request.must_be_alone && !options.alone && !options.read_only;
+        let may_be_member = |text: &StatementInfo| text.may_be_member(epoch, SHORT);
         let (groupable, bytes) = match &request.work {
             Work::Execute { text, params } | Work::Query { text, params, .. } => {
-                (text.is_groupable(epoch, SHORT), params.heap_bytes())
+                (may_be_member(text), text.bytes_of_values() + params.heap_bytes())
             }
-            Work::Many { text, rows } if rows.len() <= MEMBER_STATEMENTS => {
-                (text.is_groupable(epoch, SHORT), rows.heap_bytes())
-            }
+            Work::Many { text, rows } if rows.len() <= MEMBER_STATEMENTS => (may_be_member(text), rows.heap_bytes()),
             Work::Batch(statements) if statements.len() <= MEMBER_STATEMENTS => (
-                statements.iter().all(|(text, _)| text.is_groupable(epoch, SHORT)),
-                statements.iter().map(|(_, params)| params.heap_bytes()).sum(),
+                statements.iter().all(|(text, _)| may_be_member(text)),
+                statements.iter().map(|(text, params)| text.bytes_of_values() + params.heap_bytes()).sum(),
             ),
             _ => (false, 0),
         };
-        Candidate { groupable: groupable && may_be_member, bytes }
+        Candidate { groupable: groupable && may_share, bytes }
     }
 }
