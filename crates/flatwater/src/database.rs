@@ -75,9 +75,10 @@ impl Database {
 
     /// Returns a handle whose calls fail with `Timeout` if they do not finish in time. For one call there is
     /// [`Call::timeout`], for every call [`Options::timeout`](crate::Options::timeout). The time covers waiting in the
-    /// queue, waiting for locks, and execution. A call that timed out has done nothing, unless [`Error::applied`] says
-    /// otherwise. Two kinds of write are not interrupted once they run: a write that shares a transaction with others,
-    /// which takes about a millisecond, and a short write that runs on the thread that polls it.
+    /// queue, waiting for locks, and execution; a timeout of zero has passed before anything runs. A call that timed out
+    /// has done nothing, unless [`Error::applied`] says otherwise. Two kinds of write are not interrupted once they run: a
+    /// write that shares a transaction with others, which takes about a millisecond, and a short write that runs on the
+    /// thread that polls it.
     #[must_use]
     pub fn timeout(&self, timeout: Duration) -> Self {
         self.with_options(CallOptions { timeout: Some(timeout), ..self.operations.0.options })

@@ -12,6 +12,7 @@ use crate::place::{Place, in_both_places};
 use crate::support::{ENDLESS, TestFile, count, empty_table, integer, run, until};
 
 in_both_places!(
+    a_deadline_of_zero_passes_before_anything_runs,
     what_waits_behind_a_transaction_times_out_and_never_happens,
     what_waits_for_a_place_in_a_full_queue_times_out,
     a_running_read_times_out_and_so_does_one_that_waits_for_its_reader,
@@ -32,6 +33,28 @@ fn is_timeout(error: &Error, operation: &str) {
 /// Returns a write that would take years.
 fn endless_insert() -> String {
     format!("INSERT INTO t {ENDLESS}")
+}
+
+async fn a_deadline_of_zero_passes_before_anything_runs(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let hasty = db.timeout(Duration::ZERO);
+    let insert = "INSERT INTO t VALUES (1)";
+    for _ in 0..100 {
+        is_timeout(&hasty.execute(insert, ()).await.unwrap_err(), "execute");
+        is_timeout(&hasty.execute(insert, ()).wait().unwrap_err(), "execute");
+        is_timeout(&hasty.query("INSERT INTO t VALUES (1) RETURNING a", ()).await.unwrap_err(), "query");
+        is_timeout(&hasty.execute_many("INSERT INTO t VALUES (?)", [(1,)]).await.unwrap_err(), "execute_many");
+        is_timeout(&hasty.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap_err(), "query_value");
+        is_timeout(&hasty.begin().await.unwrap_err(), "begin");
+        is_timeout(&hasty.snapshot().await.unwrap_err(), "snapshot");
+        is_timeout(
+            &hasty.write_with(|tx| tx.execute(insert, []).map_err(Error::from)).await.unwrap_err(),
+            "write_with",
+        );
+        assert_eq!(count(&db).await, 0);
+    }
+    db.close().await.unwrap();
+    assert_eq!(hasty.execute(insert, ()).await.unwrap_err().kind(), Kind::Closed);
 }
 
 async fn what_waits_behind_a_transaction_times_out_and_never_happens(place: &Place) {
