@@ -14,7 +14,8 @@ use crate::value::Value;
 
 /// Returns true if each step is plain SQL on the database, or is refused by Flatwater before it does anything.
 pub(crate) fn is_plain(scenario: &Scenario) -> bool {
-    scenario.options == Options::default()
+    scenario.needs_a_file.is_none()
+        && scenario.options == Options::default()
         && scenario.steps.iter().all(|step| {
             let common = &step.common;
             let kind = common.error.as_ref().map(|error| &*error.kind);
@@ -22,9 +23,8 @@ pub(crate) fn is_plain(scenario: &Scenario) -> bool {
                 matches!(step.verb, Verb::ExecuteMany { .. } | Verb::Batch { .. } | Verb::ExecuteScript { .. })
                     || matches!(step.verb.text(), Some(Text::Sql(_)));
             is_call
-                && common.on.is_none()
                 && common.start.is_none()
-                && (common.timeout_ms.is_none() || kind == Some("timeout"))
+                && (common.is_plain() || kind == Some("timeout"))
                 && matches!(kind, None | Some("sql" | "constraint" | "misuse" | "timeout"))
         })
 }
