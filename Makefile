@@ -70,6 +70,12 @@ test-default-build:
 test-migrations-with-others:
 	cd examples/migrations-with-others && CARGO_TARGET_DIR=target cargo test --locked
 
+# The guide and the design as HTML pages, in target/book. mdBook has a lock file of its own, beside its sources. Whether links
+# and anchors lead somewhere is a test of the examples.
+.PHONY: book
+book:
+	cd book && CARGO_TARGET_DIR=../target/book-build cargo run --quiet --locked
+
 # Every interleaving of the queue with its token, and of the reply.
 loom:
 	RUSTFLAGS="--cfg flatwater_loom" CARGO_TARGET_DIR=target/loom cargo test -p flatwater --lib --release model
@@ -79,11 +85,15 @@ lint:
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy -p flatwater --all-targets --features tracing,serde,serde_json,chrono,time,uuid,testing -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+	@for lock in examples/*/Cargo.lock lab/peers/*/Cargo.lock book/Cargo.lock; do \
+	    cargo metadata --locked --format-version 1 --manifest-path $${lock%.lock}.toml >/dev/null || \
+	        { echo "$$lock is out of date: run cargo check beside it" >&2; exit 1; }; \
+	done
 
 # Tries to break it, for FLATWATER_TORTURE_SECONDS (300); a finding says how to repeat it with `make torture-round`.
 # A long run that is to be shown: make torture FLATWATER_TORTURE_SECONDS=7200 JSON=torture/results/long.json
 .PHONY: torture torture-round torture-readme torture-asan
-TORTURE = cargo build --quiet --profile torture -p 'flatwater-torture*' && target/torture/flatwater-torture
+TORTURE = cargo build --quiet --profile torture -p 'flatwater-torture*' && $${CARGO_TARGET_DIR:-target}/torture/flatwater-torture
 torture:
 	$(TORTURE) run $(if $(SEED),--seed $(SEED)) $(if $(ACT),--act $(ACT)) $(if $(JSON),--json $(JSON))
 

@@ -28,7 +28,11 @@ pub(crate) struct Armed {
 
 impl Armed {
     pub(crate) fn new() -> Self {
-        Self { by: RefCell::new(None), end: Cell::new(None), steps: Cell::new(PROGRESS_STEPS), looks: Cell::new(0) }
+        #[cfg(feature = "fault")]
+        let steps = crate::held_step::steps().unwrap_or(PROGRESS_STEPS);
+        #[cfg(not(feature = "fault"))]
+        let steps = PROGRESS_STEPS;
+        Self { by: RefCell::new(None), end: Cell::new(None), steps: Cell::new(steps), looks: Cell::new(0) }
     }
 
     /// Lets `interrupt` end statements from now on.

@@ -8,6 +8,7 @@
 use std::ffi::{CString, c_int};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use rusqlite::{OpenFlags, ffi};
@@ -94,14 +95,20 @@ impl Connection {
 
     /// Starts to record when a commit reaches its point of no return.
     pub fn watch_commit(&self) {
-        self.hooks().watch_commit();
+        self.hooks().commits.watch();
     }
 
     /// Returns when the last commit since [`watch_commit`](Self::watch_commit) reached its point of no return, if one
     /// did. The time before it was execution, the time after it is writing and syncing. Ends the recording.
     #[must_use]
     pub fn commit_began(&self) -> Option<Instant> {
-        self.hooks().commit_began()
+        self.hooks().commits.began()
+    }
+
+    /// Refuses every commit with SQLITE_CONSTRAINT_COMMITHOOK while `refused` is true: its transaction is rolled back. Call
+    /// it once per connection. A closure that replaces the commit hook is not refused while it runs.
+    pub fn refuse_commits_while(&self, refused: Arc<AtomicBool>) {
+        self.hooks().commits.refuse_while(refused);
     }
 
     /// Returns true once after a callback of the engine (policy, busy, interrupt) panicked.

@@ -60,7 +60,7 @@ impl Connection {
     /// Ends the run of a statement, and its snapshot with it. Unbinds its values.
     pub fn reset(&mut self, id: StatementId) {
         if let Ok(Statement { raw, parameters, .. }) = self.statement(id) {
-            Running::copying(raw).end(parameters > 0);
+            Running::copying(raw).end(parameters.count > 0);
         }
     }
 }

@@ -26,6 +26,13 @@ pub enum Error {
         /// The number of values given.
         given: usize,
     },
+    /// Values were given in order for a statement in which `$2`, a name to SQLite, is not the second parameter.
+    MisnumberedParameter {
+        /// The parameter's name.
+        name: String,
+        /// Its place among the parameters, counted from 1.
+        place: usize,
+    },
     /// A value was given for a name that the statement does not have.
     UnknownParameter {
         /// The name as it was given.
@@ -132,6 +139,9 @@ impl fmt::Display for Error {
             Self::Sqlite(e) => e.fmt(f),
             Self::ParameterCount { expected, given } => {
                 write!(f, "the statement has {expected} parameter(s) and {given} value(s) were given")
+            }
+            Self::MisnumberedParameter { name, place } => {
+                write!(f, "{name} is parameter {place} of the statement: to SQLite it is a name and no number")
             }
             Self::UnknownParameter { name, known } if known.is_empty() => {
                 write!(f, "the statement has no parameter named {name:?}: it has no named parameters")

@@ -8,11 +8,11 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
 
 use rusqlite::ffi;
 
 use crate::armed::Armed;
+use crate::commits::Commits;
 use crate::inserts::Inserts;
 
 /// One action of a statement, as SQLite reports it to the authorizer while the statement is prepared.
@@ -50,14 +50,6 @@ pub type Policy = fn(&AuthEvent) -> Verdict;
 /// (<https://sqlite.org/c3ref/busy_handler.html>).
 pub type Busy = Box<dyn FnMut(u32) -> bool + Send>;
 
-/// What is known about the next commit.
-#[derive(Clone, Copy)]
-enum Commit {
-    Unwatched,
-    Watched,
-    Began(Instant),
-}
-
 /// The state behind the callbacks of one connection.
 pub(crate) struct Hooks {
     policy: Cell<Policy>,
@@ -67,13 +59,7 @@ pub(crate) struct Hooks {
     busy: RefCell<Option<Busy>>,
     pub(crate) armed: Armed,
     pub(crate) inserts: Inserts,
-    commit: Cell<Commit>,
-    /// The number of commits that wrote to the WAL of the main database.
-    published: Cell<u32>,
-    /// A commit began, and none was published since.
-    unpublished: Cell<bool>,
-    /// A commit began while an earlier one was unpublished.
-    missed: Cell<bool>,
+    pub(crate) commits: Commits,
     /// A commit that finds at least so many frames in the WAL of an attached file copies them; 0: no commit does.
     attached_frames: Cell<c_int>,
     panicked: Cell<bool>,
@@ -93,10 +79,7 @@ impl Hooks {
             busy: RefCell::new(None),
             armed: Armed::new(),
             inserts: Inserts::default(),
-            commit: Cell::new(Commit::Unwatched),
-            published: Cell::new(0),
-            unpublished: Cell::new(false),
-            missed: Cell::new(false),
+            commits: Commits::default(),
             attached_frames: Cell::new(0),
             panicked: Cell::new(false),
         }
@@ -173,32 +156,6 @@ impl Hooks {
         self.attached_frames.set(attached_frames);
         // SAFETY: as the caller promises.
         unsafe { ffi::sqlite3_wal_hook(db, Some(on_wal), self.as_context()) };
-    }
-
-    /// The number of commits that wrote to the WAL of the main database, wrapping.
-    pub(crate) fn published(&self) -> u32 {
-        self.published.get()
-    }
-
-    /// Forgets the commits so far, for `missed_commit`.
-    pub(crate) fn forget_commits(&self) {
-        self.unpublished.set(false);
-        self.missed.set(false);
-    }
-
-    /// Returns true if a commit began since `forget_commits` that wrote nothing to the WAL of the main database.
-    pub(crate) fn missed_commit(&self) -> bool {
-        self.unpublished.get() || self.missed.get()
-    }
-
-    /// Starts to record when a commit begins.
-    pub(crate) fn watch_commit(&self) {
-        self.commit.set(Commit::Watched);
-    }
-
-    /// Returns when the last commit since `watch_commit` began, if one did.
-    pub(crate) fn commit_began(&self) -> Option<Instant> {
-        if let Commit::Began(at) = self.commit.replace(Commit::Unwatched) { Some(at) } else { None }
     }
 
     pub(crate) fn take_panicked(&self) -> bool {
@@ -282,23 +239,25 @@ unsafe extern "C" fn on_busy(context: *mut c_void, calls: c_int) -> c_int {
 unsafe extern "C" fn on_progress(context: *mut c_void) -> c_int {
     // SAFETY: SQLite passes the context registered here.
     let hooks = unsafe { hooks(context) };
-    hooks.guarded(1, || c_int::from(hooks.armed.ends_now()))
+    hooks.guarded(1, || {
+        #[cfg(feature = "fault")]
+        crate::held_step::looks();
+        c_int::from(hooks.armed.ends_now())
+    })
 }
 
 /// Called at the last moment before the point of no return. SQLite calls the progress handler once more when a
 /// statement ends, and an interrupt then would report a failure of a statement that is committed. So from here on the
-/// progress handler does not interrupt.
+/// progress handler does not interrupt. A result other than 0 makes SQLite roll the transaction back
+/// (<https://sqlite.org/c3ref/commit_hook.html>).
 unsafe extern "C" fn on_commit(context: *mut c_void) -> c_int {
     // SAFETY: SQLite passes the context registered here.
     let hooks = unsafe { hooks(context) };
     hooks.guarded(0, || {
+        if !hooks.commits.begins() {
+            return 1;
+        }
         hooks.armed.disarm();
-        if hooks.unpublished.replace(true) {
-            hooks.missed.set(true);
-        }
-        if !matches!(hooks.commit.get(), Commit::Unwatched) {
-            hooks.commit.set(Commit::Began(Instant::now()));
-        }
         0
     })
 }
@@ -315,8 +274,7 @@ unsafe extern "C" fn on_wal(
     hooks.guarded(ffi::SQLITE_OK, || {
         let limit = hooks.attached_frames.get();
         if name == c"main" {
-            hooks.published.set(hooks.published.get().wrapping_add(1));
-            hooks.unpublished.set(false);
+            hooks.commits.publishes();
         } else if limit > 0 && frames >= limit {
             let none = std::ptr::null_mut();
             // SAFETY: `db` is the connection that committed, and may be used in this hook. The next commit copies what

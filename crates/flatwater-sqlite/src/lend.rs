@@ -21,7 +21,7 @@ impl Connection {
         // address.
         let anchor = self.prepare("SELECT 1")?.map(|prepared| prepared.id);
         self.mapping.lend();
-        self.hooks().forget_commits();
+        self.hooks().commits.forget();
         let mut lent = ManuallyDrop::new(self);
         let Some(inner) = lent.inner.as_mut() else { unreachable!("it is None only inside of `drop`") };
         let result = f(inner);
@@ -44,7 +44,7 @@ impl Connection {
     /// it failed, or it had nothing to write there. Only known while the hooks are this crate's.
     #[must_use]
     pub fn missed_commit(&self) -> bool {
-        self.hooks().missed_commit()
+        self.hooks().commits.missed()
     }
 }
 

@@ -13,6 +13,7 @@
 //! - `explain`: the program of a text, as EXPLAIN lists it
 //! - `control`: BEGIN, SAVEPOINT, COMMIT as prepared statements
 //! - `hooks`: the callbacks from C and the state behind them
+//! - `commits`: what is known of the commits of a connection
 //! - `inserts`: whether a table got a new row
 //! - `lend`: giving the whole rusqlite connection to a closure, and taking it back
 //! - `armed`: ending running statements
@@ -30,12 +31,14 @@
 //! - `filesystem`: the file system of a path
 //! - `process`: whether this process was forked, and state that each process has for itself
 //! - `fault` (feature): failures on demand, for tests
+//! - `held_step` (feature `fault`): holding a statement at one of its steps, for tests
 
 mod armed;
 mod bindings;
 mod bounds;
 mod checkpoint;
 mod columns;
+mod commits;
 mod connection;
 mod control;
 mod cursor;
@@ -46,6 +49,8 @@ mod failures;
 pub mod fault;
 mod files;
 mod filesystem;
+#[cfg(feature = "fault")]
+pub mod held_step;
 mod hooks;
 mod inserts;
 mod lend;

@@ -14,6 +14,7 @@ use crate::bindings::Bindings;
 use crate::columns;
 use crate::error::{Error, Result, SqliteError};
 use crate::sink::{Flow, Sink};
+use crate::slots::Parameters;
 
 /// A statement between bind and reset. Dropping this value resets the statement, and unbinds borrowed values, so that
 /// no borrowed value stays bound.
@@ -82,10 +83,14 @@ impl Running {
         unsafe { ffi::sqlite3_reset(self.raw) };
     }
 
-    pub(crate) fn bind<B: Bindings + ?Sized>(&mut self, expected: usize, bindings: &B) -> Result<()> {
-        let given = bindings.count();
+    pub(crate) fn bind<B: Bindings + ?Sized>(&mut self, parameters: Parameters, bindings: &B) -> Result<()> {
+        let (expected, given) = (parameters.count, bindings.count());
         if given > 0 && bindings.name(0).is_some() {
             return self.bind_named(expected, bindings);
+        }
+        if parameters.misnumbered > 0 {
+            let place = parameters.misnumbered;
+            return Err(Error::MisnumberedParameter { name: self.parameter_name(place - 1), place });
         }
         if given != expected {
             return Err(Error::ParameterCount { expected, given });

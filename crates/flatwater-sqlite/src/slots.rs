@@ -4,6 +4,8 @@
 //! once, before its connection closes; the id of a finalised statement never identifies another one. Leaves out: what
 //! statements do.
 
+use std::ffi::CStr;
+
 use rusqlite::ffi;
 
 /// Identifies a statement of one connection. Using it on another connection, or after `finalize`, is an error.
@@ -22,10 +24,44 @@ struct Slot {
 
 /// A statement, and the properties that every run needs. Only a run changes them: SQLite prepares a statement again
 /// only while the statement is stepped.
+/// The parameters of a statement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parameters {
+    pub(crate) count: usize,
+    /// The place, counted from 1, of the first parameter whose name is another number with a `$`; 0 if there is none.
+    pub(crate) misnumbered: usize,
+}
+
+/// So many parameters are looked at. SQLite finds a name in a list (<https://sqlite.org/c3ref/bind_parameter_name.html>).
+const NUMBERED: usize = 256;
+
+impl Parameters {
+    /// # Safety
+    /// `raw` is a statement that is alive, and no other thread uses its connection.
+    unsafe fn of(raw: *mut ffi::sqlite3_stmt) -> Self {
+        // SAFETY: as the caller promises; a name is null or NUL-terminated, and lives as long as the statement.
+        let (count, name) = unsafe {
+            let count = ffi::sqlite3_bind_parameter_count(raw).unsigned_abs() as usize;
+            let name = |place: usize| {
+                let name = ffi::sqlite3_bind_parameter_name(raw, i32::try_from(place).unwrap_or(0));
+                (!name.is_null()).then(|| CStr::from_ptr(name).to_bytes())
+            };
+            (count, name)
+        };
+        let is_wrong = |place: &usize| name(*place).and_then(numbered).is_some_and(|number| number != *place);
+        Self { count, misnumbered: (1..=count.min(NUMBERED)).find(is_wrong).unwrap_or(0) }
+    }
+}
+
+/// Returns the number of a parameter that is called `$1`, which to SQLite is a name as any other.
+fn numbered(name: &[u8]) -> Option<usize> {
+    str::from_utf8(name.strip_prefix(b"$")?).ok()?.parse().ok()
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Statement {
     pub(crate) raw: *mut ffi::sqlite3_stmt,
-    pub(crate) parameters: usize,
+    pub(crate) parameters: Parameters,
     /// It may be a `PRAGMA journal_mode`, which writes and returns a row.
     pub(crate) may_leave_wal: bool,
     /// How often SQLite prepared it again.
@@ -38,7 +74,7 @@ impl Statement {
     unsafe fn of(raw: *mut ffi::sqlite3_stmt) -> Self {
         // SAFETY: as the caller promises.
         unsafe {
-            let parameters = ffi::sqlite3_bind_parameter_count(raw).unsigned_abs() as usize;
+            let parameters = Parameters::of(raw);
             let may_leave_wal = ffi::sqlite3_stmt_readonly(raw) == 0 && ffi::sqlite3_column_count(raw) > 0;
             let reprepares = ffi::sqlite3_stmt_status(raw, ffi::SQLITE_STMTSTATUS_REPREPARE, 0).unsigned_abs();
             Self { raw, parameters, may_leave_wal, reprepares }

@@ -282,7 +282,7 @@ impl Connection {
     /// counted late.
     #[must_use]
     pub fn published(&self) -> u32 {
-        self.hooks().published()
+        self.hooks().commits.published()
     }
 
     /// The address at which the wal-index is mapped, for finding it among the mappings of the process. Only a number:

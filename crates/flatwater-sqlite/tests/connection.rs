@@ -111,6 +111,25 @@ fn bindings_that_do_not_fit_are_refused_before_anything_runs() {
 }
 
 #[test]
+fn values_in_order_are_refused_for_numbers_that_are_names_in_another_order() {
+    let mut connection = memory();
+    let mut result = |sql: &str| {
+        let id = prepare(&mut connection, sql);
+        connection.run(id, &[Value::Integer(1), Value::Integer(2)][..], &mut Discard)
+    };
+    let wrong = |name: &str, place| Err(Error::MisnumberedParameter { name: name.into(), place });
+    assert_eq!(result("SELECT $2, $1"), wrong("$2", 1));
+    assert_eq!(result("SELECT ?, $3"), wrong("$3", 2));
+    for right in ["SELECT $1, $2, $1", "SELECT ?2, ?1", "SELECT $b, $a", "SELECT ?, ?", "SELECT :2, @1", "SELECT $1, ?"]
+    {
+        assert_eq!(result(right), Ok(()), "{right}");
+    }
+    let id = prepare(&mut connection, "SELECT $2, $1");
+    let named = [("1", Value::Integer(1)), ("$2", Value::Integer(2))];
+    connection.run(id, &named[..], &mut Discard).unwrap();
+}
+
+#[test]
 fn a_sink_that_stops_or_panics_leaves_a_reset_statement() {
     struct Panics;
     impl Sink for Panics {

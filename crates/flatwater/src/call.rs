@@ -9,6 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use flatwater_sqlite::is_stranded;
 
@@ -39,6 +40,8 @@ use crate::workers::session::Level;
 pub struct Call<T, E = Error> {
     /// `None` while the database is being opened.
     caller: Option<Caller>,
+    /// The time of the calls of the handle, which what this call returns takes over.
+    handle_timeout: Option<Duration>,
     operation: &'static str,
     /// Only the owner of the call accesses it, through `get_mut` and without locking. The mutex makes the call `Sync`.
     stage: Mutex<Stage>,
@@ -71,28 +74,18 @@ enum Stage {
 impl<T, E: From<Error>> Call<T, E> {
     pub(crate) fn new(caller: &Caller, operation: &'static str, work: Result<Work>, read: Read<T, E>) -> Self {
         let stage = work.map_or_else(|error| Stage::Refused(error.in_operation(operation)), Stage::New);
-        Self {
-            caller: Some(caller.clone()),
-            operation,
-            stage: Mutex::new(stage),
-            read,
-            level: Level::Ended,
-            report: None,
-            collection: None,
-        }
+        Self::with_stage(Some(caller), operation, stage, read)
     }
 
     /// Returns a call that `start` begins, on the first poll.
     pub(crate) fn starting(caller: Option<&Caller>, operation: &'static str, start: Start, read: Read<T, E>) -> Self {
-        Self {
-            caller: caller.cloned(),
-            operation,
-            stage: Mutex::new(Stage::Start(start)),
-            read,
-            level: Level::Ended,
-            report: None,
-            collection: None,
-        }
+        Self::with_stage(caller, operation, Stage::Start(start), read)
+    }
+
+    fn with_stage(caller: Option<&Caller>, operation: &'static str, stage: Stage, read: Read<T, E>) -> Self {
+        let handle_timeout = caller.and_then(|caller| caller.options.timeout);
+        let (caller, stage) = (caller.cloned(), Mutex::new(stage));
+        Self { caller, handle_timeout, operation, stage, read, level: Level::Ended, report: None, collection: None }
     }
 
     /// Makes this the call that ends a level of a transaction. If the call does not end the level, the level is rolled
@@ -105,6 +98,18 @@ impl<T, E: From<Error>> Call<T, E> {
     /// Makes the report of this call a part of the collection.
     pub(crate) fn collected(mut self, collection: Option<Arc<Collection>>) -> Self {
         self.collection = collection;
+        self
+    }
+
+    /// Sets the deadline of this call, in place of the one of its handle: after this time, counted from the first poll, it
+    /// fails with `Timeout`. See [`Database::timeout`](crate::Database::timeout). The calls of a transaction, a snapshot or a
+    /// prepared statement that the call returns have the time of the handle. Has no effect on `open`, which has
+    /// [`Options::busy_timeout`](crate::Options::busy_timeout), nor on `close`, which has
+    /// [`Options::close_wait`](crate::Options::close_wait).
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        if let Some(caller) = &mut self.caller {
+            caller.options.timeout = Some(timeout);
+        }
         self
     }
 
@@ -184,6 +189,9 @@ impl<T, E: From<Error>> Call<T, E> {
         }
         let answer = answer?;
         self.level.ended();
+        if let Some(caller) = &mut self.caller {
+            caller.options.timeout = self.handle_timeout;
+        }
         (self.read)(answer, self.caller.as_ref())
     }
 

@@ -42,7 +42,8 @@ impl Database {
     /// returns an error or panics. The closure may use everything rusqlite offers on the transaction it is given.
     ///
     /// The closure runs on the writer's thread; other writes wait for it. If the call is dropped while the closure
-    /// runs, it still runs to its end and is committed.
+    /// runs, it still runs to its end and is committed. If the database is closed meanwhile, and the closure does not end in
+    /// [`Options::close_wait`](crate::Options::close_wait) and two seconds more, it is rolled back and the call returns `Closed`.
     ///
     /// # Errors
     /// The closure's own error; `Misuse` if it panics; `Busy`, `Closed`, `Io`, and any error of COMMIT.

@@ -73,10 +73,12 @@ impl Database {
         self.with_options(CallOptions { alone: true, ..self.operations.0.options })
     }
 
-    /// Returns a handle whose calls fail with `Timeout` if they do not finish in time. The time covers waiting in the
-    /// queue, waiting for locks, and execution. A call that timed out has done nothing, unless [`Error::applied`] says
-    /// otherwise. Two kinds of write are not interrupted once they run: a write that shares a transaction with others,
-    /// which takes about a millisecond, and a short write that runs on the thread that polls it.
+    /// Returns a handle whose calls fail with `Timeout` if they do not finish in time. For one call there is
+    /// [`Call::timeout`], for every call [`Options::timeout`](crate::Options::timeout). The time covers waiting in the
+    /// queue, waiting for locks, and execution; a timeout of zero has passed before anything runs. A call that timed out
+    /// has done nothing, unless [`Error::applied`] says otherwise. Two kinds of write are not interrupted once they run: a
+    /// write that shares a transaction with others, which takes about a millisecond, and a short write that runs on the
+    /// thread that polls it.
     #[must_use]
     pub fn timeout(&self, timeout: Duration) -> Self {
         self.with_options(CallOptions { timeout: Some(timeout), ..self.operations.0.options })
@@ -279,17 +281,20 @@ impl Database {
         self.operations.0.handle.engine().stats()
     }
 
-    /// Closes the database: executes the writes submitted before, waits for an open transaction (5 s by default) and
-    /// then rolls it back, and closes the connections. Calls that begin later fail with `Closed`. Closing twice is not
-    /// an error. If the future is dropped after its first poll, the database is closed all the same.
+    /// Closes the database: executes the writes submitted before, waits for an open transaction
+    /// ([`Options::close_wait`](crate::Options::close_wait), 5 s by default) and then rolls it back, and closes the connections.
+    /// Calls that begin later fail with `Closed`. Closing twice is not an error. Two seconds after the wait the call returns
+    /// whatever still runs: writes are rolled back, and a closure that does not end is left behind. If the future is dropped
+    /// after its first poll, the database is closed all the same.
     ///
     /// If the file was opened more than once in this process, this ends only the handle of this `open` and its clones,
     /// at once; the requests they submitted still run. Closing the last such handle closes the database.
     ///
     /// # Errors
     /// `Misuse` if called from inside a closure on one of the database's connections, which would wait for itself;
-    /// nothing is closed then. If SQLite fails to close the file, the file is left as after a crash, and the next open
-    /// recovers it.
+    /// nothing is closed then. `Busy`, naming it, if something does not end: it commits nothing any more, the file stays in use
+    /// by this process until it ends, and only then can the file be opened again. If SQLite fails to close the file, the file
+    /// is left as after a crash, and the next open recovers it.
     pub fn close(&self) -> Call<()> {
         let handle = self.operations.0.handle.clone();
         let start = move |_| {

@@ -143,6 +143,11 @@ pub(crate) fn refused(path: &Path, error: &Error) {
         "writes are refused until the database is opened again");
 }
 
+/// A close has answered although `what` still runs.
+pub(crate) fn left_behind(path: &Path, what: &str) {
+    event!(warn, path, { db.query.text = what, }, "a close has left something behind that does not end");
+}
+
 /// Another SQLite library in this process has the file open, which `SecondCopy::Warn` allows.
 pub(crate) fn second_copy(path: &Path, libraries: &[String]) {
     event!(warn, path, { libraries = libraries.join(", "), }, "another SQLite library in this process has the file open");

@@ -60,6 +60,19 @@ where
         })
     }
 
+    /// Sets the deadline of this call, counted from when it has the last row of parameters. See [`Call::timeout`].
+    #[must_use = "a call begins when it is awaited"]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self(match self.0 {
+            State::Collecting(mut collecting) => {
+                collecting.operations.0.options.timeout = Some(timeout);
+                State::Collecting(collecting)
+            }
+            State::Running(call) => State::Running(Box::new(call.timeout(timeout))),
+            State::Done => State::Done,
+        })
+    }
+
     /// Blocks this thread until the result is there. See [`Call::wait`].
     ///
     /// # Errors
@@ -131,15 +144,15 @@ where
                         context.waker().wake_by_ref();
                         return Poll::Pending;
                     }
-                    collected => collecting.call(collected.map(drop)),
+                    collected => Box::new(collecting.call(collected.map(drop))),
                 }
             }
-            State::Running(call) => *call,
+            State::Running(call) => call,
             State::Done => return Poll::Ready(Err(polled_again())),
         };
-        let polled = Pin::new(&mut call).poll(context);
+        let polled = Pin::new(&mut *call).poll(context);
         if polled.is_pending() {
-            self.0 = State::Running(Box::new(call));
+            self.0 = State::Running(call);
         }
         polled
     }

@@ -13,13 +13,18 @@ impl Database {
     ///
     /// Each migration runs in a transaction of its own, with BEGIN IMMEDIATE, together with a row in the table
     /// `_flatwater_migrations`. So each is applied once, however many processes start at the same time. Other writes wait
-    /// until all are applied. A migration whose first line is `-- no-transaction` runs outside of a transaction, for
-    /// VACUUM; it may run again after a crash.
+    /// until all are applied.
     ///
-    /// Foreign keys are off while a migration runs, so that tables can be rebuilt
-    /// (<https://sqlite.org/lang_altertable.html#otheralter>). After it, tables with foreign keys are checked, which reads
-    /// all their rows ([`ForeignKeyCheck`](crate::ForeignKeyCheck) can limit that), and a migration fails if it leaves a
-    /// row without its parent that had one before.
+    /// A migration whose first line begins with `-- no-transaction` runs outside of a transaction, for VACUUM and other
+    /// statements that need this. Its statements are committed one by one, with foreign keys as the options say, and
+    /// nothing is checked after it. It is noted as applied after its last statement. So it runs again from its start if
+    /// it failed or its process died, and processes that start at the same time may all run it.
+    ///
+    /// Foreign keys are off while any other migration runs, so that tables can be rebuilt
+    /// (<https://sqlite.org/lang_altertable.html#otheralter>); `PRAGMA foreign_keys` changes nothing there. After it,
+    /// tables with foreign keys are checked, which reads all their rows
+    /// ([`ForeignKeyCheck`](crate::ForeignKeyCheck) can limit that), and a migration fails if it leaves a row without
+    /// its parent that had one before.
     ///
     /// If the database has no such table but one that sqlx's runner wrote, its rows are taken over.
     ///

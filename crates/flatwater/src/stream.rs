@@ -1,7 +1,8 @@
 //! The rows of a result one by one, as a `Stream`.
 //!
 //! Owns: the batch whose rows are being yielded. Runs on the thread that polls it, and never blocks there. Invariant: rows
-//! come in the order of the result; after an error there are none. Leaves out: fetching batches (`cursor`).
+//! come in the order of the result; after an error of a fetch there are none, after one of reading a row the next follows.
+//! Leaves out: fetching batches (`cursor`).
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -63,7 +64,8 @@ impl<T> RowStream<T> {
     /// Returns the next row, or `None` after the last. If the future is dropped, no row is lost.
     ///
     /// # Errors
-    /// As [`Cursor::next_batch`]; `Misuse` if a row cannot be read as a `T`.
+    /// As [`Cursor::next_batch`]; `Misuse` if a row cannot be read as a `T`, after which the next row follows, or if no row
+    /// can, because of its columns, after which there is none.
     #[allow(clippy::should_implement_trait, reason = "this is the name that users of streams know")]
     pub async fn next(&mut self) -> Option<Result<T>> {
         poll_fn(|context| self.poll_row(context)).await

@@ -12,16 +12,24 @@ mod readme {}
 mod getting_started {}
 
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/streams.md")]
-mod streams {}
+#[doc = include_str!("../../../docs/guide/opening.md")]
+mod opening {}
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/reading.md")]
 mod reading {}
 
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/testing.md")]
-mod testing {}
+#[doc = include_str!("../../../docs/guide/streams.md")]
+mod streams {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/json.md")]
+mod json {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/writing.md")]
+mod writing {}
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/transactions.md")]
@@ -36,8 +44,16 @@ mod migrations {}
 mod errors {}
 
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/json.md")]
-mod json {}
+#[doc = include_str!("../../../docs/guide/deadlines.md")]
+mod deadlines {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/processes.md")]
+mod processes {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/tuning.md")]
+mod tuning {}
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/options.md")]
@@ -48,5 +64,13 @@ mod options {}
 mod production {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/testing.md")]
+mod testing {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/compile-errors.md")]
 mod compile_errors {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/coming-from-tokio-rusqlite.md")]
+mod coming_from_tokio_rusqlite {}

@@ -1,7 +1,8 @@
 //! Checks the pages against the sources: everything that a page names must exist.
 //!
-//! Owns: the tests that the design names, the files of the code map, and the links between pages. Leaves out: whether
-//! the sentences are true, which only a reader can check.
+//! Owns: the tests that the design names, the files of the code map, the links between pages, the pages of the book, and
+//! which pages have their code compiled. Leaves out: whether the sentences are true, which only a reader can check; links
+//! to other sites.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -85,28 +86,61 @@ fn the_code_map_has_every_source_file_and_no_other() {
     }
 }
 
+/// Returns the text without its code blocks.
+fn prose(text: &str) -> String {
+    text.split("```").step_by(2).collect()
+}
+
+/// Returns the targets of the links that lead to no other site.
+fn links(text: &str) -> Vec<String> {
+    let prose = prose(text);
+    let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| !target.starts_with("http")).map(str::to_owned).collect()
+}
+
 #[test]
 fn every_link_between_pages_leads_somewhere() {
+    let mut checked = 0;
     for page in pages() {
-        let text = read(&page);
-        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            if target.starts_with("http") {
-                continue;
-            }
-            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+        for target in links(&read(&page)) {
+            let (file, heading) = target.split_once('#').unwrap_or((&target, ""));
             let file =
                 if file.is_empty() { page.clone() } else { page.parent().expect("a page has a folder").join(file) };
             assert!(file.exists(), "{} links to {target}", page.display());
             assert!(heading.is_empty() || has_heading(&read(&file), heading), "{} links to {target}", page.display());
+            checked += 1;
         }
     }
+    assert!(checked > 100, "only {checked} links");
 }
 
 fn has_heading(text: &str, anchor: &str) -> bool {
-    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let prose = prose(text);
+    let headings = prose.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
     headings.into_iter().any(|heading| {
         let plain: String =
             heading.to_lowercase().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect();
         plain.replace(' ', "-") == anchor
     })
+}
+
+#[test]
+fn every_page_is_in_the_book_once() {
+    let docs = root().join("docs");
+    let summary = docs.join("SUMMARY.md");
+    let mut listed: Vec<_> = links(&read(&summary)).iter().map(|page| docs.join(page)).collect();
+    let mut pages = files(&docs, ".md");
+    pages.retain(|page| *page != summary);
+    listed.sort();
+    pages.sort();
+    assert_eq!(listed, pages);
+}
+
+#[test]
+fn the_code_of_every_page_of_the_guide_is_compiled() {
+    let compiled = include_str!("../src/lib.rs");
+    for page in files(&root().join("docs/guide"), ".md").iter().filter(|page| read(page).contains("```rust")) {
+        let name = page.file_name().expect("a page has a name").to_string_lossy();
+        assert!(compiled.contains(&format!("docs/guide/{name}\"")), "add {name} to examples/rust/src/lib.rs");
+    }
 }

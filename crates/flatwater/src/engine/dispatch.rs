@@ -23,7 +23,7 @@ use crate::time::timer::{self, Alarm};
 use crate::workers::answer::Answer;
 use crate::workers::open_read::OpenRead;
 use crate::workers::readers::{InLine, Readers};
-use crate::workers::refusals::{opened_to_read, waits_for_itself};
+use crate::workers::refusals::{opened_to_read, too_late, waits_for_itself};
 use crate::workers::request::{Request, Work};
 use crate::workers::session::Inside;
 use crate::workers::writer::Writer;
@@ -110,6 +110,7 @@ impl Caller {
         let route = self.may_begin().and_then(|()| self.route(work));
         match route {
             Err(error) => Begun::Answered(Err(error), None),
+            Ok(_) if self.options.timeout == Some(Duration::ZERO) => Begun::Answered(Err(too_late()), None),
             Ok(route) if self.options.timeout.is_some_and(|timeout| timeout < SHORTEST) => Begun::ToSend(route),
             // A write in a snapshot is refused by a worker.
             Ok(route) if self.inside.is_some() && self.options.read_only && !work.only_reads() => Begun::ToSend(route),

@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use flatwater_sqlite::is_stranded;
 
@@ -20,6 +21,8 @@ use crate::queue::ticket::CallOptions;
 pub(crate) struct Handle {
     engine: Arc<Engine>,
     read_only: bool,
+    /// The time of each call, unless it has its own.
+    timeout: Option<Duration>,
     left: AtomicBool,
     /// Held while the handle leaves, so that a second `close` finds the close begun.
     leaving: Mutex<()>,
@@ -30,7 +33,7 @@ impl Handle {
     pub(crate) fn open(options: Options) -> Result<Self> {
         refuse_forked().map_err(|error| error.in_operation("open"))?;
         let options = options.resolve()?;
-        let read_only = options.read_only;
+        let (read_only, timeout) = (options.read_only, options.timeout);
         if !options.network_filesystem {
             let attached = options.attach.iter().filter(|attached| !attached.immutable).map(|attached| &*attached.path);
             let main = (!options.immutable).then_some(&*options.path);
@@ -38,13 +41,13 @@ impl Handle {
             files.try_for_each(refuse_network)?;
         }
         if options.is_memory() {
-            return Ok(Self::new(Engine::open(options)?, false));
+            return Ok(Self::new(Engine::open(options)?, false, timeout));
         }
-        Ok(Self::new(registry::open(&options)?, read_only))
+        Ok(Self::new(registry::open(&options)?, read_only, timeout))
     }
 
-    fn new(engine: Arc<Engine>, read_only: bool) -> Self {
-        Self { engine, read_only, left: AtomicBool::new(false), leaving: Mutex::new(()) }
+    fn new(engine: Arc<Engine>, read_only: bool, timeout: Option<Duration>) -> Self {
+        Self { engine, read_only, timeout, left: AtomicBool::new(false), leaving: Mutex::new(()) }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -58,7 +61,7 @@ impl Handle {
 
     /// Returns the options that a call takes from its handle.
     pub(crate) fn call_options(&self) -> CallOptions {
-        CallOptions { read_only: self.read_only, ..CallOptions::default() }
+        CallOptions { read_only: self.read_only, timeout: self.timeout, ..CallOptions::default() }
     }
 
     /// Returns true if the handle was closed, or the engine is closed or closing: then new calls are refused.

@@ -1,12 +1,11 @@
 //! The engine of one file: its writer, its readers and its checkpointer, connected to each other.
 //!
-//! Owns: opening, and closing in the right order. Runs on the thread that opens or closes; a close continues on the
-//! writer's thread, or on the thread `fw-close` if there is no writer. Invariants: the guards are held from before the
-//! first request until just before the last connection closes; the writer's connection is the last one closed, so that
-//! SQLite's own last-close checkpoint runs there; requests submitted before the close are completed. Leaves out: the
-//! table of open files, the API's types, and everything that a worker decides by itself.
+//! Owns: opening. Runs on the thread that opens. Invariant: the guards are held from before the first request until just
+//! before the last connection closes. Leaves out: closing (`closing`), the table of open files, the API's types, and
+//! everything that a worker decides by itself.
 
 mod checkpointing;
+mod closing;
 pub(crate) mod dispatch;
 pub(crate) mod handle;
 mod inline;
@@ -21,7 +20,8 @@ use std::time::Instant;
 use flatwater_sqlite::InUse;
 
 use checkpointing::checkpointer;
-use registry::FileReservation;
+pub(crate) use closing::Closed;
+use closing::{Closing, Hold};
 
 use crate::error::{Error, Result};
 use crate::file::copies::mappings;
@@ -29,13 +29,9 @@ use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
 use crate::inline::policy::InlinePolicy;
 use crate::options::Options;
-use crate::queue::reply::{Promise, wake};
 use crate::sql::catalogue::{Catalogue, StatementInfo};
 use crate::stats::reader_counters::ReaderCounters;
 use crate::stats::{Recorder, Stats};
-use crate::time::later;
-use crate::time::timer;
-use crate::workers::answer::Answer;
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::readers::Readers;
 use crate::workers::take_over::TakesOver;
@@ -64,28 +60,10 @@ pub(crate) struct Engine {
     is_closing: AtomicBool,
 }
 
-/// Held while the database is open, and dropped when it is closed.
-#[derive(Default)]
-struct Hold {
-    /// The right to close the file, once the close has begun.
-    reservation: Option<FileReservation>,
-    in_use: Option<InUse>,
-}
-
-/// The promise to a caller that waits for the end of the close.
-pub(crate) type Closed = Promise<Result<Answer>>;
-
-enum Closing {
-    Open,
-    /// The callers that wait for the end of the close.
-    Waits(Vec<Closed>),
-    Closed,
-}
-
 impl Engine {
     /// Opens the database of resolved options. Blocks.
     pub(crate) fn open(options: Options) -> Result<Arc<Self>> {
-        let in_use = Some(InUse::new());
+        let in_use = InUse::new();
         let options = Arc::new(options);
         let catalogue = Arc::new(Catalogue::new());
         let recorder = Arc::new(Recorder::new(&options.path));
@@ -132,7 +110,7 @@ impl Engine {
                 }
             }));
         }
-        let hold = Mutex::new(Hold { reservation: None, in_use });
+        let hold = Mutex::new(Hold::new(in_use));
         let closing = Mutex::new(Closing::Open);
         let is_closing = AtomicBool::new(false);
         let engine = Arc::new(Self {
@@ -201,94 +179,7 @@ impl Engine {
         stats
     }
 
-    fn lock_closing(&self) -> MutexGuard<'_, Closing> {
-        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn hold(&self) -> MutexGuard<'_, Hold> {
         self.hold.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Fills `promise` when the close in progress ends, or at once if there is none.
-    pub(crate) fn when_closed(&self, promise: Option<Closed>) {
-        if let Closing::Waits(others) = &mut *self.lock_closing() {
-            return others.extend(promise);
-        }
-        fill(promise);
-    }
-
-    /// Closes the database. Called once, by the holder of the `reservation` for the file. The close ends the
-    /// reservation.
-    pub(crate) fn close(self: &Arc<Self>, promise: Option<Closed>, reservation: FileReservation) {
-        *self.lock_closing() = Closing::Waits(promise.into_iter().collect());
-        self.hold().reservation = Some(reservation);
-        self.is_closing.store(true, Ordering::Release);
-        let deadline = later(Instant::now(), self.options.close_wait);
-        let (first, last) = (self.clone(), self.clone());
-        match &self.writer {
-            Some(writer) => {
-                let open = writer.clone();
-                let alarm = timer::at(deadline, move || open.end_transactions());
-                if alarm.is_err() {
-                    writer.end_transactions();
-                }
-                let before = Box::new(move || {
-                    drop(alarm);
-                    first.close_readers(deadline);
-                });
-                writer.close(before, Box::new(move || last.closed()));
-            }
-            None => {
-                let close = move |engine: &Self| {
-                    engine.close_readers(deadline);
-                    engine.closed();
-                };
-                if std::thread::Builder::new().name("fw-close".into()).spawn(move || close(&last)).is_err() {
-                    // If no thread can be started, this thread closes the database.
-                    close(&first);
-                }
-            }
-        }
-    }
-
-    fn close_readers(&self, deadline: Instant) {
-        if let Some(readers) = &self.readers {
-            readers.close(deadline);
-        }
-        if let Some(checkpointer) = &self.checkpointer {
-            checkpointer.close();
-        }
-        self.release();
-    }
-
-    /// Drops the guard, so that SQLite can be the last user of the file; unless another library in this process uses
-    /// the file too: then the WAL must stay.
-    fn release(&self) {
-        let is_shared = self.watch().is_some_and(|watch| watch.has_second_copy(&mappings()));
-        if !is_shared {
-            drop(self.watch().and_then(Watch::unguard));
-        }
-    }
-
-    /// Finishes the close, after all connections are closed.
-    fn closed(&self) {
-        self.unlist();
-        let Hold { reservation, in_use } = std::mem::take(&mut *self.hold());
-        self.watch().and_then(Watch::unguard).into_iter().for_each(Guard::keep);
-        guard::close_kept();
-        drop(reservation);
-        drop(in_use);
-        let before = std::mem::replace(&mut *self.lock_closing(), Closing::Closed);
-        if let Closing::Waits(promises) = before {
-            promises.into_iter().for_each(|promise| fill(Some(promise)));
-        }
-    }
-}
-
-fn fill(promise: Option<Closed>) {
-    if let Some(promise) = promise
-        && let Ok(Some(waker)) = promise.fill(Ok(Answer::Done))
-    {
-        wake(Some(waker));
     }
 }

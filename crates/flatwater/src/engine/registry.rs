@@ -16,11 +16,13 @@
 //! ```
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{InUse, PerProcess};
 
+use super::closing::left_behind;
 use super::{Engine, parking};
 use crate::error::{Error, Kind, Result};
 use crate::file::copies::mappings;
@@ -37,8 +39,15 @@ const LOOK: Duration = Duration::from_secs(3);
 enum Entry {
     /// The file is being opened or closed.
     Claimed,
+    /// A close has left something behind, which still uses the file.
+    Left(Left),
     /// The engine, and the number of handles that `open` returned and that have not left.
     Open(Weak<Engine>, usize),
+}
+
+struct Left {
+    what: Box<str>,
+    path: PathBuf,
 }
 
 #[derive(Default)]
@@ -82,6 +91,7 @@ fn join_or_claim(options: &Options, deadline: Instant) -> Result<Found> {
         let id = FileId::of(&options.path);
         refuse_successor(&id, options)?;
         let mut files = FILES.lock();
+        files.refuse_left(&id, options)?;
         match files.entries.get_mut(&id) {
             None => {
                 files.entries.insert(id.clone(), Entry::Claimed);
@@ -94,12 +104,12 @@ fn join_or_claim(options: &Options, deadline: Instant) -> Result<Found> {
                 *handles += 1;
                 return Ok(Found::Open(engine));
             }
-            Some(Entry::Claimed) if in_closure() => {
+            Some(Entry::Claimed | Entry::Left(_)) if in_closure() => {
                 return Err(Error::misuse("a closure on a database opened a file that is just being opened or closed")
                     .with_hint("open it before or after")
                     .in_operation("open"));
             }
-            Some(Entry::Claimed) => {
+            Some(Entry::Claimed | Entry::Left(_)) => {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     return Err(still_claimed(options));
@@ -148,6 +158,16 @@ impl FileReservation {
         self.0 = None;
         CHANGED.notify_all();
         Some(engine)
+    }
+}
+
+impl FileReservation {
+    /// Refuses to open the file until the reservation ends, because `what` still uses it.
+    pub(super) fn leave_behind(&self, what: &str, path: &Path) {
+        let Some(id) = &self.0 else { return };
+        let left = Entry::Left(Left { what: what.into(), path: path.to_owned() });
+        FILES.lock().entries.insert(id.clone(), left);
+        CHANGED.notify_all();
     }
 }
 
@@ -206,6 +226,16 @@ fn look_at_all() {
 }
 
 impl Files {
+    /// Refuses a file that a close could not leave, and a file that replaced it at the same path: both would use the same
+    /// WAL.
+    fn refuse_left(&self, id: &FileId, options: &Options) -> Result<()> {
+        let mut left = self.entries.iter().filter_map(|(other, entry)| match entry {
+            Entry::Left(left) if other == id || left.path == options.path => Some(left),
+            _ => None,
+        });
+        left.next().map_or(Ok(()), |left| Err(left_behind(&left.what, &left.path).in_operation("open")))
+    }
+
     fn has_open(&self) -> bool {
         self.entries.values().any(|entry| matches!(entry, Entry::Open(..)))
     }
@@ -213,7 +243,7 @@ impl Files {
     fn open_engines(&self) -> Vec<Arc<Engine>> {
         let open = self.entries.values().filter_map(|entry| match entry {
             Entry::Open(engine, _) => engine.upgrade(),
-            Entry::Claimed => None,
+            Entry::Claimed | Entry::Left(_) => None,
         });
         open.collect()
     }

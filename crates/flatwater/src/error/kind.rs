@@ -15,7 +15,8 @@ pub enum Kind {
     Sql,
     /// A UNIQUE, NOT NULL, CHECK, PRIMARY KEY or FOREIGN KEY constraint failed.
     Constraint,
-    /// Another connection or process held a lock for longer than the busy timeout.
+    /// Another connection or process held a lock for longer than the busy timeout; or this process still has the file open,
+    /// because a close is not over.
     Busy,
     /// The call's deadline passed, or a transaction was idle for too long.
     Timeout,

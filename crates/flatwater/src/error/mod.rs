@@ -252,6 +252,9 @@ impl From<flatwater_sqlite::Error> for Error {
         match error {
             flatwater_sqlite::Error::Sqlite(error) => error.into(),
             flatwater_sqlite::Error::LibraryTooOld { .. } => Self::new(Kind::Open, error.to_string()),
+            other @ flatwater_sqlite::Error::MisnumberedParameter { .. } => {
+                Self::misuse(other.to_string()).with_hint("write `?1`, `?2`, which SQLite numbers, or bind by name")
+            }
             other => Self::misuse(other.to_string()),
         }
     }

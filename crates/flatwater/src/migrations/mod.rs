@@ -148,7 +148,9 @@ impl Step {
         if sql.contains('\0') {
             return Err(Error::misuse(format!("the migration {name} has a NUL byte")));
         }
-        let in_transaction = sql.lines().next().is_none_or(|first| first.trim_end() != NO_TRANSACTION);
+        // What follows on the line is a comment.
+        let after = sql.strip_prefix(NO_TRANSACTION);
+        let in_transaction = after.is_none_or(|after| after.starts_with(|c: char| c.is_alphanumeric() || c == '_'));
         Ok(Self { version, name: name.into(), checksum: checksum(&sql.replace("\r\n", "\n")), sql, in_transaction })
     }
 
@@ -220,6 +222,8 @@ mod tests {
     fn the_first_line_says_that_a_step_needs_no_transaction() {
         let of = |sql: &str| Step::new("1_a", sql.into()).unwrap().in_transaction;
         assert!(!of("-- no-transaction\nVACUUM") && !of("-- no-transaction \r\nVACUUM"));
+        assert!(!of("-- no-transaction: VACUUM needs it\nVACUUM") && !of("-- no-transaction"));
+        assert!(of("-- no-transactions\nSELECT 1") && of(" -- no-transaction"));
         assert!(of("") && of("VACUUM -- no-transaction") && of("\n-- no-transaction"));
     }
 }

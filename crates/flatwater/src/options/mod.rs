@@ -56,6 +56,7 @@ pub struct Options {
     pub(crate) busy_timeout: Duration,
     pub(crate) transaction_idle: Duration,
     pub(crate) close_wait: Duration,
+    pub(crate) timeout: Option<Duration>,
     pub(crate) attach: Vec<Attached>,
     pub(crate) journal: Journal,
     pub(crate) immutable: bool,
@@ -115,6 +116,7 @@ impl Options {
             busy_timeout: Duration::from_secs(30),
             transaction_idle: Duration::from_secs(30),
             close_wait: Duration::from_secs(5),
+            timeout: None,
             attach: Vec::new(),
             journal: Journal::Wal,
             immutable: false,
@@ -243,9 +245,17 @@ impl Options {
         self
     }
 
-    /// Sets how long `close` waits for an open transaction before it rolls it back. Default 5 s.
+    /// Sets how long `close` waits for what was submitted before: then it rolls an open transaction back and ends the reads,
+    /// and it returns within two seconds more, whatever still runs. Default 5 s.
     pub fn close_wait(mut self, wait: Duration) -> Self {
         self.close_wait = wait;
+        self
+    }
+
+    /// Sets the deadline of every call on the handle that this `open` returns, as [`Database::timeout`](crate::Database::timeout)
+    /// does. Other handles of the file may have another. Default: none.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
         self
     }
 
@@ -346,7 +356,7 @@ mod tests {
         assert_eq!(options.mmap_bytes, 0);
         assert_eq!(options.busy_timeout, Duration::from_secs(30));
         assert_eq!(options.transaction_idle, Duration::from_secs(30));
-        assert_eq!(options.close_wait, Duration::from_secs(5));
+        assert_eq!((options.close_wait, options.timeout), (Duration::from_secs(5), None));
         assert!(options.attach.is_empty());
         assert_eq!((options.journal, options.second_copy), (Journal::Wal, SecondCopy::Refuse));
         let managed = CheckpointLimits { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };

@@ -160,6 +160,7 @@ impl Options {
             create: _,
             network_filesystem: _,
             max_open: _,
+            timeout: _,
             durability,
             foreign_keys,
             cascading_drop,

@@ -70,6 +70,13 @@ impl<T> Bounded<T> {
         Some(item)
     }
 
+    /// Removes the items of the queue that `take` returns true for, in their order.
+    pub(crate) fn take_out(&mut self, mut take: impl FnMut(&T) -> bool) -> Vec<T> {
+        let (taken, kept) = std::mem::take(&mut self.items).into_iter().partition::<Vec<_>, _>(|item| take(item));
+        self.items = kept.into();
+        taken
+    }
+
     /// Moves the whole line into the queue, even beyond the limit, and adds `last` after it.
     pub(crate) fn admit_all(&mut self, last: Option<T>) {
         self.items.extend(self.line.drain(..).filter_map(|(_, item)| item));
@@ -95,6 +102,16 @@ mod tests {
         assert_eq!(queue.leave(c), None, "it is in by now");
         assert_eq!(queue.pop(), Some('c'));
         assert_eq!(queue.pop(), None);
+    }
+
+    #[test]
+    fn what_is_taken_out_leaves_the_others_in_their_order() {
+        let mut queue = Bounded::new(8);
+        for item in 1..=5 {
+            queue.push(item);
+        }
+        assert_eq!(queue.take_out(|item| item % 2 == 0), [2, 4]);
+        assert_eq!([queue.pop(), queue.pop(), queue.pop(), queue.pop()], [Some(1), Some(3), Some(5), None]);
     }
 
     proptest! {

@@ -194,6 +194,11 @@ impl<T, C> Queue<T, C> {
         }
     }
 
+    /// Removes the requests that `take` returns true for, wherever they wait. The queue is closed, so there is no line.
+    pub(crate) fn take_out(&self, take: impl FnMut(&T) -> bool) -> Vec<T> {
+        lock(&self.state).waiting.take_out(take)
+    }
+
     /// Puts requests back to the front, in their order. Called by the writer's thread, which holds the token.
     pub(crate) fn put_back(&self, items: impl DoubleEndedIterator<Item = T>) {
         let mut state = lock(&self.state);

@@ -193,16 +193,6 @@ impl Error {
     }
 }
 
-/// A running write whose caller left still finishes; only its deadline ends it.
-#[derive(Debug)]
-pub(crate) struct DeadlineOnly(pub(crate) Instant);
-
-impl Interrupt for DeadlineOnly {
-    fn should_stop(&self) -> bool {
-        Instant::now() >= self.0
-    }
-}
-
 #[cfg(all(test, not(flatwater_loom)))]
 mod tests {
     use super::*;

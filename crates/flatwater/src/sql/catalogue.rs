@@ -3,37 +3,38 @@
 //! Owns: `StatementInfo`, shared by all connections, and the bounded catalogue of them, guarded by one lock that is
 //! held only for a lookup. Any thread may use it. Invariants: the number of texts and their bytes are bounded, whatever
 //! callers send; a text that is used once does not displace one that is used again; what was learned under another
-//! schema counts as unknown; a text that is not known to be short and groupable runs alone. Leaves out: prepared
-//! statements, which belong to a connection.
+//! schema counts as unknown; a write that is not known to be short and groupable, by itself or by texts that differ
+//! from it only in their literals, runs alone. Leaves out: prepared statements, which belong to a connection; what makes
+//! a text a member (`grouping`).
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hashlink::DefaultHashBuilder;
 
 use super::class::{Class, Route};
+use super::grouping::Grouping;
 use super::lru::SegmentedLru;
 use super::seen::Left;
-use super::tokens::tells_of_its_prepare;
+use super::tokens::{looks_like_a_write, tells_of_its_prepare, without_literals};
 use crate::inline::backoff::Backoff;
 
 /// The maximum number of texts in the catalogue, and how many of these places are only for texts that were looked up
 /// once.
 const TEXTS: usize = 1024;
 const NEW_TEXTS: usize = 256;
-/// The number of executions after which the average cost of a text can be trusted.
-const HISTORY: u32 = 8;
+/// The maximum number of sets of texts that are alike.
+const ALIKE: usize = 256;
 /// A longer text is neither kept in the catalogue nor kept prepared.
 pub(crate) const KEPT_TEXT_BYTES: usize = 16 * 1024;
 
 /// The hasher of all texts in the process.
 static HASHER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
-/// One SQL text and what is known about it. The fields are hints: a stale one costs speed, never correctness, because
-/// the writer checks the schema before it trusts `group_epoch`.
+/// One SQL text and what is known about it. The fields are hints: a stale one costs speed, never correctness.
 #[derive(Debug)]
 pub(crate) struct StatementInfo {
     pub(crate) sql: Arc<str>,
@@ -45,17 +46,10 @@ pub(crate) struct StatementInfo {
     used_again: AtomicBool,
     /// 0 is unknown, 1 is a read, 2 is a write. The kind does not depend on the schema.
     route: AtomicU32,
-    /// The epoch in which the text was found to be groupable, plus 1; 0 if it was not.
-    group_epoch: AtomicU64,
-    /// The text once ended the transaction of a group.
-    aborting: AtomicBool,
-    /// The text failed as a member of a group that had no savepoint for it.
-    failed: AtomicBool,
+    grouping: Grouping,
+    /// What is known of all writes that differ from this one only in their literals, if it has any.
+    alike: Option<Arc<Grouping>>,
     pub(crate) backoff: Backoff,
-    /// The running average of its execution time in microseconds, plus 1; 0 before the first execution.
-    cost_us: AtomicU32,
-    /// The number of timed executions, counted up to `HISTORY`.
-    timed: AtomicU32,
     /// The number of cells and bytes of the largest recent result.
     cells: AtomicU32,
     bytes: AtomicU32,
@@ -63,18 +57,19 @@ pub(crate) struct StatementInfo {
 
 impl StatementInfo {
     pub(crate) fn new(sql: &str) -> Self {
+        Self::with_alike(sql, None)
+    }
+
+    fn with_alike(sql: &str, alike: Option<Arc<Grouping>>) -> Self {
         Self {
             sql: sql.into(),
             hash: HASHER.hash_one(sql),
             tells_of_its_prepare: tells_of_its_prepare(sql),
             used_again: AtomicBool::new(false),
             route: AtomicU32::new(0),
-            group_epoch: AtomicU64::new(0),
-            aborting: AtomicBool::new(false),
-            failed: AtomicBool::new(false),
+            grouping: Grouping::default(),
+            alike,
             backoff: Backoff::default(),
-            cost_us: AtomicU32::new(0),
-            timed: AtomicU32::new(0),
             cells: AtomicU32::new(0),
             bytes: AtomicU32::new(0),
         }
@@ -109,53 +104,57 @@ impl StatementInfo {
         self.route.store(if route == Route::Read { 1 } else { 2 }, Ordering::Relaxed);
     }
 
+    fn groupings(&self) -> impl Iterator<Item = &Grouping> {
+        std::iter::once(&self.grouping).chain(self.alike.as_deref())
+    }
+
     /// Records what the writer learned when it prepared the text under the schema of `epoch`.
     pub(crate) fn learn(&self, class: &Class, epoch: u64) {
         self.learn_route(class.route);
-        self.group_epoch.store(if class.groupable { epoch + 1 } else { 0 }, Ordering::Relaxed);
+        self.groupings().for_each(|grouping| grouping.learn(class.groupable, epoch));
     }
 
-    /// Returns true if the text may be a member of a group whose members must take no longer than `short`.
+    /// Returns true if the text was found to be groupable in this epoch, and takes no longer than `short` on average.
     pub(crate) fn is_groupable(&self, epoch: u64, short: Duration) -> bool {
-        let cost = self.cost_us.load(Ordering::Relaxed);
-        self.group_epoch.load(Ordering::Relaxed) == epoch + 1
-            && !self.aborting.load(Ordering::Relaxed)
-            && cost != 0
-            && u128::from(cost - 1) <= short.as_micros()
+        self.grouping.is_groupable(epoch, short)
+    }
+
+    /// Returns true if the text may be tried as a member of a group. Of a text that has not run yet, it is not known what
+    /// it does; it may be tried if texts are groupable that are like it.
+    pub(crate) fn may_be_member(&self, epoch: u64, short: Duration) -> bool {
+        let known = match &self.alike {
+            Some(alike) if !self.grouping.is_known() => alike,
+            _ => &self.grouping,
+        };
+        known.is_groupable(epoch, short)
+    }
+
+    /// Returns the number of bytes of the text, if it has values in it.
+    pub(crate) fn bytes_of_values(&self) -> usize {
+        if self.alike.is_some() { self.sql.len() } else { 0 }
     }
 
     /// Records that the text failed in a group. From now on it runs inside a savepoint there.
     pub(crate) fn mark_failed(&self) {
-        self.failed.store(true, Ordering::Relaxed);
+        self.groupings().for_each(Grouping::mark_failed);
     }
 
     pub(crate) fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Relaxed)
+        self.groupings().any(Grouping::has_failed)
     }
 
     pub(crate) fn mark_aborting(&self) {
-        self.aborting.store(true, Ordering::Relaxed);
+        self.groupings().for_each(Grouping::mark_aborting);
     }
 
     /// Adds one execution to the running average.
     pub(crate) fn took(&self, time: Duration) {
-        let now = u32::try_from(time.as_micros()).unwrap_or(u32::MAX - 1).min(u32::MAX - 1);
-        let before = self.cost_us.load(Ordering::Relaxed);
-        let average = match before {
-            0 => now,
-            before => (before - 1) - (before - 1) / 8 + now / 8,
-        };
-        self.cost_us.store(average.min(u32::MAX - 1) + 1, Ordering::Relaxed);
-        let timed = self.timed.load(Ordering::Relaxed);
-        if timed < HISTORY {
-            self.timed.store(timed + 1, Ordering::Relaxed);
-        }
+        self.groupings().for_each(|grouping| grouping.took(time));
     }
 
     /// Returns true if the text was timed often enough, and takes no longer than `short` on average.
     pub(crate) fn has_short_history(&self, short: Duration) -> bool {
-        let cost = self.cost_us.load(Ordering::Relaxed);
-        self.timed.load(Ordering::Relaxed) >= HISTORY && u128::from(cost) <= short.as_micros()
+        self.grouping.has_short_history(short)
     }
 
     /// Returns the number of cells and bytes to expect of a result.
@@ -191,6 +190,11 @@ impl Hash for StatementInfo {
     }
 }
 
+fn hash_without_literals(sql: &str) -> Option<u64> {
+    let mut hasher = HASHER.build_hasher();
+    without_literals(sql, |token| token.hash(&mut hasher)).then(|| hasher.finish())
+}
+
 /// A key of the catalogue, which looks texts up by their SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Key(Arc<StatementInfo>);
@@ -207,9 +211,32 @@ impl Hash for Key {
     }
 }
 
+struct Texts {
+    by_sql: SegmentedLru<Key, Arc<StatementInfo>>,
+    /// By the hash of a text without its literals. Two sets with one hash cost speed only.
+    alike: SegmentedLru<u64, Arc<Grouping>>,
+}
+
+impl Texts {
+    fn find(&mut self, sql: &str) -> Option<Arc<StatementInfo>> {
+        let text = self.by_sql.get(sql)?;
+        text.mark_used_again();
+        Some(text.clone())
+    }
+
+    fn alike(&mut self, hash: u64) -> Arc<Grouping> {
+        if let Some(alike) = self.alike.get(&hash) {
+            return alike.clone();
+        }
+        let alike = Arc::<Grouping>::default();
+        self.alike.insert(hash, alike.clone(), false);
+        alike
+    }
+}
+
 /// The texts of one database.
 pub(crate) struct Catalogue {
-    texts: Mutex<SegmentedLru<Key, Arc<StatementInfo>>>,
+    texts: Mutex<Texts>,
     /// The epoch grows when the writer sees a new schema. What was learned about groups in an earlier epoch is void.
     epoch: AtomicU64,
     /// The state in which the writer last left the WAL, and how often the schema may have changed by then.
@@ -218,7 +245,13 @@ pub(crate) struct Catalogue {
 
 impl Catalogue {
     pub(crate) fn new() -> Self {
-        Self { texts: Mutex::new(SegmentedLru::new(TEXTS, NEW_TEXTS)), epoch: AtomicU64::new(0), left: Left::default() }
+        let (by_sql, alike) = (SegmentedLru::new(TEXTS, NEW_TEXTS), SegmentedLru::new(ALIKE, ALIKE / 8));
+        let texts = Mutex::new(Texts { by_sql, alike });
+        Self { texts, epoch: AtomicU64::new(0), left: Left::default() }
+    }
+
+    fn texts(&self) -> MutexGuard<'_, Texts> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the entry of `sql`, adding a new one if there is none.
@@ -226,13 +259,18 @@ impl Catalogue {
         if sql.len() > KEPT_TEXT_BYTES {
             return Arc::new(StatementInfo::new(sql));
         }
-        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = texts.get(sql) {
-            text.mark_used_again();
-            return text.clone();
+        if let Some(text) = self.texts().find(sql) {
+            return text;
         }
-        let text = Arc::new(StatementInfo::new(sql));
-        texts.insert(Key(text.clone()), text.clone(), false);
+        let hash = if looks_like_a_write(sql) { hash_without_literals(sql) } else { None };
+        let mut texts = self.texts();
+        // Another thread may have added it meanwhile.
+        if let Some(text) = texts.find(sql) {
+            return text;
+        }
+        let alike = hash.map(|hash| texts.alike(hash));
+        let text = Arc::new(StatementInfo::with_alike(sql, alike));
+        texts.by_sql.insert(Key(text.clone()), text.clone(), false);
         text
     }
 
@@ -256,16 +294,16 @@ mod tests {
         for number in 0..1_000_000 {
             catalogue.text(&format!("SELECT {number}"));
         }
-        assert_eq!(catalogue.texts.lock().unwrap().len(), TEXTS);
+        assert_eq!(catalogue.texts().by_sql.len(), TEXTS);
         let long = "x".repeat(KEPT_TEXT_BYTES + 1);
         assert!(!Arc::ptr_eq(&catalogue.text(&long), &catalogue.text(&long)));
         assert!(Arc::ptr_eq(&catalogue.text("SELECT 1"), &catalogue.text("SELECT 1")));
     }
 
     #[test]
-    fn a_text_is_groupable_once_it_is_known_to_be_short_under_this_schema() {
-        let short = Duration::from_millis(1);
-        let class = Class {
+    fn what_is_learnt_of_a_write_holds_for_others_that_differ_in_literals_until_they_run() {
+        let (catalogue, short) = (Catalogue::new(), Duration::from_millis(1));
+        let groupable = Class {
             route: Route::Write,
             groupable: true,
             columns: 0,
@@ -275,23 +313,41 @@ mod tests {
             makes_temp: false,
             drops: None,
         };
-        let text = StatementInfo::new("INSERT");
-        text.learn(&class, 0);
-        assert!(!text.is_groupable(0, short), "never run");
-        text.took(Duration::from_micros(5));
-        assert!(text.is_groupable(0, short));
-        assert!(!text.is_groupable(1, short), "another schema");
-        for _ in 0..100 {
-            text.took(Duration::from_millis(9));
+        let alone = Class { groupable: false, ..groupable.clone() };
+        let first = catalogue.text("INSERT INTO t VALUES (1, 'a')");
+        assert!(!first.may_be_member(0, short));
+        first.learn(&groupable, 0);
+        first.took(Duration::from_micros(5));
+        let second = catalogue.text("INSERT INTO t VALUES (22, 'it''s b')");
+        assert!(second.may_be_member(0, short) && !second.is_groupable(0, short));
+        assert!(!second.may_be_member(1, short), "another schema");
+        assert!(!second.has_failed() && second.bytes_of_values() > 0);
+        second.learn(&alone, 0);
+        assert!(!second.may_be_member(0, short), "it is known now");
+        first.learn(&groupable, 0);
+        assert!(!second.may_be_member(0, short), "what is known of itself counts");
+        first.mark_failed();
+        assert!(catalogue.text("INSERT INTO t VALUES (3, '')").has_failed());
+        first.mark_aborting();
+        assert!(!catalogue.text("INSERT INTO t VALUES (4, '')").may_be_member(0, short));
+        for other in ["INSERT INTO u VALUES (1, 'a')", "INSERT INTO t VALUES (?, 'a')", "INSERT INTO t VALUES (?, ?)"] {
+            assert!(!catalogue.text(other).may_be_member(0, short), "{other}");
         }
-        assert!(!text.is_groupable(0, short), "slow");
-        text.took(Duration::ZERO);
-        for _ in 0..100 {
-            text.took(Duration::ZERO);
+        assert!(catalogue.text("INSERT INTO t VALUES (?, ?)").alike.is_none());
+        assert!(catalogue.text("SELECT 1").alike.is_none(), "a read");
+    }
+
+    #[test]
+    fn any_number_of_writes_with_literals_leave_a_few_sets() {
+        let catalogue = Catalogue::new();
+        for number in 0..100_000 {
+            catalogue.text(&format!("UPDATE t SET a = {number}"));
         }
-        assert!(text.is_groupable(0, short), "short again");
-        text.mark_aborting();
-        assert!(!text.is_groupable(0, short));
+        assert_eq!(catalogue.texts().alike.len(), 1);
+        for number in 0..10_000 {
+            catalogue.text(&format!("UPDATE t{number} SET a = 1"));
+        }
+        assert_eq!(catalogue.texts().alike.len(), ALIKE);
     }
 
     #[test]

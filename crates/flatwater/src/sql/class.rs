@@ -25,7 +25,7 @@ pub(crate) struct Class {
     pub(crate) route: Route,
     /// Whether the text may share a transaction with others.
     pub(crate) groupable: bool,
-    /// The number of result columns.
+    /// The number of columns of the rows that the text returns; 0 for a text that returns none.
     pub(crate) columns: usize,
     /// Whether the text is an INSERT, UPDATE or DELETE, so that `changes()` applies to it.
     pub(crate) changes_rows: bool,
@@ -51,6 +51,7 @@ pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> 
     let own_write = |event: &&AuthEvent| event.accessor.is_none() && is_row_write(event) && !is_schema_table(event);
     let changes_rows = !prepared.explain && events.iter().any(|e| own_write(&e)) && !events.iter().any(is_definition);
     let route = route(prepared);
+    let alters = events.iter().any(|e| e.action == ffi::SQLITE_ALTER_TABLE);
     let inserts_into: Option<Box<str>> = events
         .iter()
         .filter(|_| changes_rows)
@@ -59,7 +60,8 @@ pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> 
     Class {
         route,
         groupable: route == Route::Write && is_groupable(sql, events, schema),
-        columns: prepared.columns,
+        // SQLite counts the columns of the SELECT with which some ALTER TABLE looks at the rows.
+        columns: if alters && !prepared.explain { 0 } else { prepared.columns },
         changes_rows,
         inserts_into,
         defines: events.iter().any(is_definition),
@@ -246,6 +248,16 @@ mod tests {
         "SELECT 1 FROM Pragma_Optimize",
         "INSERT INTO t SELECT 1, optimize FROM pragma_optimize(-1)",
     ];
+
+    #[test]
+    fn what_alters_a_table_has_no_columns_however_sqlite_looks_at_the_rows() {
+        let alters = ["NOT NULL", "CHECK (c > 0)", "NOT NULL DEFAULT 1", "DEFAULT 2 REFERENCES t"];
+        for sql in alters.map(|column| format!("ALTER TABLE t ADD COLUMN c {column}")) {
+            let explain = format!("EXPLAIN {sql}");
+            let classes = classes(&[&sql, &explain]);
+            assert!(classes[0].columns == 0 && classes[0].defines && classes[1].columns > 0, "{sql}: {classes:?}");
+        }
+    }
 
     #[test]
     fn the_table_of_an_insert_is_its_own_and_not_a_triggers() {

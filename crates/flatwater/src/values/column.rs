@@ -110,12 +110,15 @@ pub trait ColumnIndex {
     fn position(&self, names: &[Box<str>]) -> Result<usize>;
 }
 
+#[cold]
+fn no_column(position: usize, names: &[Box<str>]) -> Error {
+    Error::misuse(format!("there is no column {position}: the result has {} column(s)", names.len()))
+}
+
 impl ColumnIndex for usize {
+    #[inline]
     fn position(&self, names: &[Box<str>]) -> Result<usize> {
-        if *self < names.len() {
-            return Ok(*self);
-        }
-        Err(Error::misuse(format!("there is no column {self}: the result has {} column(s)", names.len())))
+        if *self < names.len() { Ok(*self) } else { Err(no_column(*self, names)) }
     }
 }
 

@@ -117,6 +117,7 @@ impl Rows {
         self.into_iter().next()
     }
 
+    #[inline]
     fn value(&self, row: usize, column: usize) -> ValueRef<'_> {
         self.block.value(row * self.names.len() + column)
     }
@@ -212,6 +213,7 @@ impl Row<'_> {
         Ok(self.rows().value(self.index, self.position(column)?))
     }
 
+    #[inline]
     fn position(&self, column: impl ColumnIndex) -> Result<usize> {
         column.position(self.names()).map_err(|error| self.rows().explain(error))
     }

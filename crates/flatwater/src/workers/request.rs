@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flatwater_sqlite::CheckpointMode;
 
@@ -131,8 +131,9 @@ pub(crate) enum Work {
     Unpark,
     /// A checkpoint requested by a caller.
     Checkpoint(CheckpointMode),
-    /// The last request of a queue: calls the first closure, closes the connection, calls the second closure.
-    Close(Box<dyn FnOnce() + Send>, Box<dyn FnOnce() + Send>),
+    /// The last request of a queue: calls the first closure, which returns how long the rest of the WAL may be copied,
+    /// closes the connection, calls the second closure.
+    Close(Box<dyn FnOnce() -> Duration + Send>, Box<dyn FnOnce() + Send>),
 }
 
 impl Work {

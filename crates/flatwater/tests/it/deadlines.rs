@@ -12,6 +12,7 @@ use crate::place::{Place, in_both_places};
 use crate::support::{ENDLESS, TestFile, count, empty_table, integer, run, until};
 
 in_both_places!(
+    a_deadline_of_zero_passes_before_anything_runs,
     what_waits_behind_a_transaction_times_out_and_never_happens,
     what_waits_for_a_place_in_a_full_queue_times_out,
     a_running_read_times_out_and_so_does_one_that_waits_for_its_reader,
@@ -19,6 +20,7 @@ in_both_places!(
     a_write_that_runs_alone_times_out_and_leaves_nothing,
     a_read_that_times_out_leaves_its_transaction_open_and_a_write_takes_it_along,
     a_timeout_says_the_truth_however_short_it_is,
+    a_deadline_is_of_one_call_or_of_a_handle,
 );
 
 const SOON: Duration = Duration::from_millis(30);
@@ -31,6 +33,28 @@ fn is_timeout(error: &Error, operation: &str) {
 /// Returns a write that would take years.
 fn endless_insert() -> String {
     format!("INSERT INTO t {ENDLESS}")
+}
+
+async fn a_deadline_of_zero_passes_before_anything_runs(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let hasty = db.timeout(Duration::ZERO);
+    let insert = "INSERT INTO t VALUES (1)";
+    for _ in 0..100 {
+        is_timeout(&hasty.execute(insert, ()).await.unwrap_err(), "execute");
+        is_timeout(&hasty.execute(insert, ()).wait().unwrap_err(), "execute");
+        is_timeout(&hasty.query("INSERT INTO t VALUES (1) RETURNING a", ()).await.unwrap_err(), "query");
+        is_timeout(&hasty.execute_many("INSERT INTO t VALUES (?)", [(1,)]).await.unwrap_err(), "execute_many");
+        is_timeout(&hasty.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap_err(), "query_value");
+        is_timeout(&hasty.begin().await.unwrap_err(), "begin");
+        is_timeout(&hasty.snapshot().await.unwrap_err(), "snapshot");
+        is_timeout(
+            &hasty.write_with(|tx| tx.execute(insert, []).map_err(Error::from)).await.unwrap_err(),
+            "write_with",
+        );
+        assert_eq!(count(&db).await, 0);
+    }
+    db.close().await.unwrap();
+    assert_eq!(hasty.execute(insert, ()).await.unwrap_err().kind(), Kind::Closed);
 }
 
 async fn what_waits_behind_a_transaction_times_out_and_never_happens(place: &Place) {
@@ -151,6 +175,43 @@ async fn a_timeout_says_the_truth_however_short_it_is(place: &Place) {
         let read = hasty.query_value::<i64>("SELECT 1", ()).await;
         assert!(wrote.as_ref().map_or_else(|error| error.applied() == Some(Applied::No), |_| true), "{wrote:?}");
         assert!(read.as_ref().map_or_else(|error| error.kind() == Kind::Timeout, |one| *one == Some(1)), "{read:?}");
+    }
+}
+
+async fn a_deadline_is_of_one_call_or_of_a_handle(place: &Place) {
+    let db = empty_table(place.options().timeout(SOON)).await;
+    let patient = db.timeout(Duration::from_secs(3600));
+    let insert = "INSERT INTO t VALUES (1)";
+    let tx = patient.begin().await.unwrap();
+    is_timeout(&db.execute(insert, ()).await.unwrap_err(), "execute");
+    is_timeout(&patient.execute(insert, ()).timeout(SOON).await.unwrap_err(), "execute");
+    is_timeout(&patient.execute(insert, ()).timeout(SOON).wait().unwrap_err(), "execute");
+    let many = patient.execute_many("INSERT INTO t VALUES (?)", [(1,), (2,)]).timeout(SOON);
+    is_timeout(&many.await.unwrap_err(), "execute_many");
+    is_timeout(&patient.begin().timeout(SOON).await.unwrap_err(), "begin");
+    is_timeout(&tx.query(ENDLESS, ()).timeout(SOON).await.unwrap_err(), "query");
+    // The time of a call comes before that of its handle.
+    let mut waits = db.execute(insert, ()).timeout(Duration::from_secs(3600));
+    assert!(futures_util::poll!(&mut waits).is_pending());
+    tx.commit().timeout(Duration::from_secs(3600)).await.unwrap();
+    waits.await.unwrap();
+    assert_eq!(count(&patient).await, 1);
+    // What a call returns has the time of the handle.
+    let tx = db.begin().timeout(Duration::from_secs(3600)).await.unwrap();
+    is_timeout(&tx.query(ENDLESS, ()).await.unwrap_err(), "query");
+    drop(tx);
+    let snapshot = patient.snapshot().await.unwrap();
+    is_timeout(&snapshot.query(ENDLESS, ()).timeout(SOON).await.unwrap_err(), "query");
+    drop(snapshot);
+    if let Some(file) = place.file() {
+        // Another handle of the file has its own time.
+        let other = file.open().await;
+        let tx = other.begin().await.unwrap();
+        is_timeout(&db.execute(insert, ()).await.unwrap_err(), "execute");
+        let mut waits = other.execute(insert, ());
+        assert!(futures_util::poll!(&mut waits).is_pending());
+        tx.rollback().await.unwrap();
+        waits.await.unwrap();
     }
 }
 

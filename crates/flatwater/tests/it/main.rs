@@ -42,6 +42,7 @@ mod large_results;
 mod leaks;
 mod learning;
 mod leases;
+mod left_behind;
 mod limits;
 mod many_databases;
 mod migrating_processes;

@@ -1,9 +1,18 @@
-//! Texts that are used once, such as those with values in them: they do not displace texts that are used again.
+//! Texts that are used once, such as those with values in them: they do not displace texts that are used again, and are
+//! members of groups.
 
-use flatwater::{Database, Options};
+use flatwater::{Database, Error, Kind, Options};
+use futures_util::future::join_all;
 
 use crate::inline_transactions::unhurried;
-use crate::support::{TestFile, run};
+use crate::place::{Place, in_both_places};
+use crate::support::{TestFile, grouped, run, until};
+
+in_both_places!(
+    writes_that_differ_in_literals_are_one_group,
+    a_text_with_literals_that_fails_costs_a_group_one_replay,
+    a_text_that_is_like_members_and_may_not_be_one_runs_alone,
+);
 
 const FIND: &str = "SELECT a FROM t WHERE rowid = ?";
 const ADD: &str = "INSERT INTO t VALUES (?)";
@@ -84,4 +93,93 @@ fn one_prepared_statement_is_enough() {
         }
         db.close().await.unwrap();
     });
+}
+
+/// Submits the writes behind an open transaction, so that they wait together.
+async fn together(db: &Database, texts: &[String]) -> Vec<Result<u64, Error>> {
+    let transaction = db.begin().await.unwrap();
+    let writes = texts.iter().map(|sql| db.execute(sql, ()));
+    let (results, ()) = futures_util::join!(join_all(writes), async {
+        until(|| db.stats().writes_waiting == texts.len()).await;
+        transaction.commit().await.unwrap();
+    });
+    results.into_iter().map(|result| result.map(|executed| executed.changes)).collect()
+}
+
+/// Runs writes with new literals until one that was never run is a member.
+async fn make_known(db: &Database, sql: impl Fn(usize) -> String) {
+    let mut number = 1_000_000;
+    while db.stats().members == 0 {
+        let both = [sql(number), sql(number + 1)];
+        assert!(together(db, &both).await.iter().all(Result::is_ok));
+        number += 2;
+    }
+}
+
+async fn writes_that_differ_in_literals_are_one_group(place: &Place) {
+    let db = grouped(place.options()).open().await.unwrap();
+    db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)", ()).await.unwrap();
+    let mut next = 0;
+    // Until all of them were one group, which they are if those before them were short on this machine.
+    loop {
+        let before = db.stats();
+        let texts: Vec<_> = (next..next + 100).map(|n| format!("INSERT INTO t VALUES ({n}, 'it''s {n}')")).collect();
+        assert!(together(&db, &texts).await.iter().all(|changes| *changes == Ok(1)));
+        next += 100;
+        let after = db.stats();
+        assert_eq!(after.replays, 0);
+        if (after.groups - before.groups, after.members - before.members) == (1, 100) {
+            break;
+        }
+    }
+    let right = "SELECT count(*) FROM t WHERE b = 'it''s ' || a";
+    assert_eq!(db.query_value::<usize>(right, ()).await.unwrap(), Some(next));
+    db.close().await.unwrap();
+}
+
+async fn a_text_with_literals_that_fails_costs_a_group_one_replay(place: &Place) {
+    let db = grouped(place.options()).open().await.unwrap();
+    db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)", ()).await.unwrap();
+    let mut next = 0;
+    let mut fail_one = async || {
+        let texts = [next, next + 1, next, next + 2].map(|number| format!("INSERT INTO t VALUES ({number})"));
+        next += 3;
+        let results = together(&db, &texts).await;
+        let kinds: Vec<_> = results.iter().map(|result| result.as_ref().err().map(Error::kind)).collect();
+        assert_eq!(kinds, [None, None, Some(Kind::Constraint), None]);
+        next
+    };
+    while db.stats().replays == 0 {
+        fail_one().await;
+    }
+    // From now on there is a savepoint.
+    let (replays, members) = (db.stats().replays, db.stats().members);
+    let mut count = 0;
+    while db.stats().members < members + 8 {
+        count = fail_one().await;
+    }
+    assert_eq!(db.stats().replays, replays);
+    assert_eq!(db.query_value::<usize>("SELECT count(*) FROM t", ()).await.unwrap(), Some(count));
+    db.close().await.unwrap();
+}
+
+async fn a_text_that_is_like_members_and_may_not_be_one_runs_alone(place: &Place) {
+    let db = grouped(place.options()).open().await.unwrap();
+    db.execute_script(
+        "CREATE TABLE plain (a); CREATE TABLE strict (a);
+         CREATE TRIGGER no BEFORE INSERT ON strict WHEN new.a < 0 BEGIN SELECT RAISE(ROLLBACK, 'negative'); END",
+    )
+    .await
+    .unwrap();
+    make_known(&db, |number| format!("INSERT INTO 'plain' VALUES ({number})")).await;
+    let texts = [("plain", 1), ("strict", 2), ("plain", 3), ("strict", -4), ("plain", 5)];
+    let texts = texts.map(|(table, number)| format!("INSERT INTO '{table}' VALUES (abs({number}) * sign({number}))"));
+    for _ in 0..3 {
+        let results = together(&db, &texts).await;
+        let kinds: Vec<_> = results.iter().map(|result| result.as_ref().err().map(Error::kind)).collect();
+        assert_eq!(kinds, [None, None, None, Some(Kind::Constraint), None]);
+    }
+    let counts = "SELECT (SELECT count(*) FROM plain WHERE a < 10) * 10 + (SELECT count(*) FROM strict)";
+    assert_eq!(db.query_value::<i64>(counts, ()).await.unwrap(), Some(93));
+    db.close().await.unwrap();
 }

@@ -9,6 +9,7 @@ in_both_places!(
     a_call_refuses_statements_that_are_not_its_own,
     a_write_with_returning_is_a_query_and_runs_to_its_end,
     maintenance_and_virtual_tables_work,
+    a_column_that_is_checked_against_the_rows_can_be_added,
     the_rowid_is_that_of_the_statements_own_last_row,
     the_rowid_is_told_also_where_it_is_the_one_of_the_insert_before,
 );
@@ -95,6 +96,39 @@ async fn maintenance_and_virtual_tables_work(place: &Place) {
     let found = db.query("SELECT rowid FROM notes WHERE notes MATCH ?", ("two",)).await.unwrap();
     assert_eq!(found.len(), 2);
     db.execute("DROP TABLE notes", ()).await.unwrap();
+}
+
+async fn a_column_that_is_checked_against_the_rows_can_be_added(place: &Place) {
+    let db = one_row(place).await;
+    db.execute("CREATE TABLE p (id INTEGER PRIMARY KEY)", ()).await.unwrap();
+    let add = |column: &str| format!("ALTER TABLE t ADD COLUMN {column}");
+    let tx = db.begin().await.unwrap();
+    for (column, message) in [
+        ("b NOT NULL", "Cannot add a NOT NULL column"),
+        ("b DEFAULT 1 CHECK (b > 1)", "CHECK constraint failed"),
+        ("b DEFAULT 1 REFERENCES p", "Cannot add a REFERENCES column"),
+    ] {
+        for error in [
+            tx.execute(&add(column), ()).await.unwrap_err(),
+            tx.batch([(&*add(column), ())]).await.unwrap_err(),
+            tx.execute_script(&add(column)).await.unwrap_err(),
+        ] {
+            assert!(error.kind() == Kind::Sql && error.message().contains(message), "{error}");
+        }
+    }
+    let error = tx.query(&add("b NOT NULL DEFAULT 2"), ()).await.unwrap_err();
+    assert!(error.kind() == Kind::Misuse && error.message().contains("returns no rows"), "{error}");
+    tx.commit().await.unwrap();
+    db.execute("DELETE FROM t", ()).await.unwrap();
+    for column in ["b NOT NULL", "c CHECK (c > 1)", "d REFERENCES p"] {
+        assert_eq!(db.execute(&add(column), ()).await.unwrap(), Executed::default());
+    }
+    db.execute("INSERT INTO t VALUES (1, 2, 3, NULL)", ()).await.unwrap();
+    let results = db.batch([(&*add("e CHECK (e IS NULL)"), ()), (&*add("f NOT NULL DEFAULT 4"), ())]).await.unwrap();
+    assert!(results.iter().all(|result| result.rows.is_none()), "{results:?}");
+    let row: (i64, i64, i64, Option<i64>, Option<i64>, i64) = db.query_one_as("SELECT * FROM t", ()).await.unwrap();
+    assert_eq!(row, (1, 2, 3, None, None, 4));
+    db.close().await.unwrap();
 }
 
 /// Checks the result of each statement, outside a transaction and inside, in this order.

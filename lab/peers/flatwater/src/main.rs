@@ -2,8 +2,8 @@
 //! default is worth: `flatwater-no-checkpoints` (checkpoints left to others, and nobody runs one),
 //! `flatwater-never-inline` (every call on a worker's thread) and `flatwater-no-leases`.
 //!
-//! Rows are read in place from the block that a query answers. JSON is made of them in this program, because the library
-//! has none yet. Leaves out: options that are not the defaults, besides durability and those of the variants.
+//! Rows are read in place from the block that a query answers. Leaves out: options that are not the defaults, besides
+//! durability and those of the variants.
 
 use std::marker::PhantomData;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use flatwater::rusqlite::types::{ToSqlOutput, ValueRef};
-use flatwater::{Checkpoint, Database, Inline, Options, Params, ToSql};
+use flatwater::{Checkpoint, Database, FromRow, Inline, Options, Params, ToSql};
 use lab_kit::lane::Info;
 use lab_kit::{
     About, Body, Cells, Durability, Named, Peer, Record, Result, Rows, Setup, Step, Sum, Table, Transaction, Value,
@@ -45,6 +45,8 @@ fn options(setup: &Setup) -> Options {
 
 impl Peer for Flatwater {
     type Table<R: Record> = Block<R>;
+
+    const KEEPS_MANY: bool = true;
 
     fn about() -> About {
         let version = version_in(include_str!("../Cargo.lock"), "flatwater");
@@ -82,6 +84,17 @@ impl Peer for Flatwater {
 
     async fn query_as(&self, sql: &'static str, params: &[Value<'_>]) -> Result<Vec<Named>> {
         Ok(self.0.query_as(sql, bound(params)).await?)
+    }
+
+    async fn query_named(&self, sql: &'static str) -> Result<Sum> {
+        let rows: Vec<ById> = self.0.query_as(sql, ()).await?;
+        let mut sum = Sum { rows: rows.len() as u64, cells: 0 };
+        for ById { id, name, value } in &rows {
+            sum.add(&Value::Integer(*id));
+            sum.add(&name.as_str().into());
+            sum.add(&Value::Real(*value));
+        }
+        Ok(sum)
     }
 
     async fn stream(&self, sql: &'static str) -> Result<Sum> {
@@ -123,6 +136,14 @@ impl Peer for Flatwater {
     async fn close(self) -> Result<()> {
         Ok(self.0.close().await?)
     }
+}
+
+/// A row whose columns are found by their names.
+#[derive(FromRow)]
+struct ById {
+    id: i64,
+    name: String,
+    value: f64,
 }
 
 struct Open<'a>(flatwater::Transaction<'a>);

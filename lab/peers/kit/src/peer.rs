@@ -70,6 +70,9 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
     /// The rows of a query as the library gives them.
     type Table<R: Record>: Table<R> + Send;
 
+    /// Thousands of databases may stay open that are used now and then.
+    const KEEPS_MANY: bool = false;
+
     fn about() -> About;
 
     /// Whether the peer called `name` runs this lane, beyond what the lane's needs tell.
@@ -99,6 +102,11 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
     /// The rows of a query as the program's own type, by the library's call for that.
     fn query_as(&self, sql: &'static str, params: &[Value<'_>]) -> impl Future<Output = Result<Vec<Named>>> + Send {
         async move { self.query::<Named>(sql, params).await?.into_records() }
+    }
+
+    /// The same for columns `id`, `name` and `value`, which are found by their names; answers what touching all of them sums to.
+    fn query_named(&self, sql: &'static str) -> impl Future<Output = Result<Sum>> + Send {
+        async move { Ok(sum_of(&self.query_as(sql, &[]).await?)) }
     }
 
     /// The rows of a query one by one, each as the program's own type, by the library's call for that.

@@ -1,6 +1,6 @@
 //! What the operating system counts for this process.
 //!
-//! Owns: CPU time of the process and of the calling thread, and memory. Leaves out: the time of day's clocks, which are
+//! Owns: CPU time of the process and of the calling thread, memory, and threads. Leaves out: the time of day's clocks, which are
 //! `Instant`.
 
 use std::fs;
@@ -40,6 +40,11 @@ pub(crate) fn peak_rss() -> Result<u64> {
 /// The resident size now, in bytes, where the kernel tells it.
 pub(crate) fn rss() -> Option<u64> {
     status("VmRSS:")
+}
+
+/// The number of threads now, where the kernel tells it.
+pub(crate) fn threads() -> Option<u64> {
+    fs::read_dir("/proc/self/task").ok().map(|tasks| tasks.count() as u64)
 }
 
 /// Makes the peak start over at the present size. Answers whether it could.

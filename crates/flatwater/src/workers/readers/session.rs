@@ -57,7 +57,10 @@ impl End {
                 format!("the result was given up because no rows were fetched for {limit:?}"),
                 Applied::No,
             )
-            .with_hint("fetch faster, read less at once, or set `Options::stream_idle`"),
+            .with_hint(
+                "fetch faster, read less at once, or set `Options::stream_idle`; if its task waited for another stream or a \
+                 snapshot meanwhile, set `Options::extra_readers`",
+            ),
             Self::Old(limit) => {
                 Error::new(Kind::SnapshotTooOld, format!("the snapshot was ended because it was open for {limit:?}"))
                     .with_hint("open another one, or set `Options::snapshot_age`")

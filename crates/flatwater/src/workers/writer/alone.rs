@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use flatwater_sqlite::{CheckpointMode, Checkpointed};
+use flatwater_sqlite::{CheckpointMode, Checkpointed, Interrupt};
 use rusqlite::DropBehavior;
 
 use super::Shared;
@@ -21,7 +21,7 @@ use super::perform::{Rules, perform};
 use super::whole;
 use crate::connection::open::Connection;
 use crate::error::{Error, Kind, Result};
-use crate::queue::ticket::{DeadlineOnly, Ticket};
+use crate::queue::ticket::Ticket;
 use crate::sql::policy;
 use crate::workers::answer::Answer;
 use crate::workers::request::{ReadClosure, Returned, Work, WriteClosure};
@@ -132,7 +132,8 @@ fn write_with(
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
     let mut closure = Some(closure);
-    let ran = shared.twice(writer, |writer| begin_closure(writer.connection()?, &mut closure, ticket))?;
+    let ends = writer.ends(ticket);
+    let ran = shared.twice(writer, |writer| begin_closure(writer.connection()?, &mut closure, ends.clone()))?;
     let busy = writer.busy();
     let connection = writer.connection()?;
     let mut trusted = connection.restore_handlers(busy);
@@ -176,14 +177,12 @@ fn of_closure(error: Error) -> Error {
 fn begin_closure(
     connection: &Connection,
     closure: &mut Option<WriteClosure>,
-    ticket: &Arc<Ticket>,
+    ends: Arc<dyn Interrupt>,
 ) -> Result<std::thread::Result<Option<Returned>>> {
     let mut transaction = connection.sqlite.begin_immediate()?;
     transaction.set_drop_behavior(DropBehavior::Ignore);
     connection.sqlite.set_policy(policy::write_closure);
-    if let Some(deadline) = ticket.deadline {
-        connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
-    }
+    connection.sqlite.arm(ends);
     Ok(catch_unwind(AssertUnwindSafe(|| closure.take().map(|closure| closure(&transaction)))))
 }
 

@@ -5,6 +5,7 @@
 //! on it; the next use opens another. Leaves out: the statements that run on it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Busy, CheckpointMode, WalHeader, WalState};
@@ -23,7 +24,7 @@ use crate::inline::router::WriteRouter;
 use crate::lease::are_possible;
 use crate::lock::BusyWait;
 use crate::options::{Checkpoint, Options};
-use crate::queue::ticket::{DeadlineOnly, Ticket};
+use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Class;
 use crate::time::later;
@@ -38,6 +39,8 @@ pub(crate) struct WriterConnection {
     pub(super) connection: Option<Connection>,
     /// True if nothing may run on the connection any more.
     pub(super) is_suspect: bool,
+    /// While this is true, nothing is committed and no lock is waited for.
+    pub(super) is_left: Arc<AtomicBool>,
     /// The commits up to the last time that the token was given back.
     pub(super) commits: Option<Commits>,
     /// True after the first open. Only the first open may create the file: a later one must find the same file.
@@ -61,6 +64,7 @@ impl WriterConnection {
             watch,
             connection: None,
             is_suspect: false,
+            is_left: Arc::default(),
             commits: None,
             was_open: false,
             external: false,
@@ -85,10 +89,9 @@ impl WriterConnection {
                 watch.check_file()?;
             }
             let mut connection = opening::open(&self.options, self.watch.as_deref(), role, || self.busy())?;
+            connection.sqlite.refuse_commits_while(self.is_left.clone());
             if let Some(watch) = &self.watch {
                 watch.opened(connection.sqlite.wal_index_address());
-            }
-            if let Some(watch) = &self.watch {
                 watch.unpark().inspect_err(|_| watch.closed())?;
             }
             if !self.was_open {
@@ -122,8 +125,8 @@ impl WriterConnection {
     }
 
     pub(super) fn busy(&self) -> Busy {
-        let wait = self.busy_timeout.clone();
-        Box::new(move |tries| wait.again(tries))
+        let (wait, is_left) = (self.busy_timeout.clone(), self.is_left.clone());
+        Box::new(move |tries| !is_left.load(Ordering::SeqCst) && wait.again(tries))
     }
 
     /// Lets the connection wait for locks until the busy timeout of a request that began to wait at `since` ends, or
@@ -139,16 +142,14 @@ impl WriterConnection {
         connection.statements.find(&mut connection.sqlite, text)
     }
 
-    /// Lets the deadline of `ticket` interrupt what runs from now on, up to the next commit's point of no return.
+    /// Lets the deadline of `ticket`, or a close that leaves it behind, interrupt what runs from now on, up to the next commit's point of no return.
     pub(super) fn arm(&mut self, ticket: &Arc<Ticket>, work: &Work) {
         let Some(connection) = &self.connection else { return };
         if work.only_reads() {
             // Nothing is lost with a read, so a caller that left ends it too.
             return connection.sqlite.arm(ticket.clone());
         }
-        if let Some(deadline) = ticket.deadline {
-            connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
-        }
+        connection.sqlite.arm(self.ends(ticket));
     }
 
     pub(super) fn disarm(&mut self) {

@@ -20,7 +20,7 @@ use crate::connection::script::Place;
 use crate::error::{Applied, Error, Kind, Result};
 use crate::migrations::plan::next;
 use crate::migrations::{ForeignKeyCheck, Migrations, Step};
-use crate::queue::ticket::{DeadlineOnly, Ticket};
+use crate::queue::ticket::Ticket;
 use crate::sql::policy;
 use crate::workers::answer::Answer;
 
@@ -204,9 +204,8 @@ impl<'a> Migration<'a> {
         let mut at = 0;
         loop {
             let before = writer.changes();
-            if let Some(deadline) = self.ticket.deadline {
-                writer.connection()?.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
-            }
+            let ends = writer.ends(self.ticket);
+            writer.connection()?.sqlite.arm(ends);
             let Some((place, ran)) = writer.connection()?.run_statement(step, at, policy) else { return Ok(()) };
             at = place.end();
             let ran = match ran {

@@ -13,6 +13,7 @@ mod effects;
 mod group;
 mod inline;
 mod lease;
+mod left;
 mod migrate;
 mod opening;
 mod outcome;
@@ -27,9 +28,9 @@ mod slot;
 mod transaction;
 mod whole;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use connection::WriterConnection;
 pub(crate) use inline::Tried;
@@ -74,6 +75,8 @@ pub(super) struct Shared {
     on_their_way: Arc<AtomicU64>,
     /// The open transaction and the running request, so that a close can end them.
     open: Mutex<OpenTransaction>,
+    /// Set when a close has answered although something runs: from then on nothing is committed.
+    is_left: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
@@ -83,6 +86,7 @@ struct OpenTransaction {
     ended: bool,
     /// The single request that is running.
     running: Weak<Ticket>,
+    what: left::What,
 }
 
 impl Writer {
@@ -98,6 +102,7 @@ impl Writer {
         let journal = writer.journal()?;
         let external = writer.is_external();
         Ok(Self(Arc::new(Shared {
+            is_left: writer.is_left.clone(),
             queue: Queue::new(options.queue, writer),
             options,
             catalogue,
@@ -178,9 +183,9 @@ impl Writer {
         None
     }
 
-    /// Stops accepting requests. When the earlier requests are done, calls `before`, closes the connection, and calls
-    /// `after`.
-    pub(crate) fn close(&self, before: Box<dyn FnOnce() + Send>, after: Box<dyn FnOnce() + Send>) {
+    /// Stops accepting requests. When the earlier requests are done, calls `before`, which returns how long the rest of the
+    /// WAL may be copied, closes the connection, and calls `after`.
+    pub(crate) fn close(&self, before: Box<dyn FnOnce() -> Duration + Send>, after: Box<dyn FnOnce() + Send>) {
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
         // No caller waits for this answer: `after` reports.
         let (promise, _) = reply();

@@ -9,13 +9,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use rusqlite::ffi;
+
 use super::choice::{Candidate, Choice};
 use super::connection::WriterConnection;
+use super::left::What;
 use super::outcome::{Change, Changes};
 use super::slot::{Held, Slot};
 use super::{Shared, Writer, alone, commit, group, transaction};
 use crate::error::{Error, Kind, Result};
 use crate::queue::ticket::Ticket;
+use crate::sql::catalogue::StatementInfo;
 use crate::statement_event::RanOn;
 use crate::thread::park::mark_closure;
 use crate::time::spin::SpinWait;
@@ -110,12 +114,15 @@ impl Shared {
             }
             starts
         });
-        if let Some(refusal) = writer.refusal() {
+        if let Some(refusal) = writer.refusal().or_else(|| self.is_left().then(Error::closed)) {
             self.refuse_writes(batch, outbox, &refusal);
         }
         match (batch.len(), self.options.group) {
             (0, _) => {}
-            (2.., Some(limits)) => group::run_group(writer, self, limits, batch, outbox),
+            (2.., Some(limits)) => {
+                self.note(What::Operation("a group of writes"));
+                group::run_group(writer, self, limits, batch, outbox);
+            }
             _ => {
                 for request in batch.drain(..) {
                     if self.single(writer, request, outbox) {
@@ -134,8 +141,8 @@ impl Shared {
         }
         let Request { ticket, work, promise, lock_since, on_its_way, .. } = request;
         if let Work::Close(before, after) = work {
-            before();
-            let wait = self.options.close_wait;
+            self.note(What::Closing);
+            let wait = before();
             writer.close(wait);
             after();
             return true;
@@ -148,13 +155,14 @@ impl Shared {
             return false;
         }
         if let Work::InSlot(closure) = work {
+            self.note(What::Operation("a checkpoint"));
             writer.wait_for_locks(Instant::now(), Some(Instant::now()));
             closure(&mut || commit::smallest(writer));
             return false;
         }
         let kind = work.kind();
         let since = lock_since.unwrap_or_else(Instant::now);
-        self.note_running(&ticket);
+        self.note_running(&ticket, &work);
         let started = ticket.note_start(RanOn::Writer, || writer.busy_timeout.waited());
         let result = alone::run_alone(writer, self, work, &ticket, since).map_err(|error| self.ended(error));
         ticket.note_end(started, || writer.busy_timeout.waited());
@@ -178,17 +186,21 @@ impl Shared {
 
     /// Lets a close find the running request. A request that begins after the time of a close is over ends at once, if
     /// it can.
-    pub(super) fn note_running(&self, ticket: &Arc<Ticket>) {
+    pub(super) fn note_running(&self, ticket: &Arc<Ticket>, work: &Work) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.running = Arc::downgrade(ticket);
+        open.what = What::of(work);
         if open.ended {
             ticket.cancel();
         }
     }
 
-    /// Returns the error for the caller: a read that was interrupted because the database closes gets the error of a
-    /// closed database.
+    /// Returns the error for the caller: a read that was interrupted because the database closes, and a write whose commit
+    /// was refused for that reason, get the error of a closed database.
     pub(super) fn ended(&self, error: Error) -> Error {
+        if error.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK) && self.is_left() {
+            return Error::closed();
+        }
         let is_ended = || self.open.lock().unwrap_or_else(PoisonError::into_inner).ended;
         if error.kind() == Kind::Cancelled && is_ended() { Error::closed() } else { error }
     }
@@ -207,20 +219,19 @@ impl Shared {
     fn candidate(&self, request: &Request) -> Candidate {
         let epoch = self.catalogue.epoch();
         let options = request.ticket.options;
-        let may_be_member = !request.must_be_alone && !options.alone && !options.read_only;
+        let may_share = !request.must_be_alone && !options.alone && !options.read_only;
+        let may_be_member = |text: &StatementInfo| text.may_be_member(epoch, SHORT);
         let (groupable, bytes) = match &request.work {
             Work::Execute { text, params } | Work::Query { text, params, .. } => {
-                (text.is_groupable(epoch, SHORT), params.heap_bytes())
+                (may_be_member(text), text.bytes_of_values() + params.heap_bytes())
             }
-            Work::Many { text, rows } if rows.len() <= MEMBER_STATEMENTS => {
-                (text.is_groupable(epoch, SHORT), rows.heap_bytes())
-            }
+            Work::Many { text, rows } if rows.len() <= MEMBER_STATEMENTS => (may_be_member(text), rows.heap_bytes()),
             Work::Batch(statements) if statements.len() <= MEMBER_STATEMENTS => (
-                statements.iter().all(|(text, _)| text.is_groupable(epoch, SHORT)),
-                statements.iter().map(|(_, params)| params.heap_bytes()).sum(),
+                statements.iter().all(|(text, _)| may_be_member(text)),
+                statements.iter().map(|(text, params)| text.bytes_of_values() + params.heap_bytes()).sum(),
             ),
             _ => (false, 0),
         };
-        Candidate { groupable: groupable && may_be_member, bytes }
+        Candidate { groupable: groupable && may_share, bytes }
     }
 }

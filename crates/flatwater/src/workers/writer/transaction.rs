@@ -27,6 +27,7 @@ use crate::workers::session::{End, Message, Session, TransactionGuard};
 
 /// Begins the transaction that `request` asks for, and serves it to its end.
 pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: &mut Outbox<'_>) {
+    shared.note_running(&request.ticket, &request.work);
     let started = request.ticket.note_start(RanOn::Writer, || held.busy_timeout.waited());
     let begun = begin(held, shared, &request.ticket);
     request.ticket.note_end(started, || held.busy_timeout.waited());
@@ -101,7 +102,7 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
             continue;
         }
         let is_end = matches!(request.work, Work::Commit | Work::Rollback);
-        shared.note_running(&request.ticket);
+        shared.note_running(&request.ticket, &request.work);
         let started = request.ticket.note_start(RanOn::Writer, || writer.busy_timeout.waited());
         let result = savepoints
             .unwind(writer, &place)

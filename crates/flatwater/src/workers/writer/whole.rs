@@ -18,7 +18,7 @@ use super::outcome::Change;
 use crate::connection::open::Connection;
 use crate::connection::whole::Left;
 use crate::error::{Applied, Error, Kind, Result};
-use crate::queue::ticket::{DeadlineOnly, Ticket};
+use crate::queue::ticket::Ticket;
 use crate::sql::policy;
 use crate::workers::answer::Answer;
 use crate::workers::request::{Returned, WholeClosure};
@@ -32,11 +32,10 @@ pub(super) fn with_connection(
 ) -> Result<Answer> {
     shared.twice(writer, |writer| writer.connection().map(drop))?;
     let before = writer.change();
+    let ends = writer.ends(ticket);
     let connection = writer.connection()?;
     connection.sqlite.set_policy(whole_policy(connection));
-    if let Some(deadline) = ticket.deadline {
-        connection.sqlite.arm(Arc::new(DeadlineOnly(deadline)));
-    }
+    connection.sqlite.arm(ends);
     let ran = writer.lend_whole(|connection| catch_unwind(AssertUnwindSafe(|| closure(connection))))?;
     // Outside of WAL mode no counter shows it.
     let committed = !matches!((before, writer.change()), (Change::Wal(before), Change::Wal(after)) if before == after);

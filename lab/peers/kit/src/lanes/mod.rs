@@ -11,6 +11,7 @@ mod group;
 mod inserts;
 mod json_rows;
 mod large_results;
+mod literals;
 mod long_queries;
 mod long_reader;
 mod loop_gap;
@@ -26,7 +27,9 @@ mod selects;
 mod shapes;
 mod stream;
 mod sustained;
+mod tenants;
 mod transactions;
+mod typed;
 
 use std::pin::Pin;
 
@@ -42,10 +45,12 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
     let files = [
         inserts::lanes::<P>,
         group::lanes::<P>,
+        literals::lanes::<P>,
         many::lanes::<P>,
         point_query::lanes::<P>,
         random_keys::lanes::<P>,
         query::lanes::<P>,
+        typed::lanes::<P>,
         stream::lanes::<P>,
         selects::lanes::<P>,
         shapes::lanes::<P>,
@@ -65,6 +70,7 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
         long_queries::lanes::<P>,
         large_results::lanes::<P>,
         memory::lanes::<P>,
+        tenants::lanes::<P>,
     ];
     files.into_iter().flat_map(|lanes| lanes()).collect()
 }

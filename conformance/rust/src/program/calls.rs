@@ -1,0 +1,212 @@
+//! Making the call of a step.
+//!
+//! Owns: from a verb and its fields to the call of the API. Runs on the scenario's thread; makes calls and awaits none.
+//! Leaves out: the verbs that are no calls (`program`).
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use flatwater::{
+    Database, Error, Executor, JsonOptions, Migrations, Options, Params, Prepared, Snapshot, Sql, Transaction,
+};
+use futures_util::future::{LocalBoxFuture, ready};
+
+use super::{Body, DB, Handle, Outcome, Program};
+use crate::format::{self, Part, Text};
+use crate::step::{Step, Verb};
+
+/// A call that was made.
+pub(crate) type Pending = LocalBoxFuture<'static, Result<Outcome, Error>>;
+
+/// What a call is made on.
+enum On<'a> {
+    Database(Database),
+    Transaction(&'a Transaction<'a>),
+    Snapshot(&'a Snapshot),
+}
+
+fn pending<T: 'static>(
+    call: impl Future<Output = Result<T, Error>> + 'static,
+    outcome: impl FnOnce(T) -> Outcome + 'static,
+) -> Pending {
+    Box::pin(async move { call.await.map(outcome) })
+}
+
+/// Returns the database with the deadline of the step.
+pub(super) fn within(db: &Database, step: &Step) -> Database {
+    step.common.timeout_ms.map_or_else(|| db.clone(), |ms| db.timeout(Duration::from_millis(ms)))
+}
+
+/// Sets an option if the scenario gives it.
+fn set<T>(opens: Options, given: Option<T>, option: fn(Options, T) -> Options) -> Options {
+    match given {
+        Some(given) => option(opens, given),
+        None => opens,
+    }
+}
+
+impl Program<'_> {
+    pub(super) fn options(&self, path: Option<&str>, options: &format::Options) -> Options {
+        let named = |path: &str| {
+            path.replace("{path}", &self.path).replace("{directory}", &self.directory.display().to_string())
+        };
+        let mut opens = Options::new(named(path.unwrap_or("{path}")));
+        opens = set(opens, options.foreign_keys, Options::foreign_keys);
+        opens = set(opens, options.cascading_drop, Options::cascading_drop);
+        opens = set(opens, options.read_only, Options::read_only);
+        opens = set(opens, options.create, Options::create);
+        opens = set(opens, options.readers, Options::readers);
+        opens = set(opens, options.busy_timeout_ms.map(Duration::from_millis), Options::busy_timeout);
+        opens = set(opens, options.migrations.clone(), Options::migrations);
+        opens = options.on_open.iter().fold(opens, |opens, sql| opens.on_open(sql));
+        options.attach.iter().fold(opens, |opens, (name, path)| opens.attach(name, named(path)))
+    }
+
+    /// Makes the call of a step. It has not begun.
+    pub(super) fn call(&mut self, body: Option<Body<'_, '_>>, step: &Step) -> Result<Pending, String> {
+        Ok(match &step.verb {
+            Verb::Open { path, options, .. } => {
+                pending(self.options(path.as_deref(), options).open(), |db| Outcome::Made(Handle::Database(db)))
+            }
+            Verb::Close { of } => pending(self.database(of)?.close(), |()| Outcome::Done),
+            Verb::Begin { .. } => {
+                let begin = within(self.database_of(step)?, step).begin();
+                pending(begin, |tx| Outcome::Made(Handle::Transaction(tx)))
+            }
+            Verb::Snapshot { .. } => {
+                let snapshot = within(self.database_of(step)?, step).snapshot();
+                pending(snapshot, |snapshot| Outcome::Made(Handle::Snapshot(snapshot)))
+            }
+            Verb::Prepare { sql, .. } => {
+                let prepare = within(self.database_of(step)?, step).prepare(sql);
+                pending(prepare, |prepared| Outcome::Made(Handle::Prepared(prepared)))
+            }
+            Verb::Migrate { of, ignore_missing, .. } => {
+                let migrations = Migrations::new(of.clone()).ignore_missing(*ignore_missing);
+                pending(within(self.database_of(step)?, step).migrate(migrations), Outcome::Names)
+            }
+            Verb::Commit { of } => pending(self.transaction_of(of)?.commit(), |()| Outcome::Done),
+            Verb::Rollback { of } => pending(self.transaction_of(of)?.rollback(), |()| Outcome::Done),
+            verb => match verb.text() {
+                Some(Text::Prepared { prepared }) => match self.handles.get(prepared) {
+                    Some(Handle::Prepared(prepared)) if step.common.is_plain() => run_prepared(prepared, verb)?,
+                    _ => {
+                        return Err(format!(
+                            "{prepared} is no prepared statement, or is run with what it has from its database"
+                        ));
+                    }
+                },
+                _ => match self.on(body, step)? {
+                    On::Database(db) => run(&json(db, verb), verb)?,
+                    On::Transaction(tx) => run(tx, verb)?,
+                    On::Snapshot(snapshot) => run(snapshot, verb)?,
+                },
+            },
+        })
+    }
+
+    fn on<'a>(&'a self, body: Option<Body<'a, '_>>, step: &'a Step) -> Result<On<'a>, String> {
+        let name = step.common.on.as_deref().unwrap_or(DB);
+        let takes_options = matches!(self.handles.get(name), Some(Handle::Database(_)));
+        if !takes_options && (step.common.timeout_ms.is_some() || step.verb.json_options().is_some()) {
+            return Err(format!("{name} has the deadline and the JSON options of its database"));
+        }
+        if let Some(body) = body.filter(|body| body.name == name) {
+            return Ok(On::Transaction(body.tx));
+        }
+        match self.handles.get(name) {
+            Some(Handle::Database(db)) => Ok(On::Database(within(db, step))),
+            Some(Handle::Transaction(tx)) => Ok(On::Transaction(tx)),
+            Some(Handle::Snapshot(snapshot)) => Ok(On::Snapshot(snapshot)),
+            _ => Err(format!("{name} runs no SQL")),
+        }
+    }
+
+    fn database_of(&self, step: &Step) -> Result<&Database, String> {
+        self.database(step.common.on.as_deref().unwrap_or(DB))
+    }
+
+    fn database(&self, name: &str) -> Result<&Database, String> {
+        match self.handles.get(name) {
+            Some(Handle::Database(db)) => Ok(db),
+            _ => Err(format!("{name} is not a database")),
+        }
+    }
+
+    fn transaction_of(&mut self, name: &str) -> Result<Transaction<'static>, String> {
+        match self.take(name)? {
+            Handle::Transaction(tx) => Ok(tx),
+            _ => Err(format!("{name} is not a transaction")),
+        }
+    }
+}
+
+/// Returns the database with the JSON options of the verb.
+fn json(db: Database, verb: &Verb) -> Database {
+    let Some(options) = verb.json_options() else { return db };
+    let format::JsonOptions { arrays, big_integers_as_strings, embed } = options;
+    let options = JsonOptions::new().arrays(*arrays).big_integers_as_strings(*big_integers_as_strings);
+    db.json(embed.iter().fold(options, |options, column| options.embed(column.as_str())))
+}
+
+fn run(on: &impl Executor, verb: &Verb) -> Result<Pending, String> {
+    let (sql, built) = verb.text().map_or_else(Default::default, sql);
+    let with = |params: &format::Params| built.unwrap_or_else(|| bound(params));
+    Ok(match verb {
+        Verb::Execute { params, .. } => pending(on.execute(&sql, with(params)), Outcome::Executed),
+        Verb::Query { params, .. } => pending(on.query(&sql, with(params)), Outcome::Rows),
+        Verb::QueryOne { params, .. } => pending(on.query_one(&sql, with(params)), Outcome::Row),
+        Verb::QueryValue { params, .. } => pending(on.query_value(&sql, with(params)), Outcome::Value),
+        Verb::QueryValues { params, .. } => pending(on.query_values(&sql, with(params)), Outcome::Values),
+        Verb::QueryJson { params, .. } => pending(on.query_json(&sql, with(params)), Outcome::Json),
+        Verb::ExecuteMany { of, rows, .. } => {
+            let rows: Vec<_> = rows.iter().map(bound).collect();
+            pending(on.execute_many(of, rows), Outcome::Changes)
+        }
+        Verb::Batch { of, .. } => {
+            let statements = of.iter().map(|(sql, params)| (&**sql, bound(params)));
+            pending(on.batch(statements), Outcome::Batch)
+        }
+        Verb::ExecuteScript { of } => pending(on.execute_script(of), |()| Outcome::Done),
+        Verb::Stream { sql, params, .. } => {
+            Box::pin(ready(Ok(Outcome::Made(Handle::Stream(Box::new(on.stream(sql, bound(params))))))))
+        }
+        verb => return Err(format!("{verb:?} is not a call")),
+    })
+}
+
+fn run_prepared(prepared: &Prepared, verb: &Verb) -> Result<Pending, String> {
+    Ok(match verb {
+        Verb::Execute { params, .. } => pending(prepared.execute(bound(params)), Outcome::Executed),
+        Verb::Query { params, .. } => pending(prepared.query(bound(params)), Outcome::Rows),
+        Verb::QueryOne { params, .. } => pending(prepared.query_one(bound(params)), Outcome::Row),
+        Verb::QueryValue { params, .. } => pending(prepared.query_value(bound(params)), Outcome::Value),
+        Verb::QueryJson { params, .. } => pending(prepared.query_json(bound(params)), Outcome::Json),
+        verb => return Err(format!("a prepared statement has no {verb:?}")),
+    })
+}
+
+fn bound(params: &format::Params) -> Result<Params, Error> {
+    match params {
+        format::Params::Positional(values) => Params::positional(values),
+        format::Params::Named(values) => Params::named(values.iter().map(|(name, value)| (&**name, value))),
+    }
+}
+
+/// Returns the SQL of a text, and the values that were built into it.
+fn sql(text: &Text) -> (Cow<'_, str>, Option<Result<Params, Error>>) {
+    match text {
+        Text::Sql(sql) => (sql.into(), None),
+        Text::Prepared { .. } => Default::default(),
+        Text::Built { built } => {
+            let sql = built.iter().fold(Sql::new(""), |sql, part| match part {
+                // `Sql` takes text of the program only, and the scenario is the program.
+                Part::Push(text) => sql.push(text.clone().leak()),
+                Part::Bind(value) => sql.bind(value),
+                Part::BindList(values) => sql.bind_list(values),
+                Part::PushIdentifier(name) => sql.push_identifier(name),
+            });
+            (sql.text().to_owned().into(), Some(sql.params()))
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The commits of a connection: whether they are refused, when one began, and how many were published.
+//!
+//! Owns: what the commit and the WAL hook record. Runs on the thread that uses the connection, also inside of the hooks; the
+//! refusal may be set on any thread. Invariant: a commit that is refused counts for nothing. Leaves out: the hooks.
+
+use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// What is known about the next commit.
+#[derive(Clone, Copy, Default)]
+enum Commit {
+    #[default]
+    Unwatched,
+    Watched,
+    Began(Instant),
+}
+
+#[derive(Default)]
+pub(crate) struct Commits {
+    commit: Cell<Commit>,
+    /// The number of commits that wrote to the WAL of the main database.
+    published: Cell<u32>,
+    /// A commit began, and none was published since.
+    unpublished: Cell<bool>,
+    /// A commit began while an earlier one was unpublished.
+    missed: Cell<bool>,
+    /// While this is true, commits are refused.
+    refused: OnceCell<Arc<AtomicBool>>,
+}
+
+impl Commits {
+    /// Refuses commits while `refused` is true. The first call counts.
+    pub(crate) fn refuse_while(&self, refused: Arc<AtomicBool>) {
+        let _ = self.refused.set(refused);
+    }
+
+    /// Called when a commit is about to begin. Returns false if it is refused.
+    pub(crate) fn begins(&self) -> bool {
+        if self.refused.get().is_some_and(|refused| refused.load(Ordering::SeqCst)) {
+            return false;
+        }
+        if self.unpublished.replace(true) {
+            self.missed.set(true);
+        }
+        if !matches!(self.commit.get(), Commit::Unwatched) {
+            self.commit.set(Commit::Began(Instant::now()));
+        }
+        true
+    }
+
+    /// Called when a commit was written to the WAL of the main database.
+    pub(crate) fn publishes(&self) {
+        self.published.set(self.published.get().wrapping_add(1));
+        self.unpublished.set(false);
+    }
+
+    /// The number of commits that wrote to the WAL of the main database, wrapping.
+    pub(crate) fn published(&self) -> u32 {
+        self.published.get()
+    }
+
+    /// Forgets the commits so far, for `missed`.
+    pub(crate) fn forget(&self) {
+        self.unpublished.set(false);
+        self.missed.set(false);
+    }
+
+    /// Returns true if a commit began since `forget` that wrote nothing to the WAL of the main database.
+    pub(crate) fn missed(&self) -> bool {
+        self.unpublished.get() || self.missed.get()
+    }
+
+    /// Starts to record when a commit begins.
+    pub(crate) fn watch(&self) {
+        self.commit.set(Commit::Watched);
+    }
+
+    /// Returns when the last commit since `watch` began, if one did.
+    pub(crate) fn began(&self) -> Option<Instant> {
+        if let Commit::Began(at) = self.commit.replace(Commit::Unwatched) { Some(at) } else { None }
+    }
+}

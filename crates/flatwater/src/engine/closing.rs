@@ -1,0 +1,204 @@
+//! Closing an engine: in the right order, and with an answer in time.
+//!
+//! Owns: the close in progress, and what it leaves behind if something does not end. Runs on the thread that closes, on
+//! the writer's thread, or on `fw-close` if there is no writer, and at the end of the time on the timer's. Invariants: the
+//! writer's connection is the last one closed, so that SQLite's own last-close checkpoint runs there; each caller of
+//! `close` is answered, at the latest `GRACE` after `Options::close_wait`; the reservation of the file ends when the last
+//! connection is closed, and not before. Leaves out: how the workers end what they run.
+//!
+//! ```text
+//! close                close_wait                        + GRACE
+//! | new calls: Closed  | transactions: rolled back       | commits: refused; writes: interrupted
+//! | the earlier ones   | reads: interrupted              | what waits: Closed
+//! | run                |                                 | close: Busy, naming what runs
+//! |                    |                                 | ... it ends: the connections are closed, as ever
+//! ```
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::InUse;
+
+use super::Engine;
+use super::registry::FileReservation;
+use crate::error::{Error, Kind, Result};
+use crate::events;
+use crate::file::copies::mappings;
+use crate::file::guard::{self, Guard};
+use crate::file::watch::Watch;
+use crate::queue::reply::{Promise, wake};
+use crate::time::later;
+use crate::time::timer::{self, Alarm};
+use crate::workers::answer::Answer;
+use crate::workers::readers::Readers;
+use crate::workers::writer::Writer;
+
+/// How long after its time a close waits for what it has interrupted.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Held while the database is open, and dropped when it is closed.
+#[derive(Default)]
+pub(super) struct Hold {
+    /// The right to close the file, once the close has begun.
+    reservation: Option<FileReservation>,
+    in_use: Option<InUse>,
+    /// Goes off when the close must answer.
+    last: Option<Alarm>,
+}
+
+impl Hold {
+    pub(super) fn new(in_use: InUse) -> Self {
+        Self { in_use: Some(in_use), ..Self::default() }
+    }
+}
+
+/// The promise to a caller that waits for the end of the close.
+pub(crate) type Closed = Promise<Result<Answer>>;
+
+pub(super) enum Closing {
+    Open,
+    /// The callers that wait for the end of the close.
+    Waits(Vec<Closed>),
+    /// Something did not end in time: the answer to every close.
+    Left(Error),
+    Closed,
+}
+
+impl Engine {
+    fn lock_closing(&self) -> MutexGuard<'_, Closing> {
+        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fills `promise` when the close in progress ends, or at once if there is none, or if it has left something behind.
+    pub(crate) fn when_closed(&self, promise: Option<Closed>) {
+        let answer = match &mut *self.lock_closing() {
+            Closing::Waits(others) => return others.extend(promise),
+            Closing::Left(error) => Err(error.clone()),
+            Closing::Open | Closing::Closed => Ok(Answer::Done),
+        };
+        fill(promise, answer);
+    }
+
+    /// Closes the database. Called once, by the holder of the `reservation` for the file. The close ends the
+    /// reservation.
+    pub(crate) fn close(self: &Arc<Self>, promise: Option<Closed>, reservation: FileReservation) {
+        let deadline = later(Instant::now(), self.options.close_wait);
+        let last = later(deadline, GRACE);
+        *self.lock_closing() = Closing::Waits(promise.into_iter().collect());
+        let left = self.clone();
+        // Without the timer's thread the close takes as long as it takes.
+        let alarm = timer::at(last, move || left.leave_behind()).ok();
+        let mut hold = self.hold();
+        hold.reservation = Some(reservation);
+        hold.last = alarm;
+        drop(hold);
+        self.is_closing.store(true, Ordering::Release);
+        let (first, last) = (self.clone(), self.clone());
+        match &self.writer {
+            Some(writer) => {
+                let open = writer.clone();
+                let alarm = timer::at(deadline, move || open.end_transactions());
+                if alarm.is_err() {
+                    writer.end_transactions();
+                }
+                let before = Box::new(move || {
+                    drop(alarm);
+                    first.close_readers(deadline);
+                    first.time_to_copy(deadline)
+                });
+                writer.close(before, Box::new(move || last.closed()));
+            }
+            None => {
+                let close = move |engine: &Self| {
+                    engine.close_readers(deadline);
+                    engine.closed();
+                };
+                if std::thread::Builder::new().name("fw-close".into()).spawn(move || close(&last)).is_err() {
+                    // If no thread can be started, this thread closes the database.
+                    close(&first);
+                }
+            }
+        }
+    }
+
+    fn close_readers(&self, deadline: Instant) {
+        if let Some(readers) = &self.readers {
+            readers.close(deadline);
+        }
+        if let Some(checkpointer) = &self.checkpointer {
+            checkpointer.close();
+        }
+        self.release();
+    }
+
+    /// Returns how long the rest of the WAL may be copied into the database: the copy ends before the close must answer,
+    /// unless it has answered.
+    fn time_to_copy(&self, deadline: Instant) -> Duration {
+        let wait = self.options.close_wait;
+        if matches!(*self.lock_closing(), Closing::Left(_)) {
+            return wait;
+        }
+        wait.min(later(deadline, GRACE / 2).saturating_duration_since(Instant::now()))
+    }
+
+    /// Drops the guard, so that SQLite can be the last user of the file; unless another library in this process uses
+    /// the file too: then the WAL must stay.
+    fn release(&self) {
+        let is_shared = self.watch().is_some_and(|watch| watch.has_second_copy(&mappings()));
+        if !is_shared {
+            drop(self.watch().and_then(Watch::unguard));
+        }
+    }
+
+    /// Called when the time of the close is over, by far. What runs cannot be ended: the close is answered without it.
+    fn leave_behind(&self) {
+        let on_reader = || self.readers.as_ref().and_then(Readers::oldest).map(|oldest| oldest.sql());
+        let what = self.writer.as_ref().and_then(Writer::leave_behind).or_else(on_reader);
+        let what = what.unwrap_or_else(|| "a checkpoint".into());
+        let hold = self.hold();
+        // `None`: the close has just ended.
+        let Some(reservation) = &hold.reservation else { return };
+        reservation.leave_behind(&what, self.path());
+        drop(hold);
+        let error = left_behind(&what, self.path());
+        let mut closing = self.lock_closing();
+        let Closing::Waits(promises) = &mut *closing else { return };
+        let promises = std::mem::take(promises);
+        *closing = Closing::Left(error.clone());
+        drop(closing);
+        events::left_behind(self.path(), &what);
+        promises.into_iter().for_each(|promise| fill(Some(promise), Err(error.clone())));
+    }
+
+    /// Finishes the close, after all connections are closed.
+    fn closed(&self) {
+        self.unlist();
+        let Hold { reservation, in_use, last } = std::mem::take(&mut *self.hold());
+        drop(last);
+        self.watch().and_then(Watch::unguard).into_iter().for_each(Guard::keep);
+        guard::close_kept();
+        drop(reservation);
+        drop(in_use);
+        let before = std::mem::replace(&mut *self.lock_closing(), Closing::Closed);
+        if let Closing::Waits(promises) = before {
+            promises.into_iter().for_each(|promise| fill(Some(promise), Ok(Answer::Done)));
+        }
+    }
+}
+
+/// Returns the error for a file that a close could not leave, because `what` runs.
+pub(super) fn left_behind(what: &str, path: &std::path::Path) -> Error {
+    let sentence = format!("{} is not closed yet: a close has left {what} behind, which still runs", path.display());
+    Error::new(Kind::Busy, sentence).with_hint(
+        "the file is closed when that ends, and nothing of it is committed; give code that may wait a limit of its own",
+    )
+}
+
+fn fill(promise: Option<Closed>, answer: Result<Answer>) {
+    if let Some(promise) = promise
+        && let Ok(Some(waker)) = promise.fill(answer)
+    {
+        wake(Some(waker));
+    }
+}

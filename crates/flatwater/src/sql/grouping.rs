@@ -1,0 +1,116 @@
+//! What is known of a text when the writer chooses a group.
+//!
+//! Owns: the properties that make a text a member, and the average of its execution time. Any thread may read and
+//! record them. Invariant: every field is a hint. A stale one costs speed, never correctness: the writer compares the
+//! schema before it runs a group, and looks at the class of each member when it prepares it. Leaves out: the choice
+//! (`workers::writer::choice`), whose properties these are (`catalogue`).
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The number of executions after which the average cost of a text can be trusted.
+const HISTORY: u32 = 8;
+
+/// `class`, if the text may not be a member. An epoch in which it may is stored plus `FIRST_EPOCH`.
+const RUNS_ALONE: u64 = 1;
+const FIRST_EPOCH: u64 = 2;
+
+/// The properties of one text, or of all texts that are alike.
+#[derive(Debug, Default)]
+pub(crate) struct Grouping {
+    /// 0 before the first prepare; then `RUNS_ALONE`, or the epoch in which the text was found to be groupable.
+    class: AtomicU64,
+    /// It once ended the transaction of a group.
+    aborting: AtomicBool,
+    /// It failed as a member of a group that had no savepoint for it.
+    failed: AtomicBool,
+    /// The running average of its execution time in microseconds, plus 1; 0 before the first execution.
+    cost_us: AtomicU32,
+    /// The number of timed executions, counted up to `HISTORY`.
+    timed: AtomicU32,
+}
+
+impl Grouping {
+    /// Records what the writer learned when it prepared the text under the schema of `epoch`.
+    pub(super) fn learn(&self, groupable: bool, epoch: u64) {
+        self.class.store(if groupable { epoch + FIRST_EPOCH } else { RUNS_ALONE }, Ordering::Relaxed);
+    }
+
+    /// Returns true if the writer has prepared it, under any schema.
+    pub(super) fn is_known(&self) -> bool {
+        self.class.load(Ordering::Relaxed) != 0
+    }
+
+    /// Returns true if it may be a member of a group whose members must take no longer than `short`.
+    pub(super) fn is_groupable(&self, epoch: u64, short: Duration) -> bool {
+        let cost = self.cost_us.load(Ordering::Relaxed);
+        self.class.load(Ordering::Relaxed) == epoch + FIRST_EPOCH
+            && !self.aborting.load(Ordering::Relaxed)
+            && cost != 0
+            && u128::from(cost - 1) <= short.as_micros()
+    }
+
+    pub(super) fn mark_failed(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn mark_aborting(&self) {
+        self.aborting.store(true, Ordering::Relaxed);
+    }
+
+    /// Records an execution time. An average of the last eight, because one slow run may be due to the machine.
+    pub(super) fn took(&self, time: Duration) {
+        let now = u32::try_from(time.as_micros()).unwrap_or(u32::MAX - 1).min(u32::MAX - 1);
+        let before = self.cost_us.load(Ordering::Relaxed);
+        let average = match before {
+            0 => now,
+            before => (before - 1) - (before - 1) / 8 + now / 8,
+        };
+        self.cost_us.store(average.min(u32::MAX - 1) + 1, Ordering::Relaxed);
+        let timed = self.timed.load(Ordering::Relaxed);
+        if timed < HISTORY {
+            self.timed.store(timed + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns true if enough executions were timed, and their average is at most `short`.
+    pub(super) fn has_short_history(&self, short: Duration) -> bool {
+        let cost = self.cost_us.load(Ordering::Relaxed);
+        self.timed.load(Ordering::Relaxed) >= HISTORY && u128::from(cost) <= short.as_micros()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_groupable_once_it_is_known_to_be_short_under_this_schema() {
+        let short = Duration::from_millis(1);
+        let text = Grouping::default();
+        assert!(!text.is_known());
+        text.learn(true, 0);
+        assert!(text.is_known() && !text.is_groupable(0, short), "never run");
+        text.took(Duration::from_micros(5));
+        assert!(text.is_groupable(0, short));
+        assert!(!text.is_groupable(1, short), "another schema");
+        text.learn(false, 0);
+        assert!(text.is_known() && !text.is_groupable(0, short), "it runs alone");
+        text.learn(true, 0);
+        for _ in 0..100 {
+            text.took(Duration::from_millis(9));
+        }
+        assert!(!text.is_groupable(0, short), "slow");
+        text.took(Duration::ZERO);
+        for _ in 0..100 {
+            text.took(Duration::ZERO);
+        }
+        assert!(text.is_groupable(0, short), "short again");
+        text.mark_aborting();
+        assert!(!text.is_groupable(0, short));
+    }
+}

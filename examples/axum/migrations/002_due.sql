@@ -1,0 +1,1 @@
+ALTER TABLE tasks ADD COLUMN due TEXT CHECK (due IS date(due));

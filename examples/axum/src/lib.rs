@@ -1,0 +1,88 @@
+//! A web service for a list of tasks, as a program on axum uses Flatwater.
+//!
+//! Owns: the state that the handlers share, the routes, and the service from its first request to its last. Runs on the
+//! tasks of the runtime. Leaves out: the handlers (`tasks`, `export`, `events`), and what an error is to a client
+//! (`failure`).
+
+mod events;
+mod export;
+mod failure;
+mod tasks;
+
+use std::error::Error;
+use std::future::{Future, IntoFuture};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use flatwater::{Database, Options};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::events::Events;
+
+/// After this time a call to the database ends with `Timeout`, and its client is told to try again.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// When the service stops, the requests in progress get this time to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What every handler has.
+#[derive(Clone)]
+pub struct App {
+    db: Database,
+    events: Events,
+}
+
+impl App {
+    /// Returns the state for a service on this database.
+    #[must_use]
+    pub fn new(db: &Database) -> Self {
+        Self { db: db.timeout(DEADLINE), events: Events::default() }
+    }
+}
+
+/// Adds the schema. The program and its tests open their databases with it.
+pub fn schema(options: Options) -> Options {
+    options.migrations([
+        ("001_tasks", include_str!("../migrations/001_tasks.sql")),
+        ("002_due", include_str!("../migrations/002_due.sql")),
+    ])
+}
+
+/// Returns the routes.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .route("/tasks", get(tasks::list).post(tasks::create))
+        .route("/tasks/{id}", get(tasks::read).patch(tasks::change).delete(tasks::delete))
+        .route("/tasks.csv", get(export::csv))
+        .route("/events", get(events::subscribe))
+        .with_state(app)
+}
+
+/// Serves requests until `stop`. Then no new ones are accepted, those in progress are finished, and the database is
+/// closed.
+///
+/// # Errors
+/// Those of the listener, and of closing the database.
+pub async fn serve(
+    listener: TcpListener,
+    app: App,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let App { db, events } = app.clone();
+    let (stopping, stopped) = oneshot::channel();
+    let server = axum::serve(listener, router(app)).with_graceful_shutdown(async move {
+        stop.await;
+        events.end();
+        let _ = stopping.send(());
+    });
+    let grace = async {
+        let _ = stopped.await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        ended = server.into_future() => ended?,
+        () = grace => eprintln!("some requests did not end in time"),
+    }
+    Ok(db.close().await?)
+}
