@@ -39,7 +39,7 @@ test-json:
 .PHONY: test-types
 test-types:
 	cargo test -p flatwater --features serde_json,chrono,time,uuid --lib values
-	cargo test -p flatwater --features serde_json,chrono,time,uuid,testing --test it -- value_ derived_ typed_ test_databases
+	cargo test -p flatwater --features serde,serde_json,chrono,time,uuid,testing --test it -- value_ derived_ typed_ serde_ test_databases
 	cargo test -p flatwater --features serde_json,chrono,time,uuid --test refused
 
 # The small form of every lane, on the floor and on Flatwater; a lane checks its own work.
@@ -83,7 +83,7 @@ loom:
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy -p flatwater --all-targets --features tracing,serde_json,chrono,time,uuid,testing -- -D warnings
+	cargo clippy -p flatwater --all-targets --features tracing,serde,serde_json,chrono,time,uuid,testing -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 	@for lock in examples/*/Cargo.lock lab/peers/*/Cargo.lock book/Cargo.lock; do \
 	    cargo metadata --locked --format-version 1 --manifest-path $${lock%.lock}.toml >/dev/null || \

@@ -117,8 +117,16 @@ impl Control {
     /// # Errors
     /// SQLite's error.
     pub fn undo(&self, connection: &mut Connection) -> Result<()> {
-        run(connection, self.rollback_to)?;
+        self.rollback_to(connection)?;
         run(connection, self.release)
+    }
+
+    /// Undoes the changes since the innermost savepoint, which stays open.
+    ///
+    /// # Errors
+    /// SQLite's error.
+    pub fn rollback_to(&self, connection: &mut Connection) -> Result<()> {
+        run(connection, self.rollback_to)
     }
 }
 

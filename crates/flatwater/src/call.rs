@@ -7,7 +7,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::engine::handle::{called_from_within, refuse_forked};
 use crate::error::{Error, Result};
 use crate::inline::budget;
 use crate::queue::reply::Reply;
+use crate::report::{Collection, Report};
 use crate::thread::park::{block_on, must_not_block};
 use crate::workers::answer::Answer;
 use crate::workers::refusals::too_late;
@@ -47,6 +48,10 @@ pub struct Call<T, E = Error> {
     read: Read<T, E>,
     /// The transaction or savepoint that is rolled back if the call does not end it.
     level: Level,
+    /// Present from the first poll to the end, if someone listens.
+    report: Option<Box<Report>>,
+    /// What the report becomes a part of.
+    collection: Option<Arc<Collection>>,
 }
 
 /// Converts the answer of a request into the result of an operation.
@@ -80,13 +85,19 @@ impl<T, E: From<Error>> Call<T, E> {
     fn with_stage(caller: Option<&Caller>, operation: &'static str, stage: Stage, read: Read<T, E>) -> Self {
         let handle_timeout = caller.and_then(|caller| caller.options.timeout);
         let (caller, stage) = (caller.cloned(), Mutex::new(stage));
-        Self { caller, handle_timeout, operation, stage, read, level: Level::Ended }
+        Self { caller, handle_timeout, operation, stage, read, level: Level::Ended, report: None, collection: None }
     }
 
     /// Makes this the call that ends a level of a transaction. If the call does not end the level, the level is rolled
     /// back.
     pub(crate) fn ending(mut self, level: Level) -> Self {
         self.level = level;
+        self
+    }
+
+    /// Makes the report of this call a part of the collection.
+    pub(crate) fn collected(mut self, collection: Option<Arc<Collection>>) -> Self {
+        self.collection = collection;
         self
     }
 
@@ -135,15 +146,24 @@ impl<T, E: From<Error>> Call<T, E> {
 
     fn begin(&mut self, may_block: bool) -> Poll<Result<Answer>> {
         let stage = self.stage.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(caller), Stage::New(work)) = (&self.caller, &*stage) {
+            self.report = Report::begin(caller, self.operation, Some(work)).map(Box::new);
+        }
         let submitted = match &self.caller {
             Some(caller) if matches!(stage, Stage::New(_)) => match begin(stage, caller) {
-                Begun::Answered(answer) => {
+                Begun::Answered(answer, took) => {
                     *stage = Stage::Done;
+                    if let (Some(report), Some(took)) = (&self.report, took) {
+                        report.ran_here(took, &answer);
+                    }
                     return Poll::Ready(answer);
                 }
                 Begun::Unsettled(reply) => Ok(Submitted::Queued(None, reply)),
                 Begun::ToSend(route) => match std::mem::replace(stage, Stage::Done) {
-                    Stage::New(work) => caller.send(route, work, may_block),
+                    Stage::New(work) => {
+                        let notes = self.report.as_ref().map(|report| report.notes.clone());
+                        caller.send(route, work, may_block, notes)
+                    }
                     _ => Err(polled_again()),
                 },
             },
@@ -163,7 +183,11 @@ impl<T, E: From<Error>> Call<T, E> {
     }
 
     fn finish(&mut self, answer: Result<Answer>) -> Result<T, E> {
-        let answer = answer.map_err(|error| error.in_operation(self.operation))?;
+        let answer = answer.map_err(|error| error.in_operation(self.operation));
+        if let Some(report) = self.report.take() {
+            report.end(&answer, self.collection.as_deref());
+        }
+        let answer = answer?;
         self.level.ended();
         if let Some(caller) = &mut self.caller {
             caller.options.timeout = self.handle_timeout;
@@ -198,7 +222,11 @@ impl<T, E: From<Error>> Call<T, E> {
                 Poll::Ready(None) => Poll::Ready(Err(self.lost())),
             },
             Stage::Held(answer) => Poll::Ready(answer),
-            Stage::Refused(error) => Poll::Ready(Err(error)),
+            Stage::Refused(error) => {
+                let report = self.caller.as_ref().and_then(|caller| Report::begin(caller, self.operation, None));
+                self.report = report.map(Box::new);
+                Poll::Ready(Err(error))
+            }
             _ => Poll::Ready(Err(polled_again())),
         }
     }
@@ -218,7 +246,7 @@ impl<T, E> Call<T, E> {
     }
 
     fn give_up(&mut self) -> Cancelled {
-        match std::mem::replace(self.stage(), Stage::Done) {
+        let cancelled = match std::mem::replace(self.stage(), Stage::Done) {
             Stage::New(_) | Stage::Start(_) => Cancelled::Withdrawn,
             Stage::Waiting(queued, reply) => match queued.map(|queued| queued.give_up()) {
                 Some(Cancelled::Withdrawn) => Cancelled::Withdrawn,
@@ -226,7 +254,11 @@ impl<T, E> Call<T, E> {
                 given_up => given_up.unwrap_or(Cancelled::WriteRunning),
             },
             Stage::Refused(_) | Stage::Held(_) | Stage::Done => Cancelled::Answered,
+        };
+        if let Some(report) = self.report.take() {
+            report.dropped(cancelled, self.collection.as_deref());
         }
+        cancelled
     }
 }
 
@@ -250,7 +282,7 @@ fn begin<'a>(stage: &mut Stage, caller: &'a Caller) -> Begun<'a> {
     let mut tried = Tried { stage, has_returned: false };
     let begun = match &*tried.stage {
         Stage::New(work) => caller.begin(work),
-        _ => Begun::Answered(Err(polled_again())),
+        _ => Begun::Answered(Err(polled_again()), None),
     };
     tried.has_returned = true;
     begun
@@ -278,7 +310,7 @@ pub(crate) fn polled_again() -> Error {
 
 impl<T, E> Drop for Call<T, E> {
     fn drop(&mut self) {
-        if matches!(self.stage(), Stage::Waiting(..)) && !is_stranded() {
+        if (self.report.is_some() || matches!(self.stage(), Stage::Waiting(..))) && !is_stranded() {
             self.give_up();
         }
     }

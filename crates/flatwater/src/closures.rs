@@ -24,8 +24,18 @@ impl Database {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let work = Work::ReadWith(Box::new(move |connection| returned("read_with", closure(connection))));
-        self.operations.call("read_with", Ok(work), |answer, _| answer.returned())
+        self.closure("read_with", closure)
+    }
+
+    /// Runs a closure as `read_with` does, for this operation.
+    pub(crate) fn closure<F, R, E>(&self, operation: &'static str, closure: F) -> Call<R, E>
+    where
+        F: FnOnce(&rusqlite::Connection) -> Result<R, E> + Send + 'static,
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let work = Work::ReadWith(Box::new(move |connection| returned(operation, closure(connection))));
+        self.operations.call(operation, Ok(work), |answer, _| answer.returned())
     }
 
     /// Runs a closure on the writer, inside its own transaction. Commits if the closure returns `Ok`; rolls back if it

@@ -6,11 +6,13 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::call::Call;
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
+use crate::report::{Collection, is_heard};
 use crate::values::row::Rows;
 use crate::workers::open_read::CursorGuard;
 use crate::workers::request::Work;
@@ -44,13 +46,17 @@ enum Next {
 pub struct Cursor {
     next: Next,
     rest: Option<CursorGuard>,
+    /// Present until all is fetched, if someone listens. Dropped after what is reported into it.
+    collection: Option<Arc<Collection>>,
     /// Dropped last: it may be the last handle to the database.
     caller: Caller,
 }
 
 impl Cursor {
     pub(crate) fn new(caller: &Caller, operation: &'static str, work: Result<Work>) -> Self {
-        Self { caller: caller.clone(), next: Next::Fetching(fetch(caller, operation, work)), rest: None }
+        let collection = is_heard(caller).then(Arc::default);
+        let first = fetch(caller, operation, work).collected(collection.clone());
+        Self { caller: caller.clone(), next: Next::Fetching(first), rest: None, collection }
     }
 
     /// Returns the next rows, at least one, or `None` after the last. The first batch has at most 1,024 rows, and a
@@ -88,9 +94,12 @@ impl Cursor {
             };
             self.next = Next::Nothing;
             let before = self.rest.take();
-            let Batch { rows, rest, has_more } = fetched?;
+            let Batch { rows, rest, has_more } = fetched.inspect_err(|_| self.collection = None)?;
             self.rest = rest.or(before).filter(|_| has_more);
             self.fetch_on(context);
+            if matches!(self.next, Next::Nothing) {
+                self.collection = None;
+            }
             if !rows.is_empty() {
                 return Poll::Ready(Ok(Some(rows)));
             }
@@ -101,6 +110,7 @@ impl Cursor {
     pub(crate) fn give_up(&mut self) {
         self.next = Next::Nothing;
         self.rest = None;
+        self.collection = None;
     }
 
     /// The caller uses rows that were fetched before.
@@ -114,7 +124,8 @@ impl Cursor {
     fn fetch_on(&mut self, context: &mut Context<'_>) {
         let Some(rest) = &self.rest else { return };
         let caller = Caller { open_read: Some(rest.at.clone()), ..self.caller.clone() };
-        let mut call = fetch(&caller, "fetch", Ok(Work::Fetch(rest.number)));
+        let call = fetch(&caller, "fetch", Ok(Work::Fetch(rest.number)));
+        let mut call = call.collected(self.collection.clone());
         self.next = match Pin::new(&mut call).poll(context) {
             Poll::Ready(fetched) => Next::Fetched(fetched),
             Poll::Pending => Next::Fetching(call),

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::error::Error;
+use super::statement_event::StatementEvent;
 
 /// Whether events are compiled in, so that a subscriber can receive them.
 pub(crate) const ARE_BUILT: bool = cfg!(feature = "tracing");
@@ -28,6 +29,55 @@ macro_rules! event {
 #[cfg(not(feature = "tracing"))]
 macro_rules! event {
     ($($all:tt)*) => {};
+}
+
+/// The target of the events of calls.
+#[cfg(feature = "tracing")]
+const STATEMENT: &str = "flatwater::statement";
+
+/// Returns true if a subscriber receives the events of calls, or those of slow calls if there is a limit for them.
+pub(crate) fn statements_are_heard(has_limit: bool) -> bool {
+    #[cfg(feature = "tracing")]
+    return tracing::enabled!(target: STATEMENT, tracing::Level::DEBUG)
+        || has_limit && tracing::enabled!(target: STATEMENT, tracing::Level::WARN);
+    #[cfg(not(feature = "tracing"))]
+    return false;
+}
+
+/// A call ended.
+pub(crate) fn statement(event: &StatementEvent<'_>) {
+    #[cfg(feature = "tracing")]
+    {
+        macro_rules! tell {
+            ($level:ident, $message:literal) => {
+                tracing::$level!(
+                    target: STATEMENT,
+                    {
+                        db.system.name = "sqlite",
+                        db.namespace = %event.path.display(),
+                        db.operation.name = event.operation,
+                        db.query.text = event.sql,
+                        ran_on = event.ran_on.map(super::statement_event::RanOn::name),
+                        in_transaction = event.in_transaction,
+                        queue_us = us(event.queue),
+                        lock_us = us(event.lock),
+                        run_us = us(event.run),
+                        total_us = us(event.total),
+                        db.response.returned_rows = event.rows,
+                        changes = event.changes,
+                        error.type = event.error.map(|error| error.kind().name()),
+                        error = event.error.map(Error::message),
+                    },
+                    $message
+                )
+            };
+        }
+        if event.is_slow {
+            tell!(warn, "a slow call");
+        } else {
+            tell!(debug, "a call");
+        }
+    }
 }
 
 fn us(time: Duration) -> u64 {

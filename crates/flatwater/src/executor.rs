@@ -131,6 +131,11 @@ pub trait Executor: sealed::Runs + Send + Sync {
         RowStream::typed(self.runs().0.cursor("stream_as", sql, params))
     }
 
+    /// Returns true for a [`Transaction`] that is not over; false for a database or a snapshot. Does not block.
+    fn in_transaction(&self) -> bool {
+        self.runs().0.in_transaction()
+    }
+
     /// See [`Database::cursor`].
     fn cursor(&self, sql: &str, params: impl IntoParams) -> Cursor {
         self.runs().0.cursor("cursor", sql, params)

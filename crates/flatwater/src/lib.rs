@@ -47,11 +47,15 @@ mod migrations;
 mod open;
 mod operations;
 mod options;
+mod plan;
 mod prepared;
 mod program;
 mod queue;
+mod report;
+mod savepoints;
 mod snapshot;
 mod sql;
+mod statement_event;
 mod stats;
 mod stream;
 #[cfg(feature = "testing")]
@@ -80,6 +84,7 @@ pub use options::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal
 pub use prepared::Prepared;
 pub use rusqlite::types::{Value, ValueRef};
 pub use snapshot::Snapshot;
+pub use statement_event::{RanOn, StatementEvent};
 pub use stats::inline::InlineStats;
 pub use stats::leases::LeaseStats;
 pub use stats::wal::{WalBlocker, WalStats};
@@ -95,6 +100,8 @@ pub use values::json::Json;
 pub use values::params::Params;
 pub use values::row::{FromRow, Row, Rows};
 pub use values::row_iter::RowIter;
+#[cfg(feature = "serde")]
+pub use values::serde::Serde;
 pub use values::sql::Sql;
 
 /// The rusqlite crate in the version Flatwater uses: for closures, and for the types in the signatures of `ToSql` and

@@ -20,48 +20,63 @@ pub(crate) fn pause(tries: u32) -> Duration {
 }
 
 /// When the current wait on a connection ends. The worker sets it before it runs a request; the busy handler reads it
-/// on the same thread. It is an atomic only because the connection moves between threads.
+/// on the same thread. The numbers are atomic only because the connection moves between threads.
 #[derive(Debug, Clone)]
 pub(crate) struct BusyWait {
     made: Instant,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
     /// Nanoseconds after `made`; 0 if the connection does not wait for locks.
-    ends: Arc<AtomicU64>,
+    ends: AtomicU64,
+    /// Nanoseconds that all waits took.
+    waited: AtomicU64,
 }
 
 impl Default for BusyWait {
     fn default() -> Self {
-        Self { made: Instant::now(), ends: Arc::default() }
+        Self { made: Instant::now(), shared: Arc::default() }
     }
 }
 
 impl BusyWait {
     pub(crate) fn until(&self, deadline: Instant) {
         let nanos = deadline.saturating_duration_since(self.made).as_nanos();
-        self.ends.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.shared.ends.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// When the wait ends, for a later `until`.
     pub(crate) fn end(&self) -> Instant {
-        self.made + Duration::from_nanos(self.ends.load(Ordering::Relaxed))
+        self.made + Duration::from_nanos(self.shared.ends.load(Ordering::Relaxed))
     }
 
     /// Makes the connection not wait for locks.
     pub(crate) fn never(&self) {
-        self.ends.store(0, Ordering::Relaxed);
+        self.shared.ends.store(0, Ordering::Relaxed);
     }
 
     /// The busy handler: waits and returns true, or returns false after the deadline. Without a deadline it returns
     /// false at once.
     pub(crate) fn again(&self, tries: u32) -> bool {
-        let left = Duration::from_nanos(self.ends.load(Ordering::Relaxed)).saturating_sub(self.made.elapsed());
+        let left = Duration::from_nanos(self.shared.ends.load(Ordering::Relaxed)).saturating_sub(self.made.elapsed());
         if left.is_zero() {
             return false;
         }
         let pause = pause(tries).min(left);
         if !pause.is_zero() {
+            let began = Instant::now();
             std::thread::sleep(pause);
+            let waited = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.shared.waited.fetch_add(waited, Ordering::Relaxed);
         }
         true
+    }
+
+    /// How long the connection has waited for locks since it was made.
+    pub(crate) fn waited(&self) -> Duration {
+        Duration::from_nanos(self.shared.waited.load(Ordering::Relaxed))
     }
 }
 
@@ -83,6 +98,9 @@ mod tests {
         assert!(!wait.again(0), "no deadline, no wait");
         wait.until(Instant::now() + Duration::from_secs(60));
         assert!(wait.again(0));
+        assert_eq!(wait.waited(), Duration::ZERO);
+        assert!(wait.again(1));
+        assert!(wait.waited() >= pause(1));
         wait.until(Instant::now());
         assert!(!wait.again(0));
     }

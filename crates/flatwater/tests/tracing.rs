@@ -40,7 +40,7 @@ impl Visit for Line {
 
 impl Subscriber for &'static Listener {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "flatwater"
+        metadata.target().starts_with("flatwater")
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -175,5 +175,37 @@ fn a_wal_that_somebody_else_keeps_and_a_replaced_connection_are_told() {
             .unwrap();
         assert_eq!(told(&file, Level::DEBUG, "replaced a connection").len(), 1);
         db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_call_is_told_with_its_times_and_a_slow_one_as_a_warning() {
+    let file = TestFile::new();
+    run(async {
+        let db = open(file.options()).await;
+        db.query("SELECT ?, a FROM t", ("secret",)).await.unwrap();
+        let calls = told(&file, Level::DEBUG, "a call");
+        let call = calls.iter().find(|line| line.contains("SELECT")).unwrap();
+        let fields =
+            "db.operation.name=\"query\" db.query.text=\"SELECT ?, a FROM t\" ran_on=\"reader\" in_transaction=false";
+        assert!(call.contains(fields), "{call}");
+        for field in ["queue_us=", "lock_us=0", "run_us=", "total_us=", "db.response.returned_rows=0"] {
+            assert!(call.contains(field), "{call}");
+        }
+        assert!(!call.contains("secret") && !call.contains("error"), "{call}");
+        let long = format!("SELECT missing, '{}'", "x".repeat(1_000));
+        db.query(&long, ()).await.unwrap_err();
+        let calls = told(&file, Level::DEBUG, "a call");
+        let call = calls.iter().find(|line| line.contains("SELECT missing")).unwrap();
+        assert!(call.contains("error.type=\"sql\" error=\"no such column: missing") && call.len() < 800, "{call}");
+        assert!(told(&file, Level::WARN, "a slow call").is_empty());
+    });
+    let file = TestFile::new();
+    run(async {
+        let db = open(file.options().slow_statement(Duration::ZERO)).await;
+        db.execute(INSERT, ()).await.unwrap();
+        let slow = told(&file, Level::WARN, "a slow call");
+        assert!(slow.iter().any(|line| line.contains(" changes=1")), "{slow:?}");
+        assert!(told(&file, Level::DEBUG, "a call").is_empty());
     });
 }

@@ -8,7 +8,7 @@ mod drops;
 pub(crate) mod execute;
 mod history;
 pub(crate) mod inline;
-mod nearest;
+pub(crate) mod nearest;
 pub(crate) mod open;
 mod prepare;
 pub(crate) mod schema;

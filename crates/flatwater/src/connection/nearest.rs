@@ -59,15 +59,18 @@ impl Connection {
             list.query_map(rusqlite::params_from_iter(parameter), pair)?
                 .collect::<rusqlite::Result<Vec<(String, String)>>>()
         });
-        let wanted = wanted.to_lowercase();
-        let most = 2.max(wanted.len() / 3).min(wanted.len().saturating_sub(1));
-        let near = names
-            .ok()?
-            .into_iter()
-            .map(|(name, shown)| (strsim::damerau_levenshtein(&name.to_lowercase(), &wanted), shown));
-        let (_, shown) = near.filter(|(distance, _)| *distance <= most).min()?;
+        let shown = most_alike(wanted, names.ok()?)?;
         Some(format!("there is a {what} {shown}"))
     }
+}
+
+/// Returns how the name that is most like `wanted` is shown, if one is like it. `names` are names and how each is shown.
+pub(crate) fn most_alike<S: Ord>(wanted: &str, names: impl IntoIterator<Item = (String, S)>) -> Option<S> {
+    let wanted = wanted.to_lowercase();
+    let most = 2.max(wanted.len() / 3).min(wanted.len().saturating_sub(1));
+    let distance = |name: &str| strsim::damerau_levenshtein(&name.to_lowercase(), &wanted);
+    let near = names.into_iter().map(|(name, shown)| (distance(&name), shown));
+    near.filter(|(distance, _)| *distance <= most).min().map(|(_, shown)| shown)
 }
 
 /// Returns the last part of a name that SQLite may have qualified.

@@ -111,6 +111,7 @@ impl<'a> JsonSink<'a> {
             self.out.pop();
         }
         self.out.push(']');
+        self.out.rows = self.rows;
         self.failure.map_or(Ok(self.out), Err)
     }
 

@@ -13,6 +13,7 @@ use super::handle::{Handle, called_from_within, refuse_forked};
 use crate::error::{Error, Kind, Result};
 use crate::options::json::JsonOptions;
 use crate::queue::bounded::Place;
+use crate::queue::notes::Notes;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::sql;
@@ -53,7 +54,8 @@ pub(crate) enum Route<'a> {
 
 /// What became of a call that was tried on its caller's thread.
 pub(crate) enum Begun<'a> {
-    Answered(Result<Answer>),
+    /// With the time that it ran here, if it did.
+    Answered(Result<Answer>, Option<Duration>),
     /// Its write failed, and the writer's thread determines the outcome.
     Unsettled(Reply<Result<Answer>>),
     /// It did not run, or had no effect: it is to be sent.
@@ -107,8 +109,8 @@ impl Caller {
     pub(crate) fn begin(&self, work: &Work) -> Begun<'_> {
         let route = self.may_begin().and_then(|()| self.route(work));
         match route {
-            Err(error) => Begun::Answered(Err(error)),
-            Ok(_) if self.options.timeout == Some(Duration::ZERO) => Begun::Answered(Err(too_late())),
+            Err(error) => Begun::Answered(Err(error), None),
+            Ok(_) if self.options.timeout == Some(Duration::ZERO) => Begun::Answered(Err(too_late()), None),
             Ok(route) if self.options.timeout.is_some_and(|timeout| timeout < SHORTEST) => Begun::ToSend(route),
             // A write in a snapshot is refused by a worker.
             Ok(route) if self.inside.is_some() && self.options.read_only && !work.only_reads() => Begun::ToSend(route),
@@ -116,15 +118,22 @@ impl Caller {
         }
     }
 
-    /// Sends a request for the work, or runs it on this thread if that `may_block` and a connection is free.
-    pub(crate) fn send(&self, route: Route<'_>, work: Work, may_block: bool) -> Result<Submitted> {
+    /// Sends a request for the work, or runs it on this thread if that `may_block` and a connection is free. A worker
+    /// notes its run in `notes`.
+    pub(crate) fn send(
+        &self,
+        route: Route<'_>,
+        work: Work,
+        may_block: bool,
+        notes: Option<Arc<Notes>>,
+    ) -> Result<Submitted> {
         let inside_body = self.options.inside_body || is_inside(self.handle.id());
         if inside_body && matches!(route, Route::Writer(_)) {
             return Err(waits_for_itself());
         }
         let (promise, reply) = reply();
         let ticket = Ticket::new(CallOptions { inside_body, ..self.options }, Instant::now());
-        let ticket = Arc::new(ticket.decoding(work.decode()));
+        let ticket = Arc::new(ticket.decoding(work.decode()).noting(notes));
         let alarm = alarm(&ticket, &reply)?;
         let only_reads = work.only_reads();
         let mut request = Request::new(ticket.clone(), work, promise);

@@ -55,7 +55,7 @@ impl Engine {
         self.recorder.tried(work.kind(), !work.only_reads(), tallied, &run);
         self.policy.tried(&text.backoff, began, &run);
         match run {
-            InlineRun::Done(answer, _) => Begun::Answered(answer),
+            InlineRun::Done(answer, took) => Begun::Answered(answer, Some(took)),
             InlineRun::FellBack(..) => unsettled.map_or(Begun::ToSend(route), Begun::Unsettled),
             InlineRun::Ineligible => Begun::ToSend(route),
         }

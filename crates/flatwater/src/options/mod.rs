@@ -8,6 +8,7 @@ mod choices;
 pub(crate) mod json;
 mod reads;
 pub(crate) mod resolve;
+mod statements;
 pub(crate) mod uri;
 mod url;
 
@@ -20,6 +21,7 @@ pub use super::options::choices::{
 use super::options::uri::Mode;
 use crate::inline::limits::Inline;
 use crate::migrations::Migrations;
+use crate::statement_event::Listener;
 
 /// How to open a database. The path is required; every other setting has a default.
 ///
@@ -67,6 +69,8 @@ pub struct Options {
     pub(crate) leases: bool,
     pub(crate) inline: Inline,
     pub(crate) migrations: Option<Migrations>,
+    pub(crate) on_statement: Option<Listener>,
+    pub(crate) slow_statement: Option<Duration>,
 }
 
 /// Another database file that is attached on every connection.
@@ -125,6 +129,8 @@ impl Options {
             leases: true,
             inline: Inline::default(),
             migrations: None,
+            on_statement: None,
+            slow_statement: None,
         }
     }
 
@@ -356,6 +362,7 @@ mod tests {
         let managed = CheckpointLimits { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };
         assert_eq!((options.checkpoint, options.read_limit), (Checkpoint::Managed(managed), None));
         assert!(options.leases && options.migrations.is_none());
+        assert!(options.on_statement.is_none() && options.slow_statement.is_none());
         let limits = InlineLimits { time: Duration::from_micros(50), rows: 256, bytes: 64 << 10 };
         assert_eq!(options.inline, Inline::Auto(limits));
         assert!(

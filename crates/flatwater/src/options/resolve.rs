@@ -190,6 +190,8 @@ impl Options {
             leases,
             inline,
             migrations,
+            on_statement,
+            slow_statement,
         } = self;
         let differs = [
             ("durability", *durability != other.durability),
@@ -222,6 +224,8 @@ impl Options {
             ("inline", *inline != other.inline),
             // A handle that only reads cannot apply any.
             ("migrations", !other.read_only && *migrations != other.migrations),
+            ("on_statement", *on_statement != other.on_statement),
+            ("slow_statement", *slow_statement != other.slow_statement),
         ];
         differs.into_iter().find_map(|(name, differs)| differs.then_some(name))
     }

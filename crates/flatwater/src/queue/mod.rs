@@ -19,6 +19,7 @@
 //! Leaves out: what requests mean, which requests form a group, and starting threads.
 
 pub(crate) mod bounded;
+pub(crate) mod notes;
 pub(crate) mod on_its_way;
 pub(crate) mod reply;
 mod sync;

@@ -6,11 +6,13 @@
 //! already has its result. A ticket goes back from `RUNNING` only when its group was rolled back, or when the request
 //! moves to another queue.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Interrupt;
 
+use super::notes::Notes;
 use super::sync::{AtomicBool, AtomicU8};
 use crate::error::{Applied, Error, Kind};
 use crate::time::later;
@@ -45,6 +47,8 @@ pub(crate) struct Ticket {
     pub(crate) options: CallOptions,
     /// What makes the rows values of the caller's type, if the caller wants that.
     pub(crate) decode: Option<Decode>,
+    /// Present if someone listens to what becomes of the call.
+    pub(crate) notes: Option<Arc<Notes>>,
     state: AtomicU8,
     cancelled: AtomicBool,
     cut_off: AtomicBool,
@@ -60,6 +64,7 @@ impl Ticket {
             deadline: options.timeout.map(|timeout| later(now, timeout)),
             options,
             decode: None,
+            notes: None,
             state: AtomicU8::new(WAITING),
             cancelled: AtomicBool::new(false),
             cut_off: AtomicBool::new(false),
@@ -69,6 +74,11 @@ impl Ticket {
     /// Returns the ticket of a request whose rows become values of the caller's type.
     pub(crate) fn decoding(self, decode: Option<Decode>) -> Self {
         Self { decode, ..self }
+    }
+
+    /// Returns the ticket of a request whose run is noted.
+    pub(crate) fn noting(self, notes: Option<Arc<Notes>>) -> Self {
+        Self { notes, ..self }
     }
 
     /// Marks the request as taken by a worker. Returns false if its caller no longer waits: then it must not run.

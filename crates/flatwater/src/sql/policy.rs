@@ -130,7 +130,7 @@ pub(crate) fn refusal(event: &AuthEvent, nearest: Option<String>) -> Error {
         ffi::SQLITE_TRANSACTION => Error::misuse(format!("{first} as text has no transaction to end"))
             .with_hint("a single write is committed when its call answers; a transaction ends with `tx.commit()` or `tx.rollback()`"),
         ffi::SQLITE_SAVEPOINT => Error::misuse("SAVEPOINT, RELEASE and ROLLBACK TO as text are not accepted")
-            .with_hint("nest: `tx.transaction(async |tx| ...)`, or `tx.begin()`"),
+            .with_hint("nest: `tx.transaction(async |tx| ...)` or `tx.begin()`; by name: `tx.savepoint(name)`"),
         ffi::SQLITE_ATTACH | ffi::SQLITE_DETACH => {
             Error::misuse("ATTACH and DETACH would change one connection of several").with_hint("use `Options::attach`")
         }

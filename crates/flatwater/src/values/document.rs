@@ -10,17 +10,21 @@ use crate::thread::dispose::dispose;
 
 /// A JSON document.
 #[derive(Debug)]
-pub(crate) struct Document(String);
+pub(crate) struct Document {
+    text: String,
+    /// How many rows it has.
+    pub(crate) rows: usize,
+}
 
 impl Document {
     /// Creates an empty document with capacity for so many bytes.
     pub(crate) fn with_room(bytes: usize) -> Self {
-        Self(String::with_capacity(bytes))
+        Self { text: String::with_capacity(bytes), rows: 0 }
     }
 
     /// Returns the text, which is the caller's to drop.
     pub(crate) fn into_text(mut self) -> String {
-        std::mem::take(&mut self.0)
+        std::mem::take(&mut self.text)
     }
 }
 
@@ -28,20 +32,20 @@ impl Deref for Document {
     type Target = String;
 
     fn deref(&self) -> &String {
-        &self.0
+        &self.text
     }
 }
 
 impl DerefMut for Document {
     fn deref_mut(&mut self) -> &mut String {
-        &mut self.0
+        &mut self.text
     }
 }
 
 impl Drop for Document {
     fn drop(&mut self) {
-        if self.0.capacity() > LARGE {
-            dispose(std::mem::take(&mut self.0));
+        if self.text.capacity() > LARGE {
+            dispose(std::mem::take(&mut self.text));
         }
     }
 }

@@ -19,6 +19,10 @@ pub(crate) mod param_rows;
 pub(crate) mod params;
 pub(crate) mod row;
 pub(crate) mod row_iter;
+#[cfg(feature = "serde")]
+pub(crate) mod serde;
+#[cfg(feature = "serde")]
+mod serde_error;
 pub(crate) mod sql;
 #[cfg(feature = "time")]
 mod time;

@@ -11,6 +11,7 @@ use flatwater_sqlite::Checkpointed;
 
 use crate::connection::execute::{Collected, Outcome};
 use crate::error::{Error, Result};
+use crate::queue::notes::Counts;
 use crate::sql::catalogue::StatementInfo;
 use crate::values::decoded::Decoded;
 use crate::values::document::Document;
@@ -51,6 +52,26 @@ impl From<Outcome> for Answer {
             Collected::Nothing => Self::Executed(outcome.executed),
             Collected::Rows(rows) => Self::Rows(rows),
             Collected::Json(document) => Self::Json(document),
+        }
+    }
+}
+
+impl Answer {
+    /// Returns the number of rows in the answer, and of rows that were changed, as far as it tells them.
+    pub(crate) fn counts(&self) -> Counts {
+        let number = |rows: usize| Some(rows as u64);
+        match self {
+            Self::Executed(executed) => Counts { changes: Some(executed.changes), rows: None },
+            Self::Changes(changes) => Counts { changes: Some(*changes), rows: None },
+            Self::Rows(rows) | Self::Begun(rows, _) | Self::Fetched(rows, _) => {
+                Counts { rows: number(rows.len()), changes: None }
+            }
+            Self::Json(Ok(document)) => Counts { rows: number(document.rows), changes: None },
+            Self::Batch(results) => Counts {
+                rows: number(results.iter().filter_map(|result| result.rows.as_ref()).map(Rows::len).sum()),
+                changes: Some(results.iter().map(|result| result.executed.changes).sum()),
+            },
+            _ => Counts::default(),
         }
     }
 }

@@ -51,6 +51,9 @@ impl<'a> Outbox<'a> {
         answer: Result<Answer>,
     ) {
         self.recorder.answered(kind, ticket.began.elapsed());
+        if let (Some(notes), Ok(answer)) = (&ticket.notes, &answer) {
+            notes.counted(answer.counts());
+        }
         self.answers.push(Finished { promise, answer, decode: ticket.decode });
     }
 

@@ -75,6 +75,14 @@ impl Wanted {
     }
 }
 
+/// What is done with a savepoint that has a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NamedStep {
+    Open,
+    Release,
+    RollbackTo,
+}
+
 /// The work of a request.
 pub(crate) enum Work {
     Execute {
@@ -109,6 +117,8 @@ pub(crate) enum Work {
     Begin,
     /// Valid inside a transaction only: opens a savepoint with this number.
     Savepoint(u64),
+    /// Valid inside a transaction only: a step with the savepoint of this name.
+    Named(NamedStep, Box<str>),
     Release,
     Undo,
     Commit,
@@ -226,7 +236,7 @@ impl Work {
             Self::Commit | Self::Release => CallKind::Commit,
             Self::Settle(unsettled) => unsettled.kind,
             Self::Snapshot => CallKind::Snapshot,
-            Self::Undo | Self::Rollback | Self::Prepare(_) => CallKind::Control,
+            Self::Undo | Self::Rollback | Self::Named(..) | Self::Prepare(_) => CallKind::Control,
             Self::Unpark | Self::InSlot(_) | Self::Checkpoint(_) | Self::Close(..) => CallKind::Control,
         }
     }

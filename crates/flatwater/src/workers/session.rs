@@ -176,6 +176,11 @@ impl Session {
         self.savepoints.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Returns true until the transaction has ended.
+    pub(crate) fn is_open(&self) -> bool {
+        self.lock().end.is_none()
+    }
+
     /// Undoes a savepoint whose handle was dropped.
     pub(crate) fn undo(&self, savepoints: &Savepoints) {
         let _ = self.post(Message::Undo(savepoints.clone()));

@@ -6,19 +6,21 @@ use std::path::{Path, PathBuf};
 /// The floors of `src`, lowest first. Folders of the same floor do not import each other.
 const FLOORS: &[&[&str]] = &[
     &["error", "inline", "lock", "program", "thread"],
-    &["migrations"],
+    &["migrations", "statement_event"],
     &["events", "options", "sql", "time", "values"],
     &["encode"],
     &["connection", "file", "lease", "queue", "stats"],
     &["workers"],
     &["engine"],
+    &["report"],
     &["call"],
     &["cursor"],
     &["operations", "stream"],
     &["many", "snapshot"],
     &["prepared", "transaction"],
     &["database"],
-    &["closures", "executor", "long_reads", "migrate", "open", "testing", "typed"],
+    &["closures", "executor", "long_reads", "migrate", "open", "savepoints", "testing", "typed"],
+    &["plan"],
     &["lib"],
 ];
 

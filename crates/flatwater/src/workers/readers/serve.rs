@@ -17,6 +17,7 @@ use crate::connection::writable::{is_read_only, of_read};
 use crate::error::{Error, Kind, Result};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::sql::catalogue::StatementInfo;
+use crate::statement_event::RanOn;
 use crate::thread::park::{block_on, mark_closure};
 use crate::values::row::Rows;
 use crate::workers::answer::Answer;
@@ -113,6 +114,9 @@ impl Shared {
         }
         let had_active_writes = request.had_active_writes;
         let began = Instant::now();
+        // A new connection has waited for no lock yet.
+        let waited = || reader.as_ref().map_or(Duration::ZERO, |reader| reader.busy_timeout.waited());
+        let started = request.ticket.note_start(RanOn::Reader, waited);
         catch_unwind(AssertUnwindSafe(|| {
             let mut reader = match reader.map_or_else(|| self.open_or_unpark(request.ticket.deadline), Ok) {
                 Ok(reader) => reader,
@@ -126,6 +130,7 @@ impl Shared {
             let kind = work.kind();
             let text = if let Work::Query { text, .. } = &work { Some(text.clone()) } else { None };
             let (performed, usable) = mark_closure(|| reader.perform(&self.options, &self.catalogue, work, &ticket));
+            ticket.note_end(started, || reader.busy_timeout.waited());
             let is_half_open = matches!(&performed, Performed::Answered(Err(error)) if is_read_only(error));
             match performed {
                 Performed::Answered(answer) => {

@@ -83,14 +83,15 @@ fn autocommit(writer: &mut WriterConnection, shared: &Shared, work: &Work, ticke
     writer.connection()?.sqlite.watch_commit();
     let before = writer.changes();
     writer.arm(ticket, work);
-    let began = Instant::now();
+    let (began, waited) = (Instant::now(), writer.busy_timeout.waited());
     let catalogue = &shared.catalogue;
     let rules = if ticket.options.read_only { Rules::Reading(catalogue) } else { Rules::Statement(catalogue) };
     let mut effects = Effects::default();
     let result = perform(writer, &mut effects, rules, work);
     if let Work::Execute { text, .. } | Work::Query { text, .. } = work {
         let end = writer.connection()?.sqlite.commit_began().unwrap_or_else(Instant::now);
-        text.took(end.saturating_duration_since(began));
+        let lock = writer.busy_timeout.waited().saturating_sub(waited);
+        text.took(end.saturating_duration_since(began).saturating_sub(lock));
     }
     effects.put_right(writer, catalogue);
     // The text was prepared, so it is known what it does: a read commits nothing.

@@ -17,7 +17,7 @@
 //!
 //! Leaves out: which writes may be members (`choice`, `sql::class`), what a failed COMMIT means (`outcome`).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::ffi;
 
@@ -54,7 +54,12 @@ pub(super) fn run_group(
     members: &mut Vec<Request>,
     outbox: &mut Outbox<'_>,
 ) {
-    if let Err(error) = begin(writer, shared, members) {
+    let waited = writer.busy_timeout.waited();
+    let begun = begin(writer, shared, members);
+    let lock = writer.busy_timeout.waited().saturating_sub(waited);
+    if let Err(error) = begun {
+        let now = Instant::now();
+        members.iter().for_each(|member| member.ticket.note_member(lock, now, Duration::ZERO));
         return could_not_begin(shared, members, outbox, &error);
     }
     match writer.knows_schema() {
@@ -78,6 +83,7 @@ pub(super) fn run_group(
         let outcome = run_member(writer, &mut effects, shared, &member.work);
         let now = Instant::now();
         note_cost(&member.work, now.duration_since(last));
+        member.ticket.note_member(lock, last, now.duration_since(last));
         last = now;
         match outcome {
             Member::Done(result) => results.push(result),
@@ -234,7 +240,7 @@ fn mark_aborting(work: &Work) {
     }
 }
 
-fn note_cost(work: &Work, time: std::time::Duration) {
+fn note_cost(work: &Work, time: Duration) {
     if let Work::Execute { text, .. } | Work::Query { text, .. } = work {
         text.took(time);
     }

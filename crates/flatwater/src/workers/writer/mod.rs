@@ -22,6 +22,7 @@ mod parking;
 mod perform;
 mod room;
 mod round;
+mod savepoints;
 mod seen;
 mod slot;
 mod transaction;

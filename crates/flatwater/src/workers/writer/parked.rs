@@ -15,6 +15,7 @@ use flatwater_sqlite::PageRefusal;
 use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::perform::run_one;
+use super::savepoints::Stack;
 use super::slot::Held;
 use super::transaction::undo;
 use crate::connection::execute::Bounds;
@@ -32,8 +33,7 @@ use crate::workers::session::{self, Savepoints};
 pub(super) struct At {
     pub(super) writer: Box<WriterConnection>,
     pub(super) effects: Effects,
-    /// The savepoints that are open, outermost first.
-    pub(super) savepoints: Savepoints,
+    pub(super) savepoints: Stack,
     /// An inline run panicked: the transaction is lost.
     pub(super) lost: bool,
 }
@@ -56,7 +56,7 @@ pub(super) struct Open<'a> {
 impl<'a> Open<'a> {
     pub(super) fn new(held: &'a mut Held) -> Self {
         let writer = held.lend();
-        let at = At { writer, effects: Effects::default(), savepoints: Savepoints::new(), lost: false };
+        let at = At { writer, effects: Effects::default(), savepoints: Stack::default(), lost: false };
         Self { held, parked: Arc::new(ParkedConnection(Mutex::new(Some(at)))) }
     }
 
@@ -87,7 +87,7 @@ impl session::RunsInline for ParkedConnection {
         began: Instant,
     ) -> (InlineRun<Result<Answer>>, Option<Error>) {
         let mut place = self.lock();
-        let Some(at) = place.as_mut().filter(|at| !at.lost && at.savepoints == *savepoints) else {
+        let Some(at) = place.as_mut().filter(|at| !at.lost && at.savepoints.is_at(savepoints)) else {
             return (InlineRun::Ineligible, None);
         };
         let Some(ready) = at.writer.eligible_inside(&at.effects, work, limits) else {

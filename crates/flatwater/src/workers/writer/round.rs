@@ -20,6 +20,7 @@ use super::{Shared, Writer, alone, commit, group, transaction};
 use crate::error::{Error, Kind, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
+use crate::statement_event::RanOn;
 use crate::thread::park::mark_closure;
 use crate::time::spin::SpinWait;
 use crate::workers::answer::Answer;
@@ -162,7 +163,9 @@ impl Shared {
         let kind = work.kind();
         let since = lock_since.unwrap_or_else(Instant::now);
         self.note_running(&ticket, &work);
+        let started = ticket.note_start(RanOn::Writer, || writer.busy_timeout.waited());
         let result = alone::run_alone(writer, self, work, &ticket, since).map_err(|error| self.ended(error));
+        ticket.note_end(started, || writer.busy_timeout.waited());
         drop(on_its_way);
         outbox.answer(kind, &ticket, promise, result);
         false

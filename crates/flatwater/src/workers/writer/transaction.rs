@@ -14,19 +14,24 @@ use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::parked::{At, Open};
 use super::perform::{Rules, perform};
+use super::savepoints::{Savepoint, Stack};
 use super::slot::Held;
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::tokens::has_aborting_conflict_clause;
+use crate::statement_event::RanOn;
 use crate::workers::answer::Answer;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, Work};
-use crate::workers::session::{End, Message, Savepoints, Session, TransactionGuard};
+use crate::workers::session::{End, Message, Session, TransactionGuard};
 
 /// Begins the transaction that `request` asks for, and serves it to its end.
 pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: &mut Outbox<'_>) {
     shared.note_running(&request.ticket, &request.work);
-    if let Err(error) = begin(held, shared, &request.ticket) {
+    let started = request.ticket.note_start(RanOn::Writer, || held.busy_timeout.waited());
+    let begun = begin(held, shared, &request.ticket);
+    request.ticket.note_end(started, || held.busy_timeout.waited());
+    if let Err(error) = begun {
         let error = error.timed(&request.ticket);
         return shared.answer(outbox, request, Err(error));
     }
@@ -84,8 +89,7 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
             Message::End(end) => return end,
             Message::Undo(mut place) => {
                 let innermost = place.pop();
-                if innermost.is_some_and(|number| savepoints.contains(&number))
-                    && unwind(writer, savepoints, &place).is_err()
+                if innermost.is_some_and(|number| savepoints.has(number)) && savepoints.unwind(writer, &place).is_err()
                 {
                     return End::Lost(Error::misuse("a savepoint could not be undone"));
                 }
@@ -99,10 +103,13 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
         }
         let is_end = matches!(request.work, Work::Commit | Work::Rollback);
         shared.note_running(&request.ticket, &request.work);
-        let result = unwind(writer, savepoints, &place)
+        let started = request.ticket.note_start(RanOn::Writer, || writer.busy_timeout.waited());
+        let result = savepoints
+            .unwind(writer, &place)
             .and_then(|()| step(writer, effects, shared, &request, savepoints))
             .map_err(|error| shared.ended(error))
             .inspect_err(|error| writer.room.note(error));
+        request.ticket.note_end(started, || writer.busy_timeout.waited());
         let lost = writer.is_autocommit().then(|| {
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))
         });
@@ -119,25 +126,12 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
     }
 }
 
-/// Undoes the savepoints inside `place`: their handles ended without keeping them (dropped, leaked, or their `commit`
-/// was given up), or `place` could not be used. Refuses a place that is over.
-fn unwind(writer: &mut WriterConnection, open: &mut Savepoints, place: &Savepoints) -> Result<()> {
-    if !open.starts_with(place) {
-        return Err(Error::misuse("the nested transaction is finished").with_hint("begin another one"));
-    }
-    while open.len() > place.len() {
-        undo(writer)?;
-        open.pop();
-    }
-    Ok(())
-}
-
 fn step(
     writer: &mut WriterConnection,
     effects: &mut Effects,
     shared: &Shared,
     request: &Request,
-    open: &mut Savepoints,
+    open: &mut Stack,
 ) -> Result<Answer> {
     let done = |()| Answer::Done;
     match &request.work {
@@ -149,23 +143,10 @@ fn step(
             writer.rollback();
             Ok(Answer::Done)
         }
-        Work::Savepoint(number) => {
-            let connection = writer.connection()?;
-            connection.control.savepoint(&mut connection.sqlite)?;
-            open.push(*number);
-            Ok(Answer::Savepoint(*number))
-        }
-        Work::Release => {
-            let connection = writer.connection()?;
-            connection.control.release(&mut connection.sqlite)?;
-            open.pop();
-            Ok(Answer::Done)
-        }
-        Work::Undo => {
-            undo(writer)?;
-            open.pop();
-            Ok(Answer::Done)
-        }
+        Work::Savepoint(number) => open.open(writer, Savepoint::Nested(*number)).map(|()| Answer::Savepoint(*number)),
+        Work::Release => open.release_nested(writer).map(done),
+        Work::Undo => open.undo_nested(writer).map(done),
+        Work::Named(step, name) => open.named(writer, *step, name).map(done),
         work => statement(writer, effects, work, &request.ticket),
     }
 }

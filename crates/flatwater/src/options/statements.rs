@@ -1,0 +1,39 @@
+//! The settings for who listens to statements.
+//!
+//! Owns: their setters. Usable on any thread. Leaves out: the event, and when it is sent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Options;
+use crate::statement_event::{Listener, StatementEvent};
+
+impl Options {
+    /// Calls `listener` once for each call that ends, with its SQL, its times and its outcome: for a log of queries, for
+    /// metrics, or for a list of slow statements. Without a listener nothing of that is measured. Default: none.
+    ///
+    /// The listener runs on the thread that polls the call to its end, or drops it, before the call returns. A slow one
+    /// delays that task, and no other. It may call the database; what it calls is not reported. Its panic changes nothing
+    /// for the call. Once the file is open, every further `open` in the process needs the same listener: a clone of these
+    /// options.
+    ///
+    /// ```no_run
+    /// # async fn example() -> flatwater::Result<()> {
+    /// use flatwater::{Options, StatementEvent};
+    ///
+    /// let log = |event: &StatementEvent<'_>| println!("{:?} {}", event.total, event.sql.unwrap_or(event.operation));
+    /// let db = Options::new("app.db").on_statement(log).open().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn on_statement(mut self, listener: impl Fn(&StatementEvent<'_>) + Send + Sync + 'static) -> Self {
+        self.on_statement = Some(Listener::new(Arc::new(listener)));
+        self
+    }
+
+    /// Sets how long a call takes that is slow: then [`is_slow`](StatementEvent::is_slow) is true, and its event for
+    /// `tracing` has the level `warn` instead of `debug`. Default: no call is slow.
+    pub fn slow_statement(mut self, limit: Duration) -> Self {
+        self.slow_statement = Some(limit);
+        self
+    }
+}

@@ -1,0 +1,37 @@
+//! How SQLite would run a statement.
+//!
+//! Owns: asking for the plan, and its form as text. Runs on a reader. Leaves out: when one asks.
+
+use std::fmt::Write as _;
+
+use crate::call::Call;
+use crate::database::Database;
+use crate::error::Error;
+
+impl Database {
+    /// Returns how SQLite would run a statement, which is not run: the rows of EXPLAIN QUERY PLAN as lines, indented as a
+    /// tree (<https://sqlite.org/eqp.html>). Parameters need no values. For a text with several statements it is the plan of
+    /// the first.
+    ///
+    /// It runs on a reader, and does not see what an open transaction changed. If the call is dropped, it ends.
+    ///
+    /// # Errors
+    /// Those of a text that cannot be prepared.
+    pub fn query_plan(&self, sql: &str) -> Call<String> {
+        let sql = format!("EXPLAIN QUERY PLAN {sql}");
+        self.closure("query_plan", move |connection| {
+            let mut statement = connection.prepare(&sql)?;
+            let mut steps = statement.raw_query();
+            let (mut plan, mut parents) = (String::new(), Vec::new());
+            while let Some(step) = steps.next()? {
+                let (id, parent, detail): (i64, i64, String) = (step.get(0)?, step.get(1)?, step.get(3)?);
+                while parents.last().is_some_and(|open| *open != parent) {
+                    parents.pop();
+                }
+                let _ = writeln!(plan, "{:indent$}{detail}", "", indent = 2 * parents.len());
+                parents.push(id);
+            }
+            Ok::<_, Error>(plan)
+        })
+    }
+}

@@ -1,0 +1,96 @@
+//! What a worker notes of the run of a request, for the event of its call.
+//!
+//! Owns: the times, the place and the numbers of the last run. Shared by the caller's call and the worker. Invariant: a
+//! request without a listener has no notes, and a worker then reads no clock for them. Leaves out: the event.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::ticket::Ticket;
+use crate::statement_event::RanOn;
+
+#[derive(Debug, Default)]
+pub(crate) struct Notes(Mutex<Noted>);
+
+/// What was noted so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Noted {
+    pub(crate) run: Option<Run>,
+    /// How long the runs before, which were undone, waited for locks.
+    pub(crate) lock_before: Duration,
+    pub(crate) counts: Counts,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run {
+    pub(crate) ran_on: RanOn,
+    /// When it began, or began to wait for locks.
+    pub(crate) began: Instant,
+    pub(crate) lock: Duration,
+    /// `None` while it runs.
+    pub(crate) run: Option<Duration>,
+}
+
+/// The rows that an answer contains, and those that were changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) rows: Option<u64>,
+    pub(crate) changes: Option<u64>,
+}
+
+/// A run that began, and how long its connection had waited for locks until then. `None` if nobody listens.
+#[must_use]
+pub(crate) struct Started(Option<(RanOn, Instant, Duration)>);
+
+impl Notes {
+    fn lock(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn read(&self) -> Noted {
+        *self.lock()
+    }
+
+    /// Notes a run. One that was noted before was undone.
+    pub(crate) fn runs(&self, run: Run) {
+        let mut noted = self.lock();
+        if let Some(before) = noted.run.replace(run) {
+            noted.lock_before += before.lock;
+        }
+    }
+
+    /// Forgets a run that was undone.
+    pub(crate) fn forget(&self) {
+        *self.lock() = Noted::default();
+    }
+
+    pub(crate) fn counted(&self, counts: Counts) {
+        self.lock().counts = counts;
+    }
+}
+
+impl Ticket {
+    /// Notes that the request begins to run now. `waited` returns how long its connection has waited for locks so far.
+    pub(crate) fn note_start(&self, ran_on: RanOn, waited: impl FnOnce() -> Duration) -> Started {
+        Started(self.notes.as_ref().map(|notes| {
+            let began = Instant::now();
+            notes.runs(Run { ran_on, began, lock: Duration::ZERO, run: None });
+            (ran_on, began, waited())
+        }))
+    }
+
+    /// Notes that the run ended.
+    pub(crate) fn note_end(&self, started: Started, waited: impl FnOnce() -> Duration) {
+        let (Some(notes), Some((ran_on, began, before))) = (&self.notes, started.0) else { return };
+        let lock = waited().saturating_sub(before);
+        notes.lock().run = Some(Run { ran_on, began, lock, run: Some(began.elapsed().saturating_sub(lock)) });
+    }
+
+    /// Notes the run of a member of a group, which began after the group had waited for locks.
+    pub(crate) fn note_member(&self, lock: Duration, began: Instant, run: Duration) {
+        if let Some(notes) = &self.notes {
+            let began = began.checked_sub(lock).unwrap_or(began);
+            notes.runs(Run { ran_on: RanOn::Group, began, lock, run: Some(run) });
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The savepoints of an open transaction: those of nested transactions, and those that have a name.
+//!
+//! Owns: the stack of them, and what each step does to it and to SQLite. Runs on the thread that has the transaction's
+//! connection. Invariants: the stack lists the savepoints that are open in SQLite, outermost first; all of them have one
+//! name there, which stands for the innermost, so that a caller's name is never part of a SQL text; a name is looked up
+//! only inside the innermost nested transaction. Leaves out: the savepoint of each request, which is closed when the
+//! request is answered.
+
+use super::connection::WriterConnection;
+use crate::connection::nearest::most_alike;
+use crate::error::{Error, Result};
+use crate::workers::request::NamedStep;
+use crate::workers::session::Savepoints;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Savepoint {
+    /// A nested transaction, with its number.
+    Nested(u64),
+    Named(Box<str>),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Stack(Vec<Savepoint>);
+
+impl Stack {
+    /// Returns true if the open nested transactions are those of `place`, and no others.
+    pub(super) fn is_at(&self, place: &Savepoints) -> bool {
+        self.nested().eq(place.iter().copied())
+    }
+
+    pub(super) fn has(&self, number: u64) -> bool {
+        self.nested().any(|open| open == number)
+    }
+
+    /// Undoes the nested transactions inside `place`: their handles ended without keeping them (dropped, leaked, or
+    /// their `commit` was given up), or `place` could not be used. Refuses a place that is over.
+    pub(super) fn unwind(&mut self, writer: &mut WriterConnection, place: &Savepoints) -> Result<()> {
+        let mut nested = self.nested();
+        if !place.iter().all(|number| nested.next() == Some(*number)) {
+            return Err(Error::misuse("the nested transaction is finished").with_hint("begin another one"));
+        }
+        drop(nested);
+        let inside = self.0.iter().enumerate().filter(|(_, open)| open.is_nested()).nth(place.len());
+        match inside.map(|(at, _)| at) {
+            Some(at) => self.undo(writer, at),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn open(&mut self, writer: &mut WriterConnection, savepoint: Savepoint) -> Result<()> {
+        let connection = writer.connection()?;
+        connection.control.savepoint(&mut connection.sqlite)?;
+        self.0.push(savepoint);
+        Ok(())
+    }
+
+    /// Keeps the changes of the innermost nested transaction.
+    pub(super) fn release_nested(&mut self, writer: &mut WriterConnection) -> Result<()> {
+        self.release(writer, self.level().saturating_sub(1))
+    }
+
+    /// Undoes the changes of the innermost nested transaction.
+    pub(super) fn undo_nested(&mut self, writer: &mut WriterConnection) -> Result<()> {
+        self.undo(writer, self.level().saturating_sub(1))
+    }
+
+    /// Does a step with the innermost savepoint of this name.
+    pub(super) fn named(&mut self, writer: &mut WriterConnection, step: NamedStep, name: &str) -> Result<()> {
+        match step {
+            NamedStep::Open => self.open(writer, Savepoint::Named(name.into())),
+            NamedStep::Release => self.release(writer, self.find(name)?),
+            NamedStep::RollbackTo => {
+                let at = self.find(name)?;
+                self.undo(writer, at + 1)?;
+                let connection = writer.connection()?;
+                Ok(connection.control.rollback_to(&mut connection.sqlite)?)
+            }
+        }
+    }
+
+    fn nested(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().filter_map(|open| if let Savepoint::Nested(number) = open { Some(*number) } else { None })
+    }
+
+    /// Returns where the savepoints inside the innermost nested transaction begin.
+    fn level(&self) -> usize {
+        self.0.iter().rposition(Savepoint::is_nested).map_or(0, |at| at + 1)
+    }
+
+    /// Returns where the savepoint of this name is.
+    fn find(&self, name: &str) -> Result<usize> {
+        let level = self.level();
+        let (outer, inner) = self.0.split_at(level);
+        inner
+            .iter()
+            .rposition(|open| open.is_named(name))
+            .map(|at| level + at)
+            .ok_or_else(|| unknown(name, outer, inner))
+    }
+
+    /// Closes the savepoints from `at` on, and keeps their changes.
+    fn release(&mut self, writer: &mut WriterConnection, at: usize) -> Result<()> {
+        while self.0.len() > at {
+            let connection = writer.connection()?;
+            connection.control.release(&mut connection.sqlite)?;
+            self.0.pop();
+        }
+        Ok(())
+    }
+
+    /// Closes the savepoints from `at` on, and undoes their changes.
+    fn undo(&mut self, writer: &mut WriterConnection, at: usize) -> Result<()> {
+        while self.0.len() > at {
+            let connection = writer.connection()?;
+            connection.control.undo(&mut connection.sqlite)?;
+            self.0.pop();
+        }
+        Ok(())
+    }
+}
+
+impl Savepoint {
+    fn is_nested(&self) -> bool {
+        matches!(self, Self::Nested(_))
+    }
+
+    /// Names are compared as SQLite compares them.
+    fn is_named(&self, wanted: &str) -> bool {
+        matches!(self, Self::Named(name) if name.eq_ignore_ascii_case(wanted))
+    }
+
+    fn name(&self) -> Option<&str> {
+        if let Self::Named(name) = self { Some(name) } else { None }
+    }
+}
+
+fn unknown(name: &str, outer: &[Savepoint], inner: &[Savepoint]) -> Error {
+    let error = Error::misuse(format!("there is no savepoint \"{name}\""));
+    if outer.iter().any(|open| open.is_named(name)) {
+        return error.with_hint("it is one of the outer transaction: use it there, after this nested one has ended");
+    }
+    let names = inner.iter().filter_map(Savepoint::name).map(|name| (name.to_owned(), name));
+    match most_alike(name, names) {
+        Some(near) => error.with_hint(format!("there is a savepoint \"{near}\"")),
+        None => {
+            error.with_hint("`savepoint` opens one; `release` closes it, and so does `rollback_to` of an earlier one")
+        }
+    }
+}
