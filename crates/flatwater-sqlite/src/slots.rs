@@ -22,8 +22,6 @@ struct Slot {
     generation: u32,
 }
 
-/// A statement, and the properties that every run needs. Only a run changes them: SQLite prepares a statement again
-/// only while the statement is stepped.
 /// The parameters of a statement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parameters {
@@ -58,6 +56,8 @@ fn numbered(name: &[u8]) -> Option<usize> {
     str::from_utf8(name.strip_prefix(b"$")?).ok()?.parse().ok()
 }
 
+/// A statement, and the properties that every run needs. Only a run changes them: SQLite prepares a statement again
+/// only while the statement is stepped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Statement {
     pub(crate) raw: *mut ffi::sqlite3_stmt,

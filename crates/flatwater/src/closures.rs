@@ -89,10 +89,12 @@ impl Database {
 
 /// Returns the result for the caller. An error of Flatwater's type gets the name of the operation.
 fn returned<R: Send + 'static, E: Send + 'static>(operation: &'static str, mut result: Result<R, E>) -> Returned {
+    let mut told = None;
     if let Err(error) = &mut result
         && let Some(error) = (error as &mut dyn Any).downcast_mut::<Error>()
     {
         *error = error.clone().in_operation(operation);
+        told = Some(error.clone());
     }
-    Returned { is_ok: result.is_ok(), result: Box::new(result) }
+    Returned { is_ok: result.is_ok(), error: told, result: Box::new(result) }
 }

@@ -94,7 +94,15 @@ impl Cursor {
             };
             self.next = Next::Nothing;
             let before = self.rest.take();
-            let Batch { rows, rest, has_more } = fetched.inspect_err(|_| self.collection = None)?;
+            let Batch { rows, rest, has_more } = match fetched {
+                Ok(batch) => batch,
+                Err(error) => {
+                    // The reader is free before the listener is told.
+                    drop(before);
+                    self.collection = None;
+                    return Poll::Ready(Err(error));
+                }
+            };
             self.rest = rest.or(before).filter(|_| has_more);
             self.fetch_on(context);
             if matches!(self.next, Next::Nothing) {

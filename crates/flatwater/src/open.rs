@@ -26,7 +26,7 @@ impl Options {
     pub fn open(self) -> Call<Database> {
         let start = move |may_block| {
             refuse_forked()?;
-            let open = || Answer::Returned(Box::new(open_migrated(self)));
+            let open = || Answer::Returned(Box::new(open_migrated(self)), None);
             if may_block {
                 return Ok(Submitted::Now(Ok(open())));
             }

@@ -10,13 +10,12 @@ use crate::error::Error;
 
 impl Database {
     /// Returns how SQLite would run a statement, which is not run: the rows of EXPLAIN QUERY PLAN as lines, indented as a
-    /// tree (<https://sqlite.org/eqp.html>). Parameters need no values. For a text with several statements it is the plan of
-    /// the first.
+    /// tree (<https://sqlite.org/eqp.html>). Parameters need no values.
     ///
     /// It runs on a reader, and does not see what an open transaction changed. If the call is dropped, it ends.
     ///
     /// # Errors
-    /// Those of a text that cannot be prepared.
+    /// Those of a text that cannot be prepared; `Misuse` for a text with several statements.
     pub fn query_plan(&self, sql: &str) -> Call<String> {
         let sql = format!("EXPLAIN QUERY PLAN {sql}");
         self.closure("query_plan", move |connection| {

@@ -1,7 +1,7 @@
 //! The event of one call, from its first poll until it is sent.
 //!
 //! Owns: whether anyone listens, what the event says, and sending it once. Runs on the thread that polls or drops the
-//! call, which holds no lock and no connection then. Invariants: without a listener nothing is allocated and no clock is
+//! call, which holds no lock of this crate then. Invariants: without a listener nothing is allocated and no clock is
 //! read; a report is sent exactly once, or belongs to a collection that is. Leaves out: what the workers note
 //! (`queue::notes`), and what an event is (`statement_event`).
 
@@ -60,7 +60,8 @@ struct Facts {
 impl Report {
     /// Returns the report of a call that begins now, if anyone listens. `work` is `None` if the call was refused.
     pub(crate) fn begin(caller: &Caller, operation: &'static str, work: Option<&Work>) -> Option<Self> {
-        if !is_heard(caller) || matches!(work, Some(Work::Prepare(_))) {
+        // A forked process has none of the threads that the listener may rely on.
+        if !is_heard(caller) || matches!(work, Some(Work::Prepare(_))) || is_stranded() {
             return None;
         }
         Some(Self {
@@ -81,7 +82,11 @@ impl Report {
 
     /// Ends the report of a call with this answer: sends it, or adds it to the collection.
     pub(crate) fn end(self, answer: &Result<Answer>, into: Option<&Collection>) {
-        let facts = self.facts(answer.as_ref().err().cloned());
+        let error = match answer {
+            Ok(Answer::Returned(_, error)) => error.clone(),
+            answer => answer.as_ref().err().cloned(),
+        };
+        let facts = self.facts(error);
         self.finish(facts, into);
     }
 

@@ -3,6 +3,8 @@
 //! Owns: the calls. Runs on the caller's thread; no work runs here. Leaves out: nested transactions (`transaction`), and
 //! the stack of the savepoints, which the writer has.
 
+use flatwater_sqlite::is_stranded;
+
 use crate::call::Call;
 use crate::error::{Error, Result};
 use crate::operations::Operations;
@@ -66,6 +68,7 @@ impl Operations {
     /// Returns true for the operations of a transaction that is open.
     pub(crate) fn in_transaction(&self) -> bool {
         let inside = self.0.inside.as_ref().filter(|_| !self.0.options.read_only);
-        inside.is_some_and(|inside| inside.session.is_open())
+        // In a forked process the lock may be held by a thread that is not there.
+        inside.is_some_and(|inside| !is_stranded() && inside.session.is_open())
     }
 }

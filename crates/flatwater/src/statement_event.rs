@@ -115,8 +115,12 @@ pub(crate) fn is_telling() -> bool {
 /// Runs foreign code that receives an event. Its panic ends here: the call that is reported has its own result.
 pub(crate) fn tell(f: impl FnOnce()) {
     let before = IS_TELLING.replace(true);
-    let _ = catch_unwind(AssertUnwindSafe(f));
+    let ran = catch_unwind(AssertUnwindSafe(f));
     IS_TELLING.set(before);
+    if let Err(panic) = ran {
+        // Dropping what it panicked with may panic too.
+        std::mem::forget(panic);
+    }
 }
 
 #[cfg(test)]

@@ -97,10 +97,10 @@ impl Engine {
         let (first, last) = (self.clone(), self.clone());
         match &self.writer {
             Some(writer) => {
-                let open = writer.clone();
-                let alarm = timer::at(deadline, move || open.end_transactions());
+                let open = self.clone();
+                let alarm = timer::at(deadline, move || open.end_what_is_open());
                 if alarm.is_err() {
-                    writer.end_transactions();
+                    self.end_what_is_open();
                 }
                 let before = Box::new(move || {
                     drop(alarm);
@@ -120,6 +120,12 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Called at the end of the close wait, while the writer may still run what was submitted before.
+    fn end_what_is_open(&self) {
+        self.writer.as_ref().into_iter().for_each(Writer::end_transactions);
+        self.readers.as_ref().into_iter().for_each(Readers::end_reads);
     }
 
     fn close_readers(&self, deadline: Instant) {
@@ -169,6 +175,9 @@ impl Engine {
         drop(closing);
         events::left_behind(self.path(), &what);
         promises.into_iter().for_each(|promise| fill(Some(promise), Err(error.clone())));
+        // After the close is answered: what waits may be closures, whose drop is the user's code.
+        self.writer.as_ref().into_iter().for_each(Writer::refuse_waiting);
+        self.readers.as_ref().into_iter().for_each(Readers::refuse_waiting);
     }
 
     /// Finishes the close, after all connections are closed.

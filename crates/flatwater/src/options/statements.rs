@@ -13,8 +13,10 @@ impl Options {
     /// metrics, or for a list of slow statements. Without a listener nothing of that is measured. Default: none.
     ///
     /// The listener runs on the thread that polls the call to its end, or drops it, before the call returns. A slow one
-    /// delays that task, and no other. It may call the database; what it calls is not reported. Its panic changes nothing
-    /// for the call. Once the file is open, every further `open` in the process needs the same listener: a clone of these
+    /// delays whatever runs on that thread, and in a transaction all other writes. It may call the database; what it calls
+    /// is not reported. It must not wait for the database while its own task has a transaction, a snapshot or a stream
+    /// open. A handle of the database in it keeps the database open until [`close`](crate::Database::close). Its panic
+    /// changes nothing for the call. Once the file is open, every further `open` in the process needs the same listener: a clone of these
     /// options.
     ///
     /// ```no_run

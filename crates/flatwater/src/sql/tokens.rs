@@ -104,9 +104,10 @@ pub(crate) fn without_literals(sql: &str, mut f: impl FnMut(&str)) -> bool {
                 f("");
                 any = true;
             }
-            // After a question mark it is the number of a parameter.
+            // It is the number or the name of a parameter.
             Token::Word(word)
-                if word.starts_with(|c: char| c.is_ascii_digit()) && !matches!(before, Token::Other("?")) =>
+                if word.starts_with(|c: char| c.is_ascii_digit())
+                    && !matches!(before, Token::Other("?" | ":" | "@")) =>
             {
                 f("");
                 any = true;
@@ -228,7 +229,7 @@ mod tests {
         ] {
             assert_ne!(of(one), of(other), "{one}");
         }
-        for none in ["INSERT INTO t1 VALUES (?, :a2, ?3)", "DELETE FROM t -- 1 'a'", "", "[1]"] {
+        for none in ["INSERT INTO t1 VALUES (?, :a2, ?3, :4)", "DELETE FROM t -- 1 'a'", "", "[1]"] {
             assert_eq!(of(none), None, "{none}");
         }
         assert!(of("INSERT INTO t VALUES ('unfinished").is_some());

@@ -43,7 +43,7 @@ pub(crate) enum Answer {
     /// The text was compiled, unless it is a PRAGMA or an EXPLAIN.
     Prepared(Arc<StatementInfo>),
     /// The result of a closure, or the database that was opened.
-    Returned(Box<dyn Any + Send>),
+    Returned(Box<dyn Any + Send>, Option<Error>),
 }
 
 impl From<Outcome> for Answer {
@@ -144,7 +144,7 @@ impl Answer {
 
     /// Returns the closure's result, in the type in which the closure returned it.
     pub(crate) fn returned<R: 'static, E: From<Error> + 'static>(self) -> Result<R, E> {
-        let Self::Returned(result) = self else { return Self::unexpected().map_err(E::from) };
+        let Self::Returned(result, _) = self else { return Self::unexpected().map_err(E::from) };
         match result.downcast::<Result<R, E>>() {
             Ok(result) => *result,
             Err(_) => Self::unexpected().map_err(E::from),

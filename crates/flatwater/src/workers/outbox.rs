@@ -7,14 +7,16 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::queue::reply::{Promise, wake};
 use crate::queue::ticket::Ticket;
 use crate::stats::{CallKind, Recorder};
+use crate::thread::dispose::dispose;
 use crate::thread::park::start_own;
 use crate::values::decoded::Decode;
 use crate::values::row::Rows;
 use crate::workers::answer::Answer;
+use crate::workers::request::Request;
 
 /// A result with at most this many rows is decoded by the caller's poll.
 const FEW: usize = 256;
@@ -24,6 +26,23 @@ pub(crate) struct Outbox<'a> {
     /// The thread that delivers decodes large results. Otherwise each gets a thread.
     decodes: bool,
     answers: Vec<Finished>,
+}
+
+/// Answers requests that never ran because the database is closed. Their closures, whose drop may block or panic, are
+/// dropped on a thread of their own.
+pub(crate) fn refuse_closed(waiting: Vec<Request>, recorder: &Recorder) {
+    let mut outbox = Outbox::passing_on(recorder);
+    let mut dropped = Vec::new();
+    for Request { ticket, work, promise, .. } in waiting {
+        if ticket.start() {
+            outbox.answer(work.kind(), &ticket, promise, Err(Error::closed()));
+        }
+        dropped.push(work);
+    }
+    outbox.deliver();
+    if !dropped.is_empty() {
+        dispose(dropped);
+    }
 }
 
 struct Finished {

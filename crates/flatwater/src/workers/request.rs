@@ -25,9 +25,11 @@ use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::workers::answer::Answer;
 
-/// The result of a user's closure, for its caller, which knows the type; and whether the result was `Ok`.
+/// The result of a user's closure, for its caller, which knows the type; whether the result was `Ok`, and the error if it
+/// is one of Flatwater's.
 pub(crate) struct Returned {
     pub(crate) is_ok: bool,
+    pub(crate) error: Option<Error>,
     pub(crate) result: Box<dyn Any + Send>,
 }
 
@@ -37,7 +39,7 @@ impl Returned {
         if !self.is_ok {
             ticket.closure_failed()?;
         }
-        Ok(Answer::Returned(self.result))
+        Ok(Answer::Returned(self.result, self.error))
     }
 }
 

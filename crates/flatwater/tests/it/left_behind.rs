@@ -15,6 +15,7 @@ in_both_places!(
     what_a_closure_with_the_whole_connection_does_after_the_close_is_not_committed,
     a_read_closure_that_does_not_end_is_left_behind,
     a_write_that_does_not_end_is_interrupted,
+    a_closure_whose_statement_is_interrupted_by_a_close_is_told_that_it_is_closed,
 );
 
 fn hasty(options: Options) -> Options {
@@ -143,6 +144,61 @@ async fn a_read_closure_that_does_not_end_is_left_behind(place: &Place) {
     // What it read is true.
     assert_eq!(running.await.unwrap().unwrap(), 7);
     assert!(rows_afterwards(place).await.is_none_or(|rows| rows == 0));
+}
+
+/// The readers are free for others only if the writer's closure need not end first.
+#[test]
+fn reads_end_and_what_waits_for_a_reader_is_answered_while_a_write_does_not_end() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(hasty(file.options()).extra_readers(1)).await;
+        let ((stuck_write, wait_write), (stuck_read, wait_read)) = (Stuck::new(), Stuck::new());
+        let write = tokio::spawn(db.write_with(move |_| {
+            wait_write();
+            Ok::<_, Error>(())
+        }));
+        let read = tokio::spawn(db.read_with(move |_| {
+            wait_read();
+            Ok::<_, Error>(7)
+        }));
+        let releases = [stuck_write.has_begun().await, stuck_read.has_begun().await];
+        let behind = tokio::spawn(db.read_with(|_| Ok::<_, Error>(8)));
+        until(|| db.stats().reads_waiting == 1).await;
+        let endless = tokio::spawn(db.query(ENDLESS, ()));
+        names(&db.close().await.unwrap_err(), "close", "a closure of `write_with`");
+        assert_eq!(endless.await.unwrap().unwrap_err().kind(), Kind::Closed);
+        assert_eq!(behind.await.unwrap().unwrap_err().kind(), Kind::Closed);
+        releases.iter().for_each(|release| release.send(()).unwrap());
+        assert_eq!(read.await.unwrap().unwrap(), 7);
+        assert_eq!(write.await.unwrap().unwrap_err().kind(), Kind::Closed);
+        let db = loop {
+            match file.options().open().await {
+                Ok(db) => break db,
+                Err(error) => assert_eq!(error.kind(), Kind::Busy, "{error}"),
+            }
+            tokio::task::yield_now().await;
+        };
+        db.close().await.unwrap();
+    });
+}
+
+/// Whatever the closure makes of it: its own error, or nothing.
+async fn a_closure_whose_statement_is_interrupted_by_a_close_is_told_that_it_is_closed(place: &Place) {
+    for swallows in [false, true] {
+        let place = place.another();
+        let db = empty_table(hasty(place.options())).await;
+        let (stuck, wait) = Stuck::new();
+        let running = tokio::spawn(db.write_with(move |tx| {
+            wait();
+            let ran = tx.execute(&format!("INSERT INTO t {ENDLESS}"), []).map_err(Error::from);
+            if swallows { Ok(0) } else { ran }
+        }));
+        stuck.has_begun().await.send(()).unwrap();
+        let closed = db.close().await;
+        assert!(closed.as_ref().is_ok() || closed.is_err_and(|error| error.message().contains("write_with")));
+        assert_eq!(running.await.unwrap().unwrap_err().kind(), Kind::Closed);
+        assert!(rows_afterwards(&place).await.is_none_or(|rows| rows == 0));
+    }
 }
 
 async fn a_write_that_does_not_end_is_interrupted(place: &Place) {

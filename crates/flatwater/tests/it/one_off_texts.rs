@@ -10,6 +10,7 @@ use crate::support::{TestFile, grouped, run, until};
 
 in_both_places!(
     writes_that_differ_in_literals_are_one_group,
+    a_text_that_never_ran_is_no_member_if_it_has_a_deadline,
     a_text_with_literals_that_fails_costs_a_group_one_replay,
     a_text_that_is_like_members_and_may_not_be_one_runs_alone,
 );
@@ -134,6 +135,19 @@ async fn writes_that_differ_in_literals_are_one_group(place: &Place) {
     }
     let right = "SELECT count(*) FROM t WHERE b = 'it''s ' || a";
     assert_eq!(db.query_value::<usize>(right, ()).await.unwrap(), Some(next));
+    db.close().await.unwrap();
+}
+
+/// A member is not interrupted.
+async fn a_text_that_never_ran_is_no_member_if_it_has_a_deadline(place: &Place) {
+    let db = grouped(place.options()).open().await.unwrap();
+    db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)", ()).await.unwrap();
+    make_known(&db, |number| format!("INSERT INTO t VALUES ({number})")).await;
+    let before = db.stats().members;
+    let texts = [1, 2, 3, 4].map(|number| format!("INSERT INTO t VALUES ({number})"));
+    let results = together(&db.timeout(std::time::Duration::from_secs(3600)), &texts).await;
+    assert!(results.iter().all(Result::is_ok));
+    assert_eq!(db.stats().members, before);
     db.close().await.unwrap();
 }
 

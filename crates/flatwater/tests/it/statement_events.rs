@@ -245,6 +245,13 @@ async fn a_refused_or_failed_call_has_one_event_with_its_error(place: &Place) {
     assert!(failed.is_err());
     let kinds: Vec<_> = log.take().iter().map(|heard| (heard.operation, heard.kind())).collect();
     assert_eq!(kinds, [("begin", None), ("execute", Some(Kind::Constraint)), ("rollback", None)]);
+    let insert = |c: &rusqlite::Connection| c.execute("INSERT INTO t VALUES (1)", []).map_err(Error::from);
+    assert!(db.write_with(move |c| insert(c)).await.is_err());
+    assert_eq!(log.one().kind(), Some(Kind::Constraint));
+    assert!(db.with_connection(move |c| insert(c)).await.is_err());
+    assert_eq!(log.one().kind(), Some(Kind::Constraint));
+    assert!(db.query_plan("SELECT missing").await.is_err());
+    assert_eq!(log.one().kind(), Some(Kind::Sql));
     // What the database did succeeded; only its caller cannot read it.
     assert!(db.query_value::<String>("SELECT a FROM t", ()).await.is_err());
     assert_eq!(log.one().kind(), None);

@@ -9,7 +9,11 @@ use std::time::{Duration, Instant};
 
 use super::Readers;
 use super::running::Running;
-use crate::workers::outbox::Outbox;
+use crate::workers::outbox::{Outbox, refuse_closed};
+
+/// After its deadline a close looks again after this time, then after twice this time, and so on.
+const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 impl Readers {
     /// Closes the idle connections. Blocks.
@@ -35,6 +39,28 @@ impl Readers {
         }
     }
 
+    /// Interrupts the reads that run, and gives back the readers that are held, because the time of a close is over.
+    pub(crate) fn end_reads(&self) {
+        let mut state = self.0.lock();
+        state.ended = true;
+        let running = state.running.clone();
+        drop(state);
+        running.iter().for_each(Running::close);
+    }
+
+    /// Ends the reads, and answers what waits, because something does not end.
+    pub(crate) fn refuse_waiting(&self) {
+        self.end_reads();
+        let mut state = self.0.lock();
+        state.waiting.admit_all(None);
+        state.holding.admit_all(None);
+        let mut waiting = state.waiting.take_out(|_| true);
+        waiting.extend(state.holding.take_out(|_| true));
+        drop(state);
+        self.0.closed.notify_all();
+        refuse_closed(waiting, &self.0.recorder);
+    }
+
     /// Takes no more requests, serves those that wait or run to their end, and closes all connections. At `deadline`,
     /// interrupts the reads that still run. Blocks.
     pub(crate) fn close(&self, deadline: Instant) {
@@ -46,6 +72,7 @@ impl Readers {
         drop(state);
         asleep.into_iter().for_each(|thread| thread.unpark());
         let mut state = self.0.lock();
+        let mut pause = PAUSE;
         loop {
             if state.waiting.is_empty() && !state.idle.is_empty() {
                 let idle = std::mem::take(&mut state.idle);
@@ -78,7 +105,8 @@ impl Readers {
                 running.iter().for_each(Running::close);
                 state = self.0.lock();
             }
-            let left = left.max(Duration::from_millis(10));
+            let left = left.max(pause);
+            pause = (pause * 2).min(PAUSE_MAX);
             state = self.0.closed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }

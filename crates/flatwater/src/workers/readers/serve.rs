@@ -94,7 +94,11 @@ impl Shared {
 
     /// Returns `Error::closed` instead of the error of a read that was interrupted because the database closes.
     fn ended(&self, error: Error) -> Error {
-        if error.kind() == Kind::Cancelled && self.lock().closed { Error::closed() } else { error }
+        if error.kind() != Kind::Cancelled {
+            return error;
+        }
+        let state = self.lock();
+        if state.closed || state.ended { Error::closed() } else { error }
     }
 
     /// Runs one request, and returns the connection if it can be used again. A panic here is a bug in Flatwater: the

@@ -40,6 +40,8 @@ pub(super) struct State {
     pub(super) leases: leases::Watch,
     pub(super) tally: ReaderCounters,
     pub(super) closed: bool,
+    /// The time of a close is over: reads that were interrupted were interrupted by it.
+    pub(super) ended: bool,
 }
 
 /// What a thread of the pool does next.
@@ -66,6 +68,7 @@ impl State {
             leases,
             tally: ReaderCounters::new(),
             closed: false,
+            ended: false,
         }
     }
 

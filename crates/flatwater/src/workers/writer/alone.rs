@@ -141,11 +141,12 @@ fn write_with(
     let mut effects = Effects::default();
     effects.note_closure(writer);
     let result = match ran {
-        Ok(Some(returned)) if !returned.is_ok => returned.answer(ticket),
-        Ok(Some(returned)) if still_open => match commit(writer, shared) {
+        Ok(Some(returned)) if !returned.is_ok && !shared.is_left() => returned.answer(ticket),
+        Ok(Some(returned)) if returned.is_ok && still_open => match commit(writer, shared) {
             Ok(()) => returned.answer(ticket),
             Err(error) => Err(of_closure(error)),
         },
+        Ok(_) if shared.is_left() => Err(Error::closed()),
         Ok(_) => Err(Error::misuse("the closure ended the transaction it was given")
             .with_hint("return Ok to commit, or an error to roll back")),
         Err(panic) => Err(Error::panicked(&*panic).with_hint("nothing of it was committed")),

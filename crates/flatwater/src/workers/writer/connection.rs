@@ -142,7 +142,8 @@ impl WriterConnection {
         connection.statements.find(&mut connection.sqlite, text)
     }
 
-    /// Lets the deadline of `ticket`, or a close that leaves it behind, interrupt what runs from now on, up to the next commit's point of no return.
+    /// Lets the deadline of `ticket`, or a close that leaves it behind, interrupt what runs from now on, up to the next
+    /// commit's point of no return.
     pub(super) fn arm(&mut self, ticket: &Arc<Ticket>, work: &Work) {
         let Some(connection) = &self.connection else { return };
         if work.only_reads() {

@@ -5,7 +5,6 @@
 //! Invariant: once it is left, a commit that has not begun is refused by the commit hook, whoever makes it. Leaves out:
 //! when, and what follows (`engine::closing`).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -14,11 +13,11 @@ use flatwater_sqlite::Interrupt;
 
 use super::connection::WriterConnection;
 use super::{Shared, Writer};
-use crate::error::{Error, shorten};
+use crate::error::shorten;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
-use crate::workers::outbox::Outbox;
-use crate::workers::request::{Request, Work};
+use crate::workers::outbox::refuse_closed;
+use crate::workers::request::Work;
 
 /// What runs, or ran last.
 #[derive(Default)]
@@ -79,25 +78,18 @@ impl WriterConnection {
 }
 
 impl Writer {
-    /// Called when the time of a close is over and something still runs. Returns its name, or `None` if that is not on the
-    /// writer.
+    /// Called when the time of a close is over and something still runs: from now on nothing is committed. Returns its
+    /// name, or `None` if that is not on the writer.
     pub(crate) fn leave_behind(&self) -> Option<String> {
         let shared = &*self.0;
         shared.is_left.store(true, Ordering::SeqCst);
-        let name = shared.open.lock().unwrap_or_else(PoisonError::into_inner).what.name();
-        let waiting = shared.queue.take_out(|request| !request.work.is_ours());
-        let mut outbox = Outbox::passing_on(&shared.recorder);
-        let mut dropped = Vec::new();
-        for Request { ticket, work, promise, .. } in waiting {
-            if ticket.start() {
-                outbox.answer(work.kind(), &ticket, promise, Err(Error::closed()));
-            }
-            dropped.push(work);
-        }
-        outbox.deliver();
-        // Dropping a closure of the user may panic.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(dropped)));
-        name
+        shared.open.lock().unwrap_or_else(PoisonError::into_inner).what.name()
+    }
+
+    /// Answers what waits behind it.
+    pub(crate) fn refuse_waiting(&self) {
+        let waiting = self.0.queue.take_out(|request| !request.work.is_ours());
+        refuse_closed(waiting, &self.0.recorder);
     }
 }
 

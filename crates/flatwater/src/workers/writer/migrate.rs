@@ -33,7 +33,8 @@ pub(super) fn migrate(
 ) -> Result<Answer> {
     let migration = Migration { shared, migrations, ticket };
     let result = migration.run(writer).map_err(|error| error.in_operation("migrate"));
-    Ok(Answer::Returned(Box::new(result)))
+    let error = result.as_ref().err().cloned();
+    Ok(Answer::Returned(Box::new(result), error))
 }
 
 struct Migration<'a> {
@@ -78,7 +79,7 @@ impl<'a> Migration<'a> {
     }
 
     fn ended(&self, error: Error, done: &[String]) -> Error {
-        let error = error.timed(self.ticket);
+        let error = self.shared.ended(error.timed(self.ticket));
         match (error.kind(), done) {
             (_, []) => error,
             (Kind::Timeout, _) => Error::timeout("the deadline of the call passed", Applied::Unknown),

@@ -195,10 +195,11 @@ impl Shared {
         }
     }
 
-    /// Returns the error for the caller: a read that was interrupted because the database closes, and a write whose commit
-    /// was refused for that reason, get the error of a closed database.
+    /// Returns the error for the caller: what was interrupted because the database closes, waited for a lock no longer, or
+    /// had its commit refused for that reason, gets the error of a closed database.
     pub(super) fn ended(&self, error: Error) -> Error {
-        if error.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK) && self.is_left() {
+        let is_refused = error.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK);
+        if (is_refused || matches!(error.kind(), Kind::Cancelled | Kind::Busy)) && self.is_left() {
             return Error::closed();
         }
         let is_ended = || self.open.lock().unwrap_or_else(PoisonError::into_inner).ended;
@@ -220,7 +221,11 @@ impl Shared {
         let epoch = self.catalogue.epoch();
         let options = request.ticket.options;
         let may_share = !request.must_be_alone && !options.alone && !options.read_only;
-        let may_be_member = |text: &StatementInfo| text.may_be_member(epoch, SHORT);
+        // A member is not interrupted, so what was never run is no member if it has a deadline.
+        let may_be_tried = request.ticket.deadline.is_none();
+        let may_be_member = |text: &StatementInfo| {
+            if may_be_tried { text.may_be_member(epoch, SHORT) } else { text.is_groupable(epoch, SHORT) }
+        };
         let (groupable, bytes) = match &request.work {
             Work::Execute { text, params } | Work::Query { text, params, .. } => {
                 (may_be_member(text), text.bytes_of_values() + params.heap_bytes())

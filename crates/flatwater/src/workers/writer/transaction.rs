@@ -32,7 +32,7 @@ pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: 
     let begun = begin(held, shared, &request.ticket);
     request.ticket.note_end(started, || held.busy_timeout.waited());
     if let Err(error) = begun {
-        let error = error.timed(&request.ticket);
+        let error = shared.ended(error.timed(&request.ticket));
         return shared.answer(outbox, request, Err(error));
     }
     let claim = TransactionGuard::new(&shared.options);

@@ -70,7 +70,7 @@ fn answer(ran: std::thread::Result<Returned>, left: &Left, ticket: &Ticket, comm
             Err(Error::misuse("the closure left a transaction open, and it was rolled back")
                 .with_hint("commit it before the closure ends; what the closure committed before stays"))
         }
-        Ok(returned) => Ok(Answer::Returned(returned.result)),
+        Ok(returned) => Ok(Answer::Returned(returned.result, returned.error)),
     }
 }
 
