@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use flatwater_sqlite::{Policy, StatementId};
+use rusqlite::ffi;
 
 use super::open::Connection;
 use super::statements::CachedStatement;
@@ -66,6 +67,11 @@ impl Connection {
         }
         let before = self.sqlite.set_policy(policy);
         let mut prepared = self.sqlite.prepare(sql);
+        if prepared.as_ref().is_err_and(|error| error.code() == Some(ffi::SQLITE_ERROR)) && self.load_schema().is_ok() {
+            // For some errors SQLite does not check whether another connection has changed the schema, such as for an
+            // INSERT with another number of values than the table had columns (`checkSchema` in `sqlite3Prepare`).
+            prepared = self.sqlite.prepare(sql);
+        }
         if let Ok(Some(first)) = &prepared
             && names_other_tables(first)
         {

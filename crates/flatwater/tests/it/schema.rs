@@ -10,6 +10,7 @@ in_both_places!(
     a_listing_is_of_the_schema_of_now,
     what_is_learnt_under_a_schema_that_is_rolled_back_does_not_count,
     a_schema_changed_by_another_program_or_a_closure_is_learnt_before_the_next_group,
+    a_text_that_fits_only_the_schema_of_another_program_is_prepared_under_it,
 );
 
 /// Returns the rows of `SELECT *` with their names, from a reader and from the writer.
@@ -143,6 +144,18 @@ async fn a_schema_changed_by_another_program_or_a_closure_is_learnt_before_the_n
     harmless().await;
     db.write_with(move |tx| tx.execute_batch(guard).map_err(Error::from)).await.unwrap();
     assert_eq!(beside_another(&db, &text).await, KEPT, "a closure");
+}
+
+async fn a_text_that_fits_only_the_schema_of_another_program_is_prepared_under_it(place: &Place) {
+    for inline in [flatwater::Inline::Never, flatwater::Inline::default()] {
+        let place = &place.another();
+        let db = place.options().inline(inline).open().await.unwrap();
+        db.execute_script("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 2)").await.unwrap();
+        change_elsewhere(place, &db, "ALTER TABLE t DROP COLUMN b").await;
+        let written = db.execute("INSERT INTO t VALUES (?)", (2,)).await.unwrap();
+        assert_eq!(written.changes, 1);
+        assert_eq!(db.query_values::<i64>("SELECT a FROM t ORDER BY a", ()).await.unwrap(), [1, 2]);
+    }
 }
 
 /// As in plain SQLite: with a damaged schema, a text that needs no schema works, and a text that needs it returns an
