@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rusqlite::ffi;
 
 use crate::armed::Armed;
+use crate::changes::Changes;
 use crate::commits::Commits;
 use crate::inserts::Inserts;
 
@@ -59,6 +60,7 @@ pub(crate) struct Hooks {
     busy: RefCell<Option<Busy>>,
     pub(crate) armed: Armed,
     pub(crate) inserts: Inserts,
+    pub(crate) changes: Changes,
     pub(crate) commits: Commits,
     /// A commit that finds at least so many frames in the WAL of an attached file copies them; 0: no commit does.
     attached_frames: Cell<c_int>,
@@ -79,6 +81,7 @@ impl Hooks {
             busy: RefCell::new(None),
             armed: Armed::new(),
             inserts: Inserts::default(),
+            changes: Changes::default(),
             commits: Commits::default(),
             attached_frames: Cell::new(0),
             panicked: Cell::new(false),
@@ -288,14 +291,24 @@ unsafe extern "C" fn on_wal(
 unsafe extern "C" fn on_update(
     context: *mut c_void,
     action: c_int,
-    _database: *const c_char,
+    database: *const c_char,
     table: *const c_char,
     rowid: ffi::sqlite3_int64,
 ) {
-    if action != ffi::SQLITE_INSERT || table.is_null() {
+    // SAFETY: SQLite passes the context registered here.
+    let hooks = unsafe { hooks(context) };
+    let is_recorded = hooks.changes.is_recording();
+    if (action != ffi::SQLITE_INSERT && !is_recorded) || table.is_null() || database.is_null() {
         return;
     }
-    // SAFETY: SQLite passes the context registered here and a table name that lives for this call.
-    let (hooks, table) = unsafe { (hooks(context), CStr::from_ptr(table)) };
-    hooks.guarded((), || hooks.inserts.note(table.to_bytes(), rowid));
+    // SAFETY: SQLite passes names that live for this call.
+    let (database, table) = unsafe { (CStr::from_ptr(database), CStr::from_ptr(table)) };
+    hooks.guarded((), || {
+        if action == ffi::SQLITE_INSERT {
+            hooks.inserts.note(table.to_bytes(), rowid);
+        }
+        if is_recorded {
+            hooks.changes.note(database, table, rowid, action == ffi::SQLITE_UPDATE);
+        }
+    });
 }

@@ -15,6 +15,7 @@
 //! - `hooks`: the callbacks from C and the state behind them
 //! - `commits`: what is known of the commits of a connection
 //! - `inserts`: whether a table got a new row
+//! - `changes`: the rows that a connection changed
 //! - `lend`: giving the whole rusqlite connection to a closure, and taking it back
 //! - `armed`: ending running statements
 //! - `patience`: waiting for a snapshot that does not begin at once
@@ -23,7 +24,7 @@
 //! - `methods`: Flatwater's file methods, called before SQLite's for the files of a connection
 //! - `read_guard`: refusing pages and snapshots to a thread
 //! - `snapshot`: how beginning a snapshot may change the locks of the wal-index
-//! - `stay`: the bounds of an inline run
+//! - `bounds`: the bounds of an inline run
 //! - `wal`: the wal-index header
 //! - `checkpoint`: checkpoints, and syncing the files while no lock is held
 //! - `files`: SQLite's own handles to its files
@@ -36,6 +37,7 @@
 mod armed;
 mod bindings;
 mod bounds;
+mod changes;
 mod checkpoint;
 mod columns;
 mod commits;
@@ -69,6 +71,7 @@ mod wal;
 
 pub use armed::Interrupt;
 pub use bindings::Bindings;
+pub use changes::{ChangedRows, ROWS, RowSet};
 pub use checkpoint::{CheckpointMode, Checkpointed};
 pub use columns::{ColumnOrigin, ColumnSource};
 pub use connection::{Connection, from_rusqlite, has_nul};

@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod changes;
 mod closures;
 mod connection;
 mod cursor;
@@ -39,6 +40,7 @@ mod executor;
 mod file;
 mod inline;
 mod lease;
+mod live;
 mod lock;
 mod long_reads;
 mod many;
@@ -77,6 +79,7 @@ pub use executor::Executor;
 pub use flatwater_derive::{FromRow, FromSql, ToSql};
 pub use flatwater_sqlite::{CheckpointMode, Checkpointed};
 pub use inline::limits::{Inline, InlineLimits};
+pub use live::{Live, LiveRows};
 pub use many::ExecuteMany;
 pub use migrations::{ForeignKeyCheck, Migrations};
 pub use options::json::JsonOptions;
@@ -87,6 +90,7 @@ pub use snapshot::Snapshot;
 pub use statement_event::{RanOn, StatementEvent};
 pub use stats::inline::InlineStats;
 pub use stats::leases::LeaseStats;
+pub use stats::live::LiveStats;
 pub use stats::wal::{WalBlocker, WalStats};
 pub use stats::{CallStats, Stats};
 pub use stream::RowStream;

@@ -171,6 +171,7 @@ impl Connection {
             Bounds::Armed => self.sqlite.run(statement.id, &params, sink),
             Bounds::Inline { .. } => self.sqlite.run_once(statement.id, &params, sink),
         };
+        self.note_writes(statement);
         stepped.map_err(|error| explain(error, statement, params))
     }
 
@@ -179,6 +180,9 @@ impl Connection {
         let mut changes = 0;
         for (number, row) in rows.rows().enumerate() {
             let ran = self.sqlite.run(statement.id, &row, &mut Discard);
+            if number == 0 {
+                self.note_writes(statement);
+            }
             ran.map_err(|error| explain(error, statement, row).in_row(number))?;
             if statement.class.changes_rows {
                 changes += self.sqlite.changes();

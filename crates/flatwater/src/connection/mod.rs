@@ -11,6 +11,8 @@ pub(crate) mod inline;
 pub(crate) mod nearest;
 pub(crate) mod open;
 mod prepare;
+pub(crate) mod reads;
+mod recording;
 pub(crate) mod schema;
 pub(crate) mod script;
 mod settings;

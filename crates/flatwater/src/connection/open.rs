@@ -14,6 +14,7 @@ use super::cannot_open::{cannot_open, check_path};
 use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
 use super::writable;
+use crate::changes::change::Written;
 use crate::error::kind::is_passing;
 use crate::error::{Error, Kind, Result};
 use crate::options::Options;
@@ -57,6 +58,8 @@ pub(crate) struct Connection {
     pub(crate) attached_wals: Vec<Box<str>>,
     /// The journal mode, in lower case.
     pub(crate) journal: String,
+    /// What its statements change, while that is recorded.
+    pub(super) written: Option<Written>,
 }
 
 impl Connection {
@@ -97,6 +100,7 @@ impl Connection {
             unlimited: None,
             attached_wals,
             journal,
+            written: None,
         })
     }
 

@@ -94,6 +94,7 @@ impl Engine {
         hold.last = alarm;
         drop(hold);
         self.is_closing.store(true, Ordering::Release);
+        self.live.close();
         let (first, last) = (self.clone(), self.clone());
         match &self.writer {
             Some(writer) => {

@@ -174,7 +174,8 @@ impl Caller {
         }
     }
 
-    fn may_begin(&self) -> Result<()> {
+    /// Returns an error where no call may begin.
+    pub(super) fn may_begin(&self) -> Result<()> {
         refuse_forked()?;
         if in_closure() {
             return Err(called_from_within());

@@ -9,6 +9,7 @@ mod closing;
 pub(crate) mod dispatch;
 pub(crate) mod handle;
 mod inline;
+mod live;
 mod parking;
 mod registry;
 
@@ -22,6 +23,7 @@ use flatwater_sqlite::InUse;
 use checkpointing::checkpointer;
 pub(crate) use closing::Closed;
 use closing::{Closing, Hold};
+use live::live_queries;
 
 use crate::error::{Error, Result};
 use crate::file::copies::mappings;
@@ -33,6 +35,7 @@ use crate::sql::catalogue::{Catalogue, StatementInfo};
 use crate::stats::reader_counters::ReaderCounters;
 use crate::stats::{Recorder, Stats};
 use crate::workers::checkpoint::Checkpointer;
+use crate::workers::live::LiveQueries;
 use crate::workers::readers::Readers;
 use crate::workers::take_over::TakesOver;
 use crate::workers::writer::Writer;
@@ -48,6 +51,7 @@ pub(crate) struct Engine {
     pub(crate) readers: Option<Readers>,
     /// `None` where this crate does not checkpoint, or where there is no WAL.
     checkpointer: Option<Checkpointer>,
+    live: LiveQueries,
     /// The journal mode in which the file was found, or to which it was switched.
     journal: String,
     /// `None` for a database in memory.
@@ -110,6 +114,7 @@ impl Engine {
                 }
             }));
         }
+        let live = live_queries(&options, writer.as_ref(), readers.as_ref());
         let hold = Mutex::new(Hold::new(in_use));
         let closing = Mutex::new(Closing::Open);
         let is_closing = AtomicBool::new(false);
@@ -121,6 +126,7 @@ impl Engine {
             writer,
             readers,
             checkpointer,
+            live,
             journal,
             watch,
             hold,
@@ -175,6 +181,7 @@ impl Engine {
         stats.one_connection = self.readers.is_none();
         stats.wal.oldest_read = self.readers.as_ref().and_then(Readers::oldest).map(|oldest| oldest.age());
         stats.readers_held = self.readers.as_ref().map_or(0, Readers::held);
+        stats.live = self.live.stats();
         stats.second_copies = self.watch().map_or(0, Watch::second_copies);
         stats
     }

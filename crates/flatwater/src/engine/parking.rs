@@ -95,7 +95,7 @@ impl Engine {
             return true;
         }
         let (readers, checkpointer) = (self.readers.as_ref(), self.checkpointer.as_ref());
-        if writer.is_active() || readers.is_some_and(Readers::are_in_use) {
+        if writer.is_active() || readers.is_some_and(Readers::are_in_use) || self.live.is_watching() {
             return false;
         }
         if !checkpointer.is_none_or(|checkpointer| checkpointer.rest(CHECKPOINT)) {

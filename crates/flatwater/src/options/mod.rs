@@ -43,6 +43,7 @@ pub struct Options {
     pub(crate) readers: usize,
     pub(crate) extra_readers: usize,
     pub(crate) stream_idle: Duration,
+    pub(crate) live_poll: Duration,
     pub(crate) snapshot_age: Duration,
     pub(crate) queue: usize,
     pub(crate) max_open: usize,
@@ -103,6 +104,7 @@ impl Options {
             readers: std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)),
             extra_readers: 8,
             stream_idle: Duration::from_secs(30),
+            live_poll: Duration::from_millis(20),
             snapshot_age: Duration::from_secs(300),
             queue: 1024,
             max_open: 64,
@@ -348,6 +350,7 @@ mod tests {
         assert!(options.foreign_keys && options.create && !options.read_only && !options.cascading_drop);
         assert_eq!(options.readers, cores.clamp(2, 8));
         assert_eq!((options.queue, options.extra_readers), (1024, 8));
+        assert_eq!(options.live_poll, Duration::from_millis(20));
         assert_eq!((options.stream_idle, options.snapshot_age), (Duration::from_secs(30), Duration::from_secs(300)));
         assert_eq!(options.group, Some(GroupLimits { members: 256, time: Duration::from_millis(1), bytes: 1 << 20 }));
         assert_eq!((options.statement_cache, options.max_open), (128, 64));

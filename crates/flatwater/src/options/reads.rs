@@ -28,6 +28,13 @@ impl Options {
         self
     }
 
+    /// How often commits of other processes are looked for while a live query exists. Default: 20 ms. A look takes less
+    /// than a microsecond. Commits of this process are published at once, whatever this is.
+    pub fn live_poll(mut self, every: Duration) -> Self {
+        self.live_poll = every;
+        self
+    }
+
     /// Sets how long a [snapshot](crate::Database::snapshot) may be open before it ends with
     /// [`Kind::SnapshotTooOld`](crate::Kind::SnapshotTooOld), because the WAL cannot start over while it is open.
     /// Default 5 minutes.

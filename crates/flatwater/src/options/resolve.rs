@@ -86,7 +86,9 @@ impl Options {
         {
             return refuse("a managed WAL needs `limit_bytes` of at least 256 KiB and a larger `hard_limit_bytes`");
         }
-        for (name, value) in [("stream_idle", self.stream_idle), ("snapshot_age", self.snapshot_age)] {
+        for (name, value) in
+            [("stream_idle", self.stream_idle), ("snapshot_age", self.snapshot_age), ("live_poll", self.live_poll)]
+        {
             if value.is_zero() {
                 return refuse(format!("`{name}` must be longer than zero"));
             }
@@ -167,6 +169,7 @@ impl Options {
             readers,
             extra_readers,
             stream_idle,
+            live_poll,
             snapshot_age,
             queue,
             group,
@@ -200,6 +203,7 @@ impl Options {
             ("readers", *readers != other.readers),
             ("extra_readers", *extra_readers != other.extra_readers),
             ("stream_idle", *stream_idle != other.stream_idle),
+            ("live_poll", *live_poll != other.live_poll),
             ("snapshot_age", *snapshot_age != other.snapshot_age),
             ("queue", *queue != other.queue),
             ("group", *group != other.group),

@@ -312,6 +312,7 @@ mod tests {
             defines: false,
             makes_temp: false,
             drops: None,
+            writes: crate::changes::writes::Writes::Everything,
         };
         let alone = Class { groupable: false, ..groupable.clone() };
         let first = catalogue.text("INSERT INTO t VALUES (1, 'a')");

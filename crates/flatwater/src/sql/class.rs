@@ -10,7 +10,9 @@ use rusqlite::ffi;
 
 use super::policy::pragma_of;
 use super::pragma::{self, Pragma};
+use super::silent::silent;
 use super::tokens::{has_aborting_conflict_clause, names_temp};
+use crate::changes::writes::Writes;
 
 /// The kind of connection that runs a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub(crate) struct Class {
     pub(crate) makes_temp: bool,
     /// The table of the main database that the text drops.
     pub(crate) drops: Option<Box<str>>,
+    /// What the text may change.
+    pub(crate) writes: Writes,
 }
 
 /// The properties of the schema that affect a class.
@@ -67,6 +71,11 @@ pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> 
         defines: events.iter().any(is_definition),
         makes_temp: events.iter().any(makes_temp) || (events.iter().any(is_trigger) && names_temp(sql)),
         drops: events.iter().filter(|_| !prepared.explain).find(drops_table).and_then(|e| e.first.clone()),
+        writes: match route {
+            Route::Read => Writes::Tables(Vec::new()),
+            Route::Write if changes_rows => Writes::of_rows(events, silent(sql)),
+            Route::Write => Writes::Everything,
+        },
     }
 }
 

@@ -7,4 +7,5 @@ pub(crate) mod lru;
 pub(crate) mod policy;
 pub(crate) mod pragma;
 pub(crate) mod seen;
+pub(crate) mod silent;
 pub(crate) mod tokens;

@@ -120,7 +120,7 @@ pub(crate) fn without_literals(sql: &str, mut f: impl FnMut(&str)) -> bool {
 }
 
 /// Returns words and single other characters, without white space, comments, strings and quoted names.
-fn words(sql: &str) -> impl Iterator<Item = &str> {
+pub(super) fn words(sql: &str) -> impl Iterator<Item = &str> {
     tokens(sql).filter_map(|token| match token {
         Token::Word(word) | Token::Other(word) => Some(word),
         Token::Text | Token::Name(_) => None,

@@ -6,6 +6,7 @@
 
 pub(crate) mod inline;
 pub(crate) mod leases;
+pub(crate) mod live;
 pub(crate) mod reader_counters;
 pub(crate) mod wal;
 
@@ -18,6 +19,7 @@ use hdrhistogram::Histogram;
 
 use inline::{InlineRecorder, InlineStats};
 use leases::{LeaseRecorder, LeaseStats};
+use live::LiveStats;
 use reader_counters::ReaderCounters;
 use wal::{WalRecorder, WalStats};
 
@@ -35,6 +37,7 @@ pub(crate) enum CallKind {
     Query,
     Fetch,
     Snapshot,
+    Live,
     Begin,
     Commit,
     ReadWith,
@@ -45,7 +48,7 @@ pub(crate) enum CallKind {
 }
 
 impl CallKind {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Execute,
         Self::ExecuteMany,
         Self::Batch,
@@ -53,6 +56,7 @@ impl CallKind {
         Self::Query,
         Self::Fetch,
         Self::Snapshot,
+        Self::Live,
         Self::Begin,
         Self::Commit,
         Self::ReadWith,
@@ -71,6 +75,7 @@ impl CallKind {
             Self::Query => "query",
             Self::Fetch => "fetch",
             Self::Snapshot => "snapshot",
+            Self::Live => "live",
             Self::Begin => "begin",
             Self::Commit => "commit",
             Self::ReadWith => "read_with",
@@ -221,6 +226,7 @@ impl Recorder {
             inline: self.inline.snapshot(readers),
             wal: self.wal.snapshot(),
             leases: self.leases.snapshot(readers),
+            live: LiveStats::default(),
         }
     }
 }
@@ -268,6 +274,8 @@ pub struct Stats {
     pub wal: WalStats,
     /// Snapshots that a connection kept from one read, or short write, for the next.
     pub leases: LeaseStats,
+    /// Live queries.
+    pub live: LiveStats,
 }
 
 /// Count and latency of one kind of call, in microseconds; percentiles are exact to 1 %.

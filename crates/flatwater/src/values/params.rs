@@ -4,6 +4,7 @@
 //! thread that runs the statement. Invariant: every value is one that SQLite stores unchanged. Leaves out: checking
 //! whether the values fit the statement, which floor 0 does before anything runs.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use flatwater_sqlite::Bindings;
@@ -82,6 +83,27 @@ impl Params {
 
     pub(crate) fn row(&self) -> ParamRow<'_> {
         ParamRow { names: self.names.as_deref(), block: &self.block, first: 0, width: self.block.cells() }
+    }
+
+    /// Returns the value at `index`, if it is an integer and has no name.
+    pub(crate) fn integer(&self, index: usize) -> Option<i64> {
+        if self.names.is_some() || index >= self.block.cells() {
+            return None;
+        }
+        if let ValueRef::Integer(value) = self.block.value(index) { Some(value) } else { None }
+    }
+
+    /// Adds the values to a hash. Values that are equal here have equal hashes.
+    pub(crate) fn hash_values<H: Hasher>(&self, hasher: &mut H) {
+        for value in self.row().values() {
+            match value {
+                ValueRef::Null => 0_u8.hash(hasher),
+                ValueRef::Integer(value) => value.hash(hasher),
+                // 0.0 and -0.0 are equal.
+                ValueRef::Real(value) => (value + 0.0).to_bits().hash(hasher),
+                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.hash(hasher),
+            }
+        }
     }
 
     /// Bytes of text and blob, for the limits on a group.

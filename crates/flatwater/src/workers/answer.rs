@@ -10,6 +10,7 @@ use std::sync::Arc;
 use flatwater_sqlite::Checkpointed;
 
 use crate::connection::execute::{Collected, Outcome};
+use crate::connection::reads::LiveRun;
 use crate::error::{Error, Result};
 use crate::queue::notes::Counts;
 use crate::sql::catalogue::StatementInfo;
@@ -25,6 +26,8 @@ pub(crate) enum Answer {
     Executed(Executed),
     Changes(u64),
     Rows(Rows),
+    /// The result of a live query, and what it reads.
+    Live(LiveRun),
     /// A part of a result, and the right to the rest.
     Begun(Rows, CursorGuard),
     /// A further part, and whether there may be more.
@@ -107,6 +110,10 @@ impl Answer {
             Self::Fetched(rows, has_more) => Ok((rows, None, has_more)),
             answer => Ok((answer.rows()?, None, false)),
         }
+    }
+
+    pub(crate) fn live(self) -> Result<LiveRun> {
+        if let Self::Live(run) = self { Ok(run) } else { Self::unexpected() }
     }
 
     pub(crate) fn json(self) -> Result<String> {

@@ -1,12 +1,14 @@
-//! What the writer reports about the WAL, and how long its writes wait when the WAL is too long.
+//! What the writer reports: the WAL to the checkpointer, which says how long writes wait when it is too long, and what
+//! changed to the live queries.
 //!
-//! Owns: the interface between the writer and the checkpointer. Its functions run on the thread that holds the slot, or
-//! that waits for it. Invariant: none of them blocks. Leaves out: both implementations.
+//! Owns: the interfaces between the writer and those two. Its functions run on the thread that holds the slot, or
+//! that waits for it. Invariant: none of them blocks. Leaves out: all implementations.
 
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::WalHeader;
 
+use crate::changes::change::Change;
 use crate::file::disk::Disk;
 
 pub(crate) trait CommitListener: Send + Sync {
@@ -31,4 +33,14 @@ pub(crate) trait CommitListener: Send + Sync {
 
     /// Ends the leases of readers. While the returned value lives, no reader takes a lease.
     fn end_leases(&self) -> Box<dyn Send>;
+}
+
+/// The live queries, as the writer sees them.
+pub(crate) trait ChangeListener: Send + Sync {
+    /// Returns true if there is a live query: then changes are recorded and published.
+    fn is_watching(&self) -> bool;
+
+    /// Reports what the commits since the last call changed. Called in the writer slot, after the commits and before
+    /// their callers are woken.
+    fn publish(&self, change: &Change);
 }

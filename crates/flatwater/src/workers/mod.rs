@@ -4,6 +4,7 @@
 pub(crate) mod answer;
 pub(crate) mod checkpoint;
 pub(crate) mod listener;
+pub(crate) mod live;
 pub(crate) mod open_read;
 pub(crate) mod outbox;
 pub(crate) mod readers;

@@ -4,12 +4,14 @@
 //! owner at a time: the caller's future, a queue, or the worker that runs it. Leaves out: running requests.
 
 use std::any::Any;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::CheckpointMode;
 
 use crate::connection::execute::Output;
+use crate::connection::reads::Derived;
 use crate::error::{Error, Result};
 use crate::migrations::Migrations;
 use crate::options::json::JsonOptions;
@@ -85,6 +87,27 @@ pub(crate) enum NamedStep {
     RollbackTo,
 }
 
+/// A query that is run again whenever its result may have changed. Equal ones are one.
+#[derive(Debug)]
+pub(crate) struct LiveQuery {
+    pub(crate) text: Arc<StatementInfo>,
+    pub(crate) params: Params,
+}
+
+impl PartialEq for LiveQuery {
+    fn eq(&self, other: &Self) -> bool {
+        self.text.sql == other.text.sql && self.params == other.params
+    }
+}
+
+impl Hash for LiveQuery {
+    /// Equal queries have equal hashes; the parameters of others may have too.
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.text.sql.hash(hasher);
+        self.params.hash_values(hasher);
+    }
+}
+
 /// The work of a request.
 pub(crate) enum Work {
     Execute {
@@ -106,6 +129,8 @@ pub(crate) enum Work {
     },
     Batch(Vec<(Arc<StatementInfo>, Params)>),
     Script(Arc<StatementInfo>),
+    /// Runs a live query, whose text read this the last time.
+    Live(Arc<LiveQuery>, Option<Derived>),
     /// Opens a snapshot.
     Snapshot,
     /// Fetches the next batch of the cursor with this number.
@@ -144,6 +169,7 @@ impl Work {
         match self {
             Self::Execute { text, .. } | Self::Query { text, .. } | Self::Many { text, .. } => Some(text),
             Self::Script(text) | Self::Prepare(text) => Some(text),
+            Self::Live(query, _) => Some(&query.text),
             _ => None,
         }
     }
@@ -199,7 +225,7 @@ impl Work {
                 Some(route) => route == Route::Read,
                 None => !looks_like_a_write(&text.sql),
             },
-            Self::ReadWith(_) | Self::Snapshot | Self::Fetch(_) | Self::Prepare(_) => true,
+            Self::ReadWith(_) | Self::Snapshot | Self::Fetch(_) | Self::Prepare(_) | Self::Live(..) => true,
             _ => false,
         }
     }
@@ -227,6 +253,7 @@ impl Work {
             Self::Execute { .. } => CallKind::Execute,
             Self::Query { .. } => CallKind::Query,
             Self::Fetch(_) => CallKind::Fetch,
+            Self::Live(..) => CallKind::Live,
             Self::Many { .. } => CallKind::ExecuteMany,
             Self::Batch(_) => CallKind::Batch,
             Self::Script(_) => CallKind::Script,

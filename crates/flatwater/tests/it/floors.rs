@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The floors of `src`, lowest first. Folders of the same floor do not import each other.
 const FLOORS: &[&[&str]] = &[
-    &["error", "inline", "lock", "program", "thread"],
+    &["changes", "error", "inline", "lock", "program", "thread"],
     &["migrations", "statement_event"],
     &["events", "options", "sql", "time", "values"],
     &["encode"],
@@ -19,7 +19,7 @@ const FLOORS: &[&[&str]] = &[
     &["many", "snapshot"],
     &["prepared", "transaction"],
     &["database"],
-    &["closures", "executor", "long_reads", "migrate", "open", "savepoints", "testing", "typed"],
+    &["closures", "executor", "live", "long_reads", "migrate", "open", "savepoints", "testing", "typed"],
     &["plan"],
     &["lib"],
 ];

@@ -44,6 +44,8 @@ mod learning;
 mod leases;
 mod left_behind;
 mod limits;
+mod live;
+mod live_random;
 mod many_databases;
 mod migrating_processes;
 mod migrations;

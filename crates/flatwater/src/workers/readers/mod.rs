@@ -150,6 +150,11 @@ impl Readers {
         state.connections + state.held
     }
 
+    /// Returns the stamp of the WAL's header as it is published now, if a connection is idle.
+    pub(crate) fn wal_stamp(&self) -> Option<u32> {
+        self.0.lock().idle.last()?.wal_stamp()
+    }
+
     /// Returns the number of connections that closures, snapshots and cursors hold.
     pub(crate) fn held(&self) -> usize {
         self.0.lock().held

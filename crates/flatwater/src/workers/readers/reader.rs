@@ -15,6 +15,7 @@ use super::holder::{Holder, ReleaseRequests, may_hold};
 use crate::connection::cursors::{Batch, Cursors};
 use crate::connection::execute::{Bounds, Run};
 use crate::connection::open::{Connection, Role};
+use crate::connection::reads::Derived;
 use crate::connection::schema::SchemaFacts;
 use crate::error::{Error, Kind, Result};
 use crate::lock::BusyWait;
@@ -27,7 +28,7 @@ use crate::stats::Recorder;
 use crate::time::later;
 use crate::values::row::Rows;
 use crate::workers::answer::Answer;
-use crate::workers::request::{ReadClosure, Wanted, Work};
+use crate::workers::request::{LiveQuery, ReadClosure, Wanted, Work};
 
 /// The outcome of a request on a reader.
 pub(super) enum Performed {
@@ -94,6 +95,10 @@ impl Reader {
         self.connection.sqlite.wal_index_address()
     }
 
+    pub(super) fn wal_stamp(&self) -> Option<u32> {
+        Some(self.connection.sqlite.wal_state()?.stamp())
+    }
+
     /// Performs the work. Returns the outcome, and true if the connection can be used again.
     pub(super) fn perform(
         &mut self,
@@ -109,6 +114,7 @@ impl Reader {
                 let (answer, usable) = self.closure(closure, ticket);
                 (Performed::Answered(answer), usable)
             }
+            Work::Live(query, known) => self.live(catalogue, &query, known.as_ref(), ticket),
             work if work.holds_a_reader() => self.open_held(catalogue, work, ticket),
             work => self.read(catalogue, work, ticket, now),
         }
@@ -153,6 +159,25 @@ impl Reader {
         };
         let is_usable = matches!(performed, Performed::Opened(_)) || self.end_held();
         (performed, is_usable)
+    }
+
+    /// Runs a live query. Returns the same as `perform`.
+    fn live(
+        &mut self,
+        catalogue: &Catalogue,
+        query: &LiveQuery,
+        known: Option<&Derived>,
+        ticket: &Arc<Ticket>,
+    ) -> (Performed, bool) {
+        if !self.end_lease() {
+            return (Performed::Answered(Err(not_ended())), false);
+        }
+        self.see_schema(catalogue);
+        self.connection.sqlite.arm(ticket.clone());
+        let run = self.connection.run_live(&query.text, &query.params, known);
+        self.connection.sqlite.disarm();
+        let usable = self.leave(run.is_ok(), Instant::now());
+        (Performed::Answered(run.map(Answer::Live)), usable)
     }
 
     /// Ends the cursors and the transaction of a held reader. Returns false if the connection cannot be used again.

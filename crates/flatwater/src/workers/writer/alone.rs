@@ -38,6 +38,11 @@ pub(super) fn run_alone(
     let result = match work {
         Work::WriteWith(closure) => write_with(writer, shared, closure, ticket),
         Work::ReadWith(closure) => read_with(writer, shared, closure, ticket),
+        Work::Live(query, known) => {
+            let connection = writer.connection()?;
+            connection.sqlite.arm(ticket.clone());
+            connection.run_live(&query.text, &query.params, known.as_ref()).map(Answer::Live)
+        }
         Work::WithConnection(closure) => whole::with_connection(writer, shared, closure, ticket),
         Work::Migrate(migrations) => migrate(writer, shared, &migrations, ticket),
         Work::Unpark => writer.connection().map(|_| Answer::Done),

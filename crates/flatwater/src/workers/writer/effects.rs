@@ -37,6 +37,7 @@ impl Effects {
     pub(super) fn note_closure(&mut self, writer: &mut WriterConnection) {
         self.made_temp = true;
         writer.forget_schema();
+        writer.wrote_everything();
     }
 
     /// Called when the transaction is over, however it ended. Drops its TEMP objects. If it changed the schema, its

@@ -105,6 +105,7 @@ impl Shared {
     fn write_in(&self, writer: &mut WriterConnection, write: &Write<'_>) -> Option<(Ended, Duration, u32)> {
         let Write { text, limits, began, .. } = *write;
         let (ready, state) = writer.eligible(text, limits)?;
+        self.record(writer);
         let ended = self.write(writer, write, &ready, &state)?;
         let now = Instant::now();
         let took = now.saturating_duration_since(began);

@@ -20,6 +20,7 @@ mod outcome;
 mod parked;
 mod parking;
 mod perform;
+mod publish;
 mod room;
 mod round;
 mod savepoints;
@@ -49,7 +50,7 @@ use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::thread::park::start_own;
 use crate::workers::answer::Answer;
-use crate::workers::listener::CommitListener;
+use crate::workers::listener::{ChangeListener, CommitListener};
 use crate::workers::request::{InSlot, Request, Work};
 use crate::workers::session::{End, Session};
 use crate::workers::take_over::TakesOver;
@@ -69,6 +70,8 @@ pub(super) struct Shared {
     queue: Queue<Request, Box<WriterConnection>>,
     /// The checkpointer, if there is one. The writer reports commits to it.
     listener: OnceLock<Arc<dyn CommitListener>>,
+    /// The live queries. The writer reports changes to them.
+    live: OnceLock<Arc<dyn ChangeListener>>,
     policy: Arc<InlinePolicy>,
     lease_watch: lease::Watch,
     /// The number of requests that are not answered yet.
@@ -111,6 +114,7 @@ impl Writer {
             journal,
             external,
             listener: OnceLock::new(),
+            live: OnceLock::new(),
             lease_watch: lease::Watch::default(),
             on_their_way: Arc::default(),
             open: Mutex::new(OpenTransaction::default()),
@@ -121,6 +125,12 @@ impl Writer {
     pub(crate) fn tell(&self, listener: Arc<dyn CommitListener>) {
         // `tell` is called once, before the first request.
         let _ = self.0.listener.set(listener);
+    }
+
+    /// Reports changes to `live` from now on.
+    pub(crate) fn tell_live(&self, live: Arc<dyn ChangeListener>) {
+        // It is called once, before the first request.
+        let _ = self.0.live.set(live);
     }
 
     /// Returns a function that runs a closure between two rounds, before all waiting requests. The function returns

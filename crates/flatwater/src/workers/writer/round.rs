@@ -104,6 +104,7 @@ impl Shared {
         writer.end_lease();
         writer.unlimit();
         writer.renew();
+        self.record(writer);
         if let Some(listener) = self.listener.get() {
             writer.limit_pages(listener.page_limit());
         }

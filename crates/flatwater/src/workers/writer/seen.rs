@@ -25,9 +25,24 @@ pub(super) struct Commits {
     own: u32,
 }
 
+/// What was committed since the token was last given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Committed {
+    Nothing,
+    /// Only by this connection.
+    Ours,
+    /// By another connection too, or it is not known.
+    Others,
+}
+
 impl Commits {
-    fn are_ours_since(self, before: Self) -> bool {
-        self.all.wrapping_sub(before.all) == self.own.wrapping_sub(before.own)
+    fn since(self, before: Option<Self>) -> Committed {
+        let Some(before) = before else { return Committed::Others };
+        match (self.all.wrapping_sub(before.all), self.own.wrapping_sub(before.own)) {
+            (0, 0) => Committed::Nothing,
+            (all, own) if all == own => Committed::Ours,
+            _ => Committed::Others,
+        }
     }
 }
 
@@ -94,14 +109,22 @@ impl WriterConnection {
     }
 
     /// Called before the slot is released at this state: records the state, and whether the schema may have changed.
-    pub(super) fn leave_at(&mut self, state: &WalState, left: &Left) {
-        let Some(Connection { sqlite, seen, .. }) = &self.connection else { return };
+    /// Returns what was committed since the slot was last released.
+    pub(super) fn leave_at(&mut self, state: &WalState, left: &Left) -> Committed {
+        let Some(Connection { sqlite, seen, .. }) = &self.connection else { return Committed::Others };
         let now = Commits { stamp: state.stamp(), all: state.change(), own: sqlite.published() };
-        if self.commits != Some(now) {
-            let is_known = seen.is_known() && self.commits.is_some_and(|before| now.are_ours_since(before));
-            left.leave(state, !is_known);
-            self.commits = Some(now);
+        if self.commits == Some(now) {
+            return Committed::Nothing;
         }
+        let committed = now.since(self.commits);
+        left.leave(state, !seen.is_known() || committed == Committed::Others);
+        self.commits = Some(now);
+        committed
+    }
+
+    /// Returns true if the state is not the one at which the slot was last released.
+    pub(super) fn has_left(&self, state: &WalState) -> bool {
+        self.commits.is_some_and(|commits| commits.stamp == state.stamp())
     }
 
     /// Ends the read transaction that `hold` began.

@@ -3,7 +3,8 @@
 //! Owns: the order of steps from taking the connection out of the queue to giving it back:
 //!
 //! ```text
-//! acquire -> run -> leave: what it left is noted, the checkpointer is told -> release -> deliver answers, wake callers
+//! acquire -> run -> leave: what it left is noted, the checkpointer and the live queries are told
+//!         -> release -> deliver answers, wake callers
 //! ```
 //!
 //! Runs on the thread that holds the token. Invariants: however the code in the slot ends, the slot is released, and
@@ -141,12 +142,13 @@ impl super::Shared {
     }
 
     /// Called when the code in the slot is over and has left the WAL like this: records that, and tells the
-    /// checkpointer.
+    /// checkpointer and the live queries.
     pub(super) fn leave(&self, connection: &mut WriterConnection, left: Option<&(WalState, WalHeader)>, now: Instant) {
-        let Some((state, header)) = left else { return };
+        let Some((state, header)) = left else { return self.publish_unseen(connection) };
         if let Some(listener) = self.listener.get() {
             listener.grew(header, now);
         }
-        connection.leave_at(state, &self.catalogue.left);
+        let committed = connection.leave_at(state, &self.catalogue.left);
+        self.publish(connection, committed);
     }
 }

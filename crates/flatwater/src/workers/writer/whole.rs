@@ -77,6 +77,7 @@ fn answer(ran: std::thread::Result<Returned>, left: &Left, ticket: &Ticket, comm
 /// Called when the whole connection was lent, or used like that. Returns what was left on it.
 pub(super) fn take_back(writer: &mut WriterConnection, shared: &Shared) -> Result<Left> {
     shared.catalogue.next_epoch();
+    writer.wrote_everything();
     let busy = writer.busy();
     // The connection itself is gone if a closure took it away, or if it was given up after a failed commit.
     let left = writer.connection.as_mut().map(|connection| connection.take_back(busy));

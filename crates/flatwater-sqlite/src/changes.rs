@@ -1,0 +1,178 @@
+//! The rows that a connection changed, as the update hook reports them.
+//!
+//! Owns: recording them, while that is wanted. Used by the thread that is inside a SQLite call on the connection.
+//! Invariant: memory is bounded: beyond [`ROWS`] rows, only the table is known. What SQLite does not report is not here
+//! (<https://sqlite.org/c3ref/update_hook.html>): rows of tables without rowids, rows that REPLACE deletes, the rows of
+//! a table that is emptied at once, and the old rowid of a row that gets another. Rows of a statement or a transaction
+//! that was undone are reported all the same. Leaves out: the hook (`hooks`), and what the changes mean.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::CStr;
+
+use crate::connection::Connection;
+
+/// The maximum number of rows that are kept for a table.
+pub const ROWS: usize = 4096;
+
+/// Rows of one table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum RowSet {
+    /// No row.
+    #[default]
+    None,
+    /// The rows with these rowids, ascending.
+    Some(Vec<i64>),
+    /// More rows than are kept.
+    Many,
+}
+
+impl RowSet {
+    fn add(&mut self, rowid: i64) {
+        match self {
+            Self::None => *self = Self::Some(vec![rowid]),
+            Self::Some(rows) if rows.last() == Some(&rowid) => {}
+            Self::Some(rows) if rows.len() >= ROWS => *self = Self::Many,
+            Self::Some(rows) => rows.push(rowid),
+            Self::Many => {}
+        }
+    }
+
+    fn sort(&mut self) {
+        if let Self::Some(rows) = self {
+            rows.sort_unstable();
+            rows.dedup();
+        }
+    }
+}
+
+/// What was reported of one table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedRows {
+    /// The schema: `main`, `temp` or an attached name.
+    pub database: Box<str>,
+    /// The table, as its definition spells it.
+    pub table: Box<str>,
+    /// The rows that were inserted or deleted.
+    pub came_or_went: RowSet,
+    /// The rows that were updated.
+    pub updated: RowSet,
+}
+
+#[derive(Default)]
+pub(crate) struct Changes {
+    is_recording: Cell<bool>,
+    /// The table that changed last is the last one.
+    tables: RefCell<Vec<ChangedRows>>,
+}
+
+impl Changes {
+    pub(crate) fn is_recording(&self) -> bool {
+        self.is_recording.get()
+    }
+
+    /// Starts or stops recording. What was recorded is dropped.
+    pub(crate) fn record(&self, on: bool) {
+        self.is_recording.set(on);
+        self.tables.borrow_mut().clear();
+    }
+
+    pub(crate) fn take(&self) -> Vec<ChangedRows> {
+        let mut tables = std::mem::take(&mut *self.tables.borrow_mut());
+        for changed in &mut tables {
+            changed.came_or_went.sort();
+            changed.updated.sort();
+        }
+        tables
+    }
+
+    /// Records that a row was updated, or inserted or deleted.
+    pub(crate) fn note(&self, database: &CStr, table: &CStr, rowid: i64, is_update: bool) {
+        let mut tables = self.tables.borrow_mut();
+        let is_it = |changed: &ChangedRows| {
+            changed.table.as_bytes() == table.to_bytes() && changed.database.as_bytes() == database.to_bytes()
+        };
+        let at = match tables.iter().rposition(is_it) {
+            Some(at) => at,
+            None => {
+                let (database, table) = (database.to_string_lossy().into(), table.to_string_lossy().into());
+                tables.push(ChangedRows { database, table, came_or_went: RowSet::None, updated: RowSet::None });
+                tables.len() - 1
+            }
+        };
+        let changed = &mut tables[at];
+        if is_update { changed.updated.add(rowid) } else { changed.came_or_went.add(rowid) }
+    }
+}
+
+impl Connection {
+    /// Starts or stops recording which rows change. What was recorded is dropped.
+    pub fn record_changes(&self, on: bool) {
+        self.hooks().changes.record(on);
+    }
+
+    /// Returns true if changed rows are recorded.
+    #[must_use]
+    pub fn records_changes(&self) -> bool {
+        self.hooks().changes.is_recording()
+    }
+
+    /// Returns what was recorded since the last call.
+    #[must_use]
+    pub fn take_changes(&self) -> Vec<ChangedRows> {
+        self.hooks().changes.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::OpenFlags;
+
+    use super::*;
+
+    fn connection() -> Connection {
+        let connection = Connection::open(std::path::Path::new(":memory:"), OpenFlags::default(), None).unwrap();
+        connection
+            .execute_batch(
+                "CREATE TABLE t (id INTEGER PRIMARY KEY, a); CREATE TABLE log (t_id);
+                 CREATE TRIGGER logs AFTER UPDATE ON t BEGIN INSERT INTO log VALUES (new.id); END",
+            )
+            .unwrap();
+        connection
+    }
+
+    fn changed(table: &str, came_or_went: RowSet, updated: RowSet) -> ChangedRows {
+        ChangedRows { database: "main".into(), table: table.into(), came_or_went, updated }
+    }
+
+    #[test]
+    fn rows_are_recorded_by_table_and_kind_while_that_is_wanted() {
+        let connection = connection();
+        connection.execute_batch("INSERT INTO t VALUES (1, 1)").unwrap();
+        assert_eq!(connection.take_changes(), []);
+        connection.record_changes(true);
+        connection
+            .execute_batch("INSERT INTO t VALUES (9, 1), (3, 1); DELETE FROM t WHERE id = 3; UPDATE t SET a = 2")
+            .unwrap();
+        let rows = |rows: &[i64]| RowSet::Some(rows.to_vec());
+        let expected = [changed("t", rows(&[3, 9]), rows(&[1, 9])), changed("log", rows(&[1, 2]), RowSet::None)];
+        assert_eq!(connection.take_changes(), expected);
+        assert_eq!(connection.take_changes(), []);
+        connection.execute_batch("DELETE FROM log WHERE t_id > 0").unwrap();
+        connection.record_changes(false);
+        assert_eq!(connection.take_changes(), []);
+    }
+
+    #[test]
+    fn beyond_so_many_rows_only_the_table_is_known() {
+        let connection = connection();
+        connection.record_changes(true);
+        let fill = |rows: usize| {
+            format!("INSERT INTO log WITH n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n LIMIT {rows}) SELECT x FROM n")
+        };
+        connection.execute_batch(&fill(ROWS)).unwrap();
+        let expected = RowSet::Some((1..=ROWS as i64).collect());
+        assert_eq!(connection.take_changes(), [changed("log", expected, RowSet::None)]);
+        connection.execute_batch(&fill(ROWS + 1)).unwrap();
+        assert_eq!(connection.take_changes(), [changed("log", RowSet::Many, RowSet::None)]);
+    }
+}

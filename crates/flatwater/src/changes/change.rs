@@ -1,0 +1,209 @@
+//! What one use of the writer slot changed, and whether that meets what a query reads. Pure.
+//!
+//! Owns: joining the writes of statements with the rows that SQLite reported, and the rules of precision. Invariant: a
+//! change meets every query whose result it can have changed. Leaves out: which queries there are (`index`).
+
+use flatwater_sqlite::{ChangedRows, RowSet};
+
+use super::Columns;
+use super::reads::TableReads;
+use super::writes::{TableWrites, Writes};
+
+/// What may have changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Anything, the schema included.
+    Everything,
+    Tables(Vec<TableChange>),
+}
+
+/// What may have changed of one table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableChange {
+    pub(crate) writes: TableWrites,
+    /// The rows that came or went, as far as they were reported.
+    came_or_went: RowSet,
+    /// The rows that were updated, as far as they were reported.
+    updated: RowSet,
+}
+
+/// The rows of a query's table that a change meets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Met<'a> {
+    Nothing,
+    /// Rows of these sets.
+    Rows([&'a RowSet; 2]),
+    Whole,
+}
+
+/// The writes of the statements that ran since the last commit was published.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    everything: bool,
+    tables: Vec<TableWrites>,
+}
+
+impl Written {
+    pub(crate) fn add(&mut self, writes: &Writes) {
+        let Writes::Tables(tables) = writes else { return self.add_everything() };
+        if self.everything {
+            return;
+        }
+        for writes in tables {
+            let is_it = |known: &&mut TableWrites| known.table == writes.table && known.database == writes.database;
+            match self.tables.iter_mut().find(is_it) {
+                Some(known) => {
+                    known.has_other_rows |= writes.has_other_rows;
+                    known.is_silent |= writes.is_silent;
+                    known.columns.add_all(&writes.columns);
+                }
+                None => self.tables.push(writes.clone()),
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn add_everything(&mut self) {
+        *self = Self { everything: true, tables: Vec::new() };
+    }
+}
+
+impl Change {
+    /// Joins what the statements may have written with the rows that were reported meanwhile.
+    pub(crate) fn of(written: Written, rows: Vec<ChangedRows>) -> Self {
+        if written.everything {
+            return Self::Everything;
+        }
+        let unreported = |writes| TableChange { writes, came_or_went: RowSet::None, updated: RowSet::None };
+        let mut tables: Vec<_> = written.tables.into_iter().map(unreported).collect();
+        for ChangedRows { database, table, came_or_went, updated } in rows {
+            let is_it = |change: &&mut TableChange| change.writes.table == table && change.writes.database == database;
+            if let Some(change) = tables.iter_mut().find(is_it) {
+                (change.came_or_went, change.updated) = (came_or_went, updated);
+                continue;
+            }
+            // A virtual table wrote it.
+            let columns = if updated == RowSet::None { Columns::NONE } else { Columns::All };
+            let has_other_rows = came_or_went != RowSet::None;
+            let writes = TableWrites { database, table, has_other_rows, columns, is_silent: false };
+            tables.push(TableChange { writes, came_or_went, updated });
+        }
+        Self::Tables(tables)
+    }
+}
+
+impl TableChange {
+    /// Returns what this change meets of a table that a query reads.
+    pub(crate) fn meets(&self, reads: &TableReads) -> Met<'_> {
+        let writes = &self.writes;
+        // Rows that are replaced go without a report, and each statement may replace.
+        let has_other_rows = writes.has_other_rows || reads.may_be_replaced;
+        let sets_columns = match (writes.columns.is_empty(), reads.has_generated) {
+            (true, _) => false,
+            (false, true) => true,
+            (false, false) => writes.columns.meet(&reads.columns),
+        };
+        let moves_rows = reads.rowid_aliases.iter().any(|alias| writes.columns.has(alias));
+        let are_reported = reads.are_rows_reported && !reads.may_be_replaced && !writes.is_silent && !moves_rows;
+        if !are_reported {
+            let is_met = has_other_rows || sets_columns || moves_rows;
+            return if is_met { Met::Whole } else { Met::Nothing };
+        }
+        let updated = if sets_columns { &self.updated } else { &RowSet::None };
+        match (&self.came_or_went, updated) {
+            (RowSet::None, RowSet::None) => Met::Nothing,
+            (RowSet::Many, _) | (_, RowSet::Many) => Met::Whole,
+            (came_or_went, updated) => Met::Rows([came_or_went, updated]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns(names: &[&str]) -> Columns {
+        Columns::Some(names.iter().map(|name| (*name).into()).collect())
+    }
+
+    fn reads(names: &[&str]) -> TableReads {
+        TableReads {
+            table: "t".into(),
+            columns: columns(names),
+            keys: None,
+            are_rows_reported: true,
+            may_be_replaced: false,
+            has_generated: false,
+            rowid_aliases: vec!["id".into(), "ROWID".into()],
+        }
+    }
+
+    fn written(has_other_rows: bool, names: &[&str], is_silent: bool) -> Written {
+        let (database, table) = ("main".into(), "t".into());
+        let writes = TableWrites { database, table, has_other_rows, columns: columns(names), is_silent };
+        let mut written = Written::default();
+        written.add(&Writes::Tables(vec![writes]));
+        written
+    }
+
+    fn rows(came_or_went: &[i64], updated: &[i64]) -> Vec<ChangedRows> {
+        let set = |rows: &[i64]| if rows.is_empty() { RowSet::None } else { RowSet::Some(rows.to_vec()) };
+        let (database, table) = ("main".into(), "t".into());
+        vec![ChangedRows { database, table, came_or_went: set(came_or_went), updated: set(updated) }]
+    }
+
+    fn met(written: Written, rows: Vec<ChangedRows>, reads: &TableReads) -> String {
+        let Change::Tables(tables) = Change::of(written, rows) else { return "everything".into() };
+        match tables[0].meets(reads) {
+            Met::Nothing => "nothing".into(),
+            Met::Whole => "whole".into(),
+            Met::Rows(sets) => {
+                let all: Vec<_> = sets
+                    .iter()
+                    .filter_map(|set| if let RowSet::Some(rows) = set { Some(rows) } else { None })
+                    .collect();
+                format!("{all:?}")
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_reported_is_met_by_row_and_column() {
+        assert_eq!(met(written(true, &[], false), rows(&[1, 2], &[]), &reads(&["a"])), "[[1, 2]]");
+        assert_eq!(met(written(false, &["a"], false), rows(&[], &[7]), &reads(&["a"])), "[[7]]");
+        assert_eq!(met(written(false, &["b"], false), rows(&[], &[7]), &reads(&["a"])), "nothing");
+        assert_eq!(met(written(true, &["b"], false), rows(&[3], &[7]), &reads(&[])), "[[3]]");
+        assert_eq!(met(written(true, &["a"], false), vec![], &reads(&["a"])), "nothing", "no row was there");
+        let many = vec![ChangedRows { updated: RowSet::Many, ..rows(&[1], &[])[0].clone() }];
+        assert_eq!(met(written(true, &["a"], false), many, &reads(&["a"])), "whole");
+    }
+
+    #[test]
+    fn what_may_be_unreported_is_met_whole() {
+        assert_eq!(met(written(true, &[], true), vec![], &reads(&["a"])), "whole", "REPLACE, or emptied");
+        assert_eq!(met(written(false, &["id"], false), rows(&[], &[7]), &reads(&["a"])), "whole", "the old rowid");
+        let without_rowid = TableReads { are_rows_reported: false, ..reads(&["a"]) };
+        assert_eq!(met(written(true, &[], false), vec![], &without_rowid), "whole");
+        assert_eq!(met(written(false, &["b"], false), vec![], &without_rowid), "nothing");
+        let replaced = TableReads { may_be_replaced: true, ..reads(&["a"]) };
+        assert_eq!(met(written(false, &["b"], false), rows(&[], &[7]), &replaced), "whole");
+        let generated = TableReads { has_generated: true, ..reads(&["a"]) };
+        assert_eq!(met(written(false, &["b"], false), rows(&[], &[7]), &generated), "[[7]]");
+    }
+
+    #[test]
+    fn writes_are_joined_and_everything_covers_all() {
+        let mut all = written(false, &["a"], false);
+        all.add(&Writes::Tables(written(true, &["b"], false).tables));
+        assert_eq!(all, written(true, &["a", "b"], false));
+        all.add(&Writes::Everything);
+        all.add(&Writes::Tables(written(true, &["b"], false).tables));
+        assert_eq!(Change::of(all, rows(&[1], &[])), Change::Everything);
+        let by_a_virtual_table = Change::of(Written::default(), rows(&[1], &[2]));
+        let Change::Tables(tables) = by_a_virtual_table else { panic!() };
+        assert_eq!(tables[0].writes.columns, Columns::All);
+    }
+}

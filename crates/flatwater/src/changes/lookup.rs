@@ -1,0 +1,102 @@
+//! Lookups by rowid, as the program of a query shows them. Pure.
+//!
+//! Owns: finding out that a program reads a table only at rowids which are parameters or constants. Invariant: an
+//! instruction that is not in a table here makes the answer "no". Leaves out: what follows for a live query (`reads`).
+
+use std::ops::RangeInclusive;
+
+use flatwater_sqlite::{Op, Program};
+
+/// A rowid that a program looks up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// The parameter with this number, from 1.
+    Parameter(i32),
+    Rowid(i64),
+}
+
+/// Returns the b-trees that the program opens to read: cursor, root page, database.
+pub(crate) fn opened(program: &Program) -> impl Iterator<Item = (i32, i32, i32)> {
+    program.iter().filter(|op| matches!(&*op.opcode, "OpenRead" | "ReopenIdx")).map(|op| (op.p1, op.p2, op.p3))
+}
+
+/// Returns the rowids at which the program reads the table with this root page, if it reads nothing else of it.
+pub(crate) fn looked_up(program: &Program, root: i32) -> Option<Vec<Key>> {
+    let mut cursors = opened(program).filter(|(_, opened, _)| *opened == root);
+    let (cursor, ..) = cursors.next()?;
+    if cursors.next().is_some() || program.iter().any(|op| use_of(op) == Use::Unknown) {
+        return None;
+    }
+    let mut keys = Vec::new();
+    for op in program {
+        match use_of(op) {
+            Use::Seeks(at, key) if at == cursor => keys.push(constant(program, key)?),
+            Use::Moves(at) if at == cursor => return None,
+            _ => {}
+        }
+    }
+    (!keys.is_empty()).then_some(keys)
+}
+
+/// Returns the value of a register that only one instruction writes.
+fn constant(program: &Program, register: i32) -> Option<Key> {
+    let mut written = program.iter().filter(|op| writes(op).contains(&register));
+    let op = written.next().filter(|_| written.next().is_none())?;
+    match &*op.opcode {
+        "Variable" => Some(Key::Parameter(op.p1)),
+        "Integer" => Some(Key::Rowid(op.p1.into())),
+        "Int64" => op.p4.as_deref()?.parse().ok().map(Key::Rowid),
+        _ => None,
+    }
+}
+
+/// What an instruction does with a cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// It goes to the row whose rowid is in this register, or elsewhere in the program if there is none.
+    Seeks(i32, i32),
+    /// It goes to another row, or reads more than one.
+    Moves(i32),
+    /// Neither.
+    Other,
+    Unknown,
+}
+
+fn use_of(op: &Op) -> Use {
+    match &*op.opcode {
+        "SeekRowid" | "NotExists" => Use::Seeks(op.p1, op.p3),
+        "Count" | "Found" | "IfNoHope" | "IfSizeBetween" | "Last" | "Next" | "NoConflict" | "NotFound" | "Prev"
+        | "Rewind" | "SeekEnd" | "SeekGE" | "SeekGT" | "SeekLE" | "SeekLT" | "SeekScan" | "Sort" | "SorterNext"
+        | "SorterSort" => Use::Moves(op.p1),
+        // It goes to the row of the index in P1 with the cursor in P3.
+        "DeferredSeek" => Use::Moves(op.p3),
+        _ if !writes(op).is_empty() => Use::Other,
+        "AggFinal" | "AggStep" | "Close" | "ClrSubtype" | "CollSeq" | "Compare" | "Eq" | "Explain" | "FinishSeek"
+        | "Ge" | "Goto" | "Gt" | "Halt" | "IdxGE" | "IdxGT" | "IdxInsert" | "IdxLE" | "IdxLT" | "If" | "IfEmpty"
+        | "IfNot" | "IfNotZero" | "IfNullRow" | "IfPos" | "Init" | "IsNull" | "IsType" | "Jump" | "Le" | "Lt"
+        | "Ne" | "Noop" | "NotNull" | "NullRow" | "Once" | "OpenEphemeral" | "OpenPseudo" | "OpenRead"
+        | "Permutation" | "ReleaseReg" | "ReopenIdx" | "ResultRow" | "SeekHit" | "SorterData" | "SorterInsert"
+        | "SorterOpen" | "TableLock" | "Trace" | "Transaction" | "CursorHint" | "ColumnsUsed" | "MustBeInt"
+        | "Insert" => Use::Other,
+        _ => Use::Unknown,
+    }
+}
+
+/// Returns the registers that an instruction writes, as far as it is in this table. `MustBeInt` only changes the form
+/// of a number, and an aggregate's registers are no key.
+fn writes(op: &Op) -> RangeInclusive<i32> {
+    let one = |register| register..=register;
+    match &*op.opcode {
+        "Blob" | "Int64" | "IntCopy" | "Integer" | "IsTrue" | "NewRowid" | "Not" | "BitNot" | "OffsetLimit"
+        | "Real" | "RowData" | "Rowid" | "IdxRowid" | "SCopy" | "Sequence" | "String" | "String8" | "Variable"
+        | "ZeroOrNull" | "BeginSubrtn" => one(op.p2),
+        "Add" | "And" | "BitAnd" | "BitOr" | "Column" | "Concat" | "Divide" | "Function" | "MakeRecord"
+        | "Multiply" | "Or" | "PureFunc" | "Remainder" | "ShiftLeft" | "ShiftRight" | "Subtract" => one(op.p3),
+        "Null" => op.p2..=op.p3.max(op.p2),
+        "Copy" => op.p2..=op.p2 + op.p3,
+        "AddImm" | "Cast" | "DecrJumpZero" | "RealAffinity" | "SoftNull" => one(op.p1),
+        "Affinity" => op.p1..=op.p1 + op.p2 - 1,
+        #[allow(clippy::reversed_empty_ranges, reason = "it has no register")]
+        _ => 1..=0,
+    }
+}

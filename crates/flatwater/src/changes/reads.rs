@@ -1,0 +1,149 @@
+//! The reads of a query: what its result depends on, derived from one prepare and its program. Pure.
+//!
+//! Owns: the rules by which a query depends on tables, columns, rows, or on every commit. Invariant: a change that does
+//! not meet the reads leaves the result as it is. Leaves out: asking SQLite for the events, the program and the schema
+//! (`connection::reads`).
+
+use std::collections::HashMap;
+
+use flatwater_sqlite::{AuthEvent, Program};
+use rusqlite::ffi;
+
+use super::Columns;
+use super::lookup::{Key, looked_up, opened};
+use super::tables::{Kind, Tables};
+
+/// What the result of a query depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// On every commit.
+    EveryCommit,
+    Tables(Vec<TableReads>),
+}
+
+/// What it depends on in one table of the main database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableReads {
+    pub(crate) table: Box<str>,
+    /// Besides which rows there are.
+    pub(crate) columns: Columns,
+    /// The result depends on the rows with these rowids only.
+    pub(crate) keys: Option<Vec<Key>>,
+    /// SQLite reports the rows that change.
+    pub(crate) are_rows_reported: bool,
+    /// A constraint or a trigger of the schema may replace rows.
+    pub(crate) may_be_replaced: bool,
+    pub(crate) has_generated: bool,
+    /// The columns that may be the rowid.
+    pub(crate) rowid_aliases: Vec<Box<str>>,
+}
+
+/// A query that reads a TEMP table, which other connections do not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReadsTemp;
+
+/// The name under which SQLite reports a rowid that is no column.
+const ROWID: &str = "ROWID";
+/// The numbers of the main and the TEMP database.
+const MAIN: i32 = 0;
+const TEMP: i32 = 1;
+
+/// Table-valued functions whose rows depend on their arguments alone.
+const PURE_TABLES: &[&str] = &["json_each", "json_tree", "generate_series"];
+/// The functions of the FTS tables, which depend on what the table depends on.
+const FTS_FUNCTIONS: &[&str] = &["bm25", "highlight", "match", "matchinfo", "offsets", "optimize", "rank", "snippet"];
+
+impl Reads {
+    pub(crate) fn of(events: &[AuthEvent], programs: &[Program], tables: &Tables) -> Result<Self, ReadsTemp> {
+        let database = |event: &&AuthEvent| event.database.as_deref().unwrap_or("main") == "temp";
+        let reads = || events.iter().filter(|event| event.action == ffi::SQLITE_READ);
+        let opens = programs.iter().flat_map(opened);
+        let databases: Vec<i32> = opens.map(|(_, _, database)| database).collect();
+        if reads().any(|event| database(&event)) || databases.contains(&TEMP) {
+            return Err(ReadsTemp);
+        }
+        let [program] = programs else { return Ok(Self::EveryCommit) };
+        let uses_attached = program.iter().any(|op| &*op.opcode == "Transaction" && op.p1 > TEMP);
+        if uses_attached || databases.iter().any(|database| *database != MAIN) || has_impure_function(events, tables) {
+            return Ok(Self::EveryCommit);
+        }
+        let mut columns: HashMap<&str, Columns> = HashMap::new();
+        for event in reads() {
+            let Some(table) = event.first.as_deref() else { return Ok(Self::EveryCommit) };
+            let read = columns.entry(table).or_insert(Columns::NONE);
+            if let Some(column) = event.second.as_deref().filter(|column| !column.is_empty()) {
+                read.add(column);
+            }
+        }
+        let mut read = Vec::with_capacity(columns.len());
+        for (name, columns) in columns {
+            if PURE_TABLES.iter().any(|pure| pure.eq_ignore_ascii_case(name)) && !tables.tables.contains_key(name) {
+                continue;
+            }
+            match tables.tables.get(name).map(|table| &table.kind) {
+                Some(Kind::View) => {}
+                Some(Kind::Shadowed) => read.extend(shadows(name, tables)),
+                Some(Kind::Rowid | Kind::WithoutRowid) if !is_internal(name) => {
+                    read.push(table_reads(name, columns, program, tables));
+                }
+                _ => return Ok(Self::EveryCommit),
+            }
+        }
+        read.sort_by(|one, other| one.table.cmp(&other.table));
+        Ok(Self::Tables(read))
+    }
+}
+
+/// Returns true for SQLite's own tables. What is written to them is not reported.
+fn is_internal(table: &str) -> bool {
+    table.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("sqlite_"))
+}
+
+fn has_impure_function(events: &[AuthEvent], tables: &Tables) -> bool {
+    let is_impure = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        !tables.pure_functions.contains(&*name) && !FTS_FUNCTIONS.contains(&&*name)
+    };
+    let functions = events.iter().filter(|event| event.action == ffi::SQLITE_FUNCTION);
+    functions.into_iter().any(|event| event.second.as_deref().is_none_or(is_impure))
+}
+
+/// Returns the reads of a virtual table and of the tables in which it keeps its rows.
+fn shadows<'a>(name: &'a str, tables: &'a Tables) -> impl Iterator<Item = TableReads> + 'a {
+    let is_shadow =
+        move |table: &str| table.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
+    tables.tables.keys().filter(move |table| is_shadow(table)).map(|table| TableReads {
+        table: table.clone(),
+        columns: Columns::All,
+        keys: None,
+        are_rows_reported: false,
+        may_be_replaced: false,
+        has_generated: false,
+        rowid_aliases: Vec::new(),
+    })
+}
+
+fn table_reads(name: &str, mut columns: Columns, program: &Program, tables: &Tables) -> TableReads {
+    let table = &tables.tables[name];
+    let mut uses_index = false;
+    for (_, root, _) in opened(program) {
+        let Some(index) = tables.indexes.get(&root).filter(|index| &*index.table == name) else { continue };
+        uses_index = true;
+        match &index.columns {
+            Some(indexed) => indexed.iter().for_each(|column| columns.add(column)),
+            None => columns = Columns::All,
+        }
+    }
+    let keys = (table.kind == Kind::Rowid && !uses_index).then(|| looked_up(program, table.root)).flatten();
+    let mut rowid_aliases = table.rowid_aliases.clone();
+    rowid_aliases.push(ROWID.into());
+    TableReads {
+        table: name.into(),
+        columns,
+        keys,
+        are_rows_reported: table.kind == Kind::Rowid,
+        may_be_replaced: tables.replaces,
+        has_generated: table.has_generated,
+        rowid_aliases,
+    }
+}

@@ -1,0 +1,51 @@
+//! What a schema says of its tables and indexes, as far as live queries depend on it. Pure.
+//!
+//! Owns: the facts, by name and by root page. Invariant: they are of the snapshot in which the reads are derived.
+//! Leaves out: reading them (`connection::reads`).
+
+use std::collections::HashMap;
+
+/// The kind of something that can be read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A table with rowids.
+    Rowid,
+    WithoutRowid,
+    /// A view: what it reads is reported as well.
+    View,
+    /// An FTS or R-Tree table: all it reads is in tables named after it.
+    Shadowed,
+    /// Another virtual table, or a virtual table that also reads elsewhere.
+    Virtual,
+}
+
+/// One table of the main database.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    pub(crate) kind: Kind,
+    pub(crate) root: i32,
+    /// It has generated columns, which change with others.
+    pub(crate) has_generated: bool,
+    /// The columns that may be an alias of the rowid.
+    pub(crate) rowid_aliases: Vec<Box<str>>,
+}
+
+/// One index of the main database.
+#[derive(Debug, Clone)]
+pub(crate) struct Index {
+    pub(crate) table: Box<str>,
+    /// `None`: it has an expression, and so may depend on any column.
+    pub(crate) columns: Option<Vec<Box<str>>>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    /// By the name that SQLite reports.
+    pub(crate) tables: HashMap<Box<str>, Table>,
+    /// By root page.
+    pub(crate) indexes: HashMap<i32, Index>,
+    /// A table, or a trigger, replaces rows.
+    pub(crate) replaces: bool,
+    /// The functions whose result depends on their arguments alone, in lower case.
+    pub(crate) pure_functions: std::collections::HashSet<Box<str>>,
+}

@@ -1,0 +1,211 @@
+//! Running a live query: its result, and what it reads, in one snapshot.
+//!
+//! Owns: asking SQLite for what the rules of `changes::reads` need. Runs on the thread that has the connection.
+//! Invariant: reads belong to the schema cookie of the snapshot in which the result was computed. Leaves out: the rules,
+//! and when a query runs.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use flatwater_sqlite::{AuthEvent, Policy};
+use rusqlite::Connection as Sqlite;
+
+use super::execute::{Bounds, Collected, Output, Run};
+use super::open::Connection;
+use super::schema::SchemaFacts;
+use crate::changes::reads::{Reads, ReadsTemp};
+use crate::changes::tables::{Index, Kind, Table, Tables};
+use crate::error::{Error, Result};
+use crate::sql::catalogue::StatementInfo;
+use crate::sql::class::Route;
+use crate::sql::policy;
+use crate::sql::silent::{kind_of_virtual, may_replace};
+use crate::values::params::Params;
+use crate::values::row::Rows;
+
+/// What a text reads, under one schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Derived {
+    cookie: i64,
+    pub(crate) reads: Arc<Reads>,
+}
+
+/// One run of a live query.
+#[derive(Debug)]
+pub(crate) struct LiveRun {
+    pub(crate) rows: Rows,
+    pub(crate) derived: Derived,
+}
+
+/// SQLITE_DETERMINISTIC (<https://sqlite.org/c3ref/c_deterministic.html>).
+const DETERMINISTIC: i64 = 0x800;
+/// Functions that SQLite calls deterministic, and that read the clock for some arguments
+/// (<https://sqlite.org/lang_datefunc.html>).
+const READ_THE_CLOCK: &[&str] = &["date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff"];
+/// The number that an index has in the place of a column for an expression (<https://sqlite.org/pragma.html#pragma_index_xinfo>).
+const EXPRESSION: i64 = -2;
+
+impl Connection {
+    /// Runs a live query. `known` is what its text read the last time. The connection has no open transaction. May be
+    /// interrupted by what is armed.
+    pub(crate) fn run_live(
+        &mut self,
+        text: &Arc<StatementInfo>,
+        params: &Params,
+        known: Option<&Derived>,
+    ) -> Result<LiveRun> {
+        if text.tells_of_its_prepare {
+            return Err(not_a_query().with_sql(&text.sql));
+        }
+        let cookie = self.control.hold(&mut self.sqlite)?;
+        let run = self.run_held(text, params, known.filter(|known| known.cookie == cookie), cookie);
+        self.control.let_go(&mut self.sqlite);
+        run
+    }
+
+    fn run_held(
+        &mut self,
+        text: &Arc<StatementInfo>,
+        params: &Params,
+        known: Option<&Derived>,
+        cookie: i64,
+    ) -> Result<LiveRun> {
+        let ready = self.ready(text, policy::statement, &SchemaFacts::default())?;
+        let run = if ready.class.route == Route::Write || ready.class.columns == 0 {
+            Err(not_a_query().with_sql(&text.sql))
+        } else {
+            let derived = known.cloned().map_or_else(|| self.derive(text, cookie), Ok);
+            derived.and_then(|derived| {
+                let (params, output) = (params.row(), Output::Rows(usize::MAX));
+                let outcome = self.execute(Run { statement: &ready, params, output, bounds: Bounds::Armed })?;
+                let Collected::Rows(rows) = outcome.result else { return Err(not_a_query()) };
+                Ok(LiveRun { rows, derived })
+            })
+        };
+        self.done_with(&ready);
+        run
+    }
+
+    /// Finds out what the text reads, in the snapshot that is held.
+    fn derive(&mut self, text: &StatementInfo, cookie: i64) -> Result<Derived> {
+        let mut events: Vec<AuthEvent> = Vec::new();
+        let before = self.sqlite.set_policy(policy::statement as Policy);
+        let programs = self.sqlite.explain_if(&text.sql, |seen| {
+            events.extend_from_slice(seen);
+            true
+        });
+        self.sqlite.set_policy(before);
+        let programs = programs?.unwrap_or_default();
+        let read: HashSet<&str> = events.iter().filter_map(|event| event.first.as_deref()).collect();
+        let tables = self.sqlite.patiently_with(|sqlite| tables(sqlite, &read))?;
+        match Reads::of(&events, &programs, &tables) {
+            Ok(reads) => Ok(Derived { cookie, reads: Arc::new(reads) }),
+            Err(ReadsTemp) => Err(Error::misuse("a live query cannot read a TEMP table")
+                .with_hint("other connections do not have it: use a table of the database")
+                .with_sql(&text.sql)),
+        }
+    }
+}
+
+fn not_a_query() -> Error {
+    Error::misuse("a live query is a statement that only reads and returns rows")
+        .with_hint("use `query` for RETURNING, PRAGMA and EXPLAIN")
+}
+
+/// Reads the facts of the schema for the tables with these names.
+fn tables(sqlite: &Sqlite, read: &HashSet<&str>) -> rusqlite::Result<Tables> {
+    let mut found = Tables { pure_functions: pure_functions(sqlite)?, ..Tables::default() };
+    let mut kinds: HashMap<String, Kind> = HashMap::new();
+    let mut listed = sqlite.prepare("SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main'")?;
+    let mut rows = listed.query([])?;
+    while let Some(row) = rows.next()? {
+        let kind = match (row.get_ref(1)?.as_str()?, row.get(2)?) {
+            ("table", false) => Kind::Rowid,
+            ("table", true) => Kind::WithoutRowid,
+            ("view", _) => Kind::View,
+            _ => Kind::Virtual,
+        };
+        kinds.insert(row.get(0)?, kind);
+    }
+    let mut listed = sqlite.prepare("SELECT type, name, tbl_name, rootpage, sql FROM main.sqlite_schema")?;
+    let mut rows = listed.query([])?;
+    while let Some(row) = rows.next()? {
+        let (name, root) = (row.get::<_, String>(1)?, row.get::<_, Option<i32>>(3)?.unwrap_or(0));
+        // A definition that is not valid UTF-8 may say anything.
+        let definition = row.get_ref(4)?.as_str_or_null().unwrap_or(Some("REPLACE")).unwrap_or_default();
+        found.replaces |= may_replace(definition);
+        match row.get_ref(0)?.as_str()? {
+            "index" => {
+                let table: String = row.get(2)?;
+                if read.contains(&*table) {
+                    let columns = indexed_columns(sqlite, &name)?;
+                    found.indexes.insert(root, Index { table: table.into(), columns });
+                }
+            }
+            "table" | "view" => {
+                let kind = match kinds.get(&name) {
+                    Some(Kind::Virtual) if root == 0 => kind_of_virtual(definition),
+                    Some(kind) => kind.clone(),
+                    None => Kind::Virtual,
+                };
+                let (rowid_aliases, has_generated) =
+                    if read.contains(&*name) { columns_of(sqlite, &name)? } else { (Vec::new(), false) };
+                found.tables.insert(name.into(), Table { kind, root, has_generated, rowid_aliases });
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the columns that may be the rowid, and whether a column is generated.
+fn columns_of(sqlite: &Sqlite, table: &str) -> rusqlite::Result<(Vec<Box<str>>, bool)> {
+    let mut listed = sqlite.prepare("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?1, 'main')")?;
+    let mut rows = listed.query([table])?;
+    let (mut aliases, mut has_generated) = (Vec::new(), false);
+    while let Some(row) = rows.next()? {
+        if row.get::<_, i64>(2)? > 0 && row.get_ref(1)?.as_str()?.eq_ignore_ascii_case("INTEGER") {
+            aliases.push(row.get::<_, String>(0)?.into());
+        }
+        has_generated |= matches!(row.get(3)?, 2 | 3);
+    }
+    Ok((aliases, has_generated))
+}
+
+/// Returns the columns of an index, or `None` if it has an expression. The condition of a partial index is one too.
+fn indexed_columns(sqlite: &Sqlite, index: &str) -> rusqlite::Result<Option<Vec<Box<str>>>> {
+    let is_partial = "SELECT sql LIKE '%WHERE%' FROM main.sqlite_schema WHERE type = 'index' AND name = ?1";
+    if sqlite.query_row(is_partial, [index], |row| row.get::<_, Option<bool>>(0))?.unwrap_or(false) {
+        return Ok(None);
+    }
+    let mut listed = sqlite.prepare("SELECT cid, name FROM pragma_index_xinfo(?1, 'main')")?;
+    let mut rows = listed.query([index])?;
+    let mut columns = Vec::new();
+    while let Some(row) = rows.next()? {
+        match (row.get(0)?, row.get::<_, Option<String>>(1)?) {
+            (EXPRESSION, _) => return Ok(None),
+            (_, Some(name)) => columns.push(name.into()),
+            _ => {}
+        }
+    }
+    Ok(Some(columns))
+}
+
+/// Returns the functions whose result depends on their arguments alone, in all their forms.
+fn pure_functions(sqlite: &Sqlite) -> rusqlite::Result<HashSet<Box<str>>> {
+    let mut listed = sqlite.prepare("SELECT lower(name), builtin, type, flags FROM pragma_function_list")?;
+    let mut rows = listed.query([])?;
+    let (mut pure, mut impure) = (HashSet::new(), HashSet::new());
+    while let Some(row) = rows.next()? {
+        let name: Box<str> = row.get::<_, String>(0)?.into();
+        let is_own_aggregate = row.get(1)? && row.get_ref(2)?.as_str()? != "s";
+        let is_pure = is_own_aggregate || row.get::<_, i64>(3)? & DETERMINISTIC != 0;
+        if is_pure {
+            pure.insert(name)
+        } else {
+            impure.insert(name)
+        };
+    }
+    pure.retain(|name| !impure.contains(name) && !READ_THE_CLOCK.contains(&&**name));
+    Ok(pure)
+}

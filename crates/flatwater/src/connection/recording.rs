@@ -1,0 +1,52 @@
+//! What the statements of a connection change, while that is recorded.
+//!
+//! Owns: the writes of the statements that ran. Runs on the thread that has the connection. Invariant: every statement that
+//! runs through `execute` is recorded; what runs in another way must be told. Leaves out: when it is recorded, and what
+//! becomes of it (`workers::writer`).
+
+use super::open::Connection;
+use super::statements::CachedStatement;
+use crate::changes::change::{Change, Written};
+
+impl Connection {
+    /// Starts or stops recording. What was recorded is dropped.
+    pub(crate) fn record_changes(&mut self, on: bool) {
+        self.written = on.then(Written::default);
+        self.sqlite.record_changes(on);
+    }
+
+    /// Records a statement that ran, or failed.
+    #[inline]
+    pub(super) fn note_writes(&mut self, statement: &CachedStatement) {
+        if let Some(written) = &mut self.written {
+            // If SQLite prepared it again, because of another schema, it may have written more than is known.
+            if self.sqlite.reprepares(statement.id) == 0 {
+                written.add(&statement.class.writes);
+            } else {
+                written.add_everything();
+            }
+        }
+    }
+
+    /// Records that code ran of which nothing is known.
+    pub(crate) fn wrote_everything(&mut self) {
+        if let Some(written) = &mut self.written {
+            written.add_everything();
+        }
+    }
+
+    /// Returns what was recorded since the last call; `None` if nothing is recorded.
+    pub(crate) fn take_changes(&mut self) -> Option<Change> {
+        let written = self.written.as_mut()?;
+        Some(Change::of(std::mem::take(written), self.sqlite.take_changes()))
+    }
+
+    /// Returns true if it is recorded that nothing was written.
+    pub(crate) fn wrote_nothing(&self) -> bool {
+        self.written.as_ref().is_some_and(Written::is_empty)
+    }
+
+    pub(crate) fn records_changes(&self) -> bool {
+        self.written.is_some()
+    }
+}

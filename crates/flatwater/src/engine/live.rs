@@ -1,0 +1,65 @@
+//! The live queries, connected to the other workers, which do not know them.
+//!
+//! Owns: which functions of the other workers live queries may call. Runs while a database is opened. Leaves out: how they
+//! use them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::dispatch::Caller;
+use crate::changes::change::Change;
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::workers::live::{LiveQueries, Look, Powers, Push, Subscription};
+use crate::workers::readers::Readers;
+use crate::workers::request::LiveQuery;
+use crate::workers::writer::Writer;
+
+impl Caller {
+    /// Subscribes to a live query.
+    pub(crate) fn subscribe(&self, query: LiveQuery) -> Result<Subscription> {
+        self.may_begin()?;
+        let engine = self.handle.engine();
+        engine.touch();
+        engine.live.subscribe(query)
+    }
+}
+
+/// Returns the live queries of a database that is being opened: there are none yet.
+pub(super) fn live_queries(options: &Arc<Options>, writer: Option<&Writer>, readers: Option<&Readers>) -> LiveQueries {
+    let powers =
+        Powers { push: push(writer.cloned(), readers.cloned()), look: look(writer.cloned(), readers.cloned()) };
+    // One reader is always left for others.
+    let at_once = if readers.is_some() { options.readers.saturating_sub(1).max(1) } else { 1 };
+    let live = LiveQueries::new(powers, at_once, options.live_poll);
+    if let Some(writer) = writer {
+        writer.tell_live(live.listener());
+    }
+    live
+}
+
+fn push(writer: Option<Writer>, readers: Option<Readers>) -> Push {
+    match (readers, writer) {
+        (Some(readers), _) => Box::new(move |request| readers.push(request).map(drop)),
+        (None, Some(writer)) => Box::new(move |request| writer.push(request).map(drop)),
+        (None, None) => Box::new(|_| Err(Error::closed())),
+    }
+}
+
+/// The writer finds the commits of others by itself, when it is given the occasion. A database that is only read
+/// compares the header of the WAL with the one before.
+fn look(writer: Option<Writer>, readers: Option<Readers>) -> Look {
+    match (writer, readers) {
+        (Some(writer), _) => Box::new(move |_| writer.look_for_others()),
+        (None, Some(readers)) => {
+            let before = AtomicU32::new(0);
+            Box::new(move |live| {
+                let is_new = |stamp: &u32| before.swap(*stamp, Ordering::Relaxed) != *stamp;
+                if readers.wal_stamp().filter(is_new).is_some() {
+                    live.publish(&Change::Everything);
+                }
+            })
+        }
+        (None, None) => Box::new(|_| {}),
+    }
+}

@@ -1,0 +1,222 @@
+//! The caller's side of a live query: its results, as a `Stream`.
+//!
+//! Owns: when a result that is there is due. Runs on the thread that polls it, and never blocks there. Invariants: a
+//! stream yields the newest result, and none twice; a dropped stream leaves its query. Leaves out: running the query
+//! (`workers::live`), the differences of results (`live_changes`).
+
+use std::future::poll_fn;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures_core::Stream;
+
+use crate::database::Database;
+use crate::engine::dispatch::Caller;
+use crate::engine::handle::refuse_forked;
+use crate::error::{Error, Result};
+use crate::queue::reply::wake;
+use crate::time::later;
+use crate::time::timer::{self, Alarm};
+use crate::values::into_params::IntoParams;
+use crate::values::row::{FromRow, Rows};
+use crate::workers::live::Subscription;
+use crate::workers::live::place::Delivery;
+use crate::workers::request::LiveQuery;
+
+/// The results of a live query: a [`Stream`] of `Result<LiveRows>`, made by [`Database::live`].
+/// [`next`](Self::next) needs no other crate.
+///
+/// The first result comes as soon as it is computed, and another one whenever a commit has changed it. A stream that is
+/// not polled keeps the newest result only, so a slow consumer skips results and costs the memory of one.
+///
+/// An error is a result too: after an error of SQLite, such as a table that was dropped, the query runs again after each
+/// commit, and the stream goes on when it succeeds. A stream ends when the database is closed, and after an error of the
+/// call itself, such as wrong parameters.
+#[must_use = "a live query begins when it is polled"]
+pub struct Live {
+    state: State,
+    pace: Pace,
+    /// Dropped last: it may be the last handle to the database.
+    caller: Caller,
+}
+
+enum State {
+    Begins(Option<Result<LiveQuery>>),
+    Open(Subscription),
+    Over,
+}
+
+/// How often results are yielded.
+#[derive(Default)]
+struct Pace {
+    debounce: Duration,
+    throttle: Duration,
+    /// When the last result was yielded.
+    yielded: Option<Instant>,
+    /// Wakes the task when the result that is there is due.
+    alarm: Option<Alarm>,
+}
+
+/// One result of a live query: its rows, as [`Rows`], and the number of a commit.
+#[derive(Debug, Clone)]
+pub struct LiveRows {
+    rows: Arc<Rows>,
+    commit: u64,
+}
+
+impl LiveRows {
+    /// The number of the last commit whose effect the result surely has. The commits of this database in this process
+    /// are counted from its first live query on; a commit of another process counts when it is noticed.
+    #[must_use]
+    pub fn commit(&self) -> u64 {
+        self.commit
+    }
+
+    /// The rows, detached from the number.
+    #[must_use]
+    pub fn into_rows(self) -> Rows {
+        Arc::unwrap_or_clone(self.rows)
+    }
+}
+
+impl Deref for LiveRows {
+    type Target = Rows;
+
+    fn deref(&self) -> &Rows {
+        &self.rows
+    }
+}
+
+impl Database {
+    /// Runs a query, and again whenever its result changed, whoever changed it: another task, a trigger, a migration,
+    /// another process. Nothing begins before the first poll.
+    ///
+    /// Callers with equal SQL and parameters share one run. A query that cannot be affected by a commit does not run
+    /// again, and a result that equals the one before is not yielded.
+    ///
+    /// ```no_run
+    /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
+    /// let mut open = db.live("SELECT id, title FROM todos WHERE done = ? ORDER BY id", (false,));
+    /// while let Some(todos) = open.next().await {
+    ///     let todos: Vec<(i64, String)> = todos?.read()?;
+    ///     println!("{todos:?}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// While a live query exists, commits of other processes are looked for every
+    /// [`Options::live_poll`](crate::Options::live_poll). The order of rows without ORDER BY is SQLite's choice, and may
+    /// differ from one result to the next.
+    pub fn live(&self, sql: &str, params: impl IntoParams) -> Live {
+        let caller = self.operations.0.clone();
+        let query = || {
+            refuse_forked()?;
+            Ok(LiveQuery { text: caller.handle.engine().text(sql), params: params.into_params()? })
+        };
+        let state = State::Begins(Some(query()));
+        Live { state, pace: Pace::default(), caller }
+    }
+}
+
+impl Live {
+    /// Yields a result when no newer one has come for this long. A query that changes all the time yields none.
+    pub fn debounce(mut self, quiet: Duration) -> Self {
+        self.pace.debounce = quiet;
+        self
+    }
+
+    /// Yields at most one result in this time: the newest.
+    pub fn throttle(mut self, time: Duration) -> Self {
+        self.pace.throttle = time;
+        self
+    }
+
+    /// Returns the next result that was not yielded yet, or `None` when the stream is over. If the future is dropped, no
+    /// result is lost.
+    ///
+    /// # Errors
+    /// As [`Database::query`]; `Misuse` for a text that does not only read, and one that reads a TEMP table.
+    #[allow(clippy::should_implement_trait, reason = "this is the name that users of streams know")]
+    pub async fn next(&mut self) -> Option<Result<LiveRows>> {
+        poll_fn(|context| self.poll_result(context)).await
+    }
+
+    /// The same, with each row as a `T`.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next); `Misuse` for a row that is no `T`.
+    pub async fn next_as<T: FromRow>(&mut self) -> Option<Result<Vec<T>>> {
+        self.next().await.map(|rows| rows?.read().map_err(|error| error.in_operation("live")))
+    }
+
+    fn poll_result(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<LiveRows>>> {
+        let taken = loop {
+            match &mut self.state {
+                State::Over => return Poll::Ready(None),
+                State::Open(subscription) => match self.pace.poll(subscription, context) {
+                    Poll::Ready(taken) => break taken,
+                    Poll::Pending => return Poll::Pending,
+                },
+                State::Begins(query) => {
+                    let begun = match query.take() {
+                        Some(query) => query.and_then(|query| self.caller.subscribe(query)),
+                        None => Err(Error::closed()),
+                    };
+                    match begun {
+                        Ok(subscription) => self.state = State::Open(subscription),
+                        Err(error) => {
+                            self.state = State::Over;
+                            return Poll::Ready(Some(Err(error.in_operation("live"))));
+                        }
+                    }
+                }
+            }
+        };
+        let Some(Delivery { result, commit, .. }) = taken else {
+            self.state = State::Over;
+            return Poll::Ready(None);
+        };
+        let rows = result.map(|rows| LiveRows { rows, commit });
+        Poll::Ready(Some(rows.map_err(|error| error.in_operation("live"))))
+    }
+}
+
+impl Pace {
+    /// Takes the result if it is due, and sets the alarm if it is there and not due yet.
+    fn poll(&mut self, subscription: &Subscription, context: &mut Context<'_>) -> Poll<Option<Delivery>> {
+        let now = Instant::now();
+        let mut due_at = None;
+        let polled = subscription.place.poll(context, |delivery| {
+            let quiet = later(delivery.at, self.debounce);
+            let due = self.yielded.map_or(quiet, |yielded| quiet.max(later(yielded, self.throttle)));
+            due_at = (due > now).then_some(due);
+            due_at.is_none()
+        });
+        if let Poll::Ready(Some(_)) = &polled {
+            (self.yielded, self.alarm) = (Some(now), None);
+        }
+        if let Some(due) = due_at {
+            let place = subscription.place.clone();
+            // Without the timer's thread the result is yielded when a newer one comes.
+            self.alarm = timer::at(due, move || wake(place.nudge())).ok();
+        }
+        polled
+    }
+}
+
+impl Stream for Live {
+    type Item = Result<LiveRows>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<LiveRows>>> {
+        self.get_mut().poll_result(context)
+    }
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live").finish_non_exhaustive()
+    }
+}

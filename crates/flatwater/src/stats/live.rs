@@ -1,0 +1,114 @@
+//! What live queries count, for `stats()`.
+//!
+//! Owns: the counters, under the lock of the registry of live queries. Leaves out: the numbers of queries and subscribers,
+//! which the registry knows.
+
+use std::time::Duration;
+
+use super::{Times, record, times};
+use crate::changes::index::Precision;
+
+pub(crate) struct LiveCounts {
+    pub(crate) everything: u64,
+    by_row: u64,
+    by_column: u64,
+    by_table: u64,
+    by_commit: u64,
+    pub(crate) runs: u64,
+    pub(crate) unchanged: u64,
+    deliveries: u64,
+    superseded: u64,
+    lag: Times,
+}
+
+impl Default for LiveCounts {
+    fn default() -> Self {
+        Self {
+            everything: 0,
+            by_row: 0,
+            by_column: 0,
+            by_table: 0,
+            by_commit: 0,
+            runs: 0,
+            unchanged: 0,
+            deliveries: 0,
+            superseded: 0,
+            lag: times(),
+        }
+    }
+}
+
+impl LiveCounts {
+    /// Counts that a change caused a run.
+    pub(crate) fn met(&mut self, precision: Precision) {
+        match precision {
+            Precision::Row => self.by_row += 1,
+            Precision::Column => self.by_column += 1,
+            Precision::Table => self.by_table += 1,
+            Precision::EveryCommit => self.by_commit += 1,
+        }
+    }
+
+    pub(crate) fn delivered(&mut self, superseded: bool) {
+        self.deliveries += 1;
+        self.superseded += u64::from(superseded);
+    }
+
+    /// Records the time from the publication of a change to the delivery of its result.
+    pub(crate) fn lag(&mut self, lag: Duration) {
+        record(&mut self.lag, lag);
+    }
+
+    pub(crate) fn stats(&self, queries: usize, subscribers: usize) -> LiveStats {
+        LiveStats {
+            queries,
+            subscribers,
+            by_row: self.by_row,
+            by_column: self.by_column,
+            by_table: self.by_table,
+            by_commit: self.by_commit,
+            everything: self.everything,
+            runs: self.runs,
+            unchanged: self.unchanged,
+            deliveries: self.deliveries,
+            superseded: self.superseded,
+            lag_p50_us: self.lag.value_at_quantile(0.5),
+            lag_p99_us: self.lag.value_at_quantile(0.99),
+            lag_max_us: self.lag.max(),
+        }
+    }
+}
+
+/// What live queries did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LiveStats {
+    /// Live queries at the moment. Callers with equal queries share one.
+    pub queries: usize,
+    /// Streams of them at the moment.
+    pub subscribers: usize,
+    /// Runs that a change of one row caused, in queries that look rows up by their rowid.
+    pub by_row: u64,
+    /// Runs that an UPDATE of a column caused that the query reads.
+    pub by_column: u64,
+    /// Runs that rows caused which came or went, or a change that is only known to be in the table.
+    pub by_table: u64,
+    /// Runs that a commit caused because the query may depend on any commit, or because it is not known what it reads.
+    pub by_commit: u64,
+    /// Commits after which every live query ran again: changes of the schema, closures, other processes.
+    pub everything: u64,
+    /// Runs of live queries, the first ones included.
+    pub runs: u64,
+    /// Runs whose result was the same as before.
+    pub unchanged: u64,
+    /// Results that were delivered, once for each stream.
+    pub deliveries: u64,
+    /// Delivered results that were replaced by a newer one before the stream was polled.
+    pub superseded: u64,
+    /// The time from a commit to the delivery of its result: median, 99th percentile and longest, in microseconds.
+    pub lag_p50_us: u64,
+    /// See `lag_p50_us`.
+    pub lag_p99_us: u64,
+    /// See `lag_p50_us`.
+    pub lag_max_us: u64,
+}

@@ -1,0 +1,130 @@
+//! One live query, and the runs of it.
+//!
+//! Owns: the state of its runs, its last result and its subscribers. Used under the registry's lock. Invariants: at most
+//! one run is in flight; a change that meets the query meanwhile causes exactly one more; the first result is held back
+//! at most once. Leaves out: all other live queries (`registry`).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::place::{Delivery, Place};
+use crate::connection::reads::{Derived, LiveRun};
+use crate::error::{Error, Result};
+use crate::queue::ticket::Ticket;
+use crate::time::timer::Alarm;
+use crate::workers::request::LiveQuery;
+
+pub(super) struct Entry {
+    pub(super) query: Arc<LiveQuery>,
+    /// What it reads, as the index has it. `None`: before its first run, and after an error.
+    pub(super) derived: Option<Derived>,
+    pub(super) run: RunState,
+    last: Option<Delivery>,
+    was_held_back: bool,
+    pub(super) subscribers: Vec<Arc<Place>>,
+    /// Goes off when the entry has had no subscriber for the grace period.
+    pub(super) grace: Option<Alarm>,
+    /// When the oldest change that it has not delivered was published.
+    pub(super) met_at: Option<Instant>,
+}
+
+pub(super) enum RunState {
+    Idle,
+    /// It is in the queue of entries that are to run.
+    Waits,
+    Runs {
+        ticket: Arc<Ticket>,
+        /// The number of the last commit before the run.
+        commit: u64,
+        /// A change met the query meanwhile.
+        is_met: bool,
+        /// A change of everything did, so that the reads may have changed again.
+        is_lost: bool,
+    },
+}
+
+/// What became of a run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// The result is another one, for all subscribers.
+    Changed,
+    Unchanged,
+    /// It is the first result, and a change met it.
+    HeldBack,
+}
+
+impl Entry {
+    pub(super) fn new(query: Arc<LiveQuery>) -> Self {
+        Self {
+            query,
+            derived: None,
+            run: RunState::Waits,
+            last: None,
+            was_held_back: false,
+            subscribers: Vec::new(),
+            grace: None,
+            met_at: None,
+        }
+    }
+
+    pub(super) fn last(&self) -> Option<&Delivery> {
+        self.last.as_ref()
+    }
+
+    /// Notes that a change meets the query. Returns true if the entry is to be put into the queue.
+    pub(super) fn meet(&mut self, now: Instant, loses_reads: bool) -> bool {
+        self.met_at.get_or_insert(now);
+        match &mut self.run {
+            RunState::Idle => {
+                self.run = RunState::Waits;
+                true
+            }
+            RunState::Waits => false,
+            RunState::Runs { is_met, is_lost, .. } => {
+                *is_met = true;
+                *is_lost |= loses_reads;
+                false
+            }
+        }
+    }
+
+    /// Notes the end of a run. Returns what became of it, and whether the entry is to run again.
+    pub(super) fn end(&mut self, run: Result<LiveRun>, now: Instant) -> (Ended, bool) {
+        let (commit, is_met) = match std::mem::replace(&mut self.run, RunState::Idle) {
+            RunState::Runs { commit, is_met, .. } => (commit, is_met),
+            RunState::Idle | RunState::Waits => (0, false),
+        };
+        if is_met {
+            self.run = RunState::Waits;
+        }
+        if self.last.is_none() && is_met && !self.was_held_back {
+            self.was_held_back = true;
+            return (Ended::HeldBack, true);
+        }
+        let result = run.map(|run| Arc::new(run.rows));
+        if let Some(last) = &mut self.last {
+            last.commit = commit;
+            if is_same(&last.result, &result) {
+                return (Ended::Unchanged, is_met);
+            }
+        }
+        self.last = Some(Delivery { result, commit, at: now });
+        (Ended::Changed, is_met)
+    }
+
+    /// Ends a run whose result is not wanted any more.
+    pub(super) fn withdraw(&self) {
+        if let RunState::Runs { ticket, .. } = &self.run {
+            ticket.withdraw();
+        }
+    }
+}
+
+fn is_same<T: PartialEq>(one: &Result<T>, other: &Result<T>) -> bool {
+    let alike = |one: &Error, other: &Error| one.kind() == other.kind() && one.message() == other.message();
+    match (one, other) {
+        (Ok(one), Ok(other)) => one == other,
+        (Err(one), Err(other)) => alike(one, other),
+        _ => false,
+    }
+}

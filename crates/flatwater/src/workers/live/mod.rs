@@ -1,0 +1,217 @@
+//! The live queries of one database.
+//!
+//! Owns: starting their runs, waking their subscribers, and looking for commits of others. It has no thread: a change is
+//! applied on the thread that holds the writer slot, a query runs on a reader, its result is delivered on that reader's
+//! thread, and the timer looks for commits of others. Invariants: no lock is held while a request is pushed or a waker
+//! runs; nothing here waits. Leaves out: which queries a change meets (`changes`, `registry`), and the stream that a caller
+//! polls.
+
+mod entry;
+pub(crate) mod place;
+mod registry;
+mod run;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::is_stranded;
+
+use crate::changes::change::Change;
+use crate::changes::index::Id;
+use crate::error::{Error, Result};
+use crate::stats::live::LiveStats;
+use crate::time::later;
+use crate::time::timer::{self, Alarm};
+use crate::workers::listener::ChangeListener;
+use crate::workers::request::{LiveQuery, Request};
+use place::Place;
+use registry::Registry;
+
+/// How long the result of a query without subscribers is kept.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Pushes the request of a run.
+pub(crate) type Push = Box<dyn Fn(Request) -> Result<()> + Send + Sync>;
+
+/// Looks for commits of others, and reports a change of everything if there are any. It does not wait.
+pub(crate) type Look = Box<dyn Fn(&dyn ChangeListener) + Send + Sync>;
+
+/// What live queries need of the other workers.
+pub(crate) struct Powers {
+    pub(crate) push: Push,
+    pub(crate) look: Look,
+}
+
+/// The live queries.
+#[derive(Clone)]
+pub(crate) struct LiveQueries(Arc<Shared>);
+
+struct Shared {
+    powers: Powers,
+    poll: Duration,
+    /// True while there is a live query. Set under the registry's lock.
+    is_watching: Arc<AtomicBool>,
+    registry: Mutex<Registry>,
+    /// Goes off when it is time to look for commits of others.
+    alarm: Mutex<Option<Alarm>>,
+}
+
+impl LiveQueries {
+    /// Creates it without any query. At most `at_once` queries run at a time, and every `poll` the powers look for commits
+    /// of others.
+    pub(crate) fn new(powers: Powers, at_once: usize, poll: Duration) -> Self {
+        let registry = Mutex::new(Registry::new(at_once));
+        let (is_watching, alarm) = (Arc::default(), Mutex::new(None));
+        Self(Arc::new(Shared { powers, poll, is_watching, registry, alarm }))
+    }
+
+    /// Returns what the writer reports to. It does not keep the live queries.
+    pub(crate) fn listener(&self) -> Arc<dyn ChangeListener> {
+        Arc::new(self.0.listener())
+    }
+
+    /// Subscribes to a query. The subscription ends when the returned value is dropped.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub(crate) fn subscribe(&self, query: LiveQuery) -> Result<Subscription> {
+        let place = Arc::new(Place::default());
+        let mut registry = self.0.lock();
+        if registry.is_closed {
+            return Err(Error::closed());
+        }
+        // Before the first run is pushed: a commit that it does not see is recorded, or is published as everything.
+        let is_first = !self.0.is_watching.swap(true, Ordering::SeqCst);
+        let (id, todo) = registry.subscribe(query, place.clone());
+        drop(registry);
+        if is_first {
+            self.0.look_later();
+        }
+        self.0.perform(todo);
+        Ok(Subscription { live: self.clone(), id, place })
+    }
+
+    /// Returns true if there is a live query.
+    pub(crate) fn is_watching(&self) -> bool {
+        self.0.is_watching.load(Ordering::SeqCst)
+    }
+
+    /// Ends all streams.
+    pub(crate) fn close(&self) {
+        let todo = self.0.lock().close();
+        self.0.is_watching.store(false, Ordering::SeqCst);
+        let alarm = self.0.lock_alarm().take();
+        drop(alarm);
+        self.0.perform(todo);
+    }
+
+    pub(crate) fn stats(&self) -> LiveStats {
+        self.0.lock().stats()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_alarm(&self) -> MutexGuard<'_, Option<Alarm>> {
+        self.alarm.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listener(self: &Arc<Self>) -> Listener {
+        Listener { is_watching: self.is_watching.clone(), live: Arc::downgrade(self) }
+    }
+
+    fn publish(self: &Arc<Self>, change: &Change) {
+        let mut registry = self.lock();
+        let todo = registry.publish(change, Instant::now());
+        self.note_if_empty(&registry);
+        drop(registry);
+        self.perform(todo);
+    }
+
+    /// Stops recording when there is no live query any more.
+    fn note_if_empty(&self, registry: &Registry) {
+        if registry.is_empty() {
+            self.is_watching.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Sets the alarm at which the powers look for commits of others. Without the timer's thread, the next write finds
+    /// them.
+    fn look_later(self: &Arc<Self>) {
+        let live = Arc::downgrade(self);
+        let alarm = timer::at(later(Instant::now(), self.poll), move || {
+            let Some(live) = live.upgrade().filter(|live| live.is_watching.load(Ordering::SeqCst)) else { return };
+            (live.powers.look)(&live.listener());
+            live.look_later();
+        });
+        let before = std::mem::replace(&mut *self.lock_alarm(), alarm.ok());
+        drop(before);
+    }
+
+    fn unsubscribe(self: &Arc<Self>, id: Id, place: &Arc<Place>) {
+        let mut registry = self.lock();
+        if !registry.unsubscribe(id, place) {
+            return;
+        }
+        let live = Arc::downgrade(self);
+        let alarm = timer::at(later(Instant::now(), GRACE), move || {
+            if let Some(live) = live.upgrade() {
+                live.forget(id);
+            }
+        });
+        match (alarm, registry.entry(id)) {
+            (Ok(alarm), Some(entry)) => entry.grace = Some(alarm),
+            _ => {
+                drop(registry);
+                self.forget(id);
+            }
+        }
+    }
+
+    /// Removes the entry, unless it has a subscriber again.
+    fn forget(&self, id: Id) {
+        let mut registry = self.lock();
+        let forgotten = registry.remove_unused(id);
+        self.note_if_empty(&registry);
+        drop(registry);
+        drop(forgotten);
+    }
+}
+
+/// The live queries, as the writer and the timer report changes to them.
+struct Listener {
+    is_watching: Arc<AtomicBool>,
+    live: Weak<Shared>,
+}
+
+impl ChangeListener for Listener {
+    fn is_watching(&self) -> bool {
+        self.is_watching.load(Ordering::SeqCst)
+    }
+
+    fn publish(&self, change: &Change) {
+        if let Some(live) = self.live.upgrade() {
+            live.publish(change);
+        }
+    }
+}
+
+/// A subscriber's right to the results of a live query.
+pub(crate) struct Subscription {
+    live: LiveQueries,
+    id: Id,
+    pub(crate) place: Arc<Place>,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        // In a forked child the lock may be held by a thread that the child does not have.
+        if !is_stranded() {
+            self.live.0.unsubscribe(self.id, &self.place);
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The live queries of one database: which there are, which a change meets, and which run next.
+//!
+//! Owns: the entries, the index and the queue, under one lock, which is held for no longer than that takes. Every method
+//! returns what is to be done when the lock is released. Invariants: an entry whose reads are not known is met by every
+//! commit; at most so many runs are in flight as leave a reader for others. Leaves out: running (`run`), waking.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Instant;
+
+use super::entry::{Ended, Entry, RunState};
+use super::place::Place;
+use crate::changes::change::Change;
+use crate::changes::index::{Id, Index, Precision, Rows};
+use crate::changes::lookup::Key;
+use crate::changes::reads::TableReads;
+use crate::connection::reads::{Derived, LiveRun};
+use crate::error::Result;
+use crate::queue::ticket::{CallOptions, Ticket};
+use crate::stats::live::{LiveCounts, LiveStats};
+use crate::workers::request::LiveQuery;
+
+#[derive(Default)]
+pub(super) struct Registry {
+    entries: HashMap<Id, Entry>,
+    /// The entries by the hash of their query.
+    by_query: HashMap<u64, Vec<Id>>,
+    hasher: RandomState,
+    index: Index,
+    /// The entries whose reads are not known.
+    unknown: HashSet<Id>,
+    /// What texts read, with the number of entries that have the text.
+    texts: HashMap<Arc<str>, (Option<Derived>, usize)>,
+    queue: VecDeque<Id>,
+    in_flight: usize,
+    at_once: usize,
+    next: Id,
+    /// The number of the last publication.
+    number: u64,
+    pub(super) is_closed: bool,
+    counts: LiveCounts,
+}
+
+/// What is to be done without the lock.
+#[derive(Default)]
+pub(super) struct Todo {
+    pub(super) starts: VecDeque<Start>,
+    pub(super) wakers: Vec<Waker>,
+}
+
+/// A run that is to be started.
+pub(super) struct Start {
+    pub(super) id: Id,
+    pub(super) query: Arc<LiveQuery>,
+    pub(super) known: Option<Derived>,
+    pub(super) ticket: Arc<Ticket>,
+}
+
+impl Registry {
+    pub(super) fn new(at_once: usize) -> Self {
+        Self { at_once, ..Self::default() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Adds a subscriber. It gets the last result at once, if there is one. Returns the number of its entry.
+    pub(super) fn subscribe(&mut self, query: LiveQuery, place: Arc<Place>) -> (Id, Todo) {
+        let mut todo = Todo::default();
+        let id = self.find(&query).unwrap_or_else(|| self.add(query));
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.grace = None;
+            if let Some(last) = entry.last() {
+                let _ = place.put(last.clone());
+            }
+            entry.subscribers.push(place);
+        }
+        self.start(&mut todo);
+        (id, todo)
+    }
+
+    fn hash(&self, query: &LiveQuery) -> u64 {
+        self.hasher.hash_one(query)
+    }
+
+    fn find(&self, query: &LiveQuery) -> Option<Id> {
+        let alike = self.by_query.get(&self.hash(query))?;
+        alike.iter().copied().find(|id| self.entries.get(id).is_some_and(|entry| *entry.query == *query))
+    }
+
+    fn add(&mut self, query: LiveQuery) -> Id {
+        let id = self.next;
+        self.next += 1;
+        self.by_query.entry(self.hash(&query)).or_default().push(id);
+        self.texts.entry(query.text.sql.clone()).or_default().1 += 1;
+        self.entries.insert(id, Entry::new(Arc::new(query)));
+        self.unknown.insert(id);
+        self.queue.push_back(id);
+        id
+    }
+
+    /// Removes a subscriber. Returns true if it was the entry's last one.
+    pub(super) fn unsubscribe(&mut self, id: Id, place: &Arc<Place>) -> bool {
+        let Some(entry) = self.entries.get_mut(&id) else { return false };
+        entry.subscribers.retain(|other| !Arc::ptr_eq(other, place));
+        entry.subscribers.is_empty()
+    }
+
+    pub(super) fn entry(&mut self, id: Id) -> Option<&mut Entry> {
+        self.entries.get_mut(&id)
+    }
+
+    /// Removes an entry that has no subscriber.
+    pub(super) fn remove_unused(&mut self, id: Id) -> Option<Entry> {
+        if !self.entries.get(&id)?.subscribers.is_empty() {
+            return None;
+        }
+        let entry = self.entries.remove(&id)?;
+        entry.withdraw();
+        self.unknown.remove(&id);
+        self.unindex(id, &entry);
+        let hash = self.hash(&entry.query);
+        if let Some(ids) = self.by_query.get_mut(&hash) {
+            ids.retain(|other| *other != id);
+            if ids.is_empty() {
+                self.by_query.remove(&hash);
+            }
+        }
+        if let Some((_, users)) = self.texts.get_mut(&entry.query.text.sql) {
+            *users -= 1;
+            if *users == 0 {
+                self.texts.remove(&entry.query.text.sql);
+            }
+        }
+        Some(entry)
+    }
+
+    fn unindex(&mut self, id: Id, entry: &Entry) {
+        if let Some(derived) = &entry.derived {
+            self.index.remove(id, &derived.reads, |reads| rows_of(reads, &entry.query));
+        }
+    }
+
+    /// Marks the entries that the change meets.
+    pub(super) fn publish(&mut self, change: &Change, now: Instant) -> Todo {
+        self.number += 1;
+        let mut met: Vec<(Id, Precision)> = Vec::new();
+        let is_everything = *change == Change::Everything;
+        if is_everything {
+            self.counts.everything += 1;
+            self.unknown.extend(self.entries.keys());
+        } else {
+            self.index.look_up(change, |id, precision| met.push((id, precision)));
+        }
+        met.extend(self.unknown.iter().map(|id| (*id, Precision::EveryCommit)));
+        for (id, precision) in met {
+            self.meet(id, precision, is_everything, now);
+        }
+        let mut todo = Todo::default();
+        self.start(&mut todo);
+        todo
+    }
+
+    fn meet(&mut self, id: Id, precision: Precision, is_everything: bool, now: Instant) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        if entry.subscribers.is_empty() {
+            // Its last result is not kept beyond the next change.
+            self.remove_unused(id);
+            return;
+        }
+        if entry.meet(now, is_everything) {
+            if !is_everything {
+                self.counts.met(precision);
+            }
+            self.queue.push_back(id);
+        }
+    }
+
+    /// Takes the next entries out of the queue, as many as may run.
+    fn start(&mut self, todo: &mut Todo) {
+        while self.in_flight < self.at_once {
+            let Some(id) = self.queue.pop_front() else { return };
+            let Some(entry) = self.entries.get_mut(&id) else { continue };
+            if entry.subscribers.is_empty() {
+                self.remove_unused(id);
+                continue;
+            }
+            let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
+            let commit = self.number;
+            entry.run = RunState::Runs { ticket: ticket.clone(), commit, is_met: false, is_lost: false };
+            self.in_flight += 1;
+            self.counts.runs += 1;
+            let query = entry.query.clone();
+            let known = self.texts.get(&query.text.sql).and_then(|(derived, _)| derived.clone());
+            todo.starts.push_back(Start { id, query, known, ticket });
+        }
+    }
+
+    /// Notes the end of a run, and delivers its result.
+    pub(super) fn finish(&mut self, id: Id, run: Result<LiveRun>, now: Instant) -> Todo {
+        let mut todo = Todo::default();
+        self.in_flight -= 1;
+        if self.entries.contains_key(&id) {
+            self.learn(id, run.as_ref().ok().map(|run| &run.derived));
+            self.deliver(id, run, now, &mut todo);
+        }
+        self.start(&mut todo);
+        todo
+    }
+
+    /// Notes what the entry reads, as its last run derived it.
+    fn learn(&mut self, id: Id, derived: Option<&Derived>) {
+        let Some(mut entry) = self.entries.remove(&id) else { return };
+        let is_lost = matches!(entry.run, RunState::Runs { is_lost: true, .. });
+        let shared = derived.map(|derived| self.share(&entry.query, derived));
+        if entry.derived != shared || shared.is_none() {
+            self.unindex(id, &entry);
+            if let Some(derived) = &shared {
+                self.index.add(id, &derived.reads, |reads| rows_of(reads, &entry.query));
+            }
+            entry.derived = shared;
+        }
+        if entry.derived.is_some() && !is_lost {
+            self.unknown.remove(&id);
+        } else {
+            self.unknown.insert(id);
+        }
+        self.entries.insert(id, entry);
+    }
+
+    /// Returns the reads that all entries of the text share, if theirs are equal.
+    fn share(&mut self, query: &LiveQuery, derived: &Derived) -> Derived {
+        let Some((shared, _)) = self.texts.get_mut(&query.text.sql) else { return derived.clone() };
+        match shared {
+            Some(shared) if shared == derived => shared.clone(),
+            _ => shared.insert(derived.clone()).clone(),
+        }
+    }
+
+    fn deliver(&mut self, id: Id, run: Result<LiveRun>, now: Instant, todo: &mut Todo) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        // What is wrong with the call itself stays wrong.
+        let is_final = run.as_ref().is_err_and(|error| error.sqlite_code().is_none());
+        let (ended, runs_again) = entry.end(run, now);
+        let met_at = if runs_again { entry.met_at.replace(now) } else { entry.met_at.take() };
+        match ended {
+            Ended::HeldBack => {}
+            Ended::Unchanged => self.counts.unchanged += 1,
+            Ended::Changed => {
+                if let Some(at) = met_at {
+                    self.counts.lag(now.saturating_duration_since(at));
+                }
+                let last = entry.last().cloned();
+                for (place, delivery) in entry.subscribers.iter().zip(std::iter::repeat(last)) {
+                    let Some(delivery) = delivery else { continue };
+                    let (waker, superseded) = place.put(delivery);
+                    todo.wakers.extend(waker);
+                    self.counts.delivered(superseded);
+                }
+            }
+        }
+        if is_final {
+            todo.wakers.extend(entry.subscribers.drain(..).filter_map(|place| place.end()));
+            self.remove_unused(id);
+        } else if runs_again {
+            self.queue.push_back(id);
+        }
+    }
+
+    /// Ends all streams. Runs in flight are withdrawn.
+    pub(super) fn close(&mut self) -> Todo {
+        self.is_closed = true;
+        let ids: Vec<Id> = self.entries.keys().copied().collect();
+        let mut todo = Todo::default();
+        for id in ids {
+            if let Some(entry) = self.entries.get_mut(&id) {
+                todo.wakers.extend(entry.subscribers.drain(..).filter_map(|place| place.end()));
+            }
+            self.remove_unused(id);
+        }
+        self.queue.clear();
+        todo
+    }
+
+    pub(super) fn stats(&self) -> LiveStats {
+        let subscribers = self.entries.values().map(|entry| entry.subscribers.len()).sum();
+        self.counts.stats(self.entries.len(), subscribers)
+    }
+}
+
+/// Returns the rows of a table that the query reads, if its parameters say so.
+fn rows_of(reads: &TableReads, query: &LiveQuery) -> Rows {
+    let row = |key: &Key| match key {
+        Key::Rowid(rowid) => Some(*rowid),
+        Key::Parameter(number) => query.params.integer(usize::try_from(*number).ok()?.checked_sub(1)?),
+    };
+    reads.keys.as_ref()?.iter().map(row).collect()
+}

@@ -1,0 +1,83 @@
+//! What the live queries are told: what the commits of one slot changed.
+//!
+//! Owns: when changes are recorded, and what is published of them. Runs on the thread that holds the token. Invariant: a
+//! commit that was not recorded from its first statement is published as a change of everything. Leaves out: what live
+//! queries make of it (`workers::live`).
+//!
+//! ```text
+//! holder of the slot                       a first live query
+//! acquire: nothing is watched
+//! INSERT, not recorded
+//!                                          is watched from here on
+//!                                          runs: its snapshot is from before the COMMIT
+//! COMMIT
+//! leave: watched, and not recorded
+//! publishes a change of everything         runs again
+//! ```
+
+use super::connection::WriterConnection;
+use super::seen::Committed;
+use super::slot::Slot;
+use super::{Shared, Writer};
+use crate::changes::change::Change;
+
+impl Writer {
+    /// Publishes the commits of other connections, unless another thread holds the slot, which then does that.
+    pub(crate) fn look_for_others(&self) {
+        let Some(mut slot) = Slot::acquire_idle(self) else { return };
+        slot.run(|writer, _| {
+            if let Some(now) = writer.wal_now().filter(|(state, _)| !writer.has_left(state)) {
+                self.0.leave(writer, Some(&now), std::time::Instant::now());
+            }
+        });
+    }
+}
+
+impl Shared {
+    /// Records what changes from here on, if it is watched.
+    #[inline]
+    pub(super) fn record(&self, writer: &mut WriterConnection) {
+        let is_watching = self.live.get().is_some_and(|live| live.is_watching());
+        if let Some(connection) = &mut writer.connection
+            && connection.records_changes() != is_watching
+        {
+            connection.record_changes(is_watching);
+        }
+    }
+
+    /// Publishes what the slot changed.
+    pub(super) fn publish(&self, writer: &mut WriterConnection, committed: Committed) {
+        let Some(live) = self.live.get().filter(|live| live.is_watching()) else { return };
+        let change = writer.take_changes();
+        match committed {
+            Committed::Nothing => {}
+            Committed::Ours => live.publish(&change.unwrap_or(Change::Everything)),
+            Committed::Others => live.publish(&Change::Everything),
+        }
+    }
+
+    /// The same if the header of the WAL cannot be read: there is no WAL, or no connection any more. Otherwise another
+    /// process commits in this moment, and the next slot publishes.
+    pub(super) fn publish_unseen(&self, writer: &mut WriterConnection) {
+        let committed = match &writer.connection {
+            None => Committed::Others,
+            Some(_) if self.journal == "wal" => return,
+            Some(connection) if connection.wrote_nothing() => Committed::Nothing,
+            Some(_) => Committed::Ours,
+        };
+        self.publish(writer, committed);
+    }
+}
+
+impl WriterConnection {
+    /// Records that code ran of which nothing is known.
+    pub(super) fn wrote_everything(&mut self) {
+        if let Some(connection) = &mut self.connection {
+            connection.wrote_everything();
+        }
+    }
+
+    fn take_changes(&mut self) -> Option<Change> {
+        self.connection.as_mut()?.take_changes()
+    }
+}

@@ -1,0 +1,450 @@
+//! Live queries: what makes one run again, what it delivers, and when it ends.
+
+use std::time::Duration;
+
+use flatwater::{Database, Error, Kind, Live, LiveStats, Rows, params};
+
+use crate::place::{Place, in_both_places};
+use crate::support::TestFile;
+
+in_both_places!(
+    a_result_comes_at_once_and_again_when_it_changed,
+    a_change_that_the_query_cannot_see_runs_nothing,
+    a_lookup_by_rowid_runs_for_its_row_only,
+    changes_that_sqlite_does_not_report_are_seen,
+    a_transaction_is_seen_when_it_commits_and_not_when_it_rolls_back,
+    a_transaction_that_was_open_before_the_first_live_query_is_seen,
+    closures_batches_and_scripts_are_seen,
+    a_dropped_table_is_an_error_until_it_is_back,
+    equal_queries_share_one_run_and_late_ones_get_the_last_result,
+    a_consumer_that_is_late_gets_the_newest_result_only,
+    what_no_live_query_can_be_is_refused,
+    a_stream_ends_when_the_database_closes,
+    what_may_depend_on_anything_runs_after_every_commit,
+    results_that_come_in_a_row_are_held_back_as_wanted,
+    a_result_has_the_number_of_its_commit,
+);
+
+/// A result that has not come after this time never comes.
+pub(crate) const HANGS: Duration = Duration::from_secs(60);
+
+pub(crate) fn shown(rows: &Rows) -> String {
+    let row = |row: flatwater::Row<'_>| row.values().map(|value| format!("{value:?}")).collect::<Vec<_>>().join(",");
+    rows.iter().map(row).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the next result as integers, row by row.
+async fn next(live: &mut Live) -> Vec<Vec<Option<i64>>> {
+    let rows = live.next().await.expect("the stream is over").unwrap();
+    rows.iter().map(|row| (0..row.len()).map(|at| row.get(at).unwrap()).collect()).collect()
+}
+
+async fn one(live: &mut Live) -> i64 {
+    next(live).await[0][0].unwrap()
+}
+
+fn live(db: &Database) -> LiveStats {
+    db.stats().live
+}
+
+/// Runs a write and returns how many runs of live queries it caused.
+async fn caused(db: &Database, sql: &str) -> u64 {
+    let before = live(db).runs;
+    db.execute_script(sql).await.unwrap();
+    live(db).runs - before
+}
+
+/// Runs the write and returns the next result of the count.
+async fn after(db: &Database, count: &mut Live, sql: &str) -> i64 {
+    db.execute_script(sql).await.unwrap();
+    one(count).await
+}
+
+async fn with_items(place: &Place) -> Database {
+    let db = place.open().await;
+    db.execute_script(
+        "CREATE TABLE item (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER);
+         CREATE TABLE other (id INTEGER PRIMARY KEY, a);
+         INSERT INTO item VALUES (1, 10, 0), (2, 20, 0), (3, 30, 0)",
+    )
+    .await
+    .unwrap();
+    db
+}
+
+async fn a_result_comes_at_once_and_again_when_it_changed(place: &Place) {
+    let db = with_items(place).await;
+    let mut sum = db.live("SELECT sum(a) FROM item WHERE id > ?", (1,));
+    assert_eq!(one(&mut sum).await, 50);
+    db.execute("INSERT INTO item VALUES (4, 40, 0)", ()).await.unwrap();
+    assert_eq!(one(&mut sum).await, 90);
+    db.execute("UPDATE item SET a = 41 WHERE id = 4", ()).await.unwrap();
+    assert_eq!(one(&mut sum).await, 91);
+    db.execute("DELETE FROM item WHERE id = 2", ()).await.unwrap();
+    assert_eq!(one(&mut sum).await, 71);
+    // It runs, and its result is the same: nothing is delivered before the next change.
+    db.execute("UPDATE item SET a = 11 WHERE id = 1", ()).await.unwrap();
+    db.execute("UPDATE item SET a = 42 WHERE id = 4", ()).await.unwrap();
+    assert_eq!(one(&mut sum).await, 72);
+    let stats = live(&db);
+    assert_eq!((stats.queries, stats.subscribers), (1, 1));
+    assert!(stats.by_column >= 1 && stats.by_table >= 1 && stats.lag_max_us > 0, "{stats:?}");
+}
+
+async fn a_change_that_the_query_cannot_see_runs_nothing(place: &Place) {
+    let db = with_items(place).await;
+    let mut sum = db.live("SELECT sum(a) FROM item", ());
+    assert_eq!(one(&mut sum).await, 60);
+    for unseen in [
+        "INSERT INTO other VALUES (1, 1)",
+        "UPDATE item SET b = b + 1",
+        "UPDATE item SET a = 1 WHERE id = 99",
+        "DELETE FROM item WHERE id = 99",
+        "INSERT OR IGNORE INTO item VALUES (1, 1, 1)",
+        "BEGIN_IS_NO_TEXT",
+    ] {
+        if unseen == "BEGIN_IS_NO_TEXT" {
+            let tx = db.begin().await.unwrap();
+            tx.execute("UPDATE item SET b = 7", ()).await.unwrap();
+            let before = live(&db).runs;
+            tx.commit().await.unwrap();
+            assert_eq!(live(&db).runs, before);
+        } else {
+            assert_eq!(caused(&db, unseen).await, 0, "{unseen}");
+        }
+    }
+    assert_eq!(after(&db, &mut sum, "UPDATE item SET a = 0 WHERE id = 3").await, 30);
+}
+
+async fn a_lookup_by_rowid_runs_for_its_row_only(place: &Place) {
+    let db = with_items(place).await;
+    let mut by_id = Vec::new();
+    for id in 1..=3 {
+        let mut row = db.live("SELECT a FROM item WHERE id = ?", (id,));
+        assert_eq!(one(&mut row).await, id * 10);
+        by_id.push(row);
+    }
+    let mut constant = db.live("SELECT a FROM item WHERE id = 9", ());
+    assert_eq!(next(&mut constant).await, Vec::<Vec<Option<i64>>>::new());
+    let before = live(&db);
+    db.execute("UPDATE item SET a = 21 WHERE id = 2", ()).await.unwrap();
+    assert_eq!(one(&mut by_id[1]).await, 21);
+    let now = live(&db);
+    assert_eq!((now.runs - before.runs, now.by_row - before.by_row), (1, 1));
+    assert_eq!(after(&db, &mut constant, "INSERT INTO item VALUES (9, 90, 0)").await, 90);
+    assert_eq!(live(&db).runs - now.runs, 1);
+    db.execute("DELETE FROM item WHERE id = 1", ()).await.unwrap();
+    assert_eq!(next(&mut by_id[0]).await, Vec::<Vec<Option<i64>>>::new());
+    // The hook reports the new rowid only, so all of them run.
+    db.execute("UPDATE item SET id = 1 WHERE id = 3", ()).await.unwrap();
+    assert_eq!(one(&mut by_id[0]).await, 30);
+    assert_eq!(next(&mut by_id[2]).await, Vec::<Vec<Option<i64>>>::new());
+}
+
+async fn changes_that_sqlite_does_not_report_are_seen(place: &Place) {
+    let db = place.open().await;
+    db.execute_script(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a UNIQUE, b);
+         CREATE TABLE w (k PRIMARY KEY, v) WITHOUT ROWID;
+         CREATE TABLE p (id INTEGER PRIMARY KEY);
+         CREATE TABLE c (p REFERENCES p ON DELETE CASCADE ON UPDATE CASCADE);
+         CREATE TABLE log (n);
+         CREATE TRIGGER logs AFTER INSERT ON p BEGIN INSERT INTO log VALUES (new.id); END;
+         CREATE TRIGGER clears AFTER UPDATE ON t WHEN new.b = 'clear' BEGIN DELETE FROM log; END;
+         CREATE TABLE g (id INTEGER PRIMARY KEY, a, twice AS (a * 2));
+         CREATE TABLE r (id INTEGER PRIMARY KEY, a UNIQUE ON CONFLICT REPLACE);
+         CREATE VIEW v AS SELECT id, a FROM t WHERE a > 1;
+         CREATE VIRTUAL TABLE f USING fts5(body);
+         INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)",
+    )
+    .await
+    .unwrap();
+    let mut t = db.live("SELECT count(*) FROM t", ());
+    assert_eq!(one(&mut t).await, 2);
+    assert_eq!(
+        after(&db, &mut t, "REPLACE INTO t VALUES (9, 1, 0), (2, 8, 1); INSERT INTO t VALUES (10, 10, 0)").await,
+        3
+    );
+    assert_eq!(after(&db, &mut t, "UPDATE OR REPLACE t SET a = 8 WHERE id = 9").await, 2);
+    assert_eq!(after(&db, &mut t, "DELETE FROM t").await, 0);
+    let mut w = db.live("SELECT count(*) FROM w", ());
+    assert_eq!(one(&mut w).await, 0);
+    assert_eq!(after(&db, &mut w, "INSERT INTO w VALUES ('a', 1)").await, 1);
+    let (mut c, mut log) = (db.live("SELECT sum(p) FROM c", ()), db.live("SELECT count(*) FROM log", ()));
+    assert_eq!((next(&mut c).await, one(&mut log).await), (vec![vec![None]], 0));
+    assert_eq!(after(&db, &mut log, "INSERT INTO p VALUES (1), (2)").await, 2);
+    assert_eq!(after(&db, &mut c, "INSERT INTO c VALUES (1), (2)").await, 3);
+    assert_eq!(after(&db, &mut c, "UPDATE p SET id = 7 WHERE id = 1").await, 9);
+    assert_eq!(after(&db, &mut c, "DELETE FROM p WHERE id = 2").await, 7);
+    db.execute_script("INSERT INTO t VALUES (1, 5, 0)").await.unwrap();
+    assert_eq!(one(&mut t).await, 1);
+    assert_eq!(after(&db, &mut log, "UPDATE t SET b = 'clear'").await, 0, "a trigger's truncating DELETE");
+    let mut g = db.live("SELECT twice FROM g WHERE id = 1", ());
+    assert_eq!(next(&mut g).await, Vec::<Vec<Option<i64>>>::new());
+    assert_eq!(after(&db, &mut g, "INSERT INTO g (id, a) VALUES (1, 4)").await, 8);
+    assert_eq!(after(&db, &mut g, "UPDATE g SET a = 5").await, 10);
+    let mut r = db.live("SELECT count(*) FROM r WHERE id = 1", ());
+    assert_eq!(one(&mut r).await, 0);
+    assert_eq!(after(&db, &mut r, "INSERT INTO r VALUES (1, 1)").await, 1);
+    assert_eq!(after(&db, &mut r, "INSERT INTO r VALUES (2, 1)").await, 0, "replaced by its constraint");
+    let mut v = db.live("SELECT max(a) FROM v", ());
+    assert_eq!(one(&mut v).await, 5);
+    assert_eq!(
+        after(&db, &mut v, "INSERT INTO t VALUES (3, 1, 0) ON CONFLICT DO NOTHING; UPDATE t SET a = 6 WHERE id = 1")
+            .await,
+        6
+    );
+    let mut f = db.live("SELECT count(*) FROM f WHERE f MATCH 'word'", ());
+    assert_eq!(one(&mut f).await, 0);
+    assert_eq!(after(&db, &mut f, "INSERT INTO f VALUES ('a word')").await, 1);
+    assert_eq!(after(&db, &mut f, "DELETE FROM f WHERE rowid = 1").await, 0);
+    let mut cte = db.live("WITH x AS (SELECT a FROM t), y AS (SELECT 1 AS n) SELECT sum(x.a) FROM x, y", ());
+    assert_eq!(one(&mut cte).await, 7);
+    assert_eq!(after(&db, &mut cte, "DELETE FROM t WHERE id = 3").await, 6);
+}
+
+async fn a_transaction_is_seen_when_it_commits_and_not_when_it_rolls_back(place: &Place) {
+    let db = with_items(place).await;
+    let mut sum = db.live("SELECT sum(a) FROM item", ());
+    assert_eq!(one(&mut sum).await, 60);
+    let before = live(&db).runs;
+    let tx = db.begin().await.unwrap();
+    tx.execute("UPDATE item SET a = 0", ()).await.unwrap();
+    tx.rollback().await.unwrap();
+    if place.has_readers() {
+        assert_eq!(live(&db).runs, before, "nothing was committed");
+    }
+    let mut tx = db.begin().await.unwrap();
+    for id in 1..=3 {
+        tx.execute("UPDATE item SET a = 1 WHERE id = ?", (id,)).await.unwrap();
+    }
+    let savepoint = tx.begin().await.unwrap();
+    savepoint.execute("INSERT INTO item VALUES (9, 1000, 0)", ()).await.unwrap();
+    savepoint.rollback().await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(one(&mut sum).await, 3);
+    let failed = db.execute("INSERT INTO item VALUES (1, 1, 1)", ()).await.unwrap_err();
+    assert_eq!(failed.kind(), Kind::Constraint);
+    assert_eq!(after(&db, &mut sum, "UPDATE item SET a = 2 WHERE id = 1").await, 4);
+}
+
+async fn a_transaction_that_was_open_before_the_first_live_query_is_seen(place: &Place) {
+    let db = with_items(place).await;
+    let tx = db.begin().await.unwrap();
+    tx.execute("UPDATE item SET a = 1", ()).await.unwrap();
+    let mut sum = db.live("SELECT sum(a) FROM item", ());
+    if place.has_readers() {
+        assert_eq!(one(&mut sum).await, 60);
+    } else {
+        // The only connection is in the transaction: the query waits for its end.
+        assert!(futures_util::poll!(std::pin::pin!(sum.next())).is_pending());
+    }
+    tx.commit().await.unwrap();
+    assert_eq!(one(&mut sum).await, 3);
+}
+
+async fn closures_batches_and_scripts_are_seen(place: &Place) {
+    let db = with_items(place).await;
+    let mut sum = db.live("SELECT sum(a) FROM item", ());
+    assert_eq!(one(&mut sum).await, 60);
+    db.write_with(|tx| tx.execute("UPDATE item SET a = 1", []).map_err(Error::from)).await.unwrap();
+    assert_eq!(one(&mut sum).await, 3);
+    db.with_connection(|c| c.execute_batch("UPDATE item SET a = 2").map_err(Error::from)).await.unwrap();
+    assert_eq!(one(&mut sum).await, 6);
+    db.batch([("UPDATE item SET a = ? WHERE id = 1", params![5]), ("DELETE FROM other", params![])]).await.unwrap();
+    assert_eq!(one(&mut sum).await, 9);
+    db.execute_many("INSERT INTO item (a) VALUES (?)", [(1,), (2,)]).await.unwrap();
+    assert_eq!(one(&mut sum).await, 12);
+    let inserted = db.query("INSERT INTO item (a) VALUES (1) RETURNING id", ()).await.unwrap();
+    assert_eq!((inserted.len(), one(&mut sum).await), (1, 13));
+    db.migrate([("1_more", "CREATE TABLE more (x); UPDATE item SET a = 0")]).await.unwrap();
+    assert_eq!(one(&mut sum).await, 0);
+    let mut names = db.live("SELECT count(*) FROM sqlite_schema WHERE name = 'late'", ());
+    assert_eq!(one(&mut names).await, 0);
+    db.execute("CREATE TABLE late (a)", ()).await.unwrap();
+    assert_eq!(one(&mut names).await, 1);
+}
+
+async fn a_dropped_table_is_an_error_until_it_is_back(place: &Place) {
+    let db = with_items(place).await;
+    let mut rows = db.live("SELECT * FROM other", ());
+    assert_eq!(next(&mut rows).await, Vec::<Vec<Option<i64>>>::new());
+    db.execute("DROP TABLE other", ()).await.unwrap();
+    let error = rows.next().await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.message()), (Kind::Sql, "no such table: other"));
+    assert_eq!(error.operation(), Some("live"));
+    // The same error is told once.
+    db.execute("INSERT INTO item (a) VALUES (1)", ()).await.unwrap();
+    db.execute_script("CREATE TABLE other (x, y); INSERT INTO other VALUES (1, 2)").await.unwrap();
+    let back = rows.next().await.unwrap().unwrap();
+    assert_eq!(back.columns().collect::<Vec<_>>(), ["x", "y"]);
+    // Its reads are those of the new table.
+    assert_eq!(caused(&db, "UPDATE item SET a = 3").await, 0);
+    db.execute("UPDATE other SET y = 3", ()).await.unwrap();
+    assert_eq!(next(&mut rows).await, [[Some(1), Some(3)]]);
+}
+
+async fn equal_queries_share_one_run_and_late_ones_get_the_last_result(place: &Place) {
+    let db = with_items(place).await;
+    const SQL: &str = "SELECT a FROM item WHERE id = ?";
+    let (mut first, mut second) = (db.live(SQL, (1,)), db.live(SQL, (1,)));
+    assert_eq!((one(&mut first).await, one(&mut second).await), (10, 10));
+    let mut real = db.live(SQL, (1.0,));
+    assert_eq!(one(&mut real).await, 10);
+    let stats = live(&db);
+    assert_eq!((stats.queries, stats.subscribers, stats.runs), (2, 3, 2));
+    db.execute("UPDATE item SET a = 11 WHERE id = 1", ()).await.unwrap();
+    assert_eq!((one(&mut first).await, one(&mut second).await, one(&mut real).await), (11, 11, 11));
+    drop((first, real));
+    let runs = live(&db).runs;
+    let mut late = db.live(SQL, (1,));
+    assert_eq!(one(&mut late).await, 11);
+    assert_eq!(live(&db).runs, runs, "it got the last result");
+    drop((late, second));
+    // Within its grace period the query is kept, until a change meets it.
+    assert_eq!(live(&db).subscribers, 0);
+    assert_eq!(caused(&db, "UPDATE item SET a = 12 WHERE id = 1").await, 0);
+    assert_eq!(live(&db).queries, 0);
+}
+
+async fn a_consumer_that_is_late_gets_the_newest_result_only(place: &Place) {
+    let db = with_items(place).await;
+    let mut slow = db.live("SELECT count(*) FROM item", ());
+    assert_eq!(one(&mut slow).await, 3);
+    let mut fast = db.live("SELECT count(*) FROM item", ());
+    assert_eq!(one(&mut fast).await, 3);
+    for number in 4..=13 {
+        db.execute("INSERT INTO item (a) VALUES (1)", ()).await.unwrap();
+        assert_eq!(one(&mut fast).await, number);
+    }
+    assert_eq!(one(&mut slow).await, 13);
+    assert_eq!(live(&db).superseded, 9);
+}
+
+async fn what_no_live_query_can_be_is_refused(place: &Place) {
+    let db = with_items(place).await;
+    let refused = [
+        "INSERT INTO item (a) VALUES (1) RETURNING a",
+        "PRAGMA user_version",
+        "EXPLAIN SELECT 1",
+        "DELETE FROM item",
+        "SELECT 1; SELECT 2",
+        "",
+    ];
+    for sql in refused {
+        let mut live = db.live(sql, ());
+        let error = live.next().await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), Kind::Misuse, "{sql}: {error}");
+        assert!(live.next().await.is_none(), "{sql}");
+    }
+    let mut few = db.live("SELECT a FROM item WHERE id = ?", ());
+    assert_eq!(few.next().await.unwrap().unwrap_err().kind(), Kind::Misuse);
+    assert!(few.next().await.is_none());
+    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM item", ()).await.unwrap(), Some(3));
+    assert_eq!(live(&db).queries, 0);
+}
+
+async fn a_stream_ends_when_the_database_closes(place: &Place) {
+    let db = with_items(place).await;
+    let mut sum = db.live("SELECT sum(a) FROM item", ());
+    assert_eq!(one(&mut sum).await, 60);
+    let waits = tokio::spawn(async move { sum.next().await.is_none() });
+    let never = db.live("SELECT 1", ());
+    db.close().await.unwrap();
+    assert!(waits.await.unwrap());
+    let mut never = never;
+    assert_eq!(never.next().await.unwrap().unwrap_err().kind(), Kind::Closed);
+    assert!(never.next().await.is_none());
+}
+
+async fn what_may_depend_on_anything_runs_after_every_commit(place: &Place) {
+    let db = with_items(place).await;
+    let texts = [
+        "SELECT count(*), random() < 0 OR 1 FROM item",
+        "SELECT count(*) FROM pragma_table_list WHERE name = 'item'",
+        "SELECT datetime('now') > '2000' FROM item",
+    ];
+    for sql in texts {
+        let mut volatile = db.live(sql, ());
+        next(&mut volatile).await;
+        assert_eq!(caused(&db, "INSERT INTO other (a) VALUES (1)").await, 1, "{sql}");
+        // The result is the same, so the run ends without a delivery.
+        let runs = live(&db);
+        assert!(runs.by_commit > 0, "{runs:?}");
+        drop(volatile);
+        db.execute("INSERT INTO other (a) VALUES (1)", ()).await.unwrap();
+    }
+    let mut pure = db.live("SELECT upper('a'), value FROM json_each('[1]')", ());
+    pure.next().await.unwrap().unwrap();
+    assert_eq!(caused(&db, "INSERT INTO other (a) VALUES (1)").await, 0);
+}
+
+async fn results_that_come_in_a_row_are_held_back_as_wanted(place: &Place) {
+    let db = with_items(place).await;
+    let mut plain = db.live("SELECT count(*) FROM item", ());
+    let mut throttled = db.live("SELECT count(*) FROM item", ()).throttle(Duration::from_secs(3600));
+    let mut debounced = db.live("SELECT count(*) FROM item", ()).debounce(Duration::from_millis(5));
+    assert_eq!((one(&mut plain).await, one(&mut throttled).await, one(&mut debounced).await), (3, 3, 3));
+    for number in 4..=9 {
+        assert_eq!(after(&db, &mut plain, "INSERT INTO item (a) VALUES (1)").await, number);
+        assert!(futures_util::poll!(std::pin::pin!(throttled.next())).is_pending());
+    }
+    loop {
+        let number = one(&mut debounced).await;
+        assert!((4..=9).contains(&number), "{number}");
+        if number == 9 {
+            break;
+        }
+    }
+    // What is held back is delivered at the end.
+    db.close().await.unwrap();
+    assert_eq!(one(&mut throttled).await, 9);
+    assert!(throttled.next().await.is_none());
+}
+
+async fn a_result_has_the_number_of_its_commit(place: &Place) {
+    let db = with_items(place).await;
+    let mut sum = db.live("SELECT sum(a) FROM item", ());
+    let mut last = sum.next().await.unwrap().unwrap().commit();
+    for _ in 0..5 {
+        db.execute("UPDATE item SET a = a + 1 WHERE id = 1", ()).await.unwrap();
+        let now = sum.next().await.unwrap().unwrap().commit();
+        assert!(now > last, "{now} after {last}");
+        last = now;
+    }
+}
+
+#[tokio::test]
+async fn commits_of_other_connections_are_noticed() {
+    let place = Place::on_file();
+    let db = with_items(&place).await;
+    let plain = place.file().unwrap().plain();
+    let mut sum = db.live("SELECT sum(a) FROM item", ());
+    assert_eq!(one(&mut sum).await, 60);
+    plain.execute("UPDATE item SET a = 1", []).unwrap();
+    assert_eq!(one(&mut sum).await, 3, "by looking at the WAL");
+    plain.execute("UPDATE item SET a = 2", []).unwrap();
+    db.execute("INSERT INTO other VALUES (5, 5)", ()).await.unwrap();
+    assert_eq!(one(&mut sum).await, 6, "by a write of our own");
+    plain.execute_batch("DROP TABLE item").unwrap();
+    assert_eq!(sum.next().await.unwrap().unwrap_err().kind(), Kind::Sql);
+    plain.execute_batch("CREATE TABLE item (a); INSERT INTO item VALUES (8)").unwrap();
+    assert_eq!(one(&mut sum).await, 8);
+    let stats = live(&db);
+    assert!(stats.everything >= 3, "{stats:?}");
+    drop(plain);
+}
+
+#[tokio::test]
+async fn a_database_that_is_only_read_notices_commits_too() {
+    let file = TestFile::new();
+    let plain = file.plain();
+    plain.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
+    let db = file.options().read_only(true).open().await.unwrap();
+    let mut sum = db.live("SELECT sum(a) FROM t", ());
+    assert_eq!(one(&mut sum).await, 1);
+    plain.execute("UPDATE t SET a = 2", []).unwrap();
+    assert_eq!(one(&mut sum).await, 2);
+    drop(sum);
+    db.close().await.unwrap();
+}
