@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use futures_core::Stream;
 
+use crate::changes::primary_keys::PrimaryKeys;
 use crate::database::Database;
 use crate::engine::dispatch::Caller;
 use crate::engine::handle::refuse_forked;
@@ -63,7 +64,9 @@ struct Pace {
 /// One result of a live query: its rows, as [`Rows`], and the number of a commit.
 #[derive(Debug, Clone)]
 pub struct LiveRows {
-    rows: Arc<Rows>,
+    pub(crate) rows: Arc<Rows>,
+    /// The keys of the tables that the query read.
+    pub(crate) keys: Arc<PrimaryKeys>,
     commit: u64,
 }
 
@@ -152,7 +155,7 @@ impl Live {
         self.next().await.map(|rows| rows?.read().map_err(|error| error.in_operation("live")))
     }
 
-    fn poll_result(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<LiveRows>>> {
+    pub(crate) fn poll_result(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<LiveRows>>> {
         let taken = loop {
             match &mut self.state {
                 State::Over => return Poll::Ready(None),
@@ -175,12 +178,17 @@ impl Live {
                 }
             }
         };
-        let Some(Delivery { result, commit, .. }) = taken else {
+        let Some(Delivery { result, keys, commit, .. }) = taken else {
             self.state = State::Over;
             return Poll::Ready(None);
         };
-        let rows = result.map(|rows| LiveRows { rows, commit });
+        let rows = result.map(|rows| LiveRows { rows, keys, commit });
         Poll::Ready(Some(rows.map_err(|error| error.in_operation("live"))))
+    }
+
+    /// Ends the stream, and leaves the query.
+    pub(crate) fn end(&mut self) {
+        self.state = State::Over;
     }
 }
 

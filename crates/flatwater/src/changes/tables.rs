@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use super::primary_keys::PrimaryKey;
+
 /// The kind of something that can be read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -28,6 +30,8 @@ pub(crate) struct Table {
     pub(crate) has_generated: bool,
     /// The columns that may be an alias of the rowid.
     pub(crate) rowid_aliases: Vec<Box<str>>,
+    /// `None`: the query does not read the table.
+    pub(crate) key: Option<PrimaryKey>,
 }
 
 /// One index of the main database.

@@ -13,6 +13,7 @@ use rusqlite::Connection as Sqlite;
 use super::execute::{Bounds, Collected, Output, Run};
 use super::open::Connection;
 use super::schema::SchemaFacts;
+use crate::changes::primary_keys::{PrimaryKey, PrimaryKeys};
 use crate::changes::reads::{Reads, ReadsTemp};
 use crate::changes::tables::{Index, Kind, Table, Tables};
 use crate::error::{Error, Result};
@@ -28,6 +29,8 @@ use crate::values::row::Rows;
 pub(crate) struct Derived {
     cookie: i64,
     pub(crate) reads: Arc<Reads>,
+    /// The keys of the tables that it reads.
+    pub(crate) keys: Arc<PrimaryKeys>,
 }
 
 /// One run of a live query.
@@ -99,7 +102,7 @@ impl Connection {
         let read: HashSet<&str> = events.iter().filter_map(|event| event.first.as_deref()).collect();
         let tables = self.sqlite.patiently_with(|sqlite| tables(sqlite, &read))?;
         match Reads::of(&events, &programs, &tables) {
-            Ok(reads) => Ok(Derived { cookie, reads: Arc::new(reads) }),
+            Ok(reads) => Ok(Derived { cookie, reads: Arc::new(reads), keys: Arc::new(PrimaryKeys::of(&tables)) }),
             Err(ReadsTemp) => Err(Error::misuse("a live query cannot read a TEMP table")
                 .with_hint("other connections do not have it: use a table of the database")
                 .with_sql(&text.sql)),
@@ -148,9 +151,10 @@ fn tables(sqlite: &Sqlite, read: &HashSet<&str>) -> rusqlite::Result<Tables> {
                     Some(kind) => kind.clone(),
                     None => Kind::Virtual,
                 };
-                let (rowid_aliases, has_generated) =
-                    if read.contains(&*name) { columns_of(sqlite, &name)? } else { (Vec::new(), false) };
-                found.tables.insert(name.into(), Table { kind, root, has_generated, rowid_aliases });
+                let (rowid_aliases, has_generated, key) =
+                    if read.contains(&*name) { columns_of(sqlite, &name)? } else { Default::default() };
+                let key = key.filter(|_| kind != Kind::View);
+                found.tables.insert(name.into(), Table { kind, root, has_generated, rowid_aliases, key });
             }
             _ => {}
         }
@@ -158,18 +162,23 @@ fn tables(sqlite: &Sqlite, read: &HashSet<&str>) -> rusqlite::Result<Tables> {
     Ok(found)
 }
 
-/// Returns the columns that may be the rowid, and whether a column is generated.
-fn columns_of(sqlite: &Sqlite, table: &str) -> rusqlite::Result<(Vec<Box<str>>, bool)> {
+/// Returns the columns that may be the rowid, whether a column is generated, and the key.
+fn columns_of(sqlite: &Sqlite, table: &str) -> rusqlite::Result<(Vec<Box<str>>, bool, Option<PrimaryKey>)> {
     let mut listed = sqlite.prepare("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?1, 'main')")?;
     let mut rows = listed.query([table])?;
-    let (mut aliases, mut has_generated) = (Vec::new(), false);
+    let (mut aliases, mut has_generated, mut key) = (Vec::new(), false, PrimaryKey::default());
     while let Some(row) = rows.next()? {
-        if row.get::<_, i64>(2)? > 0 && row.get_ref(1)?.as_str()?.eq_ignore_ascii_case("INTEGER") {
-            aliases.push(row.get::<_, String>(0)?.into());
+        let name: Box<str> = row.get::<_, String>(0)?.into();
+        key.hides_rowid |= name.eq_ignore_ascii_case("rowid");
+        if row.get::<_, i64>(2)? > 0 {
+            if row.get_ref(1)?.as_str()?.eq_ignore_ascii_case("INTEGER") {
+                aliases.push(name.clone());
+            }
+            key.columns.push(name);
         }
         has_generated |= matches!(row.get(3)?, 2 | 3);
     }
-    Ok((aliases, has_generated))
+    Ok((aliases, has_generated, Some(key)))
 }
 
 /// Returns the columns of an index, or `None` if it has an expression. The condition of a partial index is one too.

@@ -27,6 +27,11 @@ impl ColumnNames {
         Arc::new(Self { names: names.into(), sources: sources.into(), sql })
     }
 
+    /// What the columns were declared as, in order.
+    pub(crate) fn sources(&self) -> &[ColumnSource] {
+        &self.sources
+    }
+
     /// The column at `index`.
     pub(crate) fn column(&self, index: usize) -> Column<'_> {
         Column { name: &self.names[index], source: &self.sources[index] }

@@ -8,6 +8,7 @@ mod chrono;
 pub(crate) mod column;
 pub(crate) mod convert;
 pub(crate) mod decoded;
+pub(crate) mod difference;
 pub(crate) mod document;
 pub(crate) mod executed;
 pub(crate) mod from_row;

@@ -14,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 use crate::place::Place;
 use crate::support::{TestFile, as_child, run};
 
-const SCHEMA: &str = "
+pub(crate) const SCHEMA: &str = "
     CREATE TABLE t (id INTEGER PRIMARY KEY, a, b, c UNIQUE);
     CREATE TABLE w (k TEXT PRIMARY KEY, v, n) WITHOUT ROWID;
     CREATE TABLE g (id INTEGER PRIMARY KEY, a, twice AS (a * 2), kept AS (a + 1) STORED);
@@ -33,7 +33,7 @@ const SCHEMA: &str = "
     CREATE VIRTUAL TABLE f USING fts5(body);";
 
 /// Each with its number of small integers as parameters.
-const WRITES: &[&str] = &[
+pub(crate) const WRITES: &[&str] = &[
     "INSERT INTO t VALUES (?, ?, ?, ?)",
     "INSERT OR IGNORE INTO t VALUES (?, ?, ?, ?)",
     "INSERT OR REPLACE INTO t VALUES (?, ?, ?, ?)",
@@ -73,7 +73,7 @@ const WRITES: &[&str] = &[
     "UPDATE t SET a = ? WHERE id = ? RETURNING a",
 ];
 
-const DEFINITIONS: &[&str] = &[
+pub(crate) const DEFINITIONS: &[&str] = &[
     "CREATE INDEX IF NOT EXISTS late ON t (a, c)",
     "DROP INDEX IF EXISTS late",
     "CREATE TABLE IF NOT EXISTS sometimes (id INTEGER PRIMARY KEY, a)",
@@ -121,11 +121,11 @@ const QUERIES: &[&str] = &[
     "SELECT a FROM t EXCEPT SELECT a FROM p ORDER BY 1",
 ];
 
-fn values(random: &mut StdRng, sql: &str) -> Vec<Value> {
+pub(crate) fn values(random: &mut StdRng, sql: &str) -> Vec<Value> {
     (0..sql.matches('?').count()).map(|_| Value::Integer(random.random_range(0..10))).collect()
 }
 
-fn pick<'a>(random: &mut StdRng, from: &[&'a str]) -> &'a str {
+pub(crate) fn pick<'a>(random: &mut StdRng, from: &[&'a str]) -> &'a str {
     from[random.random_range(0..from.len())]
 }
 
@@ -175,7 +175,7 @@ fn another_process() {
 }
 
 /// Returns the text with its parameters in it.
-fn spelled(sql: &str, values: &[Value]) -> String {
+pub(crate) fn spelled(sql: &str, values: &[Value]) -> String {
     let mut values = values.iter();
     let value = |part: &str| match values.next() {
         Some(Value::Integer(value)) => format!("{part}{value}"),
@@ -184,7 +184,7 @@ fn spelled(sql: &str, values: &[Value]) -> String {
     sql.split('?').map(value).collect()
 }
 
-async fn write(db: &Database, random: &mut StdRng) {
+pub(crate) async fn write(db: &Database, random: &mut StdRng) {
     let sql = pick(random, WRITES);
     let params = values(random, sql);
     // Constraints fail, and the same statements fail in a transaction.
@@ -294,7 +294,7 @@ async fn history(place: &Place, seed: u64) {
     db.close().await.unwrap();
 }
 
-fn histories(place: fn() -> Place, histories: u64) {
+pub(crate) fn histories(place: fn() -> Place, histories: u64, history: impl AsyncFn(&Place, u64)) {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     if let Some(seed) = number("FLATWATER_SEED") {
         return run(history(&place(), seed));
@@ -307,10 +307,10 @@ fn histories(place: fn() -> Place, histories: u64) {
 
 #[test]
 fn after_the_last_write_every_live_query_has_delivered_what_a_fresh_run_returns() {
-    histories(Place::on_file, 60);
+    histories(Place::on_file, 60, history);
 }
 
 #[test]
 fn after_the_last_write_in_memory_every_live_query_has_delivered_what_a_fresh_run_returns() {
-    histories(Place::in_memory, 30);
+    histories(Place::in_memory, 30, history);
 }

@@ -45,6 +45,8 @@ mod leases;
 mod left_behind;
 mod limits;
 mod live;
+mod live_changes;
+mod live_changes_random;
 mod live_random;
 mod many_databases;
 mod migrating_processes;

@@ -101,14 +101,15 @@ impl Entry {
             self.was_held_back = true;
             return (Ended::HeldBack, true);
         }
+        let keys = run.as_ref().map(|run| run.derived.keys.clone()).unwrap_or_default();
         let result = run.map(|run| Arc::new(run.rows));
         if let Some(last) = &mut self.last {
-            last.commit = commit;
+            (last.commit, last.keys) = (commit, keys.clone());
             if is_same(&last.result, &result) {
                 return (Ended::Unchanged, is_met);
             }
         }
-        self.last = Some(Delivery { result, commit, at: now });
+        self.last = Some(Delivery { result, keys, commit, at: now });
         (Ended::Changed, is_met)
     }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+use crate::changes::primary_keys::PrimaryKeys;
 use crate::error::Error;
 use crate::values::row::Rows;
 
@@ -15,6 +16,8 @@ use crate::values::row::Rows;
 #[derive(Debug, Clone)]
 pub(crate) struct Delivery {
     pub(crate) result: Result<Arc<Rows>, Error>,
+    /// The keys of the tables that the query read.
+    pub(crate) keys: Arc<PrimaryKeys>,
     /// The number of the last commit whose effect it surely has.
     pub(crate) commit: u64,
     /// When it became known.

@@ -1,0 +1,124 @@
+//! The columns of a result that are the key of its rows: those that come from a primary key or a rowid. Pure.
+//!
+//! Owns: the choice. Invariant: of each table, either all columns of a key are chosen or none. Leaves out: whether the rows
+//! of a result differ in them, which only the rows tell (`values::difference`).
+
+use std::collections::{BTreeMap, HashSet};
+
+use flatwater_sqlite::ColumnSource;
+
+use super::tables::Tables;
+
+/// The key of one table of the main database.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PrimaryKey {
+    /// The columns of the primary key. A table may have none.
+    pub(crate) columns: Vec<Box<str>>,
+    /// A column is named like the rowid, so the name does not tell them apart.
+    pub(crate) hides_rowid: bool,
+}
+
+/// The keys of the tables that a query reads.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct PrimaryKeys(BTreeMap<Box<str>, PrimaryKey>);
+
+/// The origin of a rowid that is no column.
+const ROWID: &str = "rowid";
+
+impl PrimaryKeys {
+    pub(crate) fn of(tables: &Tables) -> Self {
+        let keys = tables.tables.iter().filter_map(|(name, table)| Some((name.clone(), table.key.clone()?)));
+        Self(keys.collect())
+    }
+
+    /// Returns the positions of the columns that are the key of a result with these columns: the key of each table that
+    /// has its whole key there. `None` if no table has.
+    pub(crate) fn of_result(&self, sources: &[ColumnSource]) -> Option<Box<[usize]>> {
+        let there: HashSet<(&str, &str)> = sources.iter().filter_map(origin).collect();
+        let is_of_key = |(table, column): (&str, &str)| {
+            let Some(key) = self.0.get(table) else { return false };
+            if !key.hides_rowid && there.contains(&(table, ROWID)) {
+                return column == ROWID;
+            }
+            key.columns.iter().any(|part| **part == *column)
+                && key.columns.iter().all(|part| there.contains(&(table, part)))
+        };
+        let found = |(position, source)| origin(source).is_some_and(is_of_key).then_some(position);
+        let columns: Box<[usize]> = sources.iter().enumerate().filter_map(found).collect();
+        (!columns.is_empty()).then_some(columns)
+    }
+
+    /// Returns the keys that a query of these tables can select, as a list.
+    pub(crate) fn listed(&self) -> String {
+        let keys = self.0.iter().filter_map(|(table, key)| match (&*key.columns, key.hides_rowid) {
+            ([], true) => None,
+            ([], false) => Some(format!("{ROWID} of {table}")),
+            (columns, _) => Some(format!("{} of {table}", columns.join(" and "))),
+        });
+        keys.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Returns the table of the main database that a column comes from, and its name there.
+fn origin(source: &ColumnSource) -> Option<(&str, &str)> {
+    let origin = source.origin.as_ref().filter(|origin| &*origin.database == "main")?;
+    Some((&origin.table, &origin.column))
+}
+
+#[cfg(test)]
+mod tests {
+    use flatwater_sqlite::ColumnOrigin;
+
+    use super::*;
+
+    fn keys() -> PrimaryKeys {
+        let key = |table: &str, columns: &[&str], hides_rowid| {
+            let columns = columns.iter().map(|column| (*column).into()).collect();
+            (table.into(), PrimaryKey { columns, hides_rowid })
+        };
+        let all = [key("t", &["id"], false), key("two", &["a", "b"], false), key("none", &[], false)];
+        PrimaryKeys(all.into_iter().chain([key("odd", &[], true)]).collect())
+    }
+
+    /// Takes `table.column`; an expression has no point.
+    fn of(columns: &[&str]) -> Option<Vec<usize>> {
+        let source = |column: &&str| {
+            let origin = column.split_once('.').map(|(table, column)| {
+                let (database, table) = table.split_once('/').unwrap_or(("main", table));
+                ColumnOrigin { database: database.into(), table: table.into(), column: column.into() }
+            });
+            ColumnSource { declared_type: None, origin }
+        };
+        let sources: Vec<_> = columns.iter().map(source).collect();
+        keys().of_result(&sources).map(|key| key.to_vec())
+    }
+
+    #[test]
+    fn a_key_is_chosen_whole_or_not_at_all() {
+        assert_eq!(of(&["t.a", "t.id"]), Some(vec![1]));
+        assert_eq!(of(&["two.b", "two.c", "two.a"]), Some(vec![0, 2]));
+        assert_eq!(of(&["two.b", "two.c"]), None);
+        assert_eq!(of(&["count", "t.a", "unknown.id"]), None);
+        assert_eq!(of(&["aux/t.id", "t.a"]), None, "a table of another database");
+        assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn the_keys_of_several_tables_are_one_key() {
+        assert_eq!(of(&["t.id", "two.a", "two.b", "t.id"]), Some(vec![0, 1, 2, 3]));
+        assert_eq!(of(&["two.a", "t.id"]), Some(vec![1]));
+    }
+
+    #[test]
+    fn a_rowid_is_preferred_unless_a_column_has_its_name() {
+        assert_eq!(of(&["none.rowid", "none.a"]), Some(vec![0]));
+        assert_eq!(of(&["two.a", "two.b", "two.rowid"]), Some(vec![2]));
+        assert_eq!(of(&["odd.rowid"]), None);
+    }
+
+    #[test]
+    fn the_list_names_the_keys_and_nothing_that_is_no_key() {
+        assert_eq!(keys().listed(), "rowid of none, id of t, a and b of two");
+        assert_eq!(PrimaryKeys::default().listed(), "");
+    }
+}
