@@ -30,7 +30,7 @@ pub(crate) struct Derived {
     pub(crate) reads: Arc<Reads>,
 }
 
-/// One run of a live query.
+/// One run of one statement of a live query.
 #[derive(Debug)]
 pub(crate) struct LiveRun {
     pub(crate) rows: Rows,
@@ -46,21 +46,22 @@ const READ_THE_CLOCK: &[&str] = &["date", "time", "datetime", "julianday", "unix
 const EXPRESSION: i64 = -2;
 
 impl Connection {
-    /// Runs a live query. `known` is what its text read the last time. The connection has no open transaction. May be
-    /// interrupted by what is armed.
-    pub(crate) fn run_live(
+    /// Runs the statements of a live query in one snapshot. `known` is what their texts read the last time. The
+    /// connection has no open transaction. May be interrupted by what is armed.
+    pub(crate) fn run_live<'a>(
         &mut self,
-        text: &Arc<StatementInfo>,
-        params: &Params,
-        known: Option<&Derived>,
-    ) -> Result<LiveRun> {
-        if text.tells_of_its_prepare {
+        parts: impl Iterator<Item = (&'a Arc<StatementInfo>, &'a Params, Option<&'a Derived>)> + Clone,
+    ) -> Result<Vec<LiveRun>> {
+        // Some act while they are prepared.
+        if let Some((text, ..)) = parts.clone().find(|(text, ..)| text.tells_of_its_prepare) {
             return Err(not_a_query().with_sql(&text.sql));
         }
         let cookie = self.control.hold(&mut self.sqlite)?;
-        let run = self.run_held(text, params, known.filter(|known| known.cookie == cookie), cookie);
+        let is_known = |known: &&Derived| known.cookie == cookie;
+        let runs = parts.map(|(text, params, known)| self.run_held(text, params, known.filter(is_known), cookie));
+        let runs = runs.collect();
         self.control.let_go(&mut self.sqlite);
-        run
+        runs
     }
 
     fn run_held(

@@ -20,7 +20,7 @@ const FLOORS: &[&[&str]] = &[
     &["prepared", "transaction"],
     &["database"],
     &["closures", "executor", "live", "long_reads", "migrate", "open", "savepoints", "testing", "typed"],
-    &["plan"],
+    &["live_group", "plan"],
     &["lib"],
 ];
 

@@ -45,6 +45,7 @@ mod leases;
 mod left_behind;
 mod limits;
 mod live;
+mod live_groups;
 mod live_random;
 mod many_databases;
 mod migrating_processes;

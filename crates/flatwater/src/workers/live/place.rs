@@ -14,7 +14,8 @@ use crate::values::row::Rows;
 /// One result of a live query, or why there is none.
 #[derive(Debug, Clone)]
 pub(crate) struct Delivery {
-    pub(crate) result: Result<Arc<Rows>, Error>,
+    /// For each statement of the query.
+    pub(crate) result: Result<Arc<[Arc<Rows>]>, Error>,
     /// The number of the last commit whose effect it surely has.
     pub(crate) commit: u64,
     /// When it became known.
