@@ -28,6 +28,8 @@ pub(crate) struct Table {
     pub(crate) has_generated: bool,
     /// The columns that may be an alias of the rowid.
     pub(crate) rowid_aliases: Vec<Box<str>>,
+    /// A name of the rowid that no column hides.
+    pub(crate) rowid_name: Option<&'static str>,
 }
 
 /// One index of the main database.
@@ -36,6 +38,8 @@ pub(crate) struct Index {
     pub(crate) table: Box<str>,
     /// `None`: it has an expression, and so may depend on any column.
     pub(crate) columns: Option<Vec<Box<str>>>,
+    /// The columns of its key, if no two rows have the same, and it compares bytes. Empty otherwise.
+    pub(crate) unique: Vec<Box<str>>,
 }
 
 #[derive(Debug, Default)]

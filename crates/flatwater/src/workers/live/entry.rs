@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::place::{Delivery, Place};
-use crate::connection::reads::{Derived, LiveRun};
+use crate::connection::reads::{Derived, Found, LiveRun};
 use crate::error::Result;
 use crate::queue::ticket::Ticket;
 use crate::time::timer::Alarm;
@@ -18,7 +18,7 @@ use crate::workers::request::LiveQuery;
 pub(super) struct Entry {
     pub(super) query: Arc<LiveQuery>,
     /// What each of its statements reads, as the index has it. Empty before its first run, and after an error.
-    pub(super) derived: Vec<Derived>,
+    pub(super) reads: Vec<(Derived, Found)>,
     pub(super) run: RunState,
     last: Option<Delivery>,
     was_held_back: bool,
@@ -58,7 +58,7 @@ impl Entry {
     pub(super) fn new(query: Arc<LiveQuery>) -> Self {
         Self {
             query,
-            derived: Vec::new(),
+            reads: Vec::new(),
             run: RunState::Waits,
             last: None,
             was_held_back: false,

@@ -15,8 +15,8 @@ use super::place::Place;
 use crate::changes::change::Change;
 use crate::changes::index::{Id, Index, Precision, Rows};
 use crate::changes::lookup::Key;
-use crate::changes::reads::TableReads;
-use crate::connection::reads::{Derived, LiveRun};
+use crate::changes::reads::{RowReads, TableReads};
+use crate::connection::reads::{Derived, Found, LiveRun};
 use crate::error::Result;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::stats::live::{LiveCounts, LiveStats};
@@ -143,8 +143,8 @@ impl Registry {
     }
 
     fn unindex(&mut self, id: Id, entry: &Entry) {
-        for (part, derived) in entry.query.0.iter().zip(&entry.derived) {
-            self.index.remove(id, &derived.reads, |reads| rows_of(reads, part));
+        for (part, (derived, found)) in entry.query.0.iter().zip(&entry.reads) {
+            self.index.remove(id, &derived.reads, |at, reads| rows_of(at, reads, part, found));
         }
     }
 
@@ -221,15 +221,15 @@ impl Registry {
         let Some(mut entry) = self.entries.remove(&id) else { return };
         let is_lost = matches!(entry.run, RunState::Runs { is_lost: true, .. });
         let parts = entry.query.0.iter().zip(runs);
-        let derived: Vec<_> = parts.map(|(part, run)| self.share(part, &run.derived)).collect();
-        if entry.derived != derived {
+        let reads: Vec<_> = parts.map(|(part, run)| (self.share(part, &run.derived), run.found.clone())).collect();
+        if entry.reads != reads {
             self.unindex(id, &entry);
-            for (part, derived) in entry.query.0.iter().zip(&derived) {
-                self.index.add(id, &derived.reads, |reads| rows_of(reads, part));
+            for (part, (derived, found)) in entry.query.0.iter().zip(&reads) {
+                self.index.add(id, &derived.reads, |at, reads| rows_of(at, reads, part, found));
             }
-            entry.derived = derived;
+            entry.reads = reads;
         }
-        if entry.derived.is_empty() || is_lost {
+        if entry.reads.is_empty() || is_lost {
             self.unknown.insert(id);
         } else {
             self.unknown.remove(&id);
@@ -297,11 +297,15 @@ impl Registry {
     }
 }
 
-/// Returns the rows of a table that the statement reads, if its parameters say so.
-fn rows_of(reads: &TableReads, part: &LivePart) -> Rows {
+/// Returns the rows of the table at this position that the statement reads, if its parameters say so, or what it found.
+fn rows_of(at: usize, reads: &TableReads, part: &LivePart, found: &Found) -> Rows {
     let row = |key: &Key| match key {
         Key::Rowid(rowid) => Some(*rowid),
         Key::Parameter(number) => part.params.integer(usize::try_from(*number).ok()?.checked_sub(1)?),
     };
-    reads.keys.as_ref()?.iter().map(row).collect()
+    match &reads.rows {
+        RowReads::Any => None,
+        RowReads::Rowids(keys) => keys.iter().map(row).collect(),
+        RowReads::Unique { .. } => found.get(at).copied().flatten().map(|rowid| vec![rowid]),
+    }
 }
