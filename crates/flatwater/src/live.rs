@@ -25,7 +25,7 @@ use crate::values::into_params::IntoParams;
 use crate::values::row::{FromRow, Rows};
 use crate::workers::live::Subscription;
 use crate::workers::live::place::Delivery;
-use crate::workers::request::LiveQuery;
+use crate::workers::request::{LivePart, LiveQuery};
 
 /// The results of a live query: a [`Stream`] of `Result<LiveRows>`, made by [`Database::live`].
 /// [`next`](Self::next) needs no other crate.
@@ -114,17 +114,24 @@ impl Database {
     /// [`Options::live_poll`](crate::Options::live_poll). The order of rows without ORDER BY is SQLite's choice, and may
     /// differ from one result to the next.
     pub fn live(&self, sql: &str, params: impl IntoParams) -> Live {
-        let caller = self.operations.0.clone();
-        let query = || {
-            refuse_forked()?;
-            Ok(LiveQuery { text: caller.handle.engine().text(sql), params: params.into_params()? })
-        };
-        let state = State::Begins(Some(query()));
-        Live { state, pace: Pace::default(), caller }
+        Live::new(&self.operations.0, std::iter::once((sql, params)))
     }
 }
 
 impl Live {
+    pub(crate) fn new<'a, P: IntoParams>(caller: &Caller, statements: impl Iterator<Item = (&'a str, P)>) -> Self {
+        let part = |(sql, params): (&str, P)| {
+            refuse_forked()?;
+            Ok(LivePart { text: caller.handle.engine().text(sql), params: params.into_params()? })
+        };
+        let parts = statements.map(part).collect::<Result<Box<[LivePart]>>>();
+        let query = parts.and_then(|parts| match &*parts {
+            [] => Err(Error::misuse("a live query needs a statement")),
+            _ => Ok(LiveQuery(parts)),
+        });
+        Self { state: State::Begins(Some(query)), pace: Pace::default(), caller: caller.clone() }
+    }
+
     /// Yields a result when no newer one has come for this long. A query that changes all the time yields none.
     pub fn debounce(mut self, quiet: Duration) -> Self {
         self.pace.debounce = quiet;
@@ -156,6 +163,12 @@ impl Live {
     }
 
     pub(crate) fn poll_result(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<LiveRows>>> {
+        let first = |mut parts: Vec<LiveRows>| parts.pop().ok_or_else(Error::closed);
+        self.poll_parts(context).map(|result| result.map(|result| result.and_then(first)))
+    }
+
+    /// Returns the next results of all statements.
+    pub(crate) fn poll_parts(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Vec<LiveRows>>>> {
         let taken = loop {
             match &mut self.state {
                 State::Over => return Poll::Ready(None),
@@ -182,8 +195,10 @@ impl Live {
             self.state = State::Over;
             return Poll::Ready(None);
         };
-        let rows = result.map(|rows| LiveRows { rows, keys, commit });
-        Poll::Ready(Some(rows.map_err(|error| error.in_operation("live"))))
+        let part =
+            |(rows, keys): (&Arc<Rows>, &Arc<PrimaryKeys>)| LiveRows { rows: rows.clone(), keys: keys.clone(), commit };
+        let parts: Result<Vec<LiveRows>> = result.map(|parts| parts.iter().zip(&*keys).map(part).collect());
+        Poll::Ready(Some(parts.map_err(|error| error.in_operation("live"))))
     }
 
     /// Ends the stream, and leaves the query.

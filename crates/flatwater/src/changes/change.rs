@@ -124,6 +124,7 @@ impl TableChange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::changes::reads::RowReads;
 
     fn columns(names: &[&str]) -> Columns {
         Columns::Some(names.iter().map(|name| (*name).into()).collect())
@@ -133,7 +134,7 @@ mod tests {
         TableReads {
             table: "t".into(),
             columns: columns(names),
-            keys: None,
+            rows: RowReads::Any,
             are_rows_reported: true,
             may_be_replaced: false,
             has_generated: false,

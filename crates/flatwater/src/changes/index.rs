@@ -61,8 +61,8 @@ impl Readers {
 }
 
 impl Index {
-    /// Adds a live query. `rows` tells for a table which rows it reads.
-    pub(crate) fn add(&mut self, id: Id, reads: &Arc<Reads>, rows: impl Fn(&TableReads) -> Rows) {
+    /// Adds a live query. `rows` tells for a table, and its position in the reads, which rows it reads.
+    pub(crate) fn add(&mut self, id: Id, reads: &Arc<Reads>, rows: impl Fn(usize, &TableReads) -> Rows) {
         let Reads::Tables(tables) = &**reads else {
             self.every_commit.insert(id);
             return;
@@ -74,7 +74,7 @@ impl Index {
                 known.push(Readers { reads: reads.clone(), at, any: HashSet::new(), by_row: HashMap::new() });
                 known.len() - 1
             });
-            match rows(table) {
+            match rows(at, table) {
                 None => {
                     known[place].any.insert(id);
                 }
@@ -89,16 +89,16 @@ impl Index {
     }
 
     /// Removes a live query that was added with these reads and rows.
-    pub(crate) fn remove(&mut self, id: Id, reads: &Arc<Reads>, rows: impl Fn(&TableReads) -> Rows) {
+    pub(crate) fn remove(&mut self, id: Id, reads: &Arc<Reads>, rows: impl Fn(usize, &TableReads) -> Rows) {
         let Reads::Tables(tables) = &**reads else {
             self.every_commit.remove(&id);
             return;
         };
-        for table in tables {
+        for (at, table) in tables.iter().enumerate() {
             let Some(known) = self.tables.get_mut(&table.table) else { continue };
             for readers in known.iter_mut().filter(|readers| Arc::ptr_eq(&readers.reads, reads)) {
                 readers.any.remove(&id);
-                for row in rows(table).into_iter().flatten() {
+                for row in rows(at, table).into_iter().flatten() {
                     if let Some(ids) = readers.by_row.get_mut(&row) {
                         ids.retain(|known| *known != id);
                         if ids.is_empty() {

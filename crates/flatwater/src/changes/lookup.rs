@@ -1,7 +1,8 @@
-//! Lookups by rowid, as the program of a query shows them. Pure.
+//! Lookups of single rows, as the program of a query shows them. Pure.
 //!
-//! Owns: finding out that a program reads a table only at rowids which are parameters or constants. Invariant: an
-//! instruction that is not in a table here makes the answer "no". Leaves out: what follows for a live query (`reads`).
+//! Owns: finding out that a program reads a table only at rowids which are parameters or constants, or only at one key of
+//! a unique index, whose columns are parameters. Invariant: an instruction that is not in a table here makes the answer
+//! "no". Leaves out: what follows for a live query (`reads`).
 
 use std::ops::RangeInclusive;
 
@@ -36,6 +37,45 @@ pub(crate) fn looked_up(program: &Program, root: i32) -> Option<Vec<Key>> {
         }
     }
     (!keys.is_empty()).then_some(keys)
+}
+
+/// Returns the numbers of the parameters by which the program looks one row up in a unique index with so many columns,
+/// if it reads nothing else of the table and of the index.
+pub(crate) fn looked_up_by_key(program: &Program, table: i32, index: i32, columns: usize) -> Option<Vec<i32>> {
+    let only = |root: i32| {
+        let mut cursors = opened(program).filter(move |(_, opened, _)| *opened == root);
+        let cursor = cursors.next();
+        if cursors.next().is_some() { None } else { Some(cursor.map(|(cursor, ..)| cursor)) }
+    };
+    let (by_index, by_table) = (only(index)??, only(table)?);
+    let mut key = None;
+    for op in program {
+        match use_of(op) {
+            Use::Unknown => return None,
+            Use::Seeks(cursor, _) if Some(cursor) == by_table => return None,
+            // To the row of the index.
+            Use::Moves(cursor) if Some(cursor) == by_table && (&*op.opcode, op.p1) == ("DeferredSeek", by_index) => {}
+            Use::Moves(cursor) if Some(cursor) == by_table => return None,
+            Use::Moves(cursor) if cursor == by_index => {
+                let is_whole = op.p4.as_deref().and_then(|p4| p4.parse().ok()) == Some(columns);
+                if &*op.opcode != "SeekGE" || !is_whole || key.replace(op.p3).is_some() {
+                    return None;
+                }
+            }
+            _ => {}
+        }
+    }
+    // The seek finds the first row of the key or the one behind it, which this keeps out.
+    let ends = |op: &Op| &*op.opcode == "IdxGT" && op.p1 == by_index && Some(op.p3) == key;
+    let first = key.filter(|_| program.iter().any(ends))?;
+    (first..).take(columns).map(|register| parameter(program, register)).collect()
+}
+
+/// Returns the number of the parameter that is in a register, maybe converted for a comparison.
+fn parameter(program: &Program, register: i32) -> Option<i32> {
+    let mut written = program.iter().filter(|op| &*op.opcode != "Affinity" && writes(op).contains(&register));
+    let op = written.next().filter(|_| written.next().is_none())?;
+    (&*op.opcode == "Variable").then_some(op.p1)
 }
 
 /// Returns the value of a register that only one instruction writes.

@@ -7,15 +7,15 @@ use std::collections::{BTreeMap, HashSet};
 
 use flatwater_sqlite::ColumnSource;
 
-use super::tables::Tables;
+use super::tables::{Kind, Tables};
 
 /// The key of one table of the main database.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct PrimaryKey {
+#[derive(Debug, PartialEq, Eq)]
+struct PrimaryKey {
     /// The columns of the primary key. A table may have none.
-    pub(crate) columns: Vec<Box<str>>,
-    /// A column is named like the rowid, so the name does not tell them apart.
-    pub(crate) hides_rowid: bool,
+    columns: Vec<Box<str>>,
+    /// No column has the name of the rowid.
+    has_rowid: bool,
 }
 
 /// The keys of the tables that a query reads.
@@ -27,8 +27,12 @@ const ROWID: &str = "rowid";
 
 impl PrimaryKeys {
     pub(crate) fn of(tables: &Tables) -> Self {
-        let keys = tables.tables.iter().filter_map(|(name, table)| Some((name.clone(), table.key.clone()?)));
-        Self(keys.collect())
+        let are_tables = tables.tables.iter().filter(|(_, table)| table.kind != Kind::View);
+        let keys = are_tables.map(|(name, table)| {
+            let has_rowid = table.rowid_name == Some(ROWID);
+            (name.clone(), PrimaryKey { columns: table.primary_key.clone(), has_rowid })
+        });
+        Self(keys.filter(|(_, key)| key.has_rowid || !key.columns.is_empty()).collect())
     }
 
     /// Returns the positions of the columns that are the key of a result with these columns: the key of each table that
@@ -37,7 +41,7 @@ impl PrimaryKeys {
         let there: HashSet<(&str, &str)> = sources.iter().filter_map(origin).collect();
         let is_of_key = |(table, column): (&str, &str)| {
             let Some(key) = self.0.get(table) else { return false };
-            if !key.hides_rowid && there.contains(&(table, ROWID)) {
+            if key.has_rowid && there.contains(&(table, ROWID)) {
                 return column == ROWID;
             }
             key.columns.iter().any(|part| **part == *column)
@@ -50,10 +54,9 @@ impl PrimaryKeys {
 
     /// Returns the keys that a query of these tables can select, as a list.
     pub(crate) fn listed(&self) -> String {
-        let keys = self.0.iter().filter_map(|(table, key)| match (&*key.columns, key.hides_rowid) {
-            ([], true) => None,
-            ([], false) => Some(format!("{ROWID} of {table}")),
-            (columns, _) => Some(format!("{} of {table}", columns.join(" and "))),
+        let keys = self.0.iter().map(|(table, key)| match &*key.columns {
+            [] => format!("{ROWID} of {table}"),
+            columns => format!("{} of {table}", columns.join(" and ")),
         });
         keys.collect::<Vec<_>>().join(", ")
     }
@@ -70,14 +73,25 @@ mod tests {
     use flatwater_sqlite::ColumnOrigin;
 
     use super::*;
+    use crate::changes::tables::Table;
 
     fn keys() -> PrimaryKeys {
-        let key = |table: &str, columns: &[&str], hides_rowid| {
-            let columns = columns.iter().map(|column| (*column).into()).collect();
-            (table.into(), PrimaryKey { columns, hides_rowid })
+        let table = |columns: &[&str], rowid_name| Table {
+            primary_key: columns.iter().map(|column| (*column).into()).collect(),
+            rowid_name,
+            ..Table::of(Kind::Rowid, 2)
         };
-        let all = [key("t", &["id"], false), key("two", &["a", "b"], false), key("none", &[], false)];
-        PrimaryKeys(all.into_iter().chain([key("odd", &[], true)]).collect())
+        let all = [
+            ("t", table(&["id"], Some(ROWID))),
+            ("two", table(&["a", "b"], Some(ROWID))),
+            ("none", table(&[], Some(ROWID))),
+            ("odd", table(&["a"], Some("_rowid_"))),
+            ("hides", table(&[], Some("_rowid_"))),
+            ("unread", table(&[], None)),
+            ("view", Table { kind: Kind::View, ..table(&[], Some(ROWID)) }),
+        ];
+        let tables = all.into_iter().map(|(name, table)| (name.into(), table)).collect();
+        PrimaryKeys::of(&Tables { tables, ..Tables::default() })
     }
 
     /// Takes `table.column`; an expression has no point.
@@ -113,12 +127,13 @@ mod tests {
     fn a_rowid_is_preferred_unless_a_column_has_its_name() {
         assert_eq!(of(&["none.rowid", "none.a"]), Some(vec![0]));
         assert_eq!(of(&["two.a", "two.b", "two.rowid"]), Some(vec![2]));
-        assert_eq!(of(&["odd.rowid"]), None);
+        assert_eq!((of(&["hides.rowid"]), of(&["view.rowid"])), (None, None));
+        assert_eq!(of(&["odd.rowid", "odd.a"]), Some(vec![1]));
     }
 
     #[test]
     fn the_list_names_the_keys_and_nothing_that_is_no_key() {
-        assert_eq!(keys().listed(), "rowid of none, id of t, a and b of two");
+        assert_eq!(keys().listed(), "rowid of none, a of odd, id of t, a and b of two");
         assert_eq!(PrimaryKeys::default().listed(), "");
     }
 }

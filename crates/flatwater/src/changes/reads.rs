@@ -10,8 +10,8 @@ use flatwater_sqlite::{AuthEvent, Program};
 use rusqlite::ffi;
 
 use super::Columns;
-use super::lookup::{Key, looked_up, opened};
-use super::tables::{Kind, Tables};
+use super::lookup::{Key, looked_up, looked_up_by_key, opened};
+use super::tables::{Kind, Table, Tables};
 
 /// What the result of a query depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +27,7 @@ pub(crate) struct TableReads {
     pub(crate) table: Box<str>,
     /// Besides which rows there are.
     pub(crate) columns: Columns,
-    /// The result depends on the rows with these rowids only.
-    pub(crate) keys: Option<Vec<Key>>,
+    pub(crate) rows: RowReads,
     /// SQLite reports the rows that change.
     pub(crate) are_rows_reported: bool,
     /// A constraint or a trigger of the schema may replace rows.
@@ -36,6 +35,20 @@ pub(crate) struct TableReads {
     pub(crate) has_generated: bool,
     /// The columns that may be the rowid.
     pub(crate) rowid_aliases: Vec<Box<str>>,
+}
+
+/// Which rows of a table the result depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RowReads {
+    Any,
+    /// Those with these rowids.
+    Rowids(Vec<Key>),
+    /// The row that has the parameters of these numbers in these columns, which no other row can have: the row that is
+    /// there, as long as it stays as it is. Any row if there is none.
+    Unique {
+        rowid: &'static str,
+        columns: Vec<(Box<str>, i32)>,
+    },
 }
 
 /// A query that reads a TEMP table, which other connections do not have.
@@ -115,7 +128,7 @@ fn shadows<'a>(name: &'a str, tables: &'a Tables) -> impl Iterator<Item = TableR
     tables.tables.keys().filter(move |table| is_shadow(table)).map(|table| TableReads {
         table: table.clone(),
         columns: Columns::All,
-        keys: None,
+        rows: RowReads::Any,
         are_rows_reported: false,
         may_be_replaced: false,
         has_generated: false,
@@ -125,25 +138,39 @@ fn shadows<'a>(name: &'a str, tables: &'a Tables) -> impl Iterator<Item = TableR
 
 fn table_reads(name: &str, mut columns: Columns, program: &Program, tables: &Tables) -> TableReads {
     let table = &tables.tables[name];
-    let mut uses_index = false;
+    let mut used = Vec::new();
     for (_, root, _) in opened(program) {
         let Some(index) = tables.indexes.get(&root).filter(|index| &*index.table == name) else { continue };
-        uses_index = true;
+        used.push((root, index));
         match &index.columns {
             Some(indexed) => indexed.iter().for_each(|column| columns.add(column)),
             None => columns = Columns::All,
         }
     }
-    let keys = (table.kind == Kind::Rowid && !uses_index).then(|| looked_up(program, table.root)).flatten();
+    let rows = match &used[..] {
+        _ if table.kind != Kind::Rowid => RowReads::Any,
+        [] => looked_up(program, table.root).map_or(RowReads::Any, RowReads::Rowids),
+        [(root, index)] if !index.unique.is_empty() => by_key(program, table, *root, &index.unique),
+        _ => RowReads::Any,
+    };
     let mut rowid_aliases = table.rowid_aliases.clone();
     rowid_aliases.push(ROWID.into());
     TableReads {
         table: name.into(),
         columns,
-        keys,
+        rows,
         are_rows_reported: table.kind == Kind::Rowid,
         may_be_replaced: tables.replaces,
         has_generated: table.has_generated,
         rowid_aliases,
+    }
+}
+
+fn by_key(program: &Program, table: &Table, index: i32, columns: &[Box<str>]) -> RowReads {
+    match (looked_up_by_key(program, table.root, index, columns.len()), table.rowid_name) {
+        (Some(parameters), Some(rowid)) => {
+            RowReads::Unique { rowid, columns: columns.iter().cloned().zip(parameters).collect() }
+        }
+        _ => RowReads::Any,
     }
 }

@@ -5,8 +5,6 @@
 
 use std::collections::HashMap;
 
-use super::primary_keys::PrimaryKey;
-
 /// The kind of something that can be read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -30,8 +28,18 @@ pub(crate) struct Table {
     pub(crate) has_generated: bool,
     /// The columns that may be an alias of the rowid.
     pub(crate) rowid_aliases: Vec<Box<str>>,
-    /// `None`: the query does not read the table.
-    pub(crate) key: Option<PrimaryKey>,
+    /// A name of the rowid that no column hides.
+    pub(crate) rowid_name: Option<&'static str>,
+    /// The columns of the primary key.
+    pub(crate) primary_key: Vec<Box<str>>,
+}
+
+impl Table {
+    /// A table of whose columns nothing is known.
+    pub(crate) fn of(kind: Kind, root: i32) -> Self {
+        let (rowid_aliases, primary_key) = (Vec::new(), Vec::new());
+        Self { kind, root, has_generated: false, rowid_aliases, rowid_name: None, primary_key }
+    }
 }
 
 /// One index of the main database.
@@ -40,6 +48,8 @@ pub(crate) struct Index {
     pub(crate) table: Box<str>,
     /// `None`: it has an expression, and so may depend on any column.
     pub(crate) columns: Option<Vec<Box<str>>>,
+    /// The columns of its key, if no two rows have the same, and it compares bytes. Empty otherwise.
+    pub(crate) unique: Vec<Box<str>>,
 }
 
 #[derive(Debug, Default)]

@@ -13,8 +13,8 @@ use rusqlite::Connection as Sqlite;
 use super::execute::{Bounds, Collected, Output, Run};
 use super::open::Connection;
 use super::schema::SchemaFacts;
-use crate::changes::primary_keys::{PrimaryKey, PrimaryKeys};
-use crate::changes::reads::{Reads, ReadsTemp};
+use crate::changes::primary_keys::PrimaryKeys;
+use crate::changes::reads::{Reads, ReadsTemp, RowReads, TableReads};
 use crate::changes::tables::{Index, Kind, Table, Tables};
 use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
@@ -33,12 +33,17 @@ pub(crate) struct Derived {
     pub(crate) keys: Arc<PrimaryKeys>,
 }
 
-/// One run of a live query.
+/// One run of one statement of a live query.
 #[derive(Debug)]
 pub(crate) struct LiveRun {
     pub(crate) rows: Rows,
     pub(crate) derived: Derived,
+    /// For each table that it reads: the rowid of the row that it looked up by a unique key, if it found one.
+    pub(crate) found: Found,
 }
+
+/// The rowids of the rows that were looked up, by the position of their table in the reads.
+pub(crate) type Found = Vec<Option<i64>>;
 
 /// SQLITE_DETERMINISTIC (<https://sqlite.org/c3ref/c_deterministic.html>).
 const DETERMINISTIC: i64 = 0x800;
@@ -49,27 +54,28 @@ const READ_THE_CLOCK: &[&str] = &["date", "time", "datetime", "julianday", "unix
 const EXPRESSION: i64 = -2;
 
 impl Connection {
-    /// Runs a live query. `known` is what its text read the last time. The connection has no open transaction. May be
-    /// interrupted by what is armed.
-    pub(crate) fn run_live(
+    /// Runs the statements of a live query in one snapshot. `known` is what their texts read the last time. The
+    /// connection has no open transaction. May be interrupted by what is armed.
+    pub(crate) fn run_live<'a>(
         &mut self,
-        text: &Arc<StatementInfo>,
-        params: &Params,
-        known: Option<&Derived>,
-    ) -> Result<LiveRun> {
-        if text.tells_of_its_prepare {
+        parts: impl Iterator<Item = (&'a Arc<StatementInfo>, &'a Params, Option<&'a Derived>)> + Clone,
+    ) -> Result<Vec<LiveRun>> {
+        // Some act while they are prepared.
+        if let Some((text, ..)) = parts.clone().find(|(text, ..)| text.tells_of_its_prepare) {
             return Err(not_a_query().with_sql(&text.sql));
         }
         let cookie = self.control.hold(&mut self.sqlite)?;
-        let run = self.run_held(text, params, known.filter(|known| known.cookie == cookie), cookie);
+        let is_known = |known: &&Derived| known.cookie == cookie;
+        let runs = parts.map(|(text, params, known)| self.run_held(text, params, known.filter(is_known), cookie));
+        let runs = runs.collect();
         self.control.let_go(&mut self.sqlite);
-        run
+        runs
     }
 
     fn run_held(
         &mut self,
         text: &Arc<StatementInfo>,
-        params: &Params,
+        bound: &Params,
         known: Option<&Derived>,
         cookie: i64,
     ) -> Result<LiveRun> {
@@ -79,14 +85,33 @@ impl Connection {
         } else {
             let derived = known.cloned().map_or_else(|| self.derive(text, cookie), Ok);
             derived.and_then(|derived| {
-                let (params, output) = (params.row(), Output::Rows(usize::MAX));
+                let (params, output) = (bound.row(), Output::Rows(usize::MAX));
                 let outcome = self.execute(Run { statement: &ready, params, output, bounds: Bounds::Armed })?;
                 let Collected::Rows(rows) = outcome.result else { return Err(not_a_query()) };
-                Ok(LiveRun { rows, derived })
+                let found = self.find_rows(&derived.reads, bound)?;
+                Ok(LiveRun { rows, derived, found })
             })
         };
         self.done_with(&ready);
         run
+    }
+
+    /// Finds the rows that the query looks up by a unique key, in the snapshot that is held.
+    fn find_rows(&mut self, reads: &Reads, params: &Params) -> Result<Found> {
+        let Reads::Tables(tables) = reads else { return Ok(Found::new()) };
+        tables.iter().map(|table| self.find_row(table, params)).collect()
+    }
+
+    fn find_row(&mut self, table: &TableReads, params: &Params) -> Result<Option<i64>> {
+        let RowReads::Unique { rowid, columns } = &table.rows else { return Ok(None) };
+        let Some(key) = params.pick(columns.iter().map(|(_, number)| *number)) else { return Ok(None) };
+        let text = Arc::new(StatementInfo::new(&finds(&table.table, rowid, columns)));
+        let ready = self.ready(&text, policy::statement, &SchemaFacts::default())?;
+        let (params, output) = (key.row(), Output::Rows(1));
+        let outcome = self.execute(Run { statement: &ready, params, output, bounds: Bounds::Armed });
+        self.done_with(&ready);
+        let Collected::Rows(rows) = outcome?.result else { return Ok(None) };
+        rows.read_value()
     }
 
     /// Finds out what the text reads, in the snapshot that is held.
@@ -108,6 +133,14 @@ impl Connection {
                 .with_sql(&text.sql)),
         }
     }
+}
+
+/// Returns the text that finds the row with these values in these columns.
+fn finds(table: &str, rowid: &str, columns: &[(Box<str>, i32)]) -> String {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let is = |(column, _): &(Box<str>, i32)| format!("{} = ? COLLATE BINARY", quoted(column));
+    let conditions = columns.iter().map(is).collect::<Vec<_>>().join(" AND ");
+    format!("SELECT {rowid} FROM main.{} WHERE {conditions}", quoted(table))
 }
 
 fn not_a_query() -> Error {
@@ -141,8 +174,8 @@ fn tables(sqlite: &Sqlite, read: &HashSet<&str>) -> rusqlite::Result<Tables> {
             "index" => {
                 let table: String = row.get(2)?;
                 if read.contains(&*table) {
-                    let columns = indexed_columns(sqlite, &name)?;
-                    found.indexes.insert(root, Index { table: table.into(), columns });
+                    let (columns, unique) = indexed_columns(sqlite, &table, &name)?;
+                    found.indexes.insert(root, Index { table: table.into(), columns, unique });
                 }
             }
             "table" | "view" => {
@@ -151,10 +184,11 @@ fn tables(sqlite: &Sqlite, read: &HashSet<&str>) -> rusqlite::Result<Tables> {
                     Some(kind) => kind.clone(),
                     None => Kind::Virtual,
                 };
-                let (rowid_aliases, has_generated, key) =
-                    if read.contains(&*name) { columns_of(sqlite, &name)? } else { Default::default() };
-                let key = key.filter(|_| kind != Kind::View);
-                found.tables.insert(name.into(), Table { kind, root, has_generated, rowid_aliases, key });
+                let mut table = Table::of(kind, root);
+                if read.contains(&*name) {
+                    add_columns(sqlite, &name, &mut table)?;
+                }
+                found.tables.insert(name.into(), table);
             }
             _ => {}
         }
@@ -162,42 +196,56 @@ fn tables(sqlite: &Sqlite, read: &HashSet<&str>) -> rusqlite::Result<Tables> {
     Ok(found)
 }
 
-/// Returns the columns that may be the rowid, whether a column is generated, and the key.
-fn columns_of(sqlite: &Sqlite, table: &str) -> rusqlite::Result<(Vec<Box<str>>, bool, Option<PrimaryKey>)> {
+/// Adds what the columns of a table say about it.
+fn add_columns(sqlite: &Sqlite, name: &str, table: &mut Table) -> rusqlite::Result<()> {
     let mut listed = sqlite.prepare("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?1, 'main')")?;
-    let mut rows = listed.query([table])?;
-    let (mut aliases, mut has_generated, mut key) = (Vec::new(), false, PrimaryKey::default());
+    let mut rows = listed.query([name])?;
+    let mut rowid_names = vec!["rowid", "_rowid_", "oid"];
     while let Some(row) = rows.next()? {
-        let name: Box<str> = row.get::<_, String>(0)?.into();
-        key.hides_rowid |= name.eq_ignore_ascii_case("rowid");
+        let column: String = row.get(0)?;
+        rowid_names.retain(|name| !name.eq_ignore_ascii_case(&column));
+        table.has_generated |= matches!(row.get(3)?, 2 | 3);
         if row.get::<_, i64>(2)? > 0 {
             if row.get_ref(1)?.as_str()?.eq_ignore_ascii_case("INTEGER") {
-                aliases.push(name.clone());
+                table.rowid_aliases.push(column.clone().into());
             }
-            key.columns.push(name);
+            table.primary_key.push(column.into());
         }
-        has_generated |= matches!(row.get(3)?, 2 | 3);
     }
-    Ok((aliases, has_generated, Some(key)))
+    table.rowid_name = rowid_names.first().copied();
+    Ok(())
 }
 
-/// Returns the columns of an index, or `None` if it has an expression. The condition of a partial index is one too.
-fn indexed_columns(sqlite: &Sqlite, index: &str) -> rusqlite::Result<Option<Vec<Box<str>>>> {
-    let is_partial = "SELECT sql LIKE '%WHERE%' FROM main.sqlite_schema WHERE type = 'index' AND name = ?1";
-    if sqlite.query_row(is_partial, [index], |row| row.get::<_, Option<bool>>(0))?.unwrap_or(false) {
-        return Ok(None);
+/// Returns the columns of an index, or `None` if it has an expression, such as the condition of a partial index; and the
+/// columns of its key, if it is unique and compares bytes.
+#[allow(clippy::type_complexity)]
+fn indexed_columns(
+    sqlite: &Sqlite,
+    table: &str,
+    index: &str,
+) -> rusqlite::Result<(Option<Vec<Box<str>>>, Vec<Box<str>>)> {
+    let kind = "SELECT \"unique\", partial FROM pragma_index_list(?1, 'main') WHERE name = ?2";
+    let (mut is_unique, is_partial): (bool, bool) =
+        sqlite.query_row(kind, [table, index], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if is_partial {
+        return Ok((None, Vec::new()));
     }
-    let mut listed = sqlite.prepare("SELECT cid, name FROM pragma_index_xinfo(?1, 'main')")?;
+    let mut listed = sqlite.prepare("SELECT cid, name, coll, key FROM pragma_index_xinfo(?1, 'main')")?;
     let mut rows = listed.query([index])?;
-    let mut columns = Vec::new();
+    let (mut columns, mut unique) = (Vec::new(), Vec::new());
     while let Some(row) = rows.next()? {
-        match (row.get(0)?, row.get::<_, Option<String>>(1)?) {
-            (EXPRESSION, _) => return Ok(None),
-            (_, Some(name)) => columns.push(name.into()),
-            _ => {}
+        let name = match (row.get(0)?, row.get::<_, Option<String>>(1)?) {
+            (EXPRESSION, _) => return Ok((None, Vec::new())),
+            (_, Some(name)) => Box::<str>::from(name),
+            _ => continue,
+        };
+        if row.get(3)? {
+            is_unique &= row.get_ref(2)?.as_str()?.eq_ignore_ascii_case("BINARY");
+            unique.push(name.clone());
         }
+        columns.push(name);
     }
-    Ok(Some(columns))
+    Ok((Some(columns), if is_unique { unique } else { Vec::new() }))
 }
 
 /// Returns the functions whose result depends on their arguments alone, in all their forms.

@@ -85,6 +85,19 @@ impl Params {
         ParamRow { names: self.names.as_deref(), block: &self.block, first: 0, width: self.block.cells() }
     }
 
+    /// Returns the values with these numbers, which count from 1, if they have no names and all of them are there.
+    pub(crate) fn pick(&self, numbers: impl Iterator<Item = i32>) -> Option<Self> {
+        let mut block = Block::default();
+        for number in numbers {
+            let index = usize::try_from(number).ok()?.checked_sub(1)?;
+            if self.names.is_some() || index >= self.block.cells() {
+                return None;
+            }
+            block.push(self.block.value(index));
+        }
+        Some(Self { names: None, block })
+    }
+
     /// Returns the value at `index`, if it is an integer and has no name.
     pub(crate) fn integer(&self, index: usize) -> Option<i64> {
         if self.names.is_some() || index >= self.block.cells() {

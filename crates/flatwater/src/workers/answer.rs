@@ -26,8 +26,8 @@ pub(crate) enum Answer {
     Executed(Executed),
     Changes(u64),
     Rows(Rows),
-    /// The result of a live query, and what it reads.
-    Live(LiveRun),
+    /// The results of a live query, and what each part reads.
+    Live(Vec<LiveRun>),
     /// A part of a result, and the right to the rest.
     Begun(Rows, CursorGuard),
     /// A further part, and whether there may be more.
@@ -112,8 +112,8 @@ impl Answer {
         }
     }
 
-    pub(crate) fn live(self) -> Result<LiveRun> {
-        if let Self::Live(run) = self { Ok(run) } else { Self::unexpected() }
+    pub(crate) fn live(self) -> Result<Vec<LiveRun>> {
+        if let Self::Live(runs) = self { Ok(runs) } else { Self::unexpected() }
     }
 
     pub(crate) fn json(self) -> Result<String> {

@@ -87,21 +87,36 @@ pub(crate) enum NamedStep {
     RollbackTo,
 }
 
-/// A query that is run again whenever its result may have changed. Equal ones are one.
+/// A query that is run again whenever its result may have changed, or several of which the results are of one snapshot.
+/// Equal ones are one.
+#[derive(Debug, PartialEq, Hash)]
+pub(crate) struct LiveQuery(pub(crate) Box<[LivePart]>);
+
+impl LiveQuery {
+    /// The statements, each with what its text read the last time.
+    pub(crate) fn parts<'a>(
+        &'a self,
+        known: &'a [Option<Derived>],
+    ) -> impl Iterator<Item = (&'a Arc<StatementInfo>, &'a Params, Option<&'a Derived>)> + Clone {
+        self.0.iter().zip(known).map(|(part, known)| (&part.text, &part.params, known.as_ref()))
+    }
+}
+
+/// One statement of a live query.
 #[derive(Debug)]
-pub(crate) struct LiveQuery {
+pub(crate) struct LivePart {
     pub(crate) text: Arc<StatementInfo>,
     pub(crate) params: Params,
 }
 
-impl PartialEq for LiveQuery {
+impl PartialEq for LivePart {
     fn eq(&self, other: &Self) -> bool {
         self.text.sql == other.text.sql && self.params == other.params
     }
 }
 
-impl Hash for LiveQuery {
-    /// Equal queries have equal hashes; the parameters of others may have too.
+impl Hash for LivePart {
+    /// Equal ones have equal hashes; the parameters of others may have too.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.text.sql.hash(hasher);
         self.params.hash_values(hasher);
@@ -129,8 +144,8 @@ pub(crate) enum Work {
     },
     Batch(Vec<(Arc<StatementInfo>, Params)>),
     Script(Arc<StatementInfo>),
-    /// Runs a live query, whose text read this the last time.
-    Live(Arc<LiveQuery>, Option<Derived>),
+    /// Runs a live query. It contains what each of its texts read the last time.
+    Live(Arc<LiveQuery>, Box<[Option<Derived>]>),
     /// Opens a snapshot.
     Snapshot,
     /// Fetches the next batch of the cursor with this number.
@@ -169,7 +184,10 @@ impl Work {
         match self {
             Self::Execute { text, .. } | Self::Query { text, .. } | Self::Many { text, .. } => Some(text),
             Self::Script(text) | Self::Prepare(text) => Some(text),
-            Self::Live(query, _) => Some(&query.text),
+            Self::Live(query, _) => match &*query.0 {
+                [part] => Some(&part.text),
+                _ => None,
+            },
             _ => None,
         }
     }

@@ -11,6 +11,7 @@ in_both_places!(
     a_result_comes_at_once_and_again_when_it_changed,
     a_change_that_the_query_cannot_see_runs_nothing,
     a_lookup_by_rowid_runs_for_its_row_only,
+    a_lookup_by_a_unique_key_runs_for_its_row_only,
     changes_that_sqlite_does_not_report_are_seen,
     a_transaction_is_seen_when_it_commits_and_not_when_it_rolls_back,
     a_transaction_that_was_open_before_the_first_live_query_is_seen,
@@ -139,6 +140,48 @@ async fn a_lookup_by_rowid_runs_for_its_row_only(place: &Place) {
     db.execute("UPDATE item SET id = 1 WHERE id = 3", ()).await.unwrap();
     assert_eq!(one(&mut by_id[0]).await, 30);
     assert_eq!(next(&mut by_id[2]).await, Vec::<Vec<Option<i64>>>::new());
+}
+
+async fn a_lookup_by_a_unique_key_runs_for_its_row_only(place: &Place) {
+    let db = place.open().await;
+    db.execute_script(
+        "CREATE TABLE user (id INTEGER PRIMARY KEY, mail TEXT UNIQUE, team, place, a INTEGER, UNIQUE (team, place));
+         CREATE TABLE hides (rowid, _rowid_, k UNIQUE, a INTEGER);
+         INSERT INTO user VALUES (1, 'x@a', 1, 1, 10), (2, 'y@a', 1, 2, 20), (3, '5', 2, 1, 30);
+         INSERT INTO hides VALUES (9, 9, 'k', 1), (7, 7, 'l', 2)",
+    )
+    .await
+    .unwrap();
+    let mut x = db.live("SELECT a FROM user WHERE mail = ?", ("x@a",));
+    let mut place_2 = db.live("SELECT a FROM user WHERE place = ? AND team = ?", (2, 1));
+    let mut five = db.live("SELECT a FROM user WHERE mail = ?", (5,));
+    let mut nobody = db.live("SELECT a FROM user WHERE mail = ?", ("z@a",));
+    let mut hidden = db.live("SELECT a FROM hides WHERE k = ?", ("k",));
+    assert_eq!((one(&mut x).await, one(&mut place_2).await, one(&mut five).await), (10, 20, 30));
+    assert_eq!(next(&mut nobody).await, Vec::<Vec<Option<i64>>>::new());
+    assert_eq!(one(&mut hidden).await, 1);
+    // The one that found no row depends on all of them.
+    assert_eq!(caused(&db, "UPDATE user SET a = a + 1 WHERE id = 1").await, 2);
+    assert_eq!(one(&mut x).await, 11);
+    assert_eq!(caused(&db, "INSERT INTO user (mail, a) VALUES ('other', 1)").await, 1);
+    assert_eq!(caused(&db, "UPDATE user SET a = 31 WHERE id = 3").await, 2);
+    assert_eq!(one(&mut five).await, 31);
+    assert_eq!(caused(&db, "UPDATE user SET team = 8 WHERE id = 3").await, 0, "no query but one reads the team");
+    assert_eq!(after(&db, &mut hidden, "UPDATE hides SET a = 5 WHERE k = 'k'").await, 5);
+    // The key goes to another row in one commit.
+    db.batch([
+        ("UPDATE user SET mail = 'old' WHERE id = 1", params![]),
+        ("UPDATE user SET mail = 'x@a', a = 77 WHERE id = 2", params![]),
+    ])
+    .await
+    .unwrap();
+    assert_eq!((one(&mut x).await, one(&mut place_2).await), (77, 77));
+    assert_eq!(after(&db, &mut x, "UPDATE user SET a = 78 WHERE id = 2").await, 78);
+    assert_eq!(one(&mut place_2).await, 78);
+    db.execute("DELETE FROM user WHERE id = 2", ()).await.unwrap();
+    assert_eq!(next(&mut x).await, Vec::<Vec<Option<i64>>>::new());
+    assert_eq!(after(&db, &mut x, "INSERT INTO user (mail, a) VALUES ('x@a', 5)").await, 5);
+    assert_eq!(after(&db, &mut nobody, "UPDATE user SET mail = 'z@a', a = 6 WHERE mail = 'other'").await, 6);
 }
 
 async fn changes_that_sqlite_does_not_report_are_seen(place: &Place) {

@@ -8,16 +8,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::place::{Delivery, Place};
-use crate::connection::reads::{Derived, LiveRun};
-use crate::error::{Error, Result};
+use crate::connection::reads::{Derived, Found, LiveRun};
+use crate::error::Result;
 use crate::queue::ticket::Ticket;
 use crate::time::timer::Alarm;
+use crate::values::row::Rows;
 use crate::workers::request::LiveQuery;
 
 pub(super) struct Entry {
     pub(super) query: Arc<LiveQuery>,
-    /// What it reads, as the index has it. `None`: before its first run, and after an error.
-    pub(super) derived: Option<Derived>,
+    /// What each of its statements reads, as the index has it. Empty before its first run, and after an error.
+    pub(super) reads: Vec<(Derived, Found)>,
     pub(super) run: RunState,
     last: Option<Delivery>,
     was_held_back: bool,
@@ -57,7 +58,7 @@ impl Entry {
     pub(super) fn new(query: Arc<LiveQuery>) -> Self {
         Self {
             query,
-            derived: None,
+            reads: Vec::new(),
             run: RunState::Waits,
             last: None,
             was_held_back: false,
@@ -89,7 +90,7 @@ impl Entry {
     }
 
     /// Notes the end of a run. Returns what became of it, and whether the entry is to run again.
-    pub(super) fn end(&mut self, run: Result<LiveRun>, now: Instant) -> (Ended, bool) {
+    pub(super) fn end(&mut self, run: Result<Vec<LiveRun>>, now: Instant) -> (Ended, bool) {
         let (commit, is_met) = match std::mem::replace(&mut self.run, RunState::Idle) {
             RunState::Runs { commit, is_met, .. } => (commit, is_met),
             RunState::Idle | RunState::Waits => (0, false),
@@ -101,14 +102,14 @@ impl Entry {
             self.was_held_back = true;
             return (Ended::HeldBack, true);
         }
-        let keys = run.as_ref().map(|run| run.derived.keys.clone()).unwrap_or_default();
-        let result = run.map(|run| Arc::new(run.rows));
-        if let Some(last) = &mut self.last {
-            (last.commit, last.keys) = (commit, keys.clone());
-            if is_same(&last.result, &result) {
-                return (Ended::Unchanged, is_met);
-            }
+        let keys = run.iter().flatten().map(|run| run.derived.keys.clone()).collect();
+        let last = self.last.as_mut();
+        let is_same = last.as_ref().is_some_and(|last| is_same(&last.result, &run));
+        if let Some(last) = last.filter(|_| is_same) {
+            (last.commit, last.keys) = (commit, keys);
+            return (Ended::Unchanged, is_met);
         }
+        let result = run.map(|runs| runs.into_iter().map(|run| Arc::new(run.rows)).collect());
         self.last = Some(Delivery { result, keys, commit, at: now });
         (Ended::Changed, is_met)
     }
@@ -121,11 +122,10 @@ impl Entry {
     }
 }
 
-fn is_same<T: PartialEq>(one: &Result<T>, other: &Result<T>) -> bool {
-    let alike = |one: &Error, other: &Error| one.kind() == other.kind() && one.message() == other.message();
-    match (one, other) {
-        (Ok(one), Ok(other)) => one == other,
-        (Err(one), Err(other)) => alike(one, other),
+fn is_same(last: &Result<Arc<[Arc<Rows>]>>, run: &Result<Vec<LiveRun>>) -> bool {
+    match (last, run) {
+        (Ok(last), Ok(run)) => last.iter().map(|rows| &**rows).eq(run.iter().map(|run| &run.rows)),
+        (Err(last), Err(error)) => last.kind() == error.kind() && last.message() == error.message(),
         _ => false,
     }
 }

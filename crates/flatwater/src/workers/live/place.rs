@@ -15,9 +15,10 @@ use crate::values::row::Rows;
 /// One result of a live query, or why there is none.
 #[derive(Debug, Clone)]
 pub(crate) struct Delivery {
-    pub(crate) result: Result<Arc<Rows>, Error>,
-    /// The keys of the tables that the query read.
-    pub(crate) keys: Arc<PrimaryKeys>,
+    /// For each statement of the query.
+    pub(crate) result: Result<Arc<[Arc<Rows>]>, Error>,
+    /// For each statement: the keys of the tables that it read. None after an error.
+    pub(crate) keys: Arc<[Arc<PrimaryKeys>]>,
     /// The number of the last commit whose effect it surely has.
     pub(crate) commit: u64,
     /// When it became known.

@@ -15,12 +15,12 @@ use super::place::Place;
 use crate::changes::change::Change;
 use crate::changes::index::{Id, Index, Precision, Rows};
 use crate::changes::lookup::Key;
-use crate::changes::reads::TableReads;
-use crate::connection::reads::{Derived, LiveRun};
+use crate::changes::reads::{RowReads, TableReads};
+use crate::connection::reads::{Derived, Found, LiveRun};
 use crate::error::Result;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::stats::live::{LiveCounts, LiveStats};
-use crate::workers::request::LiveQuery;
+use crate::workers::request::{LivePart, LiveQuery};
 
 #[derive(Default)]
 pub(super) struct Registry {
@@ -54,7 +54,7 @@ pub(super) struct Todo {
 pub(super) struct Start {
     pub(super) id: Id,
     pub(super) query: Arc<LiveQuery>,
-    pub(super) known: Option<Derived>,
+    pub(super) known: Box<[Option<Derived>]>,
     pub(super) ticket: Arc<Ticket>,
 }
 
@@ -95,7 +95,9 @@ impl Registry {
         let id = self.next;
         self.next += 1;
         self.by_query.entry(self.hash(&query)).or_default().push(id);
-        self.texts.entry(query.text.sql.clone()).or_default().1 += 1;
+        for part in &query.0 {
+            self.texts.entry(part.text.sql.clone()).or_default().1 += 1;
+        }
         self.entries.insert(id, Entry::new(Arc::new(query)));
         self.unknown.insert(id);
         self.queue.push_back(id);
@@ -129,18 +131,20 @@ impl Registry {
                 self.by_query.remove(&hash);
             }
         }
-        if let Some((_, users)) = self.texts.get_mut(&entry.query.text.sql) {
-            *users -= 1;
-            if *users == 0 {
-                self.texts.remove(&entry.query.text.sql);
+        for LivePart { text, .. } in &entry.query.0 {
+            if let Some((_, users)) = self.texts.get_mut(&text.sql) {
+                *users -= 1;
+                if *users == 0 {
+                    self.texts.remove(&text.sql);
+                }
             }
         }
         Some(entry)
     }
 
     fn unindex(&mut self, id: Id, entry: &Entry) {
-        if let Some(derived) = &entry.derived {
-            self.index.remove(id, &derived.reads, |reads| rows_of(reads, &entry.query));
+        for (part, (derived, found)) in entry.query.0.iter().zip(&entry.reads) {
+            self.index.remove(id, &derived.reads, |at, reads| rows_of(at, reads, part, found));
         }
     }
 
@@ -194,17 +198,18 @@ impl Registry {
             self.in_flight += 1;
             self.counts.runs += 1;
             let query = entry.query.clone();
-            let known = self.texts.get(&query.text.sql).and_then(|(derived, _)| derived.clone());
+            let known = |part: &LivePart| self.texts.get(&part.text.sql).and_then(|(derived, _)| derived.clone());
+            let known = query.0.iter().map(known).collect();
             todo.starts.push_back(Start { id, query, known, ticket });
         }
     }
 
     /// Notes the end of a run, and delivers its result.
-    pub(super) fn finish(&mut self, id: Id, run: Result<LiveRun>, now: Instant) -> Todo {
+    pub(super) fn finish(&mut self, id: Id, run: Result<Vec<LiveRun>>, now: Instant) -> Todo {
         let mut todo = Todo::default();
         self.in_flight -= 1;
         if self.entries.contains_key(&id) {
-            self.learn(id, run.as_ref().ok().map(|run| &run.derived));
+            self.learn(id, run.as_deref().unwrap_or_default());
             self.deliver(id, run, now, &mut todo);
         }
         self.start(&mut todo);
@@ -212,35 +217,36 @@ impl Registry {
     }
 
     /// Notes what the entry reads, as its last run derived it.
-    fn learn(&mut self, id: Id, derived: Option<&Derived>) {
+    fn learn(&mut self, id: Id, runs: &[LiveRun]) {
         let Some(mut entry) = self.entries.remove(&id) else { return };
         let is_lost = matches!(entry.run, RunState::Runs { is_lost: true, .. });
-        let shared = derived.map(|derived| self.share(&entry.query, derived));
-        if entry.derived != shared || shared.is_none() {
+        let parts = entry.query.0.iter().zip(runs);
+        let reads: Vec<_> = parts.map(|(part, run)| (self.share(part, &run.derived), run.found.clone())).collect();
+        if entry.reads != reads {
             self.unindex(id, &entry);
-            if let Some(derived) = &shared {
-                self.index.add(id, &derived.reads, |reads| rows_of(reads, &entry.query));
+            for (part, (derived, found)) in entry.query.0.iter().zip(&reads) {
+                self.index.add(id, &derived.reads, |at, reads| rows_of(at, reads, part, found));
             }
-            entry.derived = shared;
+            entry.reads = reads;
         }
-        if entry.derived.is_some() && !is_lost {
-            self.unknown.remove(&id);
-        } else {
+        if entry.reads.is_empty() || is_lost {
             self.unknown.insert(id);
+        } else {
+            self.unknown.remove(&id);
         }
         self.entries.insert(id, entry);
     }
 
     /// Returns the reads that all entries of the text share, if theirs are equal.
-    fn share(&mut self, query: &LiveQuery, derived: &Derived) -> Derived {
-        let Some((shared, _)) = self.texts.get_mut(&query.text.sql) else { return derived.clone() };
+    fn share(&mut self, part: &LivePart, derived: &Derived) -> Derived {
+        let Some((shared, _)) = self.texts.get_mut(&part.text.sql) else { return derived.clone() };
         match shared {
             Some(shared) if shared == derived => shared.clone(),
             _ => shared.insert(derived.clone()).clone(),
         }
     }
 
-    fn deliver(&mut self, id: Id, run: Result<LiveRun>, now: Instant, todo: &mut Todo) {
+    fn deliver(&mut self, id: Id, run: Result<Vec<LiveRun>>, now: Instant, todo: &mut Todo) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         // What is wrong with the call itself stays wrong.
         let is_final = run.as_ref().is_err_and(|error| error.sqlite_code().is_none());
@@ -291,11 +297,15 @@ impl Registry {
     }
 }
 
-/// Returns the rows of a table that the query reads, if its parameters say so.
-fn rows_of(reads: &TableReads, query: &LiveQuery) -> Rows {
+/// Returns the rows of the table at this position that the statement reads, if its parameters say so, or what it found.
+fn rows_of(at: usize, reads: &TableReads, part: &LivePart, found: &Found) -> Rows {
     let row = |key: &Key| match key {
         Key::Rowid(rowid) => Some(*rowid),
-        Key::Parameter(number) => query.params.integer(usize::try_from(*number).ok()?.checked_sub(1)?),
+        Key::Parameter(number) => part.params.integer(usize::try_from(*number).ok()?.checked_sub(1)?),
     };
-    reads.keys.as_ref()?.iter().map(row).collect()
+    match &reads.rows {
+        RowReads::Any => None,
+        RowReads::Rowids(keys) => keys.iter().map(row).collect(),
+        RowReads::Unique { .. } => found.get(at).copied().flatten().map(|rowid| vec![rowid]),
+    }
 }

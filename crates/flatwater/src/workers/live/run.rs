@@ -27,7 +27,7 @@ struct InFlight {
 
 impl InFlight {
     /// Takes the answer if it is there; otherwise it is woken when it is.
-    fn look(self: &Arc<Self>) -> Option<Result<LiveRun>> {
+    fn look(self: &Arc<Self>) -> Option<Result<Vec<LiveRun>>> {
         let waker = Waker::from(self.clone());
         let mut place = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
         let polled = Pin::new(place.as_mut()?).poll(&mut Context::from_waker(&waker));
@@ -69,7 +69,7 @@ impl Shared {
     }
 
     /// Pushes the request of a run. Returns the end of the run if it has already ended.
-    fn start(self: &Arc<Self>, start: Start) -> Option<Result<LiveRun>> {
+    fn start(self: &Arc<Self>, start: Start) -> Option<Result<Vec<LiveRun>>> {
         let Start { id, query, known, ticket } = start;
         let (promise, reply) = reply();
         let in_flight = Arc::new(InFlight { live: Arc::downgrade(self), id, reply: Mutex::new(Some(reply)) });

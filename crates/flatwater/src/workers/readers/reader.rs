@@ -114,7 +114,7 @@ impl Reader {
                 let (answer, usable) = self.closure(closure, ticket);
                 (Performed::Answered(answer), usable)
             }
-            Work::Live(query, known) => self.live(catalogue, &query, known.as_ref(), ticket),
+            Work::Live(query, known) => self.live(catalogue, &query, &known, ticket),
             work if work.holds_a_reader() => self.open_held(catalogue, work, ticket),
             work => self.read(catalogue, work, ticket, now),
         }
@@ -166,7 +166,7 @@ impl Reader {
         &mut self,
         catalogue: &Catalogue,
         query: &LiveQuery,
-        known: Option<&Derived>,
+        known: &[Option<Derived>],
         ticket: &Arc<Ticket>,
     ) -> (Performed, bool) {
         if !self.end_lease() {
@@ -174,7 +174,7 @@ impl Reader {
         }
         self.see_schema(catalogue);
         self.connection.sqlite.arm(ticket.clone());
-        let run = self.connection.run_live(&query.text, &query.params, known);
+        let run = self.connection.run_live(query.parts(known));
         self.connection.sqlite.disarm();
         let usable = self.leave(run.is_ok(), Instant::now());
         (Performed::Answered(run.map(Answer::Live)), usable)

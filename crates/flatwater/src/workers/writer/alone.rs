@@ -41,7 +41,7 @@ pub(super) fn run_alone(
         Work::Live(query, known) => {
             let connection = writer.connection()?;
             connection.sqlite.arm(ticket.clone());
-            connection.run_live(&query.text, &query.params, known.as_ref()).map(Answer::Live)
+            connection.run_live(query.parts(&known)).map(Answer::Live)
         }
         Work::WithConnection(closure) => whole::with_connection(writer, shared, closure, ticket),
         Work::Migrate(migrations) => migrate(writer, shared, &migrations, ticket),
