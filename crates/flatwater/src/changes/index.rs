@@ -145,3 +145,75 @@ impl Readers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use flatwater_sqlite::ChangedRows;
+
+    use super::*;
+    use crate::changes::Columns;
+    use crate::changes::change::Written;
+    use crate::changes::reads::RowReads;
+    use crate::changes::writes::{TableWrites, Writes};
+
+    fn reads(table: &str, column: &str) -> Arc<Reads> {
+        Arc::new(Reads::Tables(vec![TableReads {
+            table: table.into(),
+            columns: Columns::Some(vec![column.into()]),
+            rows: RowReads::Any,
+            are_rows_reported: true,
+            may_be_replaced: false,
+            has_generated: false,
+            rowid_aliases: vec!["ROWID".into()],
+        }]))
+    }
+
+    /// An UPDATE of one column in one row.
+    fn update(table: &str, column: &str, row: i64) -> Change {
+        let columns = Columns::Some(vec![column.into()]);
+        let (database, table): (Box<str>, Box<str>) = ("main".into(), table.into());
+        let writes = TableWrites {
+            database: database.clone(),
+            table: table.clone(),
+            has_other_rows: false,
+            columns,
+            is_silent: false,
+        };
+        let mut written = Written::default();
+        written.add(&Writes::Tables(vec![writes]));
+        let updated = RowSet::Some(vec![row]);
+        Change::of(written, vec![ChangedRows { database, table, came_or_went: RowSet::None, updated }])
+    }
+
+    fn met(index: &Index, change: &Change) -> Vec<(Id, Precision)> {
+        let mut met = Vec::new();
+        index.look_up(change, |id, precision| met.push((id, precision)));
+        met.sort_by_key(|(id, _)| *id);
+        met
+    }
+
+    #[test]
+    fn a_change_meets_by_table_column_and_row() {
+        let (mut index, of_t, of_b, of_u) = (Index::default(), reads("t", "a"), reads("t", "b"), reads("u", "a"));
+        index.add(1, &of_t, |_, _| None);
+        index.add(2, &of_t, |_, _| Some(vec![7]));
+        index.add(3, &of_t, |_, _| Some(vec![8, 7]));
+        index.add(4, &of_b, |_, _| None);
+        index.add(5, &of_u, |_, _| None);
+        index.add(6, &Arc::new(Reads::EveryCommit), |_, _| None);
+        let every = (6, Precision::EveryCommit);
+        let by_row = [(1, Precision::Column), (2, Precision::Row), (3, Precision::Row), every];
+        assert_eq!(met(&index, &update("t", "a", 7)), by_row);
+        assert_eq!(met(&index, &update("t", "a", 8)), [(1, Precision::Column), (3, Precision::Row), every]);
+        assert_eq!(met(&index, &update("t", "b", 8)), [(4, Precision::Column), every]);
+        assert_eq!(met(&index, &update("x", "b", 8)), [every]);
+        index.remove(3, &of_t, |_, _| Some(vec![8, 7]));
+        index.remove(1, &of_t, |_, _| None);
+        assert_eq!(met(&index, &update("t", "a", 7)), [(2, Precision::Row), every]);
+        index.remove(2, &of_t, |_, _| Some(vec![7]));
+        index.remove(4, &of_b, |_, _| None);
+        index.remove(5, &of_u, |_, _| None);
+        index.remove(6, &Arc::new(Reads::EveryCommit), |_, _| None);
+        assert!(index.tables.is_empty() && index.every_commit.is_empty(), "{index:?}");
+    }
+}

@@ -266,3 +266,179 @@ fn pure_functions(sqlite: &Sqlite) -> rusqlite::Result<HashSet<Box<str>>> {
     pure.retain(|name| !impure.contains(name) && !READ_THE_CLOCK.contains(&&**name));
     Ok(pure)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::changes::Columns;
+    use crate::changes::lookup::Key;
+    use crate::connection::open::Role;
+    use crate::options::Options;
+
+    const SCHEMA: &str = "
+        CREATE TABLE t (id INTEGER PRIMARY KEY, a, b, c UNIQUE, d TEXT COLLATE NOCASE UNIQUE);
+        CREATE INDEX t_b ON t (b, a);
+        CREATE UNIQUE INDEX t_ab ON t (a, b);
+        CREATE TABLE w (k PRIMARY KEY, v) WITHOUT ROWID;
+        CREATE TABLE g (a, twice AS (a * 2));
+        CREATE TABLE e (a, b);
+        CREATE INDEX e_sum ON e (a + b);
+        CREATE VIEW v AS SELECT a FROM t;
+        CREATE VIRTUAL TABLE f USING fts5(x);
+        CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT);";
+
+    fn open(schema: &str) -> (tempfile::TempDir, Connection) {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options::new(directory.path().join("test.db")).resolve().unwrap();
+        let connection = Connection::open(&options, Role::Creator, Box::new(|_| false)).unwrap();
+        connection.sqlite.execute_batch(schema).unwrap();
+        (directory, connection)
+    }
+
+    fn derived(connection: &mut Connection, sql: &str) -> Arc<Reads> {
+        connection.derive(&StatementInfo::new(sql), 0).unwrap().reads
+    }
+
+    /// Returns the reads as text: for each table its columns, and how its rows are looked up.
+    fn told(connection: &mut Connection, sql: &str) -> String {
+        let reads = derived(connection, sql);
+        let Reads::Tables(tables) = &*reads else { return "every commit".into() };
+        let table = |table: &TableReads| {
+            let columns = match &table.columns {
+                Columns::All => "*".into(),
+                Columns::Some(columns) => columns.join(" "),
+            };
+            let rows = match &table.rows {
+                RowReads::Any => String::new(),
+                RowReads::Rowids(keys) => {
+                    let key = |key: &Key| match key {
+                        Key::Parameter(number) => format!("?{number}"),
+                        Key::Rowid(rowid) => rowid.to_string(),
+                    };
+                    format!(" [{}]", keys.iter().map(key).collect::<Vec<_>>().join(" "))
+                }
+                RowReads::Unique { columns, .. } => {
+                    let column = |(column, number): &(Box<str>, i32)| format!("{column} = ?{number}");
+                    format!(" [{}]", columns.iter().map(column).collect::<Vec<_>>().join(" "))
+                }
+            };
+            format!("{}({columns}){rows}", table.table)
+        };
+        tables.iter().map(table).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_query_reads_columns_rows_and_what_decides_their_order() {
+        let (_directory, mut connection) = open(SCHEMA);
+        for (sql, reads) in [
+            ("SELECT count(*) FROM w", "w()"),
+            ("SELECT a FROM e WHERE b > 1", "e(a b)"),
+            ("SELECT a + b FROM e ORDER BY a + b", "e(*)"),
+            ("SELECT a FROM t WHERE b > 1 ORDER BY b LIMIT 3", "t(a b)"),
+            ("SELECT v FROM w WHERE k = ?", "w(k v)"),
+            ("SELECT twice FROM g", "g(twice)"),
+            ("SELECT * FROM v WHERE a > 3", "t(a b)"),
+            ("SELECT value FROM json_each(?)", ""),
+            ("SELECT upper(?), 1", ""),
+            ("SELECT e.a, w.v FROM e JOIN w ON w.k = e.b", "e(a b) w(k v)"),
+        ] {
+            assert_eq!(told(&mut connection, sql), reads, "{sql}");
+        }
+        let fts = told(&mut connection, "SELECT x FROM f WHERE f MATCH ?");
+        assert!(fts.contains("f(*)") && fts.contains("f_data(*)") && fts.contains("f_idx(*)"), "{fts}");
+    }
+
+    #[test]
+    fn a_lookup_of_one_row_is_known_by_its_program() {
+        let (_directory, mut connection) = open(SCHEMA);
+        for (sql, reads) in [
+            ("SELECT a FROM t WHERE id = ?", "t(a id) [?1]"),
+            ("SELECT a FROM t WHERE rowid = ?2 AND b = ?1", "t(a b id) [?2]"),
+            ("SELECT a FROM t WHERE id = 7", "t(a id) [7]"),
+            ("SELECT id FROM t WHERE c = ?", "t(c id) [c = ?1]"),
+            ("SELECT id FROM t WHERE b = ? AND a = ?", "t(a b id) [a = ?2 b = ?1]"),
+            // Not one row, or not by a parameter.
+            ("SELECT a FROM t WHERE id = ? + 1", "t(a id)"),
+            ("SELECT a FROM t WHERE id > ?", "t(a id)"),
+            ("SELECT a FROM t WHERE id IN (?, ?)", "t(a id)"),
+            ("SELECT id FROM t WHERE c = lower(?)", "t(c id)"),
+            ("SELECT id FROM t WHERE c > ?", "t(c id)"),
+            ("SELECT id FROM t WHERE a = ?", "t(a b id)"),
+            // Bytes that differ may be equal.
+            ("SELECT id FROM t WHERE d = ?", "t(d id)"),
+            ("SELECT y.a FROM t x JOIN t y ON y.id = x.b WHERE x.id = ?", "t(a b id)"),
+            ("SELECT a, (SELECT count(*) FROM t) FROM t WHERE id = ?", "t(a c id)"),
+        ] {
+            assert_eq!(told(&mut connection, sql), reads, "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_depends_on_every_commit() {
+        let (_directory, mut connection) = open(SCHEMA);
+        let own = rusqlite::functions::FunctionFlags::SQLITE_UTF8;
+        connection.sqlite.rusqlite().create_scalar_function("mine", 0, own, |_| Ok(1)).unwrap();
+        for sql in [
+            "SELECT random() FROM t",
+            "SELECT date('now')",
+            "SELECT CURRENT_TIMESTAMP",
+            "SELECT mine()",
+            "SELECT last_insert_rowid()",
+            "SELECT * FROM pragma_table_info('t')",
+            "SELECT * FROM sqlite_schema",
+            "SELECT seq FROM sqlite_sequence",
+            "SELECT block FROM f_data",
+            "SELECT 1 FROM dbstat",
+        ] {
+            let text = StatementInfo::new(sql);
+            // Some of them may not be compiled in.
+            let Ok(derived) = connection.derive(&text, 0) else { continue };
+            assert_eq!(*derived.reads, Reads::EveryCommit, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_constraint_or_a_trigger_that_replaces_makes_rows_unknown() {
+        let replacing = [
+            "CREATE TABLE other (a UNIQUE ON CONFLICT REPLACE)",
+            "CREATE TRIGGER x AFTER INSERT ON e BEGIN INSERT OR REPLACE INTO w VALUES (1, 1); END",
+        ];
+        for definition in replacing {
+            let (_directory, mut connection) = open(SCHEMA);
+            let may_be_replaced = |connection: &mut Connection| {
+                let reads = derived(connection, "SELECT a FROM e");
+                let Reads::Tables(tables) = &*reads else { panic!("{reads:?}") };
+                tables[0].may_be_replaced
+            };
+            assert!(!may_be_replaced(&mut connection));
+            connection.sqlite.execute_batch(definition).unwrap();
+            assert!(may_be_replaced(&mut connection), "{definition}");
+        }
+    }
+
+    #[test]
+    fn a_temp_table_is_refused_whatever_is_read_of_it() {
+        let (_directory, mut connection) = open(SCHEMA);
+        connection.sqlite.execute_batch("CREATE TEMP TABLE mine (a); CREATE TEMP TABLE e (a)").unwrap();
+        for sql in ["SELECT a FROM mine", "SELECT count(*) FROM mine", "SELECT count(*) FROM e"] {
+            assert!(connection.derive(&StatementInfo::new(sql), 0).is_err(), "{sql}");
+        }
+        assert_eq!(told(&mut connection, "SELECT count(*) FROM main.e"), "e(*)");
+    }
+
+    #[test]
+    fn reads_are_derived_again_when_the_schema_changed() {
+        let (_directory, mut connection) = open(SCHEMA);
+        let text = Arc::new(StatementInfo::new("SELECT * FROM e"));
+        let params = Params::default();
+        let run = |connection: &mut Connection, known: Option<&Derived>| {
+            connection.run_live(std::iter::once((&text, &params, known))).unwrap().remove(0).derived
+        };
+        let first = run(&mut connection, None);
+        assert!(Arc::ptr_eq(&run(&mut connection, Some(&first)).reads, &first.reads));
+        connection.sqlite.execute_batch("ALTER TABLE e ADD COLUMN more").unwrap();
+        let second = run(&mut connection, Some(&first));
+        assert!(first.cookie != second.cookie && first.reads != second.reads);
+        assert!(connection.sqlite.is_autocommit());
+    }
+}

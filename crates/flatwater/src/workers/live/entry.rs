@@ -129,3 +129,59 @@ fn is_same(last: &Result<Arc<[Arc<Rows>]>>, run: &Result<Vec<LiveRun>>) -> bool 
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::queue::ticket::CallOptions;
+    use crate::sql::catalogue::StatementInfo;
+    use crate::values::params::Params;
+    use crate::workers::request::LivePart;
+
+    fn entry() -> Entry {
+        let part = LivePart { text: Arc::new(StatementInfo::new("SELECT 1")), params: Params::default() };
+        Entry::new(Arc::new(LiveQuery(Box::new([part]))))
+    }
+
+    fn begin(entry: &mut Entry, commit: u64) {
+        let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
+        entry.run = RunState::Runs { ticket, commit, is_met: false, is_lost: false };
+    }
+
+    fn end(entry: &mut Entry, message: &str) -> (Ended, bool) {
+        entry.end(Err(Error::misuse(message.to_owned())), Instant::now())
+    }
+
+    fn last(entry: &Entry) -> (u64, String) {
+        let last = entry.last().unwrap();
+        (last.commit, last.result.as_ref().unwrap_err().message().to_owned())
+    }
+
+    #[test]
+    fn changes_during_a_run_cause_one_more() {
+        let (mut entry, now) = (entry(), Instant::now());
+        begin(&mut entry, 1);
+        assert_eq!(end(&mut entry, "a"), (Ended::Changed, false));
+        assert!(entry.meet(now, false) && !entry.meet(now, false), "it is in the queue once");
+        begin(&mut entry, 2);
+        assert!(!entry.meet(now, false) && !entry.meet(now, false));
+        assert_eq!(end(&mut entry, "b"), (Ended::Changed, true), "it is delivered, and runs once more");
+        assert_eq!(last(&entry), (2, "b".into()));
+        begin(&mut entry, 4);
+        assert_eq!(end(&mut entry, "b"), (Ended::Unchanged, false));
+        assert_eq!(last(&entry), (4, "b".into()), "the result is that of the later commit too");
+    }
+
+    #[test]
+    fn the_first_result_is_held_back_once() {
+        let (mut entry, now) = (entry(), Instant::now());
+        begin(&mut entry, 1);
+        entry.meet(now, false);
+        assert_eq!(end(&mut entry, "a"), (Ended::HeldBack, true));
+        assert!(entry.last().is_none());
+        begin(&mut entry, 2);
+        entry.meet(now, false);
+        assert_eq!(end(&mut entry, "b"), (Ended::Changed, true), "under any load of writes there is progress");
+    }
+}
