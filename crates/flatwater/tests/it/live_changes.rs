@@ -8,6 +8,7 @@ use futures_util::StreamExt;
 
 use crate::live::shown;
 use crate::place::{Place, in_both_places};
+use crate::support::until;
 
 in_both_places!(
     the_full_result_comes_first_and_then_the_rows_that_changed,
@@ -18,6 +19,7 @@ in_both_places!(
     groups_views_and_subqueries_keep_the_key,
     a_result_without_a_key_is_refused_with_what_to_select,
     other_columns_or_another_key_bring_the_full_result,
+    a_key_that_a_table_gets_counts_from_then_on,
     an_error_is_told_and_then_comes_the_full_result,
     a_late_consumer_gets_all_changes_as_one,
     what_is_no_difference_is_not_told,
@@ -295,6 +297,24 @@ async fn other_columns_or_another_key_bring_the_full_result(place: &Place) {
     // Another schema with the same columns and key is not told.
     let all = "CREATE INDEX item_a ON item (a); CREATE TABLE more (a); UPDATE item SET c = 1";
     assert_eq!(after(&db, &mut changes, all).await, "~(3),(11),(0)>(3),(11),(1)");
+}
+
+async fn a_key_that_a_table_gets_counts_from_then_on(place: &Place) {
+    let db = place.open().await;
+    db.execute("CREATE TABLE t (a, b)", ()).await.unwrap();
+    let mut watch = db.live("SELECT * FROM t", ());
+    assert!(watch.next().await.unwrap().unwrap().is_empty());
+    assert!(db.live("SELECT * FROM t", ()).changes().next().await.unwrap().is_err());
+    let tx = db.begin().await.unwrap();
+    tx.execute("DROP TABLE t", ()).await.unwrap();
+    tx.execute("CREATE TABLE t (a PRIMARY KEY, b)", ()).await.unwrap();
+    tx.commit().await.unwrap();
+    // The result is the same, so it is delivered to nobody, and is the first one of who comes later.
+    until(|| db.stats().live.unchanged > 0).await;
+    let mut changes = db.live("SELECT * FROM t", ()).changes();
+    assert_eq!(next(&mut changes).await, "full ");
+    assert_eq!(after(&db, &mut changes, "INSERT INTO t VALUES (1, 2)").await, "+(1),(2)");
+    assert_eq!(db.stats().live.queries, 1);
 }
 
 async fn an_error_is_told_and_then_comes_the_full_result(place: &Place) {
