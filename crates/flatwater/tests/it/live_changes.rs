@@ -169,7 +169,11 @@ async fn a_null_is_a_key_and_two_are_refused_until_one_is_left(place: &Place) {
     assert!(error.hint().unwrap().contains("the rowid, if a primary key has NULLs"), "{error}");
     assert_eq!((error.operation(), error.sql()), (Some("live"), Some("SELECT k, v FROM t ORDER BY v")));
     // It is told once.
+    let mut watch = db.live("SELECT k, v FROM t ORDER BY v", ());
+    assert_eq!(watch.next().await.unwrap().unwrap().len(), 2);
     db.execute("INSERT INTO t VALUES (NULL, 4)", ()).await.unwrap();
+    assert_eq!(watch.next().await.unwrap().unwrap().len(), 3);
+    assert!(futures_util::poll!(std::pin::pin!(changes.next())).is_pending());
     assert_eq!(after(&db, &mut changes, "DELETE FROM t WHERE v > 2").await, "full Null,(2)");
     let mut by_rowid = db.live("SELECT rowid, k, v FROM t ORDER BY v", ()).changes();
     next(&mut by_rowid).await;
