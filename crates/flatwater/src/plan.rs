@@ -8,6 +8,8 @@ use crate::call::Call;
 use crate::database::Database;
 use crate::error::Error;
 
+const EXPLAIN: &str = "EXPLAIN QUERY PLAN ";
+
 impl Database {
     /// Returns how SQLite would run a statement, which is not run: the rows of EXPLAIN QUERY PLAN as lines, indented as a
     /// tree (<https://sqlite.org/eqp.html>). Parameters need no values.
@@ -17,9 +19,11 @@ impl Database {
     /// # Errors
     /// Those of a text that cannot be prepared; `Misuse` for a text with several statements.
     pub fn query_plan(&self, sql: &str) -> Call<String> {
-        let sql = format!("EXPLAIN QUERY PLAN {sql}");
+        let sql = sql.to_owned();
         self.closure("query_plan", move |connection| {
-            let mut statement = connection.prepare(&sql)?;
+            let prepared = connection.prepare(&format!("{EXPLAIN}{sql}"));
+            let mut statement =
+                prepared.map_err(|error| Error::from(error).offset_by(-EXPLAIN.len().cast_signed()).with_sql(&sql))?;
             let mut steps = statement.raw_query();
             let (mut plan, mut parents) = (String::new(), Vec::new());
             while let Some(step) = steps.next()? {

@@ -28,7 +28,7 @@ impl Transaction<'_> {
     }
 
     /// Closes the savepoint of this name and all that were opened after it, and keeps their changes. The transaction
-    /// stays open, whichever savepoint it is.
+    /// stays open, whichever savepoint it is. If the call is dropped before it completes, they are closed or not.
     ///
     /// # Errors
     /// `Misuse` if there is no such savepoint in this transaction, or if the transaction is over. A nested transaction
@@ -38,7 +38,7 @@ impl Transaction<'_> {
     }
 
     /// Undoes all changes since the savepoint of this name was opened. The savepoint stays open; those that were opened
-    /// after it are closed.
+    /// after it are closed. If the call is dropped before it completes, the changes are undone or not.
     ///
     /// # Errors
     /// As [`release`](Self::release).

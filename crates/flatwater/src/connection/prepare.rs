@@ -113,7 +113,7 @@ impl Connection {
             let refusal = policy::refusal(&denied, nearest);
             return if before > 0 { refusal.with_sql_at(sql, before) } else { refusal.with_sql(sql) };
         }
-        let error = Error::from(error).offset_by(before).with_sql(sql);
+        let error = Error::from(error).offset_by(before.cast_signed()).with_sql(sql);
         match self.hint(error.message(), sql) {
             Some(hint) => error.with_hint(hint),
             None => error,

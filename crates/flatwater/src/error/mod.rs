@@ -115,10 +115,11 @@ impl Error {
         self
     }
 
-    /// Adds `bytes` to the offset, for an offset that is relative to the SQL from that byte on.
+    /// Adds `bytes` to the offset, for an offset that is relative to the SQL from that byte on, or, if negative, to a text
+    /// that begins so many bytes earlier.
     #[must_use]
-    pub(crate) fn offset_by(mut self, bytes: usize) -> Self {
-        self.0.offset = self.0.offset.map(|offset| offset + bytes);
+    pub(crate) fn offset_by(mut self, bytes: isize) -> Self {
+        self.0.offset = self.0.offset.and_then(|offset| offset.checked_add_signed(bytes));
         self
     }
 

@@ -21,7 +21,8 @@ use crate::error::Result;
 /// as a `bool` too, and a TEXT as an enum without data. A NULL needs an `Option`.
 ///
 /// It follows serde's rules: a column that is missing is `None` in a field of type `Option`, names are compared as they
-/// are written, and columns that no field wants are passed over. Dates, UUIDs and JSON have the form that serde gives
+/// are written, and columns that no field wants are passed over. Inside of `flatten` and of an untagged enum a cell has the
+/// type that SQLite stores, so that no `bool` and no list of `u8` is read there. Dates, UUIDs and JSON have the form that serde gives
 /// them, which may differ from the one that Flatwater stores; [`FromRow`](macro@crate::FromRow) reads these, and is
 /// faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]

@@ -250,7 +250,8 @@ async fn a_refused_or_failed_call_has_one_event_with_its_error(place: &Place) {
     assert_eq!(log.one().kind(), Some(Kind::Constraint));
     assert!(db.with_connection(move |c| insert(c)).await.is_err());
     assert_eq!(log.one().kind(), Some(Kind::Constraint));
-    assert!(db.query_plan("SELECT missing").await.is_err());
+    let unknown = db.query_plan("SELECT missing").await.unwrap_err();
+    assert_eq!((unknown.offset(), unknown.sql()), (Some(7), Some("SELECT missing")));
     assert_eq!(log.one().kind(), Some(Kind::Sql));
     // What the database did succeeded; only its caller cannot read it.
     assert!(db.query_value::<String>("SELECT a FROM t", ()).await.is_err());
