@@ -67,6 +67,8 @@ pub fn headline(lane: &str) -> &'static str {
         _ if lane.starts_with("caller_polls") => "longest_poll_us",
         _ if lane.starts_with("memory") => "peak_rss_bytes",
         _ if lane.starts_with("burst") || lane.starts_with("sustained") => "p99_us",
+        "live_burst" => OPS_PER_SECOND,
+        _ if lane.starts_with("live_writers") => OPS_PER_SECOND,
         _ if lane.contains("concurrent") => OPS_PER_SECOND,
         _ => "p50_us",
     }
@@ -78,6 +80,7 @@ pub fn decides(lane: &str, metric: &str) -> bool {
         "random_keys" => ["update_p50_us", "update_p99_us"].contains(&metric),
         "loop_gap" => ["excess_gap_p999_us", "excess_longest_gap_us"].contains(&metric),
         "sustained_saturated" => ["p999_us", "wal_bytes_max"].contains(&metric),
+        _ if lane.starts_with("live_keyed") => ["same_p50_us", "unwatched_p50_us"].contains(&metric),
         _ => metric == headline(lane),
     };
     also || [OPS_PER_SECOND, "p50_us", "p99_us"].contains(&metric)
@@ -126,6 +129,7 @@ mod tests {
         assert!(decides("random_keys", "update_p99_us") && decides("random_keys", "p99_us"));
         assert!(decides("loop_gap", "excess_longest_gap_us") && decides("large_results", "longest_poll_us"));
         assert!(decides("sustained_saturated", "wal_bytes_max") && !decides("sustained_8k", "wal_bytes_max"));
+        assert!(decides("live_keyed_10k", "same_p50_us") && !decides("live_keyed_10k", "same_max_us"));
         assert!(!decides("point_query", "peak_rss_bytes"));
     }
 

@@ -14,8 +14,8 @@ use flatwater::rusqlite::types::{ToSqlOutput, ValueRef};
 use flatwater::{Checkpoint, Database, FromRow, Inline, Options, Params, ToSql};
 use lab_kit::lane::Info;
 use lab_kit::{
-    About, Body, Cells, Durability, Named, Peer, Record, Result, Rows, Setup, Step, Sum, Table, Transaction, Value,
-    anyhow, version_in,
+    About, Body, Cells, Durability, Live, LiveCounts, Named, Peer, Record, Result, Rows, Setup, Step, Sum, Table,
+    Transaction, Value, anyhow, version_in,
 };
 
 const NO_CHECKPOINTS: &str = "flatwater-no-checkpoints";
@@ -45,7 +45,9 @@ fn options(setup: &Setup) -> Options {
 
 impl Peer for Flatwater {
     type Table<R: Record> = Block<R>;
+    type Live = Delivered;
 
+    const HAS_LIVE: bool = true;
     const KEEPS_MANY: bool = true;
 
     fn about() -> About {
@@ -109,6 +111,15 @@ impl Peer for Flatwater {
 
     async fn json(&self, sql: &'static str) -> Result<Vec<u8>> {
         Ok(self.0.query_json(sql, ()).await?.into_bytes())
+    }
+
+    fn live(&self, sql: &'static str, params: &[Value<'_>]) -> Result<Delivered> {
+        Ok(Delivered(self.0.live(sql, bound(params))))
+    }
+
+    fn live_counts(&self) -> LiveCounts {
+        let live = self.0.stats().live;
+        LiveCounts { runs: live.runs, lag_p50_us: live.lag_p50_us, lag_p99_us: live.lag_p99_us }
     }
 
     async fn transaction<B: Body>(&self, body: B) -> Result<B::Answer> {
@@ -177,18 +188,32 @@ struct Block<R>(flatwater::Rows, PhantomData<fn() -> R>);
 
 impl<R: Record> Table<R> for Block<R> {
     fn touch(&self) -> Sum {
-        let mut sum = Sum { rows: self.0.len() as u64, cells: 0 };
-        for row in self.0.iter() {
-            for at in 0..R::COLUMNS {
-                sum.add(&row.value(at).map_or(Value::Null, shown));
-            }
-        }
-        sum
+        touched(&self.0, R::COLUMNS)
     }
 
     fn records(&self) -> Result<Vec<R>> {
         self.0.iter().map(|row| R::read(&RowCells(row))).collect()
     }
+}
+
+/// The results of a live query, as the library delivers them.
+struct Delivered(flatwater::Live);
+
+impl Live for Delivered {
+    async fn next(&mut self) -> Result<Sum> {
+        let rows = self.0.next().await.ok_or_else(|| anyhow!("the live query is over"))??;
+        Ok(touched(&rows, rows.columns().len()))
+    }
+}
+
+fn touched(rows: &flatwater::Rows, columns: usize) -> Sum {
+    let mut sum = Sum { rows: rows.len() as u64, cells: 0 };
+    for row in rows.iter() {
+        for at in 0..columns {
+            sum.add(&row.value(at).map_or(Value::Null, shown));
+        }
+    }
+    sum
 }
 
 struct RowCells<'a>(flatwater::Row<'a>);

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::lane::Info;
 use crate::record::{Record, Sum, sum_of};
@@ -70,6 +70,12 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
     /// The rows of a query as the library gives them.
     type Table<R: Record>: Table<R> + Send;
 
+    /// A live query as the library has it; [`NoLive`] if it has none.
+    type Live: Live;
+
+    /// It has live queries.
+    const HAS_LIVE: bool = false;
+
     /// Thousands of databases may stay open that are used now and then.
     const KEEPS_MANY: bool = false;
 
@@ -117,6 +123,16 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
     /// The rows of a query as a JSON array of objects in UTF-8.
     fn json(&self, sql: &'static str) -> impl Future<Output = Result<Vec<u8>>> + Send;
 
+    /// Begins a live query.
+    fn live(&self, sql: &'static str, _params: &[Value<'_>]) -> Result<Self::Live> {
+        bail!("a library without live queries cannot begin {sql}")
+    }
+
+    /// What the live queries did since the database was opened, as the library counts it.
+    fn live_counts(&self) -> LiveCounts {
+        LiveCounts::default()
+    }
+
     /// Runs `body` in an immediate transaction, and commits.
     fn transaction<B: Body>(&self, body: B) -> impl Future<Output = Result<B::Answer>> + Send;
 
@@ -163,6 +179,32 @@ impl<R: Record> Table<R> for Vec<R> {
     fn into_records(self) -> Result<Self> {
         Ok(self)
     }
+}
+
+/// A live query: the query's result, and again whenever it changed.
+pub trait Live: Send + 'static {
+    /// Awaits the next result, and touches every field of its rows. The end of the results is an error.
+    fn next(&mut self) -> impl Future<Output = Result<Sum>> + Send;
+}
+
+/// The live query of a library that has none: there is no value of it.
+#[derive(Debug)]
+pub enum NoLive {}
+
+impl Live for NoLive {
+    async fn next(&mut self) -> Result<Sum> {
+        match *self {}
+    }
+}
+
+/// What a library counts of its live queries.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LiveCounts {
+    /// How often a live query ran, the first runs included.
+    pub runs: u64,
+    /// The time from a commit until its result was there for the tasks that wait: median and 99th percentile.
+    pub lag_p50_us: u64,
+    pub lag_p99_us: u64,
 }
 
 /// What runs in a transaction. A type instead of a closure, so that it is written once for peers whose transactions

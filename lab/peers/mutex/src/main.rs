@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lab_kit::value::owned;
-use lab_kit::{About, Body, Peer, Record, Result, Rows, Setup, Value, anyhow, version_in};
+use lab_kit::{About, Body, NoLive, Peer, Record, Result, Rows, Setup, Value, anyhow, version_in};
 use lab_rusqlite::rusqlite::Connection;
 
 #[derive(Clone)]
@@ -28,6 +28,7 @@ impl Shared {
 
 impl Peer for Shared {
     type Table<R: Record> = Vec<R>;
+    type Live = NoLive;
 
     fn about() -> About {
         let version = version_in(include_str!("../Cargo.lock"), "rusqlite");

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lab_kit::lane::Info;
-use lab_kit::{About, Body, Peer, Record, Result, Rows, Setup, Sum, Value, anyhow, version_in};
+use lab_kit::{About, Body, NoLive, Peer, Record, Result, Rows, Setup, Sum, Value, anyhow, version_in};
 use lab_rusqlite::rusqlite::Connection;
 
 const HELD: &str = "raw-held";
@@ -59,6 +59,7 @@ impl Raw {
 
 impl Peer for Raw {
     type Table<R: Record> = Vec<R>;
+    type Live = NoLive;
 
     fn about() -> About {
         let version = version_in(include_str!("../Cargo.lock"), "rusqlite");

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use lab_kit::peer::{BUSY_TIMEOUT, CACHE_KIB, STATEMENT_CACHE};
 use lab_kit::{
-    About, Body, Cells, Durability, Named, Peer, Record, Result, Rows, Setup, Step, Sum, Table, Transaction, Value,
-    anyhow, bail, json, version_in,
+    About, Body, Cells, Durability, Named, NoLive, Peer, Record, Result, Rows, Setup, Step, Sum, Table, Transaction,
+    Value, anyhow, bail, json, version_in,
 };
 use sqlx::query::Query;
 use sqlx::sqlite::{
@@ -28,6 +28,7 @@ struct Pools {
 
 impl Peer for Pools {
     type Table<R: Record> = Fetched<R>;
+    type Live = NoLive;
 
     fn about() -> About {
         let version = version_in(include_str!("../Cargo.lock"), "sqlx");

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use lab_kit::value::owned;
-use lab_kit::{About, Body, Peer, Record, Result, Rows, Setup, Value, anyhow, version_in};
+use lab_kit::{About, Body, NoLive, Peer, Record, Result, Rows, Setup, Value, anyhow, version_in};
 use tokio_rusqlite::{Connection, Error, rusqlite};
 
 #[derive(Clone)]
@@ -26,6 +26,7 @@ impl Called {
 
 impl Peer for Called {
     type Table<R: Record> = Vec<R>;
+    type Live = NoLive;
 
     fn about() -> About {
         let version = version_in(include_str!("../Cargo.lock"), "tokio-rusqlite");

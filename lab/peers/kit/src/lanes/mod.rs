@@ -12,6 +12,7 @@ mod inserts;
 mod json_rows;
 mod large_results;
 mod literals;
+mod live;
 mod long_queries;
 mod long_reader;
 mod loop_gap;
@@ -71,6 +72,7 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
         large_results::lanes::<P>,
         memory::lanes::<P>,
         tenants::lanes::<P>,
+        live::lanes::<P>,
     ];
     files.into_iter().flat_map(|lanes| lanes()).collect()
 }
