@@ -59,10 +59,11 @@ impl LiveCounts {
         record(&mut self.lag, lag);
     }
 
-    pub(crate) fn stats(&self, queries: usize, subscribers: usize) -> LiveStats {
+    pub(crate) fn stats(&self, queries: usize, subscribers: usize, pending: usize) -> LiveStats {
         LiveStats {
             queries,
             subscribers,
+            pending,
             by_row: self.by_row,
             by_column: self.by_column,
             by_table: self.by_table,
@@ -87,6 +88,8 @@ pub struct LiveStats {
     pub queries: usize,
     /// Streams of them at the moment.
     pub subscribers: usize,
+    /// Live queries that run at the moment, or wait for that.
+    pub pending: usize,
     /// Runs that a change of one row caused, in queries that look rows up by their rowid.
     pub by_row: u64,
     /// Runs that an UPDATE of a column caused that the query reads.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use flatwater::{Database, Error, Kind, Live, LiveStats, Rows, params};
 
 use crate::place::{Place, in_both_places};
-use crate::support::TestFile;
+use crate::support::{TestFile, until};
 
 in_both_places!(
     a_result_comes_at_once_and_again_when_it_changed,
@@ -50,8 +50,10 @@ fn live(db: &Database) -> LiveStats {
 
 /// Runs a write and returns how many runs of live queries it caused.
 async fn caused(db: &Database, sql: &str) -> u64 {
+    until(|| live(db).pending == 0).await;
     let before = live(db).runs;
     db.execute_script(sql).await.unwrap();
+    until(|| live(db).pending == 0).await;
     live(db).runs - before
 }
 

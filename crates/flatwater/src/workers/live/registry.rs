@@ -293,7 +293,7 @@ impl Registry {
 
     pub(super) fn stats(&self) -> LiveStats {
         let subscribers = self.entries.values().map(|entry| entry.subscribers.len()).sum();
-        self.counts.stats(self.entries.len(), subscribers)
+        self.counts.stats(self.entries.len(), subscribers, self.in_flight + self.queue.len())
     }
 }
 
