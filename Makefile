@@ -3,7 +3,7 @@
 
 .PHONY: demo quick test test-tracing test-json lint loom bench bench-quick bench-check test-lanes test-page test-tabs
 
-# An embedded chat service's traffic beside what people do today, the longest commit and gap of a loop, three kills.
+# An embedded chat service's traffic beside what people do today, the longest commit and gap of a loop, a live query, three kills.
 demo:
 	cargo run --release --quiet -p flatwater-demo
 
