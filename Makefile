@@ -1,9 +1,9 @@
-# The commands of a contributor are `make demo`, `make quick` and `make test`; they need cargo and nothing else. The page's test
-# also needs npm and chromium, and is skipped without them.
+# The commands of a contributor are `make demo`, `make quick` and `make test`; they need cargo and nothing else. The tests in a
+# browser also need npm and chromium, and are skipped without them.
 
-.PHONY: demo quick test test-tracing test-json lint loom bench bench-quick bench-check test-lanes test-page
+.PHONY: demo quick test test-tracing test-json lint loom bench bench-quick bench-check test-lanes test-page test-tabs
 
-# An embedded chat service's traffic beside what people do today, the longest commit and gap of a loop, three kills.
+# An embedded chat service's traffic beside what people do today, the longest commit and gap of a loop, a live query, three kills.
 demo:
 	cargo run --release --quiet -p flatwater-demo
 
@@ -25,6 +25,7 @@ test:
 	$(MAKE) test-migrations-with-others
 	$(MAKE) test-lanes
 	$(MAKE) test-page
+	$(MAKE) test-tabs
 
 # With feature `tracing`, which is off by default: what a listener is told.
 test-tracing:
@@ -46,18 +47,21 @@ test-types:
 test-lanes:
 	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints,flatwater-never-inline,flatwater-no-leases --json lab/out/test-lanes.json
 
-# The lab's page in a browser. Without one it is skipped, and says so, unless FLATWATER_BROWSER=required.
+# The lab's page in a browser, and the page of the web service in several tabs. Without a browser they are skipped, and say so,
+# unless FLATWATER_BROWSER=required.
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser)
-test-page:
+test-page: FOLDER = lab/web
+test-tabs: FOLDER = examples/axum/tests/browser
+test-page test-tabs:
 	@if [ -x "$(CHROMIUM)" ] && command -v npm >/dev/null; then \
-	    cd lab/web && \
+	    cd $(FOLDER) && \
 	    { cmp -s package-lock.json node_modules/.lab-built || \
 	      { npm ci --silent && cp package-lock.json node_modules/.lab-built; }; } && \
 	    CHROMIUM="$(CHROMIUM)" npm test --silent; \
 	elif [ "$$FLATWATER_BROWSER" = required ]; then \
-	    echo "the page's test needs chromium and npm" >&2; exit 1; \
+	    echo "$@ needs chromium and npm" >&2; exit 1; \
 	else \
-	    echo "skipped: the page's test needs chromium and npm"; \
+	    echo "skipped: $@ needs chromium and npm"; \
 	fi
 
 # Without the build flags of this workspace: what a program that depends on the plain crate gets.

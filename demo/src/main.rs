@@ -1,6 +1,6 @@
 //! The demo: the traffic of a chat service, the longest commit and the longest gap of an event loop, each on Flatwater
-//! and on the usual setup of today, the loop also without any call; then three kills of a writing process, and a count of
-//! its rows.
+//! and on the usual setup of today, the loop also without any call; a row that another process changes, in the result of a
+//! live query; then three kills of a writing process, and a count of its rows.
 //!
 //! Owns: the acts, their order, and what is printed. The report goes to standard output, progress and errors go to
 //! standard error; the exit code is 0 only if nothing was lost and every check passed. Leaves out: the acts themselves,
@@ -11,6 +11,7 @@ mod commits;
 mod crash;
 mod flatwater_side;
 mod gaps;
+mod live;
 mod mutex_side;
 mod polls;
 mod progress;
@@ -35,18 +36,21 @@ use crate::traffic::{Record, SHARES, TASKS};
 
 /// The first argument of the child that the last act kills.
 const WRITE_FOREVER: &str = "write-forever";
+/// The first argument of the child that changes the row of the live query.
+const CHANGE_ROW: &str = "change-row";
 
 /// The time of each side is divided into this many rounds, in which the order of the sides changes.
 const ROUNDS: u32 = 4;
 
-/// About how many seconds the seeds and the kills take.
-const KILLS_TAKE: f64 = 10.0;
+/// About how many seconds the seeds, the live query and the kills take.
+const OTHERS_TAKE: f64 = 10.0;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let outcome = match &arguments[..] {
         [] => demo(),
         [act, path, first] if act == WRITE_FOREVER => crash::write_forever(Path::new(path), &first.to_string_lossy()),
+        [act, path] if act == CHANGE_ROW => live::change_when_told(Path::new(path)),
         _ => Err("it takes no arguments; FLATWATER_DEMO_SECONDS sets the seconds per side".into()),
     };
     match outcome {
@@ -62,11 +66,12 @@ fn demo() -> Result<()> {
     let time = seconds_per_side(std::env::var("FLATWATER_DEMO_SECONDS").ok().as_deref())?;
     let directory = tempfile::Builder::new().prefix("flatwater-demo-").tempdir()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let acts = 2 * u64::from(ROUNDS) + 5 + commits::ACTS + gaps::ACTS + crash::KILLS.len() as u64;
+    let acts = 2 * u64::from(ROUNDS) + 5 + commits::ACTS + gaps::ACTS + live::ACTS + crash::KILLS.len() as u64;
     let progress = Progress::new(acts);
     say(&progress, &introduction(time))?;
     runtime.block_on(traffic(directory.path(), time, &progress))?;
     tails(&runtime, directory.path(), time, &progress)?;
+    say(&progress, &runtime.block_on(live::act(&directory.path().join("live.db"), &progress))?)?;
     say(&progress, "\nThen a process that writes with Flatwater:\n")?;
     let verdict = crash::act(&runtime, &directory.path().join("crash.db"), &progress)?;
     say(&progress, &verdict.to_string())?;
@@ -108,7 +113,7 @@ fn introduction(time: Duration) -> String {
         shares.join(", "),
         flatwater::rusqlite::version(),
         time.as_secs_f64(),
-        4.0 * time.as_secs_f64() + KILLS_TAKE,
+        4.0 * time.as_secs_f64() + OTHERS_TAKE,
     )
 }
 

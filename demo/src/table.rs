@@ -73,8 +73,17 @@ pub(crate) fn rows(sides: &[(&str, u64, &Histogram<u64>)]) -> String {
 
 /// Returns the line of one side that takes part in no comparison, and has no count.
 pub(crate) fn control(name: &str, latencies: &Histogram<u64>) -> String {
+    unmarked(name, "-".to_owned(), latencies)
+}
+
+/// Returns the line of one side that takes part in no comparison.
+pub(crate) fn alone(name: &str, latencies: &Histogram<u64>) -> String {
+    unmarked(name, counted(latencies.len()), latencies)
+}
+
+fn unmarked(name: &str, count: String, latencies: &Histogram<u64>) -> String {
     let times = times(latencies).map(|time| marked(duration(time), false));
-    line(&format!("  {name}"), cells(marked("-".to_owned(), false), times))
+    line(&format!("  {name}"), cells(marked(count, false), times))
 }
 
 /// Returns a line for each side of figures of which the lowest is the best. The other cells stay empty.

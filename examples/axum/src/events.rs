@@ -1,66 +1,32 @@
-//! Server-sent events: which task was created, changed or deleted.
+//! Server-sent events: a page of tasks, now and whenever it has changed.
 //!
-//! Owns: the channel from the handlers that write to the clients that listen. An event says that a write of this process
-//! was committed, and which task to read again; it carries no data of the task. Leaves out, because the channel knows
-//! only what handlers tell it: writes of other processes, and the order of commits (two handlers may tell in the other
-//! order).
+//! Owns: the handler that passes a live query on to one client. Invariant: a client that does not read costs the memory of
+//! one page, and holds up nobody. Leaves out: the query (`tasks`), and who writes: a handler of this service, another copy of
+//! it, a shell.
 
-use axum::extract::State;
+use std::future::ready;
+
+use axum::extract::{Query, State};
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
-use futures_util::{Stream, StreamExt, stream};
-use serde::Serialize;
-use tokio::sync::{broadcast, watch};
+use futures_util::{Stream, StreamExt};
 
 use crate::App;
+use crate::tasks::{Search, Task};
 
-/// A client that is this many events behind misses the oldest.
-const BEHIND: usize = 256;
-
-#[derive(Clone, Serialize)]
-struct Told {
-    what: &'static str,
-    id: i64,
-}
-
-#[derive(Clone)]
-pub(crate) struct Events {
-    told: broadcast::Sender<Told>,
-    ended: watch::Sender<bool>,
-}
-
-impl Default for Events {
-    fn default() -> Self {
-        Self { told: broadcast::Sender::new(BEHIND), ended: watch::Sender::new(false) }
-    }
-}
-
-impl Events {
-    /// Does not block. Nobody may be listening.
-    pub(crate) fn tell(&self, what: &'static str, id: i64) {
-        let _ = self.told.send(Told { what, id });
-    }
-
-    /// Ends the response of every listener, which would keep the server from stopping.
-    pub(crate) fn end(&self) {
-        self.ended.send_replace(true);
-    }
-}
-
-/// `GET /events`: an event per change from now on. `missed` tells a client that was too slow to read everything again.
-pub(crate) async fn subscribe(State(app): State<App>) -> Sse<impl Stream<Item = Result<Event, axum::Error>>> {
-    let mut ended = app.events.ended.subscribe();
-    let events = stream::unfold(app.events.told.subscribe(), |mut told| async {
-        let event = match told.recv().await {
-            Ok(change) => Event::default().event("task").json_data(change),
-            // Browsers ignore an event without data.
-            Err(broadcast::error::RecvError::Lagged(missed)) => {
-                Ok(Event::default().event("missed").data(missed.to_string()))
-            }
-            Err(broadcast::error::RecvError::Closed) => return None,
-        };
-        Some((event, told))
+/// `GET /events?state=open`: what `GET /tasks?state=open` returns, as an event, and another one whenever it has changed.
+/// Clients with equal searches share one query.
+pub(crate) async fn subscribe(
+    State(app): State<App>,
+    Query(search): Query<Search>,
+) -> Sse<impl Stream<Item = Result<Event, axum::Error>>> {
+    let sql = search.sql();
+    let pages = app.db.live(sql.text(), sql.params()).filter_map(|page| {
+        // After an error the query is tried again when something is committed.
+        let tasks = page.and_then(|page| page.read::<Task>()).inspect_err(|error| eprintln!("{error}"));
+        ready(tasks.ok().map(|tasks| Event::default().event("tasks").json_data(tasks)))
     });
-    let until_the_end = events.take_until(async move { ended.wait_for(|ended| *ended).await.map(drop) });
-    Sse::new(until_the_end).keep_alive(KeepAlive::default())
+    let mut stopping = app.stopping.subscribe();
+    let until_the_stop = pages.take_until(async move { stopping.wait_for(|stopping| *stopping).await.map(drop) });
+    Sse::new(until_the_stop).keep_alive(KeepAlive::default())
 }

@@ -14,12 +14,11 @@ use std::future::{Future, IntoFuture};
 use std::time::Duration;
 
 use axum::Router;
+use axum::response::Html;
 use axum::routing::get;
 use flatwater::{Database, Options};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-
-use crate::events::Events;
+use tokio::sync::watch;
 
 /// After this time a call to the database ends with `Timeout`, and its client is told to try again.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -30,14 +29,15 @@ const GRACE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct App {
     db: Database,
-    events: Events,
+    /// True when the service stops. Ends the responses that have no end of their own.
+    stopping: watch::Sender<bool>,
 }
 
 impl App {
     /// Returns the state for a service on this database.
     #[must_use]
     pub fn new(db: &Database) -> Self {
-        Self { db: db.timeout(DEADLINE), events: Events::default() }
+        Self { db: db.timeout(DEADLINE), stopping: watch::Sender::new(false) }
     }
 }
 
@@ -52,6 +52,7 @@ pub fn schema(options: Options) -> Options {
 /// Returns the routes.
 pub fn router(app: App) -> Router {
     Router::new()
+        .route("/", get(Html(include_str!("page.html"))))
         .route("/tasks", get(tasks::list).post(tasks::create))
         .route("/tasks/{id}", get(tasks::read).patch(tasks::change).delete(tasks::delete))
         .route("/tasks.csv", get(export::csv))
@@ -69,15 +70,14 @@ pub async fn serve(
     app: App,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let App { db, events } = app.clone();
-    let (stopping, stopped) = oneshot::channel();
+    let App { db, stopping } = app.clone();
+    let mut stopped = stopping.subscribe();
     let server = axum::serve(listener, router(app)).with_graceful_shutdown(async move {
         stop.await;
-        events.end();
-        let _ = stopping.send(());
+        stopping.send_replace(true);
     });
     let grace = async {
-        let _ = stopped.await;
+        let _ = stopped.wait_for(|stopped| *stopped).await;
         tokio::time::sleep(GRACE).await;
     };
     tokio::select! {

@@ -1,4 +1,5 @@
-//! `cargo run -p flatwater-example-axum -- tasks.db`, and then `curl -N localhost:3000/events`.
+//! `cargo run -p flatwater-example-axum -- tasks.db`, and then <http://localhost:3000> in two tabs. A second argument is the
+//! address to listen on.
 
 use std::error::Error;
 
@@ -9,10 +10,12 @@ use tokio::signal;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
-    let path = std::env::args().nth(1).unwrap_or_else(|| "tasks.db".to_owned());
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().unwrap_or_else(|| "tasks.db".to_owned());
+    let address = arguments.next().unwrap_or_else(|| "127.0.0.1:3000".to_owned());
     let db = schema(Options::new(path)).open().await?;
-    let listener = TcpListener::bind("127.0.0.1:3000").await?;
-    println!("http://{}/tasks", listener.local_addr()?);
+    let listener = TcpListener::bind(address).await?;
+    println!("http://{}", listener.local_addr()?);
     serve(listener, App::new(&db), told_to_stop()).await
 }
 

@@ -1,13 +1,13 @@
 //! Tasks: a page of them, one of them, and changes.
 //!
-//! Owns: their handlers, and the order of a change: committed first, told to subscribers after. Leaves out: sending it
-//! to them (`events`).
+//! Owns: their handlers, and the SQL of a search. Leaves out: telling clients of a change, for which the handlers do nothing
+//! (`events`).
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use flatwater::{Call, FromRow, FromSql, Sql, ToSql};
+use flatwater::{FromRow, FromSql, Sql, ToSql};
 use serde::{Deserialize, Serialize};
 
 use crate::App;
@@ -39,20 +39,27 @@ pub(crate) struct Search {
     limit: Option<u8>,
 }
 
+impl Search {
+    /// Returns the query of a page.
+    pub(crate) fn sql(self) -> Sql {
+        let mut sql = Sql::new("SELECT id, title, state, due FROM tasks WHERE id > ").bind(self.after.unwrap_or(0));
+        if let Some(state) = self.state {
+            sql = sql.push(" AND state = ").bind(state);
+        }
+        if let Some(text) = self.text {
+            sql = sql.push(" AND instr(title, ").bind(text).push(") > 0");
+        }
+        if let Some(day) = self.due_by {
+            sql = sql.push(" AND due <= ").bind(day);
+        }
+        sql.push(" ORDER BY id LIMIT ").bind(self.limit.unwrap_or(50))
+    }
+}
+
 /// `GET /tasks?state=open&text=tea&after=17&limit=20`: a page of tasks. The next page begins after the last `id` of this
 /// one, so that it skips nothing and repeats nothing when tasks are added or deleted meanwhile.
 pub(crate) async fn list(State(app): State<App>, Query(search): Query<Search>) -> Result<impl IntoResponse, Failure> {
-    let mut sql = Sql::new("SELECT id, title, state, due FROM tasks WHERE id > ").bind(search.after.unwrap_or(0));
-    if let Some(state) = search.state {
-        sql = sql.push(" AND state = ").bind(state);
-    }
-    if let Some(text) = search.text {
-        sql = sql.push(" AND instr(title, ").bind(text).push(") > 0");
-    }
-    if let Some(day) = search.due_by {
-        sql = sql.push(" AND due <= ").bind(day);
-    }
-    sql = sql.push(" ORDER BY id LIMIT ").bind(search.limit.unwrap_or(50));
+    let sql = search.sql();
     let page = app.db.query_json(sql.text(), sql.params()).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], page))
 }
@@ -71,7 +78,7 @@ pub(crate) struct New {
 /// `POST /tasks` with `{"title": "buy tea"}`.
 pub(crate) async fn create(State(app): State<App>, Json(new): Json<New>) -> Result<(StatusCode, Json<Task>), Failure> {
     let sql = "INSERT INTO tasks (title, due) VALUES (?, ?) RETURNING id, title, state, due";
-    let task = commit(&app, "created", app.db.query_one_as(sql, (new.title, new.due))).await?;
+    let task = app.db.query_one_as(sql, (new.title, new.due)).await?;
     Ok((StatusCode::CREATED, Json(task)))
 }
 
@@ -89,25 +96,11 @@ pub(crate) async fn change(
 ) -> Result<Json<Task>, Failure> {
     let sql = "UPDATE tasks SET title = coalesce(?, title), state = coalesce(?, state) WHERE id = ?
                RETURNING id, title, state, due";
-    let params = (change.title, change.state, id);
-    Ok(Json(commit(&app, "changed", app.db.query_one_as(sql, params)).await?))
+    Ok(Json(app.db.query_one_as(sql, (change.title, change.state, id)).await?))
 }
 
 /// `DELETE /tasks/17`.
 pub(crate) async fn delete(State(app): State<App>, Path(id): Path<i64>) -> Result<StatusCode, Failure> {
-    let sql = "DELETE FROM tasks WHERE id = ? RETURNING id, title, state, due";
-    commit(&app, "deleted", app.db.query_one_as(sql, (id,))).await?;
+    let _: (i64,) = app.db.query_one_as("DELETE FROM tasks WHERE id = ? RETURNING id", (id,)).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Runs a write and tells the subscribers of it when it is committed. It has a task of its own because axum drops the
-/// handler of a client that has gone: the write would be finished all the same, and nobody would be told.
-async fn commit(app: &App, what: &'static str, write: Call<Task>) -> Result<Task, Failure> {
-    let events = app.events.clone();
-    let committed = tokio::spawn(async move {
-        let task = write.await?;
-        events.tell(what, task.id);
-        Ok(task)
-    });
-    committed.await.expect("the task does not panic")
 }

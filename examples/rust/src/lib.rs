@@ -24,6 +24,10 @@ mod reading {}
 mod streams {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/live.md")]
+mod live {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/json.md")]
 mod json {}
 

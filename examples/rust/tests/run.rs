@@ -83,6 +83,17 @@ fn a_stream_sees_the_events_of_its_beginning() {
 }
 
 #[test]
+fn a_live_query_shows_what_a_task_and_another_process_have_written() {
+    prints(
+        env!("CARGO_BIN_EXE_live"),
+        "at first: []
+         a task has written: [\"buy tea\", \"drink tea\"]
+         another process has written: [\"drink tea\"]
+         closed",
+    );
+}
+
+#[test]
 fn a_search_finds_what_its_filters_say() {
     prints(
         env!("CARGO_BIN_EXE_search"),
