@@ -473,7 +473,7 @@ async fn commits_of_other_connections_are_noticed() {
     assert_eq!(one(&mut sum).await, 6, "by a write of our own");
     plain.execute_batch("DROP TABLE item").unwrap();
     assert_eq!(sum.next().await.unwrap().unwrap_err().kind(), Kind::Sql);
-    plain.execute_batch("CREATE TABLE item (a); INSERT INTO item VALUES (8)").unwrap();
+    plain.execute_batch("BEGIN; CREATE TABLE item (a); INSERT INTO item VALUES (8); COMMIT").unwrap();
     assert_eq!(one(&mut sum).await, 8);
     let stats = live(&db);
     assert!(stats.everything >= 3, "{stats:?}");
