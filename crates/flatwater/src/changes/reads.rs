@@ -67,7 +67,13 @@ const PURE_TABLES: &[&str] = &["json_each", "json_tree", "generate_series"];
 const FTS_FUNCTIONS: &[&str] = &["bm25", "highlight", "match", "matchinfo", "offsets", "optimize", "rank", "snippet"];
 
 impl Reads {
-    pub(crate) fn of(events: &[AuthEvent], programs: &[Program], tables: &Tables) -> Result<Self, ReadsTemp> {
+    /// `of_any_plan`: the program is not the only one that SQLite may make of the text.
+    pub(crate) fn of(
+        events: &[AuthEvent],
+        programs: &[Program],
+        tables: &Tables,
+        of_any_plan: bool,
+    ) -> Result<Self, ReadsTemp> {
         let database = |event: &&AuthEvent| event.database.as_deref().unwrap_or("main") == "temp";
         let reads = || events.iter().filter(|event| event.action == ffi::SQLITE_READ);
         let opens = programs.iter().flat_map(opened);
@@ -84,11 +90,26 @@ impl Reads {
         for event in reads() {
             let Some(table) = event.first.as_deref() else { return Ok(Self::EveryCommit) };
             let read = columns.entry(table).or_insert(Columns::NONE);
-            if let Some(column) = event.second.as_deref().filter(|column| !column.is_empty()) {
+            // A table of which no column is read has an event with an empty name, which may be the name of a column.
+            if let Some(column) = &event.second {
                 read.add(column);
             }
         }
         let mut read = Vec::with_capacity(columns.len());
+        if tables.joins_by_name && program.iter().any(|op| &*op.opcode == "VOpen") {
+            return Ok(Self::EveryCommit);
+        }
+        for (_, root, _) in opened(program) {
+            let Some(name) = tables.with_root(root) else { return Ok(Self::EveryCommit) };
+            match columns.get_mut(name) {
+                Some(columns) if tables.joins_by_name => *columns = Columns::All,
+                Some(_) => {}
+                None if matches!(tables.tables[name].kind, Kind::Rowid | Kind::WithoutRowid) && !is_internal(name) => {
+                    read.push(whole(name));
+                }
+                None => return Ok(Self::EveryCommit),
+            }
+        }
         for (name, columns) in columns {
             if PURE_TABLES.iter().any(|pure| pure.eq_ignore_ascii_case(name)) && !tables.tables.contains_key(name) {
                 continue;
@@ -97,12 +118,13 @@ impl Reads {
                 Some(Kind::View) => {}
                 Some(Kind::Shadowed) => read.extend(shadows(name, tables)),
                 Some(Kind::Rowid | Kind::WithoutRowid) if !is_internal(name) => {
-                    read.push(table_reads(name, columns, program, tables));
+                    read.push(table_reads(name, columns, program, tables, of_any_plan));
                 }
                 _ => return Ok(Self::EveryCommit),
             }
         }
         read.sort_by(|one, other| one.table.cmp(&other.table));
+        read.dedup_by(|one, other| one == other);
         Ok(Self::Tables(read))
     }
 }
@@ -125,23 +147,35 @@ fn has_impure_function(events: &[AuthEvent], tables: &Tables) -> bool {
 fn shadows<'a>(name: &'a str, tables: &'a Tables) -> impl Iterator<Item = TableReads> + 'a {
     let is_shadow =
         move |table: &str| table.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
-    tables.tables.keys().filter(move |table| is_shadow(table)).map(|table| TableReads {
-        table: table.clone(),
+    tables.tables.keys().filter(move |table| is_shadow(table)).map(|table| whole(table))
+}
+
+/// Returns the reads of a table of which anything is read.
+fn whole(table: &str) -> TableReads {
+    TableReads {
+        table: table.into(),
         columns: Columns::All,
         rows: RowReads::Any,
         are_rows_reported: false,
         may_be_replaced: false,
         has_generated: false,
         rowid_aliases: Vec::new(),
-    })
+    }
 }
 
-fn table_reads(name: &str, mut columns: Columns, program: &Program, tables: &Tables) -> TableReads {
+fn table_reads(name: &str, mut columns: Columns, program: &Program, tables: &Tables, of_any_plan: bool) -> TableReads {
     let table = &tables.tables[name];
+    if table.kind == Kind::WithoutRowid {
+        // It orders the rows.
+        table.primary_key.iter().for_each(|column| columns.add(column));
+    }
     let mut used = Vec::new();
     for (_, root, _) in opened(program) {
         let Some(index) = tables.indexes.get(&root).filter(|index| &*index.table == name) else { continue };
         used.push((root, index));
+    }
+    let others = tables.indexes.values().filter(|index| of_any_plan && &*index.table == name);
+    for index in used.iter().map(|(_, index)| *index).chain(others) {
         match &index.columns {
             Some(indexed) => indexed.iter().for_each(|column| columns.add(column)),
             None => columns = Columns::All,

@@ -60,6 +60,8 @@ pub(crate) struct Connection {
     pub(crate) journal: String,
     /// What its statements change, while that is recorded.
     pub(super) written: Option<Written>,
+    /// The file's data version when it was last compared, if it has no WAL.
+    pub(super) data_version: Option<i64>,
 }
 
 impl Connection {
@@ -101,6 +103,7 @@ impl Connection {
             attached_wals,
             journal,
             written: None,
+            data_version: None,
         })
     }
 

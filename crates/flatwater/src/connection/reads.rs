@@ -13,6 +13,7 @@ use rusqlite::Connection as Sqlite;
 use super::execute::{Bounds, Collected, Output, Run};
 use super::open::Connection;
 use super::schema::SchemaFacts;
+use super::statements::CachedStatement;
 use crate::changes::primary_keys::PrimaryKeys;
 use crate::changes::reads::{Reads, ReadsTemp, RowReads, TableReads};
 use crate::changes::tables::{Index, Kind, Table, Tables};
@@ -20,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
 use crate::sql::policy;
-use crate::sql::silent::{kind_of_virtual, may_replace};
+use crate::sql::silent::{joins_by_name, kind_of_virtual, may_replace};
 use crate::values::params::Params;
 use crate::values::row::Rows;
 
@@ -28,9 +29,18 @@ use crate::values::row::Rows;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Derived {
     cookie: i64,
+    /// They hold for each plan, not only for the one that SQLite makes without the values of the parameters.
+    of_any_plan: bool,
     pub(crate) reads: Arc<Reads>,
     /// The keys of the tables that it reads.
     pub(crate) keys: Arc<PrimaryKeys>,
+}
+
+#[cfg(test)]
+impl Derived {
+    pub(crate) fn of(reads: Reads) -> Self {
+        Self { cookie: 0, of_any_plan: false, reads: Arc::new(reads), keys: Arc::default() }
+    }
 }
 
 /// One run of one statement of a live query.
@@ -79,21 +89,38 @@ impl Connection {
         known: Option<&Derived>,
         cookie: i64,
     ) -> Result<LiveRun> {
+        if known.is_none() {
+            // A text that is prepared under an older schema reads what that schema says.
+            self.load_schema()?;
+            self.statements.forget(&mut self.sqlite, text);
+        }
         let ready = self.ready(text, policy::statement, &SchemaFacts::default())?;
-        let run = if ready.class.route == Route::Write || ready.class.columns == 0 {
-            Err(not_a_query().with_sql(&text.sql))
-        } else {
-            let derived = known.cloned().map_or_else(|| self.derive(text, cookie), Ok);
-            derived.and_then(|derived| {
-                let (params, output) = (bound.row(), Output::Rows(usize::MAX));
-                let outcome = self.execute(Run { statement: &ready, params, output, bounds: Bounds::Armed })?;
-                let Collected::Rows(rows) = outcome.result else { return Err(not_a_query()) };
-                let found = self.find_rows(&derived.reads, bound)?;
-                Ok(LiveRun { rows, derived, found })
-            })
-        };
+        let run = self.run_ready(&ready, bound, known, cookie);
         self.done_with(&ready);
         run
+    }
+
+    fn run_ready(
+        &mut self,
+        ready: &CachedStatement,
+        bound: &Params,
+        known: Option<&Derived>,
+        cookie: i64,
+    ) -> Result<LiveRun> {
+        let text = &ready.text;
+        if ready.class.route == Route::Write || ready.class.columns == 0 {
+            return Err(not_a_query().with_sql(&text.sql));
+        }
+        let mut derived = known.cloned().map_or_else(|| self.derive(text, cookie, false), Ok)?;
+        let (params, output) = (bound.row(), Output::Rows(usize::MAX));
+        let outcome = self.execute(Run { statement: ready, params, output, bounds: Bounds::Armed })?;
+        let Collected::Rows(rows) = outcome.result else { return Err(not_a_query()) };
+        // SQLite prepared it again with the values of the parameters, and may have made another plan.
+        if !derived.of_any_plan && self.sqlite.reprepares(ready.id) != 0 {
+            derived = self.derive(text, cookie, true)?;
+        }
+        let found = self.find_rows(&derived.reads, bound)?;
+        Ok(LiveRun { rows, derived, found })
     }
 
     /// Finds the rows that the query looks up by a unique key, in the snapshot that is held.
@@ -115,7 +142,7 @@ impl Connection {
     }
 
     /// Finds out what the text reads, in the snapshot that is held.
-    fn derive(&mut self, text: &StatementInfo, cookie: i64) -> Result<Derived> {
+    fn derive(&mut self, text: &StatementInfo, cookie: i64, of_any_plan: bool) -> Result<Derived> {
         let mut events: Vec<AuthEvent> = Vec::new();
         let before = self.sqlite.set_policy(policy::statement as Policy);
         let programs = self.sqlite.explain_if(&text.sql, |seen| {
@@ -125,9 +152,11 @@ impl Connection {
         self.sqlite.set_policy(before);
         let programs = programs?.unwrap_or_default();
         let read: HashSet<&str> = events.iter().filter_map(|event| event.first.as_deref()).collect();
-        let tables = self.sqlite.patiently_with(|sqlite| tables(sqlite, &read))?;
-        match Reads::of(&events, &programs, &tables) {
-            Ok(reads) => Ok(Derived { cookie, reads: Arc::new(reads), keys: Arc::new(PrimaryKeys::of(&tables)) }),
+        let mut tables = self.sqlite.patiently_with(|sqlite| tables(sqlite, &read))?;
+        tables.joins_by_name |= joins_by_name(&text.sql);
+        let keys = Arc::new(PrimaryKeys::of(&tables));
+        match Reads::of(&events, &programs, &tables, of_any_plan) {
+            Ok(reads) => Ok(Derived { cookie, of_any_plan, reads: Arc::new(reads), keys }),
             Err(ReadsTemp) => Err(Error::misuse("a live query cannot read a TEMP table")
                 .with_hint("other connections do not have it: use a table of the database")
                 .with_sql(&text.sql)),
@@ -168,15 +197,15 @@ fn tables(sqlite: &Sqlite, read: &HashSet<&str>) -> rusqlite::Result<Tables> {
     while let Some(row) = rows.next()? {
         let (name, root) = (row.get::<_, String>(1)?, row.get::<_, Option<i32>>(3)?.unwrap_or(0));
         // A definition that is not valid UTF-8 may say anything.
-        let definition = row.get_ref(4)?.as_str_or_null().unwrap_or(Some("REPLACE")).unwrap_or_default();
+        let definition = row.get_ref(4)?.as_str_or_null().unwrap_or(Some("REPLACE NATURAL")).unwrap_or_default();
         found.replaces |= may_replace(definition);
         match row.get_ref(0)?.as_str()? {
             "index" => {
                 let table: String = row.get(2)?;
-                if read.contains(&*table) {
-                    let (columns, unique) = indexed_columns(sqlite, &table, &name)?;
-                    found.indexes.insert(root, Index { table: table.into(), columns, unique });
-                }
+                let is_read = read.contains(&*table);
+                let (columns, unique) =
+                    if is_read { indexed_columns(sqlite, &table, &name)? } else { (None, Vec::new()) };
+                found.indexes.insert(root, Index { table: table.into(), columns, unique });
             }
             "table" | "view" => {
                 let kind = match kinds.get(&name) {
@@ -186,6 +215,7 @@ fn tables(sqlite: &Sqlite, read: &HashSet<&str>) -> rusqlite::Result<Tables> {
                 };
                 let mut table = Table::of(kind, root);
                 if read.contains(&*name) {
+                    found.joins_by_name |= table.kind == Kind::View && joins_by_name(definition);
                     add_columns(sqlite, &name, &mut table)?;
                 }
                 found.tables.insert(name.into(), table);
@@ -296,7 +326,7 @@ mod tests {
     }
 
     fn derived(connection: &mut Connection, sql: &str) -> Arc<Reads> {
-        connection.derive(&StatementInfo::new(sql), 0).unwrap().reads
+        connection.derive(&StatementInfo::new(sql), 0, false).unwrap().reads
     }
 
     /// Returns the reads as text: for each table its columns, and how its rows are looked up.
@@ -306,7 +336,10 @@ mod tests {
         let table = |table: &TableReads| {
             let columns = match &table.columns {
                 Columns::All => "*".into(),
-                Columns::Some(columns) => columns.join(" "),
+                Columns::Some(columns) => {
+                    let named = columns.iter().filter(|column| !column.is_empty());
+                    named.map(|column| &**column).collect::<Vec<_>>().join(" ")
+                }
             };
             let rows = match &table.rows {
                 RowReads::Any => String::new(),
@@ -331,7 +364,10 @@ mod tests {
     fn a_query_reads_columns_rows_and_what_decides_their_order() {
         let (_directory, mut connection) = open(SCHEMA);
         for (sql, reads) in [
-            ("SELECT count(*) FROM w", "w()"),
+            ("SELECT count(*) FROM w", "w(k)"),
+            ("SELECT a FROM t JOIN w ON w.k = t.b", "t(a b) w(k)"),
+            ("SELECT 1 FROM e NATURAL JOIN g", "e(*) g(*)"),
+            ("SELECT x.id FROM t x JOIN e y USING (b)", "e(*) t(*)"),
             ("SELECT a FROM e WHERE b > 1", "e(a b)"),
             ("SELECT a + b FROM e ORDER BY a + b", "e(*)"),
             ("SELECT a FROM t WHERE b > 1 ORDER BY b LIMIT 3", "t(a b)"),
@@ -392,7 +428,7 @@ mod tests {
         ] {
             let text = StatementInfo::new(sql);
             // Some of them may not be compiled in.
-            let Ok(derived) = connection.derive(&text, 0) else { continue };
+            let Ok(derived) = connection.derive(&text, 0, false) else { continue };
             assert_eq!(*derived.reads, Reads::EveryCommit, "{sql}");
         }
     }
@@ -421,7 +457,7 @@ mod tests {
         let (_directory, mut connection) = open(SCHEMA);
         connection.sqlite.execute_batch("CREATE TEMP TABLE mine (a); CREATE TEMP TABLE e (a)").unwrap();
         for sql in ["SELECT a FROM mine", "SELECT count(*) FROM mine", "SELECT count(*) FROM e"] {
-            assert!(connection.derive(&StatementInfo::new(sql), 0).is_err(), "{sql}");
+            assert!(connection.derive(&StatementInfo::new(sql), 0, false).is_err(), "{sql}");
         }
         assert_eq!(told(&mut connection, "SELECT count(*) FROM main.e"), "e(*)");
     }

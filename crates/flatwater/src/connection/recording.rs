@@ -7,10 +7,12 @@
 use super::open::Connection;
 use super::statements::CachedStatement;
 use crate::changes::change::{Change, Written};
+use crate::sql::class::Route;
 
 impl Connection {
     /// Starts or stops recording. What was recorded is dropped.
     pub(crate) fn record_changes(&mut self, on: bool) {
+        self.data_version = None;
         self.written = on.then(Written::default);
         self.sqlite.record_changes(on);
     }
@@ -18,7 +20,7 @@ impl Connection {
     /// Records a statement that ran, or failed.
     #[inline]
     pub(super) fn note_writes(&mut self, statement: &CachedStatement) {
-        if let Some(written) = &mut self.written {
+        if let Some(written) = self.written.as_mut().filter(|_| statement.class.route == Route::Write) {
             // If SQLite prepared it again, because of another schema, it may have written more than is known.
             if self.sqlite.reprepares(statement.id) == 0 {
                 written.add(&statement.class.writes);
@@ -44,6 +46,15 @@ impl Connection {
     /// Returns true if it is recorded that nothing was written.
     pub(crate) fn wrote_nothing(&self) -> bool {
         self.written.as_ref().is_some_and(Written::is_empty)
+    }
+
+    /// Returns true if another connection may have committed since the last call. For a file without a WAL: reads its
+    /// change counter (<https://sqlite.org/pragma.html#pragma_data_version>).
+    pub(crate) fn sees_others(&mut self) -> bool {
+        let version = "PRAGMA main.data_version";
+        let now = self.sqlite.rusqlite().query_row(version, [], |row| row.get::<_, i64>(0)).ok();
+        let before = std::mem::replace(&mut self.data_version, now);
+        now.is_none() || before != now
     }
 
     pub(crate) fn records_changes(&self) -> bool {

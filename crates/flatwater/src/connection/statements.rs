@@ -59,20 +59,21 @@ impl Statements {
         if sqlite.reprepares(ready.id) == 0 {
             return Some(ready.clone());
         }
-        self.finalize(sqlite, text);
+        self.forget(sqlite, text);
         None
     }
 
     pub(crate) fn keep(&mut self, sqlite: &mut Sqlite, ready: Arc<CachedStatement>) {
         let text = ready.text.clone();
-        self.finalize(sqlite, &text);
+        self.forget(sqlite, &text);
         let is_used_again = text.is_used_again();
         if let Some(evicted) = self.ready.insert(text, ready, is_used_again) {
             sqlite.finalize(evicted.id);
         }
     }
 
-    fn finalize(&mut self, sqlite: &mut Sqlite, text: &StatementInfo) {
+    /// Finalizes the statement of `text`, so that its next use prepares it.
+    pub(crate) fn forget(&mut self, sqlite: &mut Sqlite, text: &StatementInfo) {
         if let Some(before) = self.ready.remove(text) {
             sqlite.finalize(before.id);
         }

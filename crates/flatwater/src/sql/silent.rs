@@ -1,8 +1,9 @@
-//! Words in SQL that tell of rows which go without a report, and where a virtual table keeps its rows. Pure.
+//! Words in SQL that tell of rows which go, and of columns which are read, without a report, and where a virtual table
+//! keeps its rows. Pure.
 //!
-//! Owns: reading them from texts and from the definitions in a schema. Invariant: a text that may replace rows, or empty
-//! a table, is found; one that does neither may be found too, which only costs precision. Leaves out: what follows from
-//! that (`changes`).
+//! Owns: reading them from texts and from the definitions in a schema. Invariant: a text that may replace rows, empty
+//! a table, or join by name is found; one that does not may be found too, which only costs precision. Leaves out: what
+//! follows from that (`changes`).
 
 use super::tokens::words;
 use crate::changes::tables::Kind;
@@ -28,18 +29,22 @@ fn may_empty(sql: &str) -> bool {
     rest.next().is_some() && !rest.any(|word| word.eq_ignore_ascii_case("WHERE"))
 }
 
+/// Returns true if the text of a query, or of a view, may join tables by USING or NATURAL: the authorizer is not asked for
+/// the columns that such a join compares (`sqlite3ProcessJoin`).
+pub(crate) fn joins_by_name(sql: &str) -> bool {
+    words(sql).any(|word| word.eq_ignore_ascii_case("USING") || word.eq_ignore_ascii_case("NATURAL"))
+}
+
 /// Returns the kind of a virtual table with this definition.
 pub(crate) fn kind_of_virtual(definition: &str) -> Kind {
     let mut words = words(definition).skip_while(|word| !word.eq_ignore_ascii_case("USING"));
     let module = words.nth(1).unwrap_or_default();
     let keeps_its_rows =
         ["fts3", "fts4", "fts5", "rtree", "rtree_i32"].iter().any(|one| one.eq_ignore_ascii_case(module));
-    // With `content=` the rows are those of another table.
-    if keeps_its_rows && !words.any(|word| word.eq_ignore_ascii_case("content")) {
-        Kind::Shadowed
-    } else {
-        Kind::Virtual
-    }
+    let words: Vec<&str> = words.collect();
+    // With `content=` the rows are those of another table. FTS5 takes the beginning of the word for it too.
+    let is_content = |two: &[&str]| two[1] == "=" && "content".starts_with(&*two[0].to_ascii_lowercase());
+    if keeps_its_rows && !words.windows(2).any(is_content) { Kind::Shadowed } else { Kind::Virtual }
 }
 
 #[cfg(test)]
@@ -76,9 +81,19 @@ mod tests {
     }
 
     #[test]
+    fn a_join_by_name_is_found() {
+        for sql in ["SELECT 1 FROM a JOIN b using(k)", "CREATE VIEW v AS SELECT 1 FROM a NATURAL LEFT JOIN b"] {
+            assert!(joins_by_name(sql), "{sql}");
+        }
+        assert!(!joins_by_name("SELECT 'USING', \"natural\" FROM a JOIN b ON a.k = b.k -- NATURAL"));
+    }
+
+    #[test]
     fn a_virtual_table_that_keeps_its_own_rows_is_known() {
         assert_eq!(kind_of_virtual("CREATE VIRTUAL TABLE f USING fts5(body, tokenize='porter')"), Kind::Shadowed);
         assert_eq!(kind_of_virtual("CREATE VIRTUAL TABLE f USING FTS5(body, content='docs')"), Kind::Virtual);
+        assert_eq!(kind_of_virtual("CREATE VIRTUAL TABLE f USING fts5(body, Cont = 'docs')"), Kind::Virtual);
+        assert_eq!(kind_of_virtual("CREATE VIRTUAL TABLE f USING fts4(content='')"), Kind::Virtual);
         assert_eq!(kind_of_virtual("CREATE VIRTUAL TABLE f USING fts5vocab(g, row)"), Kind::Virtual);
         assert_eq!(kind_of_virtual("CREATE VIRTUAL TABLE temp.f USING dbstat"), Kind::Virtual);
     }

@@ -48,7 +48,7 @@ fn live(db: &Database) -> LiveStats {
     db.stats().live
 }
 
-/// Runs a write and returns how many runs of live queries it caused.
+/// Runs a write and returns how many live queries it met, each of which runs.
 async fn caused(db: &Database, sql: &str) -> u64 {
     until(|| live(db).pending == 0).await;
     let before = live(db).runs;

@@ -30,7 +30,19 @@ pub(crate) const SCHEMA: &str = "
     CREATE TRIGGER t_moves AFTER DELETE ON t BEGIN UPDATE plain SET b = b + 1 WHERE a = old.id; END;
     CREATE VIEW v AS SELECT id, a FROM t WHERE b > 3;
     CREATE TRIGGER v_in INSTEAD OF INSERT ON v BEGIN INSERT INTO plain VALUES (new.id, new.a); END;
-    CREATE VIRTUAL TABLE f USING fts5(body);";
+    CREATE VIRTUAL TABLE f USING fts5(body);
+    CREATE VIRTUAL TABLE x USING fts5(a, content='t', content_rowid='id');
+    CREATE TABLE auto (id INTEGER PRIMARY KEY AUTOINCREMENT, a);
+    CREATE TABLE named (k INTEGER PRIMARY KEY, a, name TEXT COLLATE NOCASE UNIQUE);
+    CREATE TABLE other_named (k, a TEXT COLLATE NOCASE, z);
+    CREATE INDEX other_named_a ON other_named (a, z);
+    CREATE TABLE strict (id INT PRIMARY KEY ON CONFLICT IGNORE, a INTEGER, UNIQUE (a, id)) STRICT, WITHOUT ROWID;
+    CREATE VIEW both AS SELECT k, name, z FROM named JOIN other_named USING (k);
+    CREATE VIEW moving AS SELECT a FROM named;
+    CREATE TRIGGER auto_n AFTER INSERT ON auto BEGIN INSERT INTO named VALUES (new.a, new.id, new.id) ON CONFLICT DO UPDATE SET a = a + 1; END;";
+
+/// In an attached file, if there is one.
+const ATTACHED: &str = "CREATE TABLE other.o (id INTEGER PRIMARY KEY, a)";
 
 /// Each with its number of small integers as parameters.
 pub(crate) const WRITES: &[&str] = &[
@@ -71,6 +83,28 @@ pub(crate) const WRITES: &[&str] = &[
     "UPDATE f SET body = 'other ' || ? WHERE rowid = ?",
     "DELETE FROM f WHERE rowid = ?",
     "UPDATE t SET a = ? WHERE id = ? RETURNING a",
+    "INSERT INTO x (x) VALUES ('rebuild')",
+    "INSERT INTO auto (a) VALUES (?)",
+    "DELETE FROM auto",
+    "INSERT INTO named (k, a, name) VALUES (?, ?, ?)",
+    "INSERT OR REPLACE INTO named (k, a, name) VALUES (?, ?, ?)",
+    "UPDATE named SET k = ? WHERE a = ?",
+    "UPDATE named SET name = ? WHERE k = ?",
+    "UPDATE named SET a = other_named.z FROM other_named WHERE named.k = other_named.k AND z > ?",
+    "DELETE FROM named WHERE name = ?",
+    "INSERT INTO other_named VALUES (?, ?, ?)",
+    "INSERT INTO other_named SELECT k, name, a FROM named",
+    "UPDATE other_named SET k = ? WHERE k = ?",
+    "UPDATE other_named SET z = ? WHERE a = ?",
+    "DELETE FROM other_named WHERE a LIKE ?",
+    "DELETE FROM other_named",
+    "INSERT INTO strict VALUES (?, ?)",
+    "UPDATE strict SET id = ? WHERE a = ?",
+    "UPDATE strict SET a = ? WHERE id = ?",
+    "INSERT INTO other.o VALUES (?, ?)",
+    "UPDATE other.o SET a = ? WHERE id = ?",
+    "DELETE FROM other.o",
+    "UPDATE t SET c = CASE id WHEN ? THEN c + 100 ELSE c END WHERE b > ?",
 ];
 
 pub(crate) const DEFINITIONS: &[&str] = &[
@@ -85,6 +119,13 @@ pub(crate) const DEFINITIONS: &[&str] = &[
     "ANALYZE",
     "VACUUM",
     "REINDEX",
+    "DROP VIEW moving",
+    "CREATE VIEW moving AS SELECT a FROM other_named",
+    "CREATE VIEW moving AS SELECT b AS a FROM t",
+    "ALTER TABLE named RENAME COLUMN a TO b",
+    "ALTER TABLE named RENAME COLUMN b TO a",
+    "CREATE UNIQUE INDEX IF NOT EXISTS plain_u ON plain (b, a)",
+    "DROP INDEX IF EXISTS plain_u",
 ];
 
 const QUERIES: &[&str] = &[
@@ -119,10 +160,48 @@ const QUERIES: &[&str] = &[
     "SELECT name FROM sqlite_schema ORDER BY name",
     "SELECT a FROM t WHERE id IN (SELECT id FROM g WHERE a > ?) ORDER BY id",
     "SELECT a FROM t EXCEPT SELECT a FROM p ORDER BY 1",
+    "SELECT a FROM x WHERE rowid = ?",
+    "SELECT max(id), sum(a) FROM auto",
+    "SELECT name, seq FROM sqlite_sequence ORDER BY name",
+    "SELECT * FROM named WHERE name = ?",
+    "SELECT a FROM named WHERE k = ?",
+    "SELECT a FROM t WHERE c IS ?",
+    "SELECT a, b FROM t WHERE c = ? AND id = ?",
+    "SELECT t.a, named.a FROM t LEFT JOIN named ON named.k = t.id WHERE t.c = ?",
+    "SELECT count(*) FROM named NATURAL JOIN other_named",
+    "SELECT name FROM named JOIN other_named USING (k) ORDER BY name, z",
+    "SELECT z FROM both ORDER BY z",
+    "SELECT count(*) FROM both",
+    "SELECT a FROM moving ORDER BY a",
+    "SELECT z, k FROM other_named WHERE a LIKE ? LIMIT 2",
+    "SELECT k FROM other_named WHERE a > ? LIMIT 2",
+    "SELECT a FROM strict LIMIT 2",
+    "SELECT id FROM strict WHERE a > ? LIMIT 2",
+    "SELECT v FROM w LIMIT 2",
+    "SELECT sum(a) FROM other.o",
+    "SELECT a FROM other.o WHERE id = ?",
+    "SELECT a FROM plain WHERE b = ? AND a = ?",
+    "SELECT group_concat(a) FROM (SELECT a FROM t ORDER BY b LIMIT 4)",
+    "SELECT a, rank() OVER (ORDER BY b) FROM t ORDER BY id",
 ];
 
 pub(crate) fn values(random: &mut StdRng, sql: &str) -> Vec<Value> {
     (0..sql.matches('?').count()).map(|_| Value::Integer(random.random_range(0..10))).collect()
+}
+
+/// Values of all types but blobs, most of them equal to some integer.
+fn mixed(random: &mut StdRng, sql: &str) -> Vec<Value> {
+    let mut value = || {
+        let number = random.random_range(0..10);
+        match random.random_range(0..12) {
+            0 => Value::Null,
+            1 => Value::Real(number.into()),
+            2 => Value::Text(number.to_string()),
+            3 => Value::Text(format!("{}%", number / 3)),
+            _ => Value::Integer(number.into()),
+        }
+    };
+    (0..sql.matches('?').count()).map(|_| value()).collect()
 }
 
 pub(crate) fn pick<'a>(random: &mut StdRng, from: &[&'a str]) -> &'a str {
@@ -179,16 +258,19 @@ pub(crate) fn spelled(sql: &str, values: &[Value]) -> String {
     let mut values = values.iter();
     let value = |part: &str| match values.next() {
         Some(Value::Integer(value)) => format!("{part}{value}"),
-        _ => part.to_owned(),
+        Some(Value::Real(value)) => format!("{part}{value:?}"),
+        Some(Value::Text(value)) => format!("{part}'{value}'"),
+        Some(_) => format!("{part}NULL"),
+        None => part.to_owned(),
     };
     sql.split('?').map(value).collect()
 }
 
 pub(crate) async fn write(db: &Database, random: &mut StdRng) {
     let sql = pick(random, WRITES);
-    let params = values(random, sql);
+    let params = mixed(random, sql);
     // Constraints fail, and the same statements fail in a transaction.
-    let _ = match random.random_range(0..12) {
+    let _ = match random.random_range(0..15) {
         0 => {
             let sql = spelled(sql, &params);
             db.write_with(move |tx| tx.execute_batch(&sql).map_err(Error::from)).await
@@ -197,10 +279,26 @@ pub(crate) async fn write(db: &Database, random: &mut StdRng) {
         2 => transaction(db, random).await,
         3 => db.execute(pick(random, DEFINITIONS), ()).await.map(drop),
         4 if sql.starts_with("INSERT INTO plain VALUES") => db.execute_many(sql, [(1, 2), (3, 4)]).await.map(drop),
+        8 => {
+            let statements: Vec<_> = (0..random.random_range(1..4)).map(|_| pick(random, WRITES)).collect();
+            let batch = statements.iter().map(|sql| (*sql, Params::positional(mixed(random, sql))));
+            db.batch(batch.collect::<Vec<_>>()).await.map(drop)
+        }
+        9 => {
+            // The caller drops the call in the middle.
+            let call = db.query(sql, Params::positional(params));
+            call.now_or_never().unwrap_or_else(|| Ok(flatwater::Rows::default())).map(drop)
+        }
+        10 => {
+            let seeds: [u64; 2] = random.random();
+            let writers = seeds.map(|seed| tokio::spawn(several(db.clone(), seed)));
+            futures_util::future::join_all(writers).await.into_iter().for_each(|ended| ended.unwrap());
+            Ok(())
+        }
         5..8 => {
             let all = (0..random.random_range(2..6)).map(|_| {
                 let sql = pick(random, WRITES);
-                db.query(sql, Params::positional(values(random, sql)))
+                db.query(sql, Params::positional(mixed(random, sql)))
             });
             futures_util::future::join_all(all.collect::<Vec<_>>()).await;
             Ok(())
@@ -210,12 +308,26 @@ pub(crate) async fn write(db: &Database, random: &mut StdRng) {
     };
 }
 
+/// Writes on a thread of their own.
+async fn several(db: Database, seed: u64) {
+    let mut random = StdRng::seed_from_u64(seed);
+    for _ in 0..3 {
+        let sql = pick(&mut random, WRITES);
+        let _ = db.query(sql, Params::positional(mixed(&mut random, sql))).await;
+        let _ = db.execute(sql, Params::positional(mixed(&mut random, sql))).await;
+    }
+}
+
 async fn transaction(db: &Database, random: &mut StdRng) -> Result<(), Error> {
     let mut tx = db.begin().await?;
     for _ in 0..random.random_range(0..5) {
         let sql = pick(random, WRITES);
-        let params = Params::positional(values(random, sql));
-        if random.random_range(0..3) == 0 {
+        let params = Params::positional(mixed(random, sql));
+        if random.random_range(0..4) == 0 {
+            tx.savepoint("named").await?;
+            let _ = tx.execute(sql, params).await;
+            if random.random() { tx.rollback_to("named").await? } else { tx.release("named").await? }
+        } else if random.random_range(0..3) == 0 {
             let savepoint = tx.begin().await?;
             let _ = savepoint.execute(sql, params).await;
             if random.random() { savepoint.commit().await? } else { savepoint.rollback().await? }
@@ -223,7 +335,14 @@ async fn transaction(db: &Database, random: &mut StdRng) -> Result<(), Error> {
             let _ = tx.execute(sql, params).await;
         }
     }
-    if random.random_range(0..4) > 0 { tx.commit().await } else { tx.rollback().await }
+    match random.random_range(0..5) {
+        0 => tx.rollback().await,
+        1 => {
+            drop(tx);
+            Ok(())
+        }
+        _ => tx.commit().await,
+    }
 }
 
 /// The rows, or the error's message.
@@ -242,8 +361,14 @@ fn shown(result: Result<&flatwater::Rows, &Error>) -> Shown {
 async fn history(place: &Place, seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     let inline = if random.random() { Inline::default() } else { Inline::Never };
-    let db = place.options().inline(inline).open().await.unwrap();
+    let other = TestFile::new();
+    let has_other = random.random_range(0..4) == 0;
+    let options = place.options().inline(inline);
+    let db = if has_other { options.attach("other", other.path()) } else { options }.open().await.unwrap();
     db.execute_script(SCHEMA).await.unwrap();
+    if has_other {
+        db.execute(ATTACHED, ()).await.unwrap();
+    }
     let plain = place.file().map(TestFile::plain);
     let mut another = place.file().filter(|_| random.random_range(0..4) == 0).map(Another::start);
     let mut lives = Vec::new();
@@ -251,9 +376,14 @@ async fn history(place: &Place, seed: u64) {
         write(&db, &mut random).await;
     }
     for step in 0..60 {
-        if step < 12 {
+        // A stream is dropped, and another begins.
+        if step > 12 && random.random_range(0..10) == 0 {
+            let at = random.random_range(0..lives.len());
+            drop(lives.swap_remove(at));
+        }
+        if lives.len() < 12 {
             let sql = pick(&mut random, QUERIES);
-            let params = values(&mut random, sql);
+            let params = mixed(&mut random, sql);
             lives.push((sql, params.clone(), db.live(sql, Params::positional(params)), None::<Shown>));
         }
         match random.random_range(0..20) {
@@ -263,13 +393,13 @@ async fn history(place: &Place, seed: u64) {
                 } else {
                     pick(&mut random, WRITES)
                 };
-                let sql = spelled(sql, &values(&mut random, sql));
+                let sql = spelled(sql, &mixed(&mut random, sql));
                 let _ = plain.as_ref().map(|plain| plain.execute_batch(&sql));
             }
             1 => {
                 if let Some(another) = &mut another {
                     let sql = pick(&mut random, WRITES);
-                    another.run(&spelled(sql, &values(&mut random, sql)));
+                    another.run(&spelled(sql, &mixed(&mut random, sql)));
                 }
             }
             _ => write(&db, &mut random).await,

@@ -47,6 +47,7 @@ mod limits;
 mod live;
 mod live_changes;
 mod live_changes_random;
+mod live_edges;
 mod live_groups;
 mod live_random;
 mod many_databases;

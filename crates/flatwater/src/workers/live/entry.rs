@@ -90,7 +90,7 @@ impl Entry {
     }
 
     /// Notes the end of a run. Returns what became of it, and whether the entry is to run again.
-    pub(super) fn end(&mut self, run: Result<Vec<LiveRun>>, now: Instant) -> (Ended, bool) {
+    pub(super) fn end(&mut self, run: Result<Vec<LiveRun>>, is_final: bool, now: Instant) -> (Ended, bool) {
         let (commit, is_met) = match std::mem::replace(&mut self.run, RunState::Idle) {
             RunState::Runs { commit, is_met, .. } => (commit, is_met),
             RunState::Idle | RunState::Waits => (0, false),
@@ -98,7 +98,7 @@ impl Entry {
         if is_met {
             self.run = RunState::Waits;
         }
-        if self.last.is_none() && is_met && !self.was_held_back {
+        if self.last.is_none() && is_met && !self.was_held_back && !is_final {
             self.was_held_back = true;
             return (Ended::HeldBack, true);
         }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     fn end(entry: &mut Entry, message: &str) -> (Ended, bool) {
-        entry.end(Err(Error::misuse(message.to_owned())), Instant::now())
+        entry.end(Err(Error::misuse(message.to_owned())), false, Instant::now())
     }
 
     fn last(entry: &Entry) -> (u64, String) {

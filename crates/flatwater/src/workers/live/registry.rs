@@ -223,6 +223,10 @@ impl Registry {
         let parts = entry.query.0.iter().zip(runs);
         let reads: Vec<_> = parts.map(|(part, run)| (self.share(part, &run.derived), run.found.clone())).collect();
         if entry.reads != reads {
+            // What was published since the run began was compared with the old reads.
+            if let RunState::Runs { commit, is_met, .. } = &mut entry.run {
+                *is_met |= *commit != self.number && !entry.reads.is_empty();
+            }
             self.unindex(id, &entry);
             for (part, (derived, found)) in entry.query.0.iter().zip(&reads) {
                 self.index.add(id, &derived.reads, |at, reads| rows_of(at, reads, part, found));
@@ -250,7 +254,7 @@ impl Registry {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         // What is wrong with the call itself stays wrong.
         let is_final = run.as_ref().is_err_and(|error| error.sqlite_code().is_none());
-        let (ended, runs_again) = entry.end(run, now);
+        let (ended, runs_again) = entry.end(run, is_final, now);
         let met_at = if runs_again { entry.met_at.replace(now) } else { entry.met_at.take() };
         match ended {
             Ended::HeldBack => {}
@@ -307,5 +311,76 @@ fn rows_of(at: usize, reads: &TableReads, part: &LivePart, found: &Found) -> Row
         RowReads::Any => None,
         RowReads::Rowids(keys) => keys.iter().map(row).collect(),
         RowReads::Unique { .. } => found.get(at).copied().flatten().map(|rowid| vec![rowid]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll};
+
+    use flatwater_sqlite::{ChangedRows, RowSet};
+
+    use super::*;
+    use crate::changes::Columns;
+    use crate::changes::change::Written;
+    use crate::changes::reads::Reads;
+    use crate::error::Error;
+    use crate::sql::catalogue::StatementInfo;
+    use crate::values::params::Params;
+    use crate::workers::live::place::Delivery;
+
+    /// Returns a registry with one query, whose first run is in flight.
+    fn registry() -> (Registry, Id, Arc<Place>) {
+        let text = Arc::new(StatementInfo::new("SELECT a FROM t WHERE k = ?"));
+        let query = LiveQuery([LivePart { text, params: Params::default() }].into());
+        let (mut registry, place) = (Registry::new(1), Arc::new(Place::default()));
+        let (id, todo) = registry.subscribe(query, place.clone());
+        assert_eq!(todo.starts.len(), 1);
+        (registry, id, place)
+    }
+
+    /// Returns a run that found its row by a unique key.
+    fn found(rowid: i64) -> Result<Vec<LiveRun>> {
+        let table = TableReads {
+            table: "t".into(),
+            columns: Columns::All,
+            rows: RowReads::Unique { rowid: "rowid", columns: vec![("k".into(), 1)] },
+            are_rows_reported: true,
+            may_be_replaced: false,
+            has_generated: false,
+            rowid_aliases: Vec::new(),
+        };
+        let derived = Derived::of(Reads::Tables(vec![table]));
+        Ok(vec![LiveRun { rows: crate::values::row::Rows::default(), derived, found: vec![Some(rowid)] }])
+    }
+
+    fn update_of(rowid: i64) -> Change {
+        let (database, table, updated) = ("main".into(), "t".into(), RowSet::Some(vec![rowid]));
+        Change::of(Written::default(), vec![ChangedRows { database, table, came_or_went: RowSet::None, updated }])
+    }
+
+    #[test]
+    fn a_commit_during_a_run_that_finds_another_row_causes_one_more() {
+        let (mut registry, id, _place) = registry();
+        let now = Instant::now();
+        assert_eq!(registry.finish(id, found(7), now).starts.len(), 0);
+        assert_eq!(registry.publish(&update_of(9), now).starts.len(), 0, "the row of another key");
+        assert_eq!(registry.publish(&update_of(7), now).starts.len(), 1);
+        // The run found row 9, in a snapshot from before this.
+        registry.publish(&update_of(9), now);
+        assert_eq!(registry.finish(id, found(9), now).starts.len(), 1);
+        assert_eq!(registry.finish(id, found(9), now).starts.len(), 0);
+    }
+
+    #[test]
+    fn an_error_of_the_call_is_delivered_whatever_met_the_first_run() {
+        let (mut registry, id, place) = registry();
+        registry.publish(&Change::Everything, Instant::now());
+        registry.finish(id, Err(Error::misuse("no query")), Instant::now());
+        let mut context = Context::from_waker(Waker::noop());
+        let polled = place.poll(&mut context, |_| true);
+        assert!(matches!(polled, Poll::Ready(Some(Delivery { result: Err(_), .. }))), "{polled:?}");
+        assert!(matches!(place.poll(&mut context, |_| true), Poll::Ready(None)));
+        assert!(registry.is_empty());
     }
 }

@@ -43,7 +43,7 @@ impl Wake for InFlight {
     fn wake(self: Arc<Self>) {
         let Some(run) = self.look() else { return };
         if let Some(live) = self.live.upgrade() {
-            let todo = live.lock().finish(self.id, run, Instant::now());
+            let todo = live.finish(self.id, run);
             live.perform(todo);
         }
     }
@@ -60,12 +60,19 @@ impl Shared {
         while let Some(start) = todo.starts.pop_front() {
             let id = start.id;
             if let Some(ended) = self.start(start) {
-                let mut more = self.lock().finish(id, ended, Instant::now());
+                let mut more = self.finish(id, ended);
                 todo.starts.append(&mut more.starts);
                 todo.wakers.append(&mut more.wakers);
             }
         }
         wake(todo.wakers);
+    }
+
+    fn finish(&self, id: Id, run: Result<Vec<LiveRun>>) -> Todo {
+        let mut registry = self.lock();
+        let todo = registry.finish(id, run, Instant::now());
+        self.note_if_empty(&registry);
+        todo
     }
 
     /// Pushes the request of a run. Returns the end of the run if it has already ended.

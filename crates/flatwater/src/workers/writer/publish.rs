@@ -15,21 +15,34 @@
 //! publishes a change of everything         runs again
 //! ```
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use super::connection::WriterConnection;
 use super::seen::Committed;
 use super::slot::Slot;
 use super::{Shared, Writer};
 use crate::changes::change::Change;
+use crate::connection::open::Connection;
+use crate::queue::ticket::{CallOptions, Ticket};
+use crate::workers::take_over::TakesOver;
 
 impl Writer {
     /// Publishes the commits of other connections, unless another thread holds the slot, which then does that.
     pub(crate) fn look_for_others(&self) {
         let Some(mut slot) = Slot::acquire_idle(self) else { return };
-        slot.run(|writer, _| {
+        let is_open = slot.run(|writer, _| {
             if let Some(now) = writer.wal_now().filter(|(state, _)| !writer.has_left(state)) {
-                self.0.leave(writer, Some(&now), std::time::Instant::now());
+                self.0.leave(writer, Some(&now), Instant::now());
             }
+            writer.is_open()
         });
+        drop(slot);
+        if !is_open {
+            // The connection was given up. Whatever was committed since is published when there is another.
+            let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
+            drop(self.unpark(ticket));
+        }
     }
 }
 
@@ -48,20 +61,29 @@ impl Shared {
     /// Publishes what the slot changed.
     pub(super) fn publish(&self, writer: &mut WriterConnection, committed: Committed) {
         let Some(live) = self.live.get().filter(|live| live.is_watching()) else { return };
+        let is_noted = writer.connection.as_ref().is_some_and(Connection::wrote_nothing);
         let change = writer.take_changes();
         match committed {
-            Committed::Nothing => {}
-            Committed::Ours => live.publish(&change.unwrap_or(Change::Everything)),
+            // The header does not show commits to attached files only.
+            Committed::Nothing if is_noted || self.options.attach.is_empty() => {}
+            Committed::Nothing | Committed::Ours => live.publish(&change.unwrap_or(Change::Everything)),
             Committed::Others => live.publish(&Change::Everything),
         }
     }
 
     /// The same if the header of the WAL cannot be read: there is no WAL, or no connection any more. Otherwise another
-    /// process commits in this moment, and the next slot publishes.
+    /// process commits in this moment, and the next slot publishes. Waits for no lock.
     pub(super) fn publish_unseen(&self, writer: &mut WriterConnection) {
+        if !self.live.get().is_some_and(|live| live.is_watching()) {
+            return;
+        }
+        writer.busy_timeout.never();
+        let has_counter = self.journal != "wal" && !writer.is_in_memory();
+        let sees_others = has_counter && writer.connection.as_mut().is_some_and(Connection::sees_others);
         let committed = match &writer.connection {
             None => Committed::Others,
             Some(_) if self.journal == "wal" => return,
+            Some(_) if sees_others => Committed::Others,
             Some(connection) if connection.wrote_nothing() => Committed::Nothing,
             Some(_) => Committed::Ours,
         };
