@@ -44,6 +44,13 @@ pub(super) enum RunState {
     },
 }
 
+/// A run that has ended.
+pub(super) struct Ran {
+    pub(super) result: Result<Vec<LiveRun>>,
+    /// It has the last result again.
+    is_same: bool,
+}
+
 /// What became of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ended {
@@ -90,7 +97,8 @@ impl Entry {
     }
 
     /// Notes the end of a run. Returns what became of it, and whether the entry is to run again.
-    pub(super) fn end(&mut self, run: Result<Vec<LiveRun>>, is_final: bool, now: Instant) -> (Ended, bool) {
+    pub(super) fn end(&mut self, ran: Ran, is_final: bool, now: Instant) -> (Ended, bool) {
+        let Ran { result: run, is_same } = ran;
         let (commit, is_met) = match std::mem::replace(&mut self.run, RunState::Idle) {
             RunState::Runs { commit, is_met, .. } => (commit, is_met),
             RunState::Idle | RunState::Waits => (0, false),
@@ -103,9 +111,7 @@ impl Entry {
             return (Ended::HeldBack, true);
         }
         let keys = run.iter().flatten().map(|run| run.derived.keys.clone()).collect();
-        let last = self.last.as_mut();
-        let is_same = last.as_ref().is_some_and(|last| is_same(&last.result, &run));
-        if let Some(last) = last.filter(|_| is_same) {
+        if let Some(last) = self.last.as_mut().filter(|_| is_same) {
             (last.commit, last.keys) = (commit, keys);
             return (Ended::Unchanged, is_met);
         }
@@ -119,6 +125,15 @@ impl Entry {
         if let RunState::Runs { ticket, .. } = &self.run {
             ticket.withdraw();
         }
+    }
+}
+
+impl Ran {
+    /// Compares a run with the last result, which takes long for a large one: called without the registry's lock. There
+    /// is no other run of the entry meanwhile, so its last result stays as it is.
+    pub(super) fn new(result: Result<Vec<LiveRun>>, last: Option<&Delivery>) -> Self {
+        let is_same = last.is_some_and(|last| is_same(&last.result, &result));
+        Self { result, is_same }
     }
 }
 
@@ -150,7 +165,8 @@ mod tests {
     }
 
     fn end(entry: &mut Entry, message: &str) -> (Ended, bool) {
-        entry.end(Err(Error::misuse(message.to_owned())), false, Instant::now())
+        let ran = Ran::new(Err(Error::misuse(message.to_owned())), entry.last());
+        entry.end(ran, false, Instant::now())
     }
 
     fn last(entry: &Entry) -> (u64, String) {

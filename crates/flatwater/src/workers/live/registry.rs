@@ -10,14 +10,13 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
-use super::entry::{Ended, Entry, RunState};
-use super::place::Place;
+use super::entry::{Ended, Entry, Ran, RunState};
+use super::place::{Delivery, Place};
 use crate::changes::change::Change;
 use crate::changes::index::{Id, Index, Precision, Rows};
 use crate::changes::lookup::Key;
 use crate::changes::reads::{RowReads, TableReads};
 use crate::connection::reads::{Derived, Found, LiveRun};
-use crate::error::Result;
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::stats::live::{LiveCounts, LiveStats};
 use crate::workers::request::{LivePart, LiveQuery};
@@ -204,13 +203,18 @@ impl Registry {
         }
     }
 
+    /// Returns the last result of an entry.
+    pub(super) fn last(&self, id: Id) -> Option<Delivery> {
+        self.entries.get(&id)?.last().cloned()
+    }
+
     /// Notes the end of a run, and delivers its result.
-    pub(super) fn finish(&mut self, id: Id, run: Result<Vec<LiveRun>>, now: Instant) -> Todo {
+    pub(super) fn finish(&mut self, id: Id, ran: Ran, now: Instant) -> Todo {
         let mut todo = Todo::default();
         self.in_flight -= 1;
         if self.entries.contains_key(&id) {
-            self.learn(id, run.as_deref().unwrap_or_default());
-            self.deliver(id, run, now, &mut todo);
+            self.learn(id, ran.result.as_deref().unwrap_or_default());
+            self.deliver(id, ran, now, &mut todo);
         }
         self.start(&mut todo);
         todo
@@ -250,11 +254,11 @@ impl Registry {
         }
     }
 
-    fn deliver(&mut self, id: Id, run: Result<Vec<LiveRun>>, now: Instant, todo: &mut Todo) {
+    fn deliver(&mut self, id: Id, ran: Ran, now: Instant, todo: &mut Todo) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         // What is wrong with the call itself stays wrong.
-        let is_final = run.as_ref().is_err_and(|error| error.sqlite_code().is_none());
-        let (ended, runs_again) = entry.end(run, is_final, now);
+        let is_final = ran.result.as_ref().is_err_and(|error| error.sqlite_code().is_none());
+        let (ended, runs_again) = entry.end(ran, is_final, now);
         let met_at = if runs_again { entry.met_at.replace(now) } else { entry.met_at.take() };
         match ended {
             Ended::HeldBack => {}
@@ -327,7 +331,6 @@ mod tests {
     use crate::error::Error;
     use crate::sql::catalogue::StatementInfo;
     use crate::values::params::Params;
-    use crate::workers::live::place::Delivery;
 
     /// Returns a registry with one query, whose first run is in flight.
     fn registry() -> (Registry, Id, Arc<Place>) {
@@ -340,7 +343,7 @@ mod tests {
     }
 
     /// Returns a run that found its row by a unique key.
-    fn found(rowid: i64) -> Result<Vec<LiveRun>> {
+    fn found(rowid: i64) -> Ran {
         let table = TableReads {
             table: "t".into(),
             columns: Columns::All,
@@ -351,7 +354,8 @@ mod tests {
             rowid_aliases: Vec::new(),
         };
         let derived = Derived::of(Reads::Tables(vec![table]));
-        Ok(vec![LiveRun { rows: crate::values::row::Rows::default(), derived, found: vec![Some(rowid)] }])
+        let run = LiveRun { rows: crate::values::row::Rows::default(), derived, found: vec![Some(rowid)] };
+        Ran::new(Ok(vec![run]), None)
     }
 
     fn update_of(rowid: i64) -> Change {
@@ -376,7 +380,7 @@ mod tests {
     fn an_error_of_the_call_is_delivered_whatever_met_the_first_run() {
         let (mut registry, id, place) = registry();
         registry.publish(&Change::Everything, Instant::now());
-        registry.finish(id, Err(Error::misuse("no query")), Instant::now());
+        registry.finish(id, Ran::new(Err(Error::misuse("no query")), None), Instant::now());
         let mut context = Context::from_waker(Waker::noop());
         let polled = place.poll(&mut context, |_| true);
         assert!(matches!(polled, Poll::Ready(Some(Delivery { result: Err(_), .. }))), "{polled:?}");

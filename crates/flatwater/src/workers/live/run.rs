@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
 use super::Shared;
+use super::entry::Ran;
 use super::registry::{Start, Todo};
 use crate::changes::index::Id;
 use crate::connection::reads::LiveRun;
@@ -69,8 +70,10 @@ impl Shared {
     }
 
     fn finish(&self, id: Id, run: Result<Vec<LiveRun>>) -> Todo {
+        let last = self.lock().last(id);
+        let ran = Ran::new(run, last.as_ref());
         let mut registry = self.lock();
-        let todo = registry.finish(id, run, Instant::now());
+        let todo = registry.finish(id, ran, Instant::now());
         self.note_if_empty(&registry);
         todo
     }
