@@ -410,6 +410,8 @@ async fn history(place: &Place, seed: u64) {
             }
         }
     }
+    // A write whose caller dropped the call may still run. This one runs after it.
+    db.execute("DELETE FROM plain WHERE rowid = -1", ()).await.unwrap();
     for (sql, params, live, last) in &mut lives {
         let fresh = db.query(sql, Params::positional(params.clone())).await;
         let fresh = shown(fresh.as_ref());
