@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::live::HANGS;
-use crate::live_random::{DEFINITIONS, SCHEMA, WRITES, histories, pick, spelled, values, write};
+use crate::live_random::{DEFINITIONS, SCHEMA, WRITES, finish_writes, histories, pick, spelled, values, write};
 use crate::place::Place;
 use crate::support::TestFile;
 
@@ -136,6 +136,7 @@ async fn history(place: &Place, seed: u64, differences: &Cell<u64>) {
             }
         }
     }
+    finish_writes(&db).await;
     for (sql, columns, params, changes, last) in &mut lives {
         let fresh = db.query(sql, Params::positional(params.clone())).await;
         let fresh = fresh.map_or_else(|error| Err(error.message().to_owned()), |rows| model(&rows, columns));

@@ -358,6 +358,11 @@ fn shown(result: Result<&flatwater::Rows, &Error>) -> Shown {
     }
 }
 
+/// Waits for the writes whose caller dropped the call, which may still run: the writer runs this one after them.
+pub(crate) async fn finish_writes(db: &Database) {
+    db.execute("DELETE FROM plain WHERE rowid = -1", ()).await.unwrap();
+}
+
 async fn history(place: &Place, seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     let inline = if random.random() { Inline::default() } else { Inline::Never };
@@ -410,8 +415,7 @@ async fn history(place: &Place, seed: u64) {
             }
         }
     }
-    // A write whose caller dropped the call may still run. This one runs after it.
-    db.execute("DELETE FROM plain WHERE rowid = -1", ()).await.unwrap();
+    finish_writes(&db).await;
     for (sql, params, live, last) in &mut lives {
         let fresh = db.query(sql, Params::positional(params.clone())).await;
         let fresh = shown(fresh.as_ref());
