@@ -21,11 +21,15 @@ pub(crate) fn opened(program: &Program) -> impl Iterator<Item = (i32, i32, i32)>
     program.iter().filter(|op| matches!(&*op.opcode, "OpenRead" | "ReopenIdx")).map(|op| (op.p1, op.p2, op.p3))
 }
 
+/// Returns the cursors with which the program reads the b-tree with this root page.
+fn cursors(program: &Program, root: i32) -> Vec<i32> {
+    opened(program).filter(|(_, opened, _)| *opened == root).map(|(cursor, ..)| cursor).collect()
+}
+
 /// Returns the rowids at which the program reads the table with this root page, if it reads nothing else of it.
 pub(crate) fn looked_up(program: &Program, root: i32) -> Option<Vec<Key>> {
-    let mut cursors = opened(program).filter(|(_, opened, _)| *opened == root);
-    let (cursor, ..) = cursors.next()?;
-    if cursors.next().is_some() || program.iter().any(|op| use_of(op) == Use::Unknown) {
+    let [cursor] = cursors(program, root)[..] else { return None };
+    if program.iter().any(|op| use_of(op) == Use::Unknown) {
         return None;
     }
     let mut keys = Vec::new();
@@ -42,12 +46,13 @@ pub(crate) fn looked_up(program: &Program, root: i32) -> Option<Vec<Key>> {
 /// Returns the numbers of the parameters by which the program looks one row up in a unique index with so many columns,
 /// if it reads nothing else of the table and of the index.
 pub(crate) fn looked_up_by_key(program: &Program, table: i32, index: i32, columns: usize) -> Option<Vec<i32>> {
-    let only = |root: i32| {
-        let mut cursors = opened(program).filter(move |(_, opened, _)| *opened == root);
-        let cursor = cursors.next();
-        if cursors.next().is_some() { None } else { Some(cursor.map(|(cursor, ..)| cursor)) }
+    let [by_index] = cursors(program, index)[..] else { return None };
+    let by_table = match cursors(program, table)[..] {
+        // The index has all that is read.
+        [] => None,
+        [cursor] => Some(cursor),
+        _ => return None,
     };
-    let (by_index, by_table) = (only(index)??, only(table)?);
     let mut key = None;
     for op in program {
         match use_of(op) {
@@ -73,21 +78,25 @@ pub(crate) fn looked_up_by_key(program: &Program, table: i32, index: i32, column
 
 /// Returns the number of the parameter that is in a register, maybe converted for a comparison.
 fn parameter(program: &Program, register: i32) -> Option<i32> {
-    let mut written = program.iter().filter(|op| &*op.opcode != "Affinity" && writes(op).contains(&register));
-    let op = written.next().filter(|_| written.next().is_none())?;
+    let op = only_writer(program, register, |op| &*op.opcode != "Affinity")?;
     (&*op.opcode == "Variable").then_some(op.p1)
 }
 
 /// Returns the value of a register that only one instruction writes.
 fn constant(program: &Program, register: i32) -> Option<Key> {
-    let mut written = program.iter().filter(|op| writes(op).contains(&register));
-    let op = written.next().filter(|_| written.next().is_none())?;
+    let op = only_writer(program, register, |_| true)?;
     match &*op.opcode {
         "Variable" => Some(Key::Parameter(op.p1)),
         "Integer" => Some(Key::Rowid(op.p1.into())),
         "Int64" => op.p4.as_deref()?.parse().ok().map(Key::Rowid),
         _ => None,
     }
+}
+
+/// Returns the instruction that writes a register, if it is the only one of those that count.
+fn only_writer(program: &Program, register: i32, counts: impl Fn(&Op) -> bool) -> Option<&Op> {
+    let mut writers = program.iter().filter(|op| counts(op) && writes(op).contains(&register));
+    writers.next().filter(|_| writers.next().is_none())
 }
 
 /// What an instruction does with a cursor.

@@ -8,6 +8,7 @@ use rusqlite::config::DbConfig;
 
 use super::open::Connection;
 use crate::error::{Error, Kind, Result};
+use crate::sql::tokens::quoted;
 
 /// A foreign key of another table: its number there, the action, and the two lists of columns. The columns of the parent
 /// are `None` for its primary key.
@@ -65,7 +66,6 @@ impl Connection {
     }
 
     fn has_children(&self, table: &str, key: &ForeignKey) -> Result<bool> {
-        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
         let found = self.sqlite.patiently_with(|sqlite| {
             let sql = "SELECT name FROM pragma_table_info(?1, 'main') WHERE pk > 0 ORDER BY pk";
             let primary: Vec<String> =

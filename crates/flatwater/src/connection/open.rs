@@ -21,6 +21,7 @@ use crate::options::Options;
 use crate::options::uri::{self, Mode};
 use crate::sql::policy;
 use crate::sql::seen::Seen;
+use crate::sql::tokens::quoted;
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,7 +154,7 @@ impl Connection {
     /// statement that uses the file.
     pub(crate) fn begin_attached(&mut self) -> Result<()> {
         for name in &self.attached_wals {
-            let cookie = format!("PRAGMA \"{}\".schema_version", name.replace('"', "\"\""));
+            let cookie = format!("PRAGMA {}.schema_version", quoted(name));
             self.sqlite.patiently_with(|sqlite| sqlite.query_row(&cookie, [], |_| Ok(())))?;
         }
         Ok(())
@@ -202,10 +203,9 @@ impl Connection {
         }
         sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
         // A trigger is dropped with its table, if that is a TEMP table too.
-        let dropped = names.iter().try_for_each(|(kind, name)| {
-            let name = name.replace('"', "\"\"");
-            sqlite.execute_batch(&format!("DROP {kind} IF EXISTS temp.\"{name}\""))
-        });
+        let dropped = names
+            .iter()
+            .try_for_each(|(kind, name)| sqlite.execute_batch(&format!("DROP {kind} IF EXISTS temp.{}", quoted(name))));
         sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, self.foreign_keys)?;
         Ok(dropped?)
     }

@@ -22,6 +22,7 @@ use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::sql::silent::{joins_by_name, kind_of_virtual, may_replace};
+use crate::sql::tokens::quoted;
 use crate::values::params::Params;
 use crate::values::row::Rows;
 
@@ -166,7 +167,6 @@ impl Connection {
 
 /// Returns the text that finds the row with these values in these columns.
 fn finds(table: &str, rowid: &str, columns: &[(Box<str>, i32)]) -> String {
-    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let is = |(column, _): &(Box<str>, i32)| format!("{} = ? COLLATE BINARY", quoted(column));
     let conditions = columns.iter().map(is).collect::<Vec<_>>().join(" AND ");
     format!("SELECT {rowid} FROM main.{} WHERE {conditions}", quoted(table))
@@ -201,11 +201,11 @@ fn tables(sqlite: &Sqlite, read: &HashSet<&str>) -> rusqlite::Result<Tables> {
         found.replaces |= may_replace(definition);
         match row.get_ref(0)?.as_str()? {
             "index" => {
-                let table: String = row.get(2)?;
-                let is_read = read.contains(&*table);
-                let (columns, unique) =
-                    if is_read { indexed_columns(sqlite, &table, &name)? } else { (None, Vec::new()) };
-                found.indexes.insert(root, Index { table: table.into(), columns, unique });
+                let mut index = Index { table: row.get(2)?, columns: None, unique: Vec::new() };
+                if read.contains(&*index.table) {
+                    add_indexed_columns(sqlite, &name, &mut index)?;
+                }
+                found.indexes.insert(root, index);
             }
             "table" | "view" => {
                 let kind = match kinds.get(&name) {
@@ -246,26 +246,20 @@ fn add_columns(sqlite: &Sqlite, name: &str, table: &mut Table) -> rusqlite::Resu
     Ok(())
 }
 
-/// Returns the columns of an index, or `None` if it has an expression, such as the condition of a partial index; and the
-/// columns of its key, if it is unique and compares bytes.
-#[allow(clippy::type_complexity)]
-fn indexed_columns(
-    sqlite: &Sqlite,
-    table: &str,
-    index: &str,
-) -> rusqlite::Result<(Option<Vec<Box<str>>>, Vec<Box<str>>)> {
+/// Adds what the columns of an index say about it, unless it has an expression, such as the condition of a partial one.
+fn add_indexed_columns(sqlite: &Sqlite, name: &str, index: &mut Index) -> rusqlite::Result<()> {
     let kind = "SELECT \"unique\", partial FROM pragma_index_list(?1, 'main') WHERE name = ?2";
     let (mut is_unique, is_partial): (bool, bool) =
-        sqlite.query_row(kind, [table, index], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        sqlite.query_row(kind, [&index.table, name], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if is_partial {
-        return Ok((None, Vec::new()));
+        return Ok(());
     }
     let mut listed = sqlite.prepare("SELECT cid, name, coll, key FROM pragma_index_xinfo(?1, 'main')")?;
-    let mut rows = listed.query([index])?;
+    let mut rows = listed.query([name])?;
     let (mut columns, mut unique) = (Vec::new(), Vec::new());
     while let Some(row) = rows.next()? {
         let name = match (row.get(0)?, row.get::<_, Option<String>>(1)?) {
-            (EXPRESSION, _) => return Ok((None, Vec::new())),
+            (EXPRESSION, _) => return Ok(()),
             (_, Some(name)) => Box::<str>::from(name),
             _ => continue,
         };
@@ -275,7 +269,11 @@ fn indexed_columns(
         }
         columns.push(name);
     }
-    Ok((Some(columns), if is_unique { unique } else { Vec::new() }))
+    index.columns = Some(columns);
+    if is_unique {
+        index.unique = unique;
+    }
+    Ok(())
 }
 
 /// Returns the functions whose result depends on their arguments alone, in all their forms.

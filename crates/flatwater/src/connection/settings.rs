@@ -15,6 +15,7 @@ use crate::error::{Error, Kind, Result};
 use crate::options::uri;
 use crate::options::{Attached, Durability, Journal, MEMORY, Options, TempStore};
 use crate::sql::policy;
+use crate::sql::tokens::quoted;
 use crate::time::later;
 
 /// Does the first reads of the file. Unless it is a reader's, the connection switches the file to WAL, which is
@@ -154,13 +155,13 @@ fn attach(sqlite: &mut Sqlite, attached: &Attached, synchronous: &str, spill: us
     if role.writes() {
         writable::check_attached(sqlite, attached)?;
     }
-    let name = name.replace('"', "\"\"");
+    let name = quoted(name);
     sqlite.guard_files();
     let schema = format!(
-        "PRAGMA \"{name}\".synchronous = {synchronous}; PRAGMA \"{name}\".cache_spill = -{spill}; SELECT 1 FROM \"{name}\".sqlite_schema LIMIT 1"
+        "PRAGMA {name}.synchronous = {synchronous}; PRAGMA {name}.cache_spill = -{spill}; SELECT 1 FROM {name}.sqlite_schema LIMIT 1"
     );
     first_read(sqlite, |sqlite| sqlite.patiently_with(|sqlite| sqlite.execute_batch(&schema)))?;
-    let mode = format!("PRAGMA \"{name}\".journal_mode");
+    let mode = format!("PRAGMA {name}.journal_mode");
     let mode: String = sqlite.patiently_with(|sqlite| sqlite.query_row(&mode, [], |row| row.get(0)))?;
     if mode.eq_ignore_ascii_case("wal") && role.writes() {
         writable::check(sqlite, path)?;

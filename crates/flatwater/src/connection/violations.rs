@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::open::Connection;
 use crate::error::{Error, Kind, Result};
+use crate::sql::tokens::quoted;
 
 /// The violations of a database: how many there are of each table, rowid and parent table. A table that cannot be
 /// checked, because a foreign key does not fit its parent, has one with the reason in the place of the parent.
@@ -66,9 +67,8 @@ impl Connection {
         }
         let mut found = Violations::default();
         for table in tables {
-            let quoted = table.replace('"', "\"\"");
             let check =
-                sqlite.prepare(&format!("PRAGMA main.foreign_key_check(\"{quoted}\")")).and_then(|mut check| {
+                sqlite.prepare(&format!("PRAGMA main.foreign_key_check({})", quoted(&table))).and_then(|mut check| {
                     let rows = check.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
                     rows.collect::<rusqlite::Result<Vec<_>>>()
                 });

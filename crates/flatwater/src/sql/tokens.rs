@@ -119,6 +119,11 @@ pub(crate) fn without_literals(sql: &str, mut f: impl FnMut(&str)) -> bool {
     any
 }
 
+/// Returns a name as SQL spells it in quotes.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 /// Returns words and single other characters, without white space, comments, strings and quoted names.
 pub(super) fn words(sql: &str) -> impl Iterator<Item = &str> {
     tokens(sql).filter_map(|token| match token {

@@ -9,49 +9,45 @@ use super::{Times, record, times};
 use crate::changes::index::Precision;
 
 pub(crate) struct LiveCounts {
-    pub(crate) everything: u64,
-    by_row: u64,
-    by_column: u64,
-    by_table: u64,
-    by_commit: u64,
-    pub(crate) runs: u64,
-    pub(crate) unchanged: u64,
-    deliveries: u64,
-    superseded: u64,
+    /// What is counted. The rest is filled in by `stats`.
+    counted: LiveStats,
     lag: Times,
 }
 
 impl Default for LiveCounts {
     fn default() -> Self {
-        Self {
-            everything: 0,
-            by_row: 0,
-            by_column: 0,
-            by_table: 0,
-            by_commit: 0,
-            runs: 0,
-            unchanged: 0,
-            deliveries: 0,
-            superseded: 0,
-            lag: times(),
-        }
+        Self { counted: LiveStats::default(), lag: times() }
     }
 }
 
 impl LiveCounts {
+    /// Counts a change that made every live query run.
+    pub(crate) fn met_all(&mut self) {
+        self.counted.everything += 1;
+    }
+
     /// Counts that a change caused a run.
     pub(crate) fn met(&mut self, precision: Precision) {
-        match precision {
-            Precision::Row => self.by_row += 1,
-            Precision::Column => self.by_column += 1,
-            Precision::Table => self.by_table += 1,
-            Precision::EveryCommit => self.by_commit += 1,
-        }
+        let by = match precision {
+            Precision::Row => &mut self.counted.by_row,
+            Precision::Column => &mut self.counted.by_column,
+            Precision::Table => &mut self.counted.by_table,
+            Precision::EveryCommit => &mut self.counted.by_commit,
+        };
+        *by += 1;
+    }
+
+    pub(crate) fn started(&mut self) {
+        self.counted.runs += 1;
+    }
+
+    pub(crate) fn was_unchanged(&mut self) {
+        self.counted.unchanged += 1;
     }
 
     pub(crate) fn delivered(&mut self, superseded: bool) {
-        self.deliveries += 1;
-        self.superseded += u64::from(superseded);
+        self.counted.deliveries += 1;
+        self.counted.superseded += u64::from(superseded);
     }
 
     /// Records the time from the publication of a change to the delivery of its result.
@@ -64,18 +60,10 @@ impl LiveCounts {
             queries,
             subscribers,
             pending,
-            by_row: self.by_row,
-            by_column: self.by_column,
-            by_table: self.by_table,
-            by_commit: self.by_commit,
-            everything: self.everything,
-            runs: self.runs,
-            unchanged: self.unchanged,
-            deliveries: self.deliveries,
-            superseded: self.superseded,
             lag_p50_us: self.lag.value_at_quantile(0.5),
             lag_p99_us: self.lag.value_at_quantile(0.99),
             lag_max_us: self.lag.max(),
+            ..self.counted
         }
     }
 }

@@ -89,21 +89,20 @@ impl Params {
     pub(crate) fn pick(&self, numbers: impl Iterator<Item = i32>) -> Option<Self> {
         let mut block = Block::default();
         for number in numbers {
-            let index = usize::try_from(number).ok()?.checked_sub(1)?;
-            if self.names.is_some() || index >= self.block.cells() {
-                return None;
-            }
-            block.push(self.block.value(index));
+            block.push(self.numbered(number)?);
         }
         Some(Self { names: None, block })
     }
 
-    /// Returns the value at `index`, if it is an integer and has no name.
-    pub(crate) fn integer(&self, index: usize) -> Option<i64> {
-        if self.names.is_some() || index >= self.block.cells() {
-            return None;
-        }
-        if let ValueRef::Integer(value) = self.block.value(index) { Some(value) } else { None }
+    /// Returns the value with this number, if it is an integer and has no name.
+    pub(crate) fn integer(&self, number: i32) -> Option<i64> {
+        if let ValueRef::Integer(value) = self.numbered(number)? { Some(value) } else { None }
+    }
+
+    /// Returns the value with this number, which counts from 1, if it has no name.
+    fn numbered(&self, number: i32) -> Option<ValueRef<'_>> {
+        let index = usize::try_from(number).ok()?.checked_sub(1)?;
+        (self.names.is_none() && index < self.block.cells()).then(|| self.block.value(index))
     }
 
     /// Adds the values to a hash. Values that are equal here have equal hashes.

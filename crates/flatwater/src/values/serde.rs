@@ -61,8 +61,32 @@ macro_rules! of_the_only_column {
     )+};
 }
 
+/// Methods that do the same for a row and for a cell.
+macro_rules! as_for_any {
+    () => {
+        fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Failure> {
+            visitor.visit_newtype_struct(self)
+        }
+
+        fn deserialize_tuple_struct<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            count: usize,
+            visitor: V,
+        ) -> Result<V::Value, Failure> {
+            self.deserialize_tuple(count, visitor)
+        }
+
+        fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+            visitor.visit_unit()
+        }
+    };
+}
+
 impl<'de> Deserializer<'de> for OfRow<'_> {
     type Error = Failure;
+
+    as_for_any! {}
 
     of_the_only_column! {
         deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128 deserialize_u8
@@ -98,25 +122,12 @@ impl<'de> Deserializer<'de> for OfRow<'_> {
         }
     }
 
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        count: usize,
-        visitor: V,
-    ) -> Result<V::Value, Failure> {
-        self.deserialize_tuple(count, visitor)
-    }
-
     /// `None` if all columns are NULL.
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
         if self.0.values().all(|value| value == ValueRef::Null) {
             return visitor.visit_none();
         }
         visitor.visit_some(self)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Failure> {
-        visitor.visit_newtype_struct(self)
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -133,10 +144,6 @@ impl<'de> Deserializer<'de> for OfRow<'_> {
     }
 
     fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Failure> {
-        visitor.visit_unit()
-    }
-
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
         visitor.visit_unit()
     }
 }
@@ -198,6 +205,8 @@ impl OfCell<'_> {
 impl<'de> Deserializer<'de> for OfCell<'_> {
     type Error = Failure;
 
+    as_for_any! {}
+
     forward_to_deserialize_any! {
         i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct map struct identifier
     }
@@ -235,10 +244,6 @@ impl<'de> Deserializer<'de> for OfCell<'_> {
         if self.0 == ValueRef::Null { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Failure> {
-        visitor.visit_newtype_struct(self)
-    }
-
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -269,19 +274,6 @@ impl<'de> Deserializer<'de> for OfCell<'_> {
             }
             _ => self.deserialize_seq(visitor),
         }
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        count: usize,
-        visitor: V,
-    ) -> Result<V::Value, Failure> {
-        self.deserialize_tuple(count, visitor)
-    }
-
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        visitor.visit_unit()
     }
 }
 

@@ -89,7 +89,7 @@ pub(crate) enum NamedStep {
 
 /// A query that is run again whenever its result may have changed, or several of which the results are of one snapshot.
 /// Equal ones are one.
-#[derive(Debug, PartialEq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LiveQuery(pub(crate) Box<[LivePart]>);
 
 impl LiveQuery {
@@ -114,6 +114,9 @@ impl PartialEq for LivePart {
         self.text.sql == other.text.sql && self.params == other.params
     }
 }
+
+/// No parameter is NaN, so each equals itself.
+impl Eq for LivePart {}
 
 impl Hash for LivePart {
     /// Equal ones have equal hashes; the parameters of others may have too.

@@ -50,7 +50,7 @@ pub(crate) struct LiveQueries(Arc<Shared>);
 struct Shared {
     powers: Powers,
     poll: Duration,
-    /// True while there is a live query. Set under the registry's lock.
+    /// The registry's.
     is_watching: Arc<AtomicBool>,
     registry: Mutex<Registry>,
     /// Goes off when it is time to look for commits of others.
@@ -61,8 +61,8 @@ impl LiveQueries {
     /// Creates it without any query. At most `at_once` queries run at a time, and every `poll` the powers look for commits
     /// of others.
     pub(crate) fn new(powers: Powers, at_once: usize, poll: Duration) -> Self {
-        let registry = Mutex::new(Registry::new(at_once));
-        let (is_watching, alarm) = (Arc::default(), Mutex::new(None));
+        let registry = Registry::new(at_once);
+        let (is_watching, registry, alarm) = (registry.watching(), Mutex::new(registry), Mutex::new(None));
         Self(Arc::new(Shared { powers, poll, is_watching, registry, alarm }))
     }
 
@@ -81,8 +81,7 @@ impl LiveQueries {
         if registry.is_closed {
             return Err(Error::closed());
         }
-        // Before the first run is pushed: a commit that it does not see is recorded, or is published as everything.
-        let is_first = !self.0.is_watching.swap(true, Ordering::SeqCst);
+        let is_first = registry.is_empty();
         let (id, todo) = registry.subscribe(query, place.clone());
         drop(registry);
         if is_first {
@@ -100,7 +99,6 @@ impl LiveQueries {
     /// Ends all streams.
     pub(crate) fn close(&self) {
         let todo = self.0.lock().close();
-        self.0.is_watching.store(false, Ordering::SeqCst);
         let alarm = self.0.lock_alarm().take();
         drop(alarm);
         self.0.perform(todo);
@@ -125,18 +123,8 @@ impl Shared {
     }
 
     fn publish(self: &Arc<Self>, change: &Change) {
-        let mut registry = self.lock();
-        let todo = registry.publish(change, Instant::now());
-        self.note_if_empty(&registry);
-        drop(registry);
+        let todo = self.lock().publish(change, Instant::now());
         self.perform(todo);
-    }
-
-    /// Stops recording when there is no live query any more.
-    fn note_if_empty(&self, registry: &Registry) {
-        if registry.is_empty() {
-            self.is_watching.store(false, Ordering::SeqCst);
-        }
     }
 
     /// Sets the alarm at which the powers look for commits of others. Without the timer's thread, the next write finds
@@ -174,10 +162,7 @@ impl Shared {
 
     /// Removes the entry, unless it has a subscriber again.
     fn forget(&self, id: Id) {
-        let mut registry = self.lock();
-        let forgotten = registry.remove_unused(id);
-        self.note_if_empty(&registry);
-        drop(registry);
+        let forgotten = self.lock().remove_unused(id);
         drop(forgotten);
     }
 }

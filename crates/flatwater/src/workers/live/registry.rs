@@ -5,8 +5,8 @@
 //! commit; at most so many runs are in flight as leave a reader for others. Leaves out: running (`run`), waking.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::time::Instant;
 
@@ -24,9 +24,9 @@ use crate::workers::request::{LivePart, LiveQuery};
 #[derive(Default)]
 pub(super) struct Registry {
     entries: HashMap<Id, Entry>,
-    /// The entries by the hash of their query.
-    by_query: HashMap<u64, Vec<Id>>,
-    hasher: RandomState,
+    /// True while there is an entry. Set under the lock, and read without it.
+    is_watching: Arc<AtomicBool>,
+    by_query: HashMap<Arc<LiveQuery>, Id>,
     index: Index,
     /// The entries whose reads are not known.
     unknown: HashSet<Id>,
@@ -62,6 +62,11 @@ impl Registry {
         Self { at_once, ..Self::default() }
     }
 
+    /// Returns what tells, without the lock, whether there is a live query.
+    pub(super) fn watching(&self) -> Arc<AtomicBool> {
+        self.is_watching.clone()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -69,7 +74,7 @@ impl Registry {
     /// Adds a subscriber. It gets the last result at once, if there is one. Returns the number of its entry.
     pub(super) fn subscribe(&mut self, query: LiveQuery, place: Arc<Place>) -> (Id, Todo) {
         let mut todo = Todo::default();
-        let id = self.find(&query).unwrap_or_else(|| self.add(query));
+        let id = self.by_query.get(&query).copied().unwrap_or_else(|| self.add(query));
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.grace = None;
             if let Some(last) = entry.last() {
@@ -81,23 +86,16 @@ impl Registry {
         (id, todo)
     }
 
-    fn hash(&self, query: &LiveQuery) -> u64 {
-        self.hasher.hash_one(query)
-    }
-
-    fn find(&self, query: &LiveQuery) -> Option<Id> {
-        let alike = self.by_query.get(&self.hash(query))?;
-        alike.iter().copied().find(|id| self.entries.get(id).is_some_and(|entry| *entry.query == *query))
-    }
-
     fn add(&mut self, query: LiveQuery) -> Id {
-        let id = self.next;
+        let (id, query) = (self.next, Arc::new(query));
         self.next += 1;
-        self.by_query.entry(self.hash(&query)).or_default().push(id);
+        // Before the first run is started: a commit that it does not see is recorded, or is published as everything.
+        self.is_watching.store(true, Ordering::SeqCst);
+        self.by_query.insert(query.clone(), id);
         for part in &query.0 {
             self.texts.entry(part.text.sql.clone()).or_default().1 += 1;
         }
-        self.entries.insert(id, Entry::new(Arc::new(query)));
+        self.entries.insert(id, Entry::new(query));
         self.unknown.insert(id);
         self.queue.push_back(id);
         id
@@ -123,13 +121,7 @@ impl Registry {
         entry.withdraw();
         self.unknown.remove(&id);
         self.unindex(id, &entry);
-        let hash = self.hash(&entry.query);
-        if let Some(ids) = self.by_query.get_mut(&hash) {
-            ids.retain(|other| *other != id);
-            if ids.is_empty() {
-                self.by_query.remove(&hash);
-            }
-        }
+        self.by_query.remove(&entry.query);
         for LivePart { text, .. } in &entry.query.0 {
             if let Some((_, users)) = self.texts.get_mut(&text.sql) {
                 *users -= 1;
@@ -137,6 +129,9 @@ impl Registry {
                     self.texts.remove(&text.sql);
                 }
             }
+        }
+        if self.entries.is_empty() {
+            self.is_watching.store(false, Ordering::SeqCst);
         }
         Some(entry)
     }
@@ -153,7 +148,7 @@ impl Registry {
         let mut met: Vec<(Id, Precision)> = Vec::new();
         let is_everything = *change == Change::Everything;
         if is_everything {
-            self.counts.everything += 1;
+            self.counts.met_all();
             self.unknown.extend(self.entries.keys());
         } else {
             self.index.look_up(change, |id, precision| met.push((id, precision)));
@@ -195,7 +190,7 @@ impl Registry {
             let commit = self.number;
             entry.run = RunState::Runs { ticket: ticket.clone(), commit, is_met: false, is_lost: false };
             self.in_flight += 1;
-            self.counts.runs += 1;
+            self.counts.started();
             let query = entry.query.clone();
             let known = |part: &LivePart| self.texts.get(&part.text.sql).and_then(|(derived, _)| derived.clone());
             let known = query.0.iter().map(known).collect();
@@ -262,17 +257,17 @@ impl Registry {
         let met_at = if runs_again { entry.met_at.replace(now) } else { entry.met_at.take() };
         match ended {
             Ended::HeldBack => {}
-            Ended::Unchanged => self.counts.unchanged += 1,
+            Ended::Unchanged => self.counts.was_unchanged(),
             Ended::Changed => {
                 if let Some(at) = met_at {
                     self.counts.lag(now.saturating_duration_since(at));
                 }
-                let last = entry.last().cloned();
-                for (place, delivery) in entry.subscribers.iter().zip(std::iter::repeat(last)) {
-                    let Some(delivery) = delivery else { continue };
-                    let (waker, superseded) = place.put(delivery);
-                    todo.wakers.extend(waker);
-                    self.counts.delivered(superseded);
+                if let Some(last) = entry.last() {
+                    for place in &entry.subscribers {
+                        let (waker, superseded) = place.put(last.clone());
+                        todo.wakers.extend(waker);
+                        self.counts.delivered(superseded);
+                    }
                 }
             }
         }
@@ -309,7 +304,7 @@ impl Registry {
 fn rows_of(at: usize, reads: &TableReads, part: &LivePart, found: &Found) -> Rows {
     let row = |key: &Key| match key {
         Key::Rowid(rowid) => Some(*rowid),
-        Key::Parameter(number) => part.params.integer(usize::try_from(*number).ok()?.checked_sub(1)?),
+        Key::Parameter(number) => part.params.integer(*number),
     };
     match &reads.rows {
         RowReads::Any => None,

@@ -72,10 +72,7 @@ impl Shared {
     fn finish(&self, id: Id, run: Result<Vec<LiveRun>>) -> Todo {
         let last = self.lock().last(id);
         let ran = Ran::new(run, last.as_ref());
-        let mut registry = self.lock();
-        let todo = registry.finish(id, ran, Instant::now());
-        self.note_if_empty(&registry);
-        todo
+        self.lock().finish(id, ran, Instant::now())
     }
 
     /// Pushes the request of a run. Returns the end of the run if it has already ended.

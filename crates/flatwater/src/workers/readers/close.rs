@@ -100,9 +100,8 @@ impl Readers {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let running = state.running.clone();
                 drop(state);
-                running.iter().for_each(Running::close);
+                self.end_reads();
                 state = self.0.lock();
             }
             let left = left.max(pause);

@@ -10,6 +10,7 @@ use super::Shared;
 use super::connection::WriterConnection;
 use super::outcome::{AfterFailure, Changes, after_failed_commit};
 use crate::error::{Error, Kind, Result};
+use crate::sql::tokens::quoted;
 
 /// Commits the open transaction. After an error no transaction is open.
 pub(super) fn commit(writer: &mut WriterConnection, shared: &Shared) -> Result<()> {
@@ -101,7 +102,7 @@ fn rewrite_versions(writer: &mut WriterConnection, files: &[Box<str>]) -> Result
     let written: Result<()> = (|| {
         let sqlite = connection.sqlite.rusqlite();
         for file in files {
-            let pragma = format!("PRAGMA \"{}\".user_version", file.replace('"', "\"\""));
+            let pragma = format!("PRAGMA {}.user_version", quoted(file));
             let version: i64 = sqlite.query_row(&pragma, [], |row| row.get(0))?;
             sqlite.execute_batch(&format!("{pragma} = {version}"))?;
         }
