@@ -290,7 +290,7 @@ impl Reader {
         } else {
             self.connection.sqlite.arm(interrupt.clone());
             let (output, bounds) = (work.output(), Bounds::Armed);
-            let outcome = self.connection.execute(Run { statement: &ready, params: params.row(), output, bounds });
+            let outcome = self.connection.execute(&Run { statement: &ready, params: params.row(), output, bounds });
             self.connection.sqlite.disarm();
             if outcome.is_ok() && !self.in_snapshot {
                 self.connection.learn(&ready);
