@@ -368,6 +368,7 @@ async fn a_consumer_that_is_late_gets_the_newest_result_only(place: &Place) {
         db.execute("INSERT INTO item (a) VALUES (1)", ()).await.unwrap();
         assert_eq!(one(&mut fast).await, number);
     }
+    until(|| live(&db).pending == 0).await;
     assert_eq!(one(&mut slow).await, 13);
     assert_eq!(live(&db).superseded, 9);
 }

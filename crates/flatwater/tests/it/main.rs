@@ -50,6 +50,7 @@ mod live_changes_random;
 mod live_edges;
 mod live_groups;
 mod live_random;
+mod live_slow;
 mod many_databases;
 mod migrating_processes;
 mod migrations;
