@@ -45,6 +45,7 @@ mod leases;
 mod left_behind;
 mod limits;
 mod live;
+mod live_cancel;
 mod live_changes;
 mod live_changes_random;
 mod live_edges;
