@@ -316,6 +316,37 @@ fn tables_of_two_files_with_equal_names_are_told_apart() {
     });
 }
 
+#[test]
+fn commits_of_others_to_an_attached_file_alone_are_noticed() {
+    let (place, other) = (Place::on_file(), TestFile::new());
+    place.check(async |place: &Place| {
+        // An attached file keeps its journal mode.
+        let plain = other.plain();
+        plain.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE o (a)").unwrap();
+        let db = place.options().attach("other", other.path()).open().await.unwrap();
+        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        let mut watched = Watched::new(&db, "SELECT sum(a) FROM other.o", &[]);
+        let mut of_main = Watched::new(&db, "SELECT count(*) FROM t", &[]);
+        watched.agrees(&db, "the first run").await;
+        of_main.agrees(&db, "the first run").await;
+        for value in 1..4 {
+            plain.execute_batch(&format!("INSERT INTO o VALUES ({value})")).unwrap();
+            watched.agrees(&db, "a commit of another").await;
+            db.execute("INSERT INTO other.o VALUES (10)", ()).await.unwrap();
+            watched.agrees(&db, "a commit of this database").await;
+        }
+        // Nothing is published again and again.
+        until(|| db.stats().live.pending == 0).await;
+        let runs = db.stats().live.runs;
+        db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+        of_main.agrees(&db, "a commit to the main file").await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(db.stats().live.runs <= runs + 3, "it runs for ever");
+        drop((watched, of_main));
+        db.close().await.unwrap();
+    });
+}
+
 /// SQLite prepares a statement again when another process has changed the schema, and may write more than before.
 #[test]
 fn what_a_statement_writes_by_a_trigger_of_another_process_is_seen() {

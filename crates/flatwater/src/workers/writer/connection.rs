@@ -43,6 +43,8 @@ pub(crate) struct WriterConnection {
     pub(super) is_left: Arc<AtomicBool>,
     /// The commits up to the last time that the token was given back.
     pub(super) commits: Option<Commits>,
+    /// The change counters of the attached files at that time, while live queries watch.
+    pub(super) attached_left: Vec<(Box<str>, u32)>,
     /// True after the first open. Only the first open may create the file: a later one must find the same file.
     was_open: bool,
     /// True if another program keeps the WAL short.
@@ -66,6 +68,7 @@ impl WriterConnection {
             is_suspect: false,
             is_left: Arc::default(),
             commits: None,
+            attached_left: Vec::new(),
             was_open: false,
             external: false,
             facts: SchemaFacts::default(),
