@@ -6,10 +6,13 @@
 //! recorded, and not while a text is prepared: with it SQLite compiles a DELETE without WHERE so that it deletes row by row;
 //! no panic crosses into C. Leaves out: what is recorded (`changes`).
 
+#[cfg(sqlite_preupdate)]
+use rusqlite::ffi;
+
 use crate::connection::Connection;
 
-/// The rows that are recorded are all rows that change, but those of a table that is emptied at once and those that
-/// `sqlite3_blob_write` changes.
+/// True if every row that changes is recorded, but those of a table that is emptied at once. Otherwise only those are that
+/// the update hook reports.
 pub const REPORTS_ALL_ROWS: bool = cfg!(sqlite_preupdate);
 
 impl Connection {
@@ -32,9 +35,6 @@ impl Connection {
         true
     }
 }
-
-#[cfg(sqlite_preupdate)]
-use rusqlite::ffi;
 
 #[cfg(sqlite_preupdate)]
 mod callback {

@@ -12,7 +12,7 @@ use flatwater_sqlite::{Busy, CheckpointMode, WalHeader, WalState};
 
 use super::lease::WriterLease;
 use super::opening;
-use super::outcome::{Change, Changes};
+use super::outcome::Change;
 use super::room::{PageLimit, Room};
 use super::seen::Commits;
 use crate::connection::open::{Connection, Role};
@@ -172,16 +172,6 @@ impl WriterConnection {
             return Change::InMemory;
         }
         self.wal_header().map_or(Change::Unseen, |header| Change::Wal(header.change))
-    }
-
-    /// Returns the same for the main file and the attached files.
-    pub(super) fn changes(&self) -> Changes {
-        let connection = self.connection.iter();
-        let attached = connection.flat_map(|connection| {
-            let counted = |name: &str| Some((name.into(), connection.sqlite.attached_change(name)?));
-            connection.attached_wals.iter().filter_map(move |name| counted(name))
-        });
-        Changes { main: self.change(), attached: attached.collect() }
     }
 
     /// Returns the names of the databases that can be written through the connection.
