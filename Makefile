@@ -67,7 +67,7 @@ test-page test-tabs:
 # Without the build flags of this workspace: what a program that depends on the plain crate gets.
 .PHONY: test-default-build
 test-default-build:
-	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=target/default-build cargo test -p flatwater --test it
+	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=target/default-build cargo test -p flatwater --lib --test it
 	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=target/default-build cargo test -p flatwater-sqlite --lib
 
 # The runners of other migration libraries, which need an older rusqlite and so a workspace of their own.

@@ -45,7 +45,9 @@ impl ProgramAnalysis {
     }
 }
 
-/// The flags `UPDATE` in P5 of an `Insert`, and `P2 is a register` in P5 of an `OpenWrite`.
+/// The flags in P5: of an insert of a row, that it counts as a change; of an `Insert`, that it is an UPDATE's; of an
+/// `OpenWrite`, that P2 is a register.
+const IS_COUNTED: i32 = 0x01;
 const IS_UPDATE: i32 = 0x04;
 const P2_IS_REGISTER: i32 = 0x10;
 /// The root page of the schema table.
@@ -76,7 +78,8 @@ fn inline_write(program: &Program) -> Option<InlineWrite> {
 }
 
 /// Returns true if the program can delete, update or overwrite an existing row. An `Insert` overwrites the row with its
-/// rowid, so it counts if it is reached after a seek that found a row.
+/// rowid, so it counts if it is reached after a seek that found a row. In a build without the preupdate hook, REPLACE on a
+/// table without rowids and without other indexes does not seek.
 fn changes_existing_rows(program: &Program) -> bool {
     let writes: HashSet<i32> = program.iter().filter(|op| &*op.opcode == "OpenWrite").map(|op| op.p1).collect();
     let is_write = |op: &Op| writes.contains(&op.p1);
@@ -86,9 +89,13 @@ fn changes_existing_rows(program: &Program) -> bool {
         found < program.len()
             && (0..program.len()).any(|at| inserts(&program[at]) && (at == found || graph.reaches(found, at)))
     };
+    let is_lookup = |op: &Op| matches!(&*op.opcode, "Found" | "NotFound" | "NoConflict" | "IfNoHope");
+    let is_looked_up = |cursor: i32| program.iter().any(|op| op.p1 == cursor && is_lookup(op));
     program.iter().enumerate().any(|(at, op)| match &*op.opcode {
         "Delete" | "IdxDelete" => true,
         "Insert" if inserts(op) && op.p5 & IS_UPDATE != 0 => true,
+        // The row of a table without rowids.
+        "IdxInsert" if inserts(op) && op.p5 & IS_COUNTED != 0 => !is_looked_up(op.p1),
         "Found" if is_write(op) => reaches_insert(usize::try_from(op.p2).unwrap_or(at)),
         "NotExists" | "SeekRowid" | "NotFound" | "NoConflict" | "IfNoHope" if is_write(op) => reaches_insert(at + 1),
         "SeekGE" | "SeekGT" | "SeekLE" | "SeekLT" | "Last" | "Rewind" if is_write(op) => reaches_insert(at + 1),
