@@ -71,6 +71,13 @@ enum Stage {
     Done,
 }
 
+/// What a step of a call came to.
+pub(crate) enum Stepped {
+    Ready(Result<Answer>),
+    Yields,
+    Waits,
+}
+
 impl<T, E: From<Error>> Call<T, E> {
     pub(crate) fn new(caller: &Caller, operation: &'static str, work: Result<Work>, read: Read<T, E>) -> Self {
         let stage = work.map_or_else(|error| Stage::Refused(error.in_operation(operation)), Stage::New);
@@ -137,7 +144,7 @@ impl<T, E: From<Error>> Call<T, E> {
     /// A call that was never polled is `Withdrawn`. For a read closure the result is `ReadInterrupted`, although only
     /// its SQLite statements are interrupted.
     pub fn cancel(mut self) -> Cancelled {
-        self.give_up()
+        self.give_up(false)
     }
 
     fn is_new(&mut self) -> bool {
@@ -182,7 +189,7 @@ impl<T, E: From<Error>> Call<T, E> {
         }
     }
 
-    fn finish(&mut self, answer: Result<Answer>) -> Result<T, E> {
+    pub(crate) fn finish(&mut self, answer: Result<Answer>) -> Result<T, E> {
         let answer = answer.map_err(|error| error.in_operation(self.operation));
         if let Some(report) = self.report.take() {
             report.end(&answer, self.collection.as_deref());
@@ -195,40 +202,46 @@ impl<T, E: From<Error>> Call<T, E> {
         (self.read)(answer, self.caller.as_ref())
     }
 
-    fn step(&mut self, context: &mut Context<'_>) -> Poll<Result<Answer>> {
+    /// `poll` looks for the reply of a call that waits.
+    pub(crate) fn step(
+        &mut self,
+        poll: impl FnOnce(&mut Reply<Result<Answer>>) -> Poll<Option<Result<Answer>>>,
+    ) -> Stepped {
         if self.is_new()
             && let Poll::Ready(answer) = self.begin(false)
         {
-            let Some(caller) = self.caller.as_ref().filter(|_| budget::is_spent()) else { return Poll::Ready(answer) };
+            let Some(caller) = self.caller.as_ref().filter(|_| budget::is_spent()) else {
+                return Stepped::Ready(answer);
+            };
             caller.handle.engine().yielded();
             *self.stage() = Stage::Held(answer);
-            context.waker().wake_by_ref();
-            return Poll::Pending;
+            return Stepped::Yields;
         }
-        match std::mem::replace(self.stage(), Stage::Done) {
-            Stage::Waiting(queued, mut reply) => match Pin::new(&mut reply).poll(context) {
-                // Checked only after the reply has stored the waker: otherwise a deadline that passes in between would
+        let answer = match std::mem::replace(self.stage(), Stage::Done) {
+            Stage::Waiting(queued, mut reply) => match poll(&mut reply) {
+                // Checked only after the reply has stored the waiter: otherwise a deadline that passes in between would
                 // wake no task.
                 Poll::Pending if let Some(queued) = queued.as_ref().filter(|queued| queued.is_too_late()) => {
                     queued.leave_line();
-                    Poll::Ready(Err(too_late()))
+                    Err(too_late())
                 }
                 Poll::Pending => {
                     *self.stage() = Stage::Waiting(queued, reply);
-                    Poll::Pending
+                    return Stepped::Waits;
                 }
-                Poll::Ready(Some(answer)) => Poll::Ready(answer),
-                Poll::Ready(None) if queued.is_some_and(|queued| queued.is_too_late()) => Poll::Ready(Err(too_late())),
-                Poll::Ready(None) => Poll::Ready(Err(self.lost())),
+                Poll::Ready(Some(answer)) => answer,
+                Poll::Ready(None) if queued.is_some_and(|queued| queued.is_too_late()) => Err(too_late()),
+                Poll::Ready(None) => Err(self.lost()),
             },
-            Stage::Held(answer) => Poll::Ready(answer),
+            Stage::Held(answer) => answer,
             Stage::Refused(error) => {
                 let report = self.caller.as_ref().and_then(|caller| Report::begin(caller, self.operation, None));
                 self.report = report.map(Box::new);
-                Poll::Ready(Err(error))
+                Err(error)
             }
-            _ => Poll::Ready(Err(polled_again())),
-        }
+            _ => Err(polled_again()),
+        };
+        Stepped::Ready(answer)
     }
 
     #[cold]
@@ -245,13 +258,20 @@ impl<T, E> Call<T, E> {
         self.stage.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn give_up(&mut self) -> Cancelled {
+    /// Gives the call up, as dropping it does. With `unless_it_writes`, a call whose write runs goes on, and is polled until
+    /// its outcome is known.
+    pub(crate) fn give_up(&mut self, unless_it_writes: bool) -> Cancelled {
         let cancelled = match std::mem::replace(self.stage(), Stage::Done) {
             Stage::New(_) | Stage::Start(_) => Cancelled::Withdrawn,
-            Stage::Waiting(queued, reply) => match queued.map(|queued| queued.give_up()) {
+            Stage::Waiting(queued, reply) => match queued.as_ref().map(|queued| queued.give_up()) {
                 Some(Cancelled::Withdrawn) => Cancelled::Withdrawn,
                 _ if reply.is_answered() => Cancelled::Answered,
-                given_up => given_up.unwrap_or(Cancelled::WriteRunning),
+                Some(Cancelled::ReadInterrupted) => Cancelled::ReadInterrupted,
+                _ if unless_it_writes => {
+                    *self.stage() = Stage::Waiting(queued, reply);
+                    return Cancelled::WriteRunning;
+                }
+                _ => Cancelled::WriteRunning,
             },
             Stage::Refused(_) | Stage::Held(_) | Stage::Done => Cancelled::Answered,
         };
@@ -267,13 +287,13 @@ impl<T, E: From<Error>> Future for Call<T, E> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        match this.step(context) {
-            Poll::Ready(answer) => Poll::Ready(this.finish(answer)),
-            Poll::Pending => {
-                budget::suspend();
-                Poll::Pending
-            }
+        match this.step(|reply| Pin::new(reply).poll(context)) {
+            Stepped::Ready(answer) => return Poll::Ready(this.finish(answer)),
+            Stepped::Yields => context.waker().wake_by_ref(),
+            Stepped::Waits => {}
         }
+        budget::suspend();
+        Poll::Pending
     }
 }
 
@@ -311,7 +331,7 @@ pub(crate) fn polled_again() -> Error {
 impl<T, E> Drop for Call<T, E> {
     fn drop(&mut self) {
         if (self.report.is_some() || matches!(self.stage(), Stage::Waiting(..))) && !is_stranded() {
-            self.give_up();
+            self.give_up(false);
         }
     }
 }

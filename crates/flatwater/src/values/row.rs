@@ -118,7 +118,7 @@ impl Rows {
     }
 
     #[inline]
-    pub(super) fn value(&self, row: usize, column: usize) -> ValueRef<'_> {
+    pub(crate) fn value(&self, row: usize, column: usize) -> ValueRef<'_> {
         self.block.value(row * self.names.len() + column)
     }
 
