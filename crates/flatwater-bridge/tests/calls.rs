@@ -110,7 +110,9 @@ fn a_write_that_waits_is_withdrawn_and_one_from_inside_the_transaction_is_refuse
     let mut waits = target.execute("INSERT INTO t VALUES (?)", params(&[2]));
     assert!(events.begin(&mut waits, 7).is_none());
     assert_eq!(waits.give_up(), Cancelled::Withdrawn);
-    let refused = events.run(target.inside_body().execute("INSERT INTO t VALUES (?)", params(&[3])));
+    let mut inner = target.execute("INSERT INTO t VALUES (?)", params(&[3]));
+    inner.set_inside_body();
+    let refused = events.run(inner);
     assert!(refused.is_err_and(|error| error.message().contains("transaction")));
     assert!(events.run(commit(transaction)).is_ok());
     assert_eq!(count(&events, &target), 1);

@@ -147,6 +147,13 @@ impl<T, E: From<Error>> Call<T, E> {
         self.give_up(false)
     }
 
+    /// The caller is inside the body of a transaction: see `CallOptions`.
+    pub(crate) fn set_inside_body(&mut self) {
+        if let Some(caller) = &mut self.caller {
+            caller.options.inside_body = true;
+        }
+    }
+
     fn is_new(&mut self) -> bool {
         matches!(self.stage(), Stage::New(_) | Stage::Start(_))
     }

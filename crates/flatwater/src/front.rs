@@ -22,7 +22,6 @@ use crate::migrations::Migrations;
 use crate::operations::Operations;
 use crate::options::Options;
 pub use crate::queue::reply::Mailbox;
-use crate::queue::ticket::CallOptions;
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
 use crate::values::column::{ColumnNames, Names};
@@ -83,6 +82,12 @@ impl FrontCall {
         self.0.give_up(true)
     }
 
+    /// The task that begins the call has a transaction open on the same database. If the call would wait for the end of
+    /// that, it is refused.
+    pub fn set_inside_body(&mut self) {
+        self.0.set_inside_body();
+    }
+
     /// See [`Call::timeout`].
     #[must_use]
     pub fn timeout(self, timeout: std::time::Duration) -> Self {
@@ -106,13 +111,6 @@ impl Target {
     #[must_use]
     pub fn of(executor: &impl Executor) -> Self {
         Self(executor.runs().0.clone())
-    }
-
-    /// Its calls are made by the code of an open transaction. One that would wait for the end of that is refused.
-    #[must_use]
-    pub fn inside_body(&self) -> Self {
-        let caller = &self.0.0;
-        Self(Operations(Caller { options: CallOptions { inside_body: true, ..caller.options }, ..caller.clone() }))
     }
 
     fn call(

@@ -59,10 +59,11 @@ fn every_test_that_a_page_names_exists() {
 }
 
 /// The folders with a code map, in its order.
-const MAPPED: [&str; 4] = [
+const MAPPED: [&str; 5] = [
     "crates/flatwater/src",
     "crates/flatwater-derive/src",
     "crates/flatwater-bridge/src",
+    "python/src",
     "crates/flatwater-sqlite/src",
 ];
 
