@@ -25,14 +25,18 @@ from ._errors import (
     TimeoutError,
     Warning,
 )
-from ._native import BatchResult, Checkpointed, Executed, Row, Rows
+from ._live import Live, Subscription
+from ._native import BatchResult, Change, Checkpointed, Executed, Row, Rows
+from ._reads import Cursor, Stream
 from ._scopes import Snapshot, Transaction
 from ._sql import Sql
 from ._values import register_adapter
 
 __all__ = [
     "BatchResult",
+    "Change",
     "Checkpointed",
+    "Cursor",
     "DataError",
     "Database",
     "DatabaseError",
@@ -41,6 +45,7 @@ __all__ = [
     "IntegrityError",
     "InterfaceError",
     "InternalError",
+    "Live",
     "NotSupportedError",
     "OperationalError",
     "ProgrammingError",
@@ -48,6 +53,8 @@ __all__ = [
     "Rows",
     "Snapshot",
     "Sql",
+    "Stream",
+    "Subscription",
     "TimeoutError",
     "Transaction",
     "Warning",

@@ -15,26 +15,51 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._names import no_attribute
-from ._native import Executor
-from ._scopes import Snapshot, Transaction
+from ._live import Live, Subscription
+from ._native import Call, Rows
+from ._scopes import Reads, Snapshot, Transaction
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_open: weakref.WeakSet[Database] = weakref.WeakSet()
+_open: weakref.WeakSet[Opened] = weakref.WeakSet()
 
 
-class Database(Executor):
-    """An open database: one writer, several readers, any number of tasks. Made by `connect`."""
+class Opened(_native.Executor):
+    """An open database, whether its calls are awaited or wait."""
 
     def __init__(self, native: _native.NativeDatabase, path: str) -> None:
         self._native = native
         self._path = path
         self._is_closed = False
+        # The tasks or threads that have a transaction open, and how many.
         self._owners: dict[Any, int] = {}
         self._open(native, self._owners)
         _open.add(self)
+
+    def stats(self) -> dict[str, Any]:
+        """Returns what the database has done since it was opened."""
+        return self._native.stats()
+
+    def _migrate(self, migrations: Iterable[tuple[str, str]] | str | os.PathLike[str], ignore_missing: bool) -> Call[list[str]]:
+        if not isinstance(migrations, (str, os.PathLike)):
+            migrations = list(migrations)
+        return self._native.migrate(migrations, ignore_missing)
+
+    def _begin_close(self) -> Call[None]:
+        self._is_closed = True
+        return self._native.close()
+
+    def __repr__(self) -> str:
+        return f"<flatwater.{type(self).__name__} {self._path!r}{' (closed)' if self._is_closed else ''}>"
+
+    def __del__(self) -> None:
+        if not self.__dict__.get("_is_closed", True):
+            warnings.warn(f"unclosed database {self!r}", ResourceWarning, source=self, stacklevel=2)
+
+
+class Database(Opened, Reads):
+    """An open database: one writer, several readers, any number of tasks. Made by `connect`."""
 
     def transaction(self) -> Transaction:
         """Returns a transaction, for `async with`."""
@@ -44,28 +69,42 @@ class Database(Executor):
         """Returns a snapshot, for `async with`: several reads of one point in time."""
         return Snapshot(self)
 
+    def live(self, sql: Any, params: Any = None, *, debounce: float = 0, throttle: float = 0) -> Live:
+        """Returns the results of a query, again whenever they changed, for `async with`: whoever changed them, this program
+        or another process. `debounce` waits until no newer result has come for so many seconds, `throttle` delivers at most
+        one in so many."""
+        return Live(
+            lambda: self._native.live([(sql, params)], debounce, throttle),
+            lambda: self._native.live_changes(sql, params, debounce, throttle),
+        )
+
+    def live_group(
+        self, queries: Iterable[tuple[Any, Any]], *, debounce: float = 0, throttle: float = 0
+    ) -> Subscription[list[Rows]]:
+        """Returns the results of several queries, which are pairs of SQL and parameters, again whenever one of them changed,
+        for `async with`. They are of one point in time, so a list and its count never disagree."""
+        pairs = list(queries)
+        return Subscription(lambda: self._native.live(pairs, debounce, throttle), lambda results: results)  # type: ignore
+
     def migrate(
         self, migrations: Iterable[tuple[str, str]] | str | os.PathLike[str], *, ignore_missing: bool = False
-    ) -> Coroutine[Any, Any, list[str]]:
+    ) -> Call[list[str]]:
         """Applies the migrations that the database does not have yet, and returns their names.
 
         They are pairs of a name, such as "0001_users", and SQL; or a folder with a file for each. Each is applied once,
         however many processes start at the same time.
         """
-        if not isinstance(migrations, (str, os.PathLike)):
-            migrations = list(migrations)
-        return self._native.migrate(migrations, ignore_missing)
+        return self._migrate(migrations, ignore_missing)
 
-    def checkpoint(self, mode: str = "passive") -> Coroutine[Any, Any, _native.Checkpointed]:
+    def checkpoint(self, mode: str = "passive") -> Call[_native.Checkpointed]:
         """Copies the WAL into the database now. You do not have to call this. The mode is "passive", "full", "restart" or
         "truncate"."""
         return self._native.checkpoint(mode)
 
-    def close(self) -> Coroutine[Any, Any, None]:
+    def close(self) -> Call[None]:
         """Closes the database: executes the writes that were begun before, waits for an open transaction (`close_wait`), and
         then rolls it back. Calls that begin later raise `ProgrammingError`. Closing twice is no error."""
-        self._is_closed = True
-        return self._native.close()
+        return self._begin_close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -75,16 +114,6 @@ class Database(Executor):
     ) -> None:
         await self.close()
 
-    def __getattr__(self, name: str) -> Any:
-        no_attribute(self, name)
-
-    def __repr__(self) -> str:
-        return f"<flatwater.Database {self._path!r}{' (closed)' if self._is_closed else ''}>"
-
-    def __del__(self) -> None:
-        if not self.__dict__.get("_is_closed", True):
-            warnings.warn(f"unclosed database {self!r}", ResourceWarning, source=self, stacklevel=2)
-
 
 class Connecting(Coroutine[Any, Any, Database]):
     """What `connect` returns: await it, or use it with `async with`."""
@@ -93,33 +122,28 @@ class Connecting(Coroutine[Any, Any, Database]):
 
     def __init__(self, path: str, options: dict[str, Any]) -> None:
         self._path = path
-        self._call: Coroutine[Any, Any, _native.NativeDatabase] | None = None
         self._database: Database | None = None
-        self._call = _native.connect(path, options)
+        self._call: Call[_native.NativeDatabase] = _native.connect(path, options)
 
     def _opened(self, native: _native.NativeDatabase) -> Database:
         return Database(native, self._path)
 
     def __await__(self) -> Generator[Any, None, Database]:
-        assert self._call is not None
         return self._opened((yield from self._call.__await__()))
 
     def send(self, value: Any) -> Any:
-        assert self._call is not None
         try:
             return self._call.send(value)
         except StopIteration as done:
             raise StopIteration(self._opened(done.value)) from None
 
     def throw(self, *exception: Any) -> Any:
-        assert self._call is not None
         try:
             return self._call.throw(*exception)
         except StopIteration as done:
             raise StopIteration(self._opened(done.value)) from None
 
     def close(self) -> None:
-        assert self._call is not None
         self._call.close()
 
     async def __aenter__(self) -> Database:

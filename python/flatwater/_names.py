@@ -11,7 +11,6 @@ _HINTS = {
     "commit": "each statement is committed when its await returns; several belong into `async with db.transaction()`",
     "rollback": "`async with db.transaction()` rolls back if its body raises",
     "begin": "use `async with db.transaction()`",
-    "cursor_factory": "use `query(sql, params)`",
     "fetchall": "use `await db.query(sql, params)`, which returns all rows",
     "fetchone": "use `await db.query_one(sql, params)`, which returns the first row or None",
     "fetchmany": "use `db.stream(sql, params)` for a large result",

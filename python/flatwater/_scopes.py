@@ -12,12 +12,28 @@ from typing import TYPE_CHECKING, Any
 from ._errors import misuse
 from ._names import no_attribute
 from ._native import Executor, SnapshotGuard, TransactionGuard
+from ._reads import Cursor, Stream
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Transaction(Executor):
+class Reads(Executor):
+    """What runs SQL and reads large results in parts."""
+
+    def stream(self, sql: Any, params: Any = None) -> Stream:
+        """Returns the rows of a query one by one, in bounded memory and of one point in time, for `async with`."""
+        return Stream(self, sql, params)
+
+    def cursor(self, sql: Any, params: Any = None) -> Cursor:
+        """Returns the rows of a query in batches, for `async with`."""
+        return Cursor(self, sql, params)
+
+    def __getattr__(self, name: str) -> Any:
+        no_attribute(self, name)
+
+
+class Transaction(Reads):
     """A transaction: `async with db.transaction() as tx`. It is committed when the block ends, and rolled back if the
     block raises or its task is cancelled. It holds the writer, so other writes wait for it."""
 
@@ -71,11 +87,8 @@ class Transaction(Executor):
         """True until the transaction is over."""
         return self._guard is not None and self._guard.is_open()
 
-    def __getattr__(self, name: str) -> Any:
-        no_attribute(self, name)
 
-
-class Snapshot(Executor):
+class Snapshot(Reads):
     """One point in time: `async with db.snapshot() as snapshot`. Its reads see it whatever is committed meanwhile."""
 
     def __init__(self, outer: Executor) -> None:
@@ -95,6 +108,3 @@ class Snapshot(Executor):
     ) -> None:
         if self._guard is not None:
             self._guard.close()
-
-    def __getattr__(self, name: str) -> Any:
-        no_attribute(self, name)

@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
+use crate::blocked::Blocked;
 use crate::errors::raised;
 use crate::inbox::Waiting;
 use crate::shape::{Shape, Shaping};
@@ -57,7 +58,7 @@ pub(crate) struct Body {
     /// `None` once the result is being made.
     shape: Option<Shape>,
     was_begun: bool,
-    /// The tasks that have a transaction of the database open, as keys. Asked when the call begins.
+    /// The tasks and threads that have a transaction of the database open, as keys. Asked when the call begins.
     owners: Option<Py<PyDict>>,
     /// What ends the call instead of its result, once its write has ended.
     cancelled: Option<PyErr>,
@@ -125,7 +126,7 @@ impl Body {
         let begins = !std::mem::replace(&mut self.was_begun, true);
         match std::mem::replace(&mut self.state, State::Over) {
             State::Next(mut work) => {
-                if begins && self.is_inside_body(py)? {
+                if begins && self.is_owner(py, current_task)? {
                     work.as_pending().set_inside_body();
                 }
                 self.advance(py, work)
@@ -144,12 +145,61 @@ impl Body {
         }
     }
 
-    fn is_inside_body(&self, py: Python<'_>) -> PyResult<bool> {
+    /// Goes on until the call has its result, on a thread that may wait. Signals are handled meanwhile: an exception of
+    /// their handlers, such as `KeyboardInterrupt`, gives the call up.
+    pub(crate) fn wait(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.was_begun = true;
+        let mut work = match std::mem::replace(&mut self.state, State::Over) {
+            State::Next(mut work) => {
+                if self.is_owner(py, this_thread)? {
+                    work.as_pending().set_inside_body();
+                }
+                work
+            }
+            State::Refused(error) => return Err(error),
+            _ => return Err(PyRuntimeError::new_err("cannot reuse already awaited coroutine")),
+        };
+        let thread = Blocked::new();
+        let output = loop {
+            let mut polled = work.as_pending().poll(py, None)?;
+            if matches!(polled, Polled::Waits) {
+                polled = work.as_pending().poll(py, Some(thread.address()))?;
+            }
+            match polled {
+                Polled::Ready(result) => break result.map_err(|error| raised(py, &error))?,
+                Polled::Yields => {}
+                Polled::Waits => {
+                    if let Err(error) = thread.wait(py) {
+                        self.cancelled = Some(error);
+                        if !work.as_pending().give_up() {
+                            break Output::Done;
+                        }
+                    }
+                }
+            }
+        };
+        if let Some(cancelled) = self.cancelled.take() {
+            return Err(cancelled);
+        }
+        let mut shaping = self.shape.take().unwrap_or(Shape::Plain).begin(py, output)?;
+        loop {
+            if let Some(result) = shaping.go_on(py)? {
+                return Ok(result);
+            }
+        }
+    }
+
+    /// Returns true if the task or the thread that `who` returns has a transaction of the database open.
+    fn is_owner<'py>(
+        &self,
+        py: Python<'py>,
+        who: fn(Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>>,
+    ) -> PyResult<bool> {
         let Some(owners) = self.owners.as_ref().map(|owners| owners.bind(py)).filter(|owners| !owners.is_empty())
         else {
             return Ok(false);
         };
-        current_task(py)?.map_or(Ok(false), |task| owners.contains(task))
+        who(py)?.map_or(Ok(false), |who| owners.contains(who))
     }
 
     fn advance(&mut self, py: Python<'_>, mut work: Work) -> PyResult<Step> {
@@ -225,6 +275,12 @@ fn current_task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     // Without a loop, as on a plain thread, it raises.
     let task = FUNCTION.import(py, "asyncio", "current_task")?.call0().ok();
     Ok(task.filter(|task| !task.is_none()))
+}
+
+/// The number of this thread, for calls that wait.
+fn this_thread(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    FUNCTION.import(py, "threading", "get_ident")?.call0().map(Some)
 }
 
 impl Drop for Body {

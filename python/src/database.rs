@@ -4,6 +4,7 @@
 //! shares with transactions (`executor`).
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use flatwater::front::{FrontCall, Target, close, open};
 use flatwater::{CheckpointMode, Migrations};
@@ -14,6 +15,8 @@ use pyo3::types::PyDict;
 use crate::call::Body;
 use crate::capi::call_type::new_call;
 use crate::errors::raised;
+use crate::executor::{Statement, statement};
+use crate::live::{NativeLive, Pace};
 use crate::shape::Shape;
 
 /// An open database.
@@ -34,6 +37,13 @@ impl NativeDatabase {
     fn call<'py>(&self, py: Python<'py>, name: &'static str, call: PyResult<FrontCall>) -> PyResult<Bound<'py, PyAny>> {
         new_call(py, Body::call(name, call, Shape::Plain))
     }
+}
+
+fn pace(debounce: f64, throttle: f64) -> PyResult<Pace> {
+    let time = |seconds| {
+        Duration::try_from_secs_f64(seconds).map_err(|_| PyValueError::new_err("a time is a number of seconds"))
+    };
+    Ok(Pace { debounce: time(debounce)?, throttle: time(throttle)? })
 }
 
 /// Opens a database.
@@ -64,6 +74,38 @@ impl NativeDatabase {
     /// the next open recovers.
     fn close_at_exit(&self, py: Python<'_>) {
         let _ = py.detach(|| close(&self.database).wait());
+    }
+
+    /// Returns the native side of live queries, whose results are of one snapshot. Nothing begins.
+    fn live(
+        &self,
+        queries: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+        debounce: f64,
+        throttle: f64,
+    ) -> PyResult<NativeLive> {
+        let owned = |(sql, params): &(Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            let Statement { sql, params } = statement(sql, (!params.is_none()).then_some(params))?;
+            Ok((sql.into_owned(), params))
+        };
+        let queries = queries.iter().map(owned).collect::<PyResult<Vec<_>>>()?;
+        Ok(NativeLive::results(&self.database, queries, pace(debounce, throttle)?))
+    }
+
+    /// Returns the native side of the changes of a live query. Nothing begins.
+    fn live_changes(
+        &self,
+        sql: &Bound<'_, PyAny>,
+        params: Option<&Bound<'_, PyAny>>,
+        debounce: f64,
+        throttle: f64,
+    ) -> PyResult<NativeLive> {
+        let Statement { sql, params } = statement(sql, params)?;
+        Ok(NativeLive::changes(&self.database, &sql, params, pace(debounce, throttle)?))
+    }
+
+    /// Returns what the database has done since it was opened.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        crate::stats::of(py, &self.database.stats())
     }
 
     /// Applies migrations: pairs of a name and SQL, or the path of a folder.

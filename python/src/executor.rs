@@ -16,6 +16,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::call::{Body, Pending};
 use crate::capi::call_type::new_call;
+use crate::cursor::NativeCursor;
 use crate::database::NativeDatabase;
 use crate::errors::misuse;
 use crate::guards::{SnapshotGuard, TransactionGuard};
@@ -33,12 +34,12 @@ pub(crate) struct Executor {
 }
 
 /// A statement with its parameters, taken apart.
-struct Statement<'a> {
-    sql: Cow<'a, str>,
-    params: Params,
+pub(crate) struct Statement<'a> {
+    pub(crate) sql: Cow<'a, str>,
+    pub(crate) params: Params,
 }
 
-fn statement<'a>(sql: &'a Bound<'_, PyAny>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Statement<'a>> {
+pub(crate) fn statement<'a>(sql: &'a Bound<'_, PyAny>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Statement<'a>> {
     static TAKE_APART: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if let Ok(sql) = sql.cast::<PyString>() {
         let params = given.map_or_else(|| Ok(Params::default()), params::of)?;
@@ -219,6 +220,12 @@ impl Executor {
             let Statement { sql, params } = statement(sql, params)?;
             Ok(target.query_json(&sql, Ok(params)))
         })
+    }
+
+    /// Returns the native side of a stream or a cursor. Nothing begins.
+    fn _cursor(&self, sql: &Bound<'_, PyAny>, params: Option<&Bound<'_, PyAny>>) -> PyResult<NativeCursor> {
+        let Statement { sql: text, params } = statement(sql, params)?;
+        Ok(NativeCursor::new(self.target(sql.py())?.cursor(&text, Ok(params))))
     }
 
     /// Begins a transaction, or in a transaction a nested one. Returns its guard.

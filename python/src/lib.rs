@@ -4,21 +4,26 @@
 
 #![deny(unsafe_code)]
 
+mod blocked;
 mod call;
 #[allow(unsafe_code)]
 mod capi;
 mod cells;
+mod cursor;
 mod database;
 mod errors;
 mod executor;
 mod guards;
 mod inbox;
+mod live;
 mod many;
 mod options;
 mod params;
+mod polls;
 mod results;
 mod rows;
 mod shape;
+mod stats;
 
 use pyo3::prelude::*;
 
@@ -28,11 +33,15 @@ mod _native {
     use super::*;
 
     #[pymodule_export]
+    use crate::cursor::NativeCursor;
+    #[pymodule_export]
     use crate::database::NativeDatabase;
     #[pymodule_export]
     use crate::executor::Executor;
     #[pymodule_export]
     use crate::guards::{SnapshotGuard, TransactionGuard};
+    #[pymodule_export]
+    use crate::live::{Change, NativeLive};
     #[pymodule_export]
     use crate::results::{BatchResult, Checkpointed, Executed};
     #[pymodule_export]

@@ -12,6 +12,7 @@ use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::database::NativeDatabase;
 use crate::guards::{SnapshotGuard, TransactionGuard};
+use crate::live::{self, Change};
 use crate::results::{BatchResult, Checkpointed, Executed};
 use crate::rows::{self, Rows};
 
@@ -141,6 +142,8 @@ fn plain(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
         Output::Snapshot(snapshot) => object(py, SnapshotGuard::new(snapshot)),
         Output::Checkpointed(done) => object(py, Checkpointed::from(done)),
         Output::Migrated(names) => Ok(PyList::new(py, names)?.into_any().unbind()),
+        Output::Live(all) => Ok(live::results(py, &all)?.into_any().unbind()),
+        Output::LiveChange(change) => object(py, Change::new(py, &change)?),
         Output::Rows(_) => Err(PyRuntimeError::new_err("rows are no plain output; please report it")),
     }
 }

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::inline::budget;
 use crate::live::LiveRows;
+use crate::live_changes::LiveChange;
 use crate::migrations::Migrations;
 use crate::operations::Operations;
 use crate::options::Options;
@@ -28,7 +29,7 @@ use crate::values::column::{ColumnNames, Names};
 use crate::values::executed::{BatchResult, Executed};
 pub use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
-use crate::values::row::Rows;
+use crate::values::row::{Row, Rows};
 use crate::workers::answer::Answer;
 use crate::workers::request::{Wanted, Work};
 
@@ -45,6 +46,9 @@ pub enum Output {
     Snapshot(Snapshot),
     Checkpointed(Checkpointed),
     Migrated(Vec<String>),
+    /// The newest results of a live query, one for each statement.
+    Live(Vec<LiveRows>),
+    LiveChange(LiveChange),
 }
 
 /// What a poll came to.
@@ -257,6 +261,17 @@ pub fn cell(rows: &Rows, row: usize, column: usize) -> ValueRef<'_> {
 #[must_use]
 pub fn shared_rows(live: &LiveRows) -> Arc<Rows> {
     live.rows.clone()
+}
+
+/// Where a row is that shares its result, such as one of a change: the result, and the number of the row.
+#[must_use]
+pub fn place_of<'a>(row: &'a Row<'static>) -> Option<(&'a Arc<Rows>, usize)> {
+    row.place()
+}
+
+/// The caller uses rows of the last batch: the cursor is not idle.
+pub fn touch(cursor: &Cursor) {
+    cursor.touch();
 }
 
 /// The columns of a result, which results of one prepared statement share: a key for what is made of them once.

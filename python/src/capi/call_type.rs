@@ -70,6 +70,7 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
         method(c"send", c_function(send_method), ffi::METH_O, c"Resumes the call."),
         method(c"throw", c_function(throw_method), ffi::METH_VARARGS, c"Gives the call up, and raises the exception."),
         method(c"close", c_function(close_method), ffi::METH_NOARGS, c"Gives the call up."),
+        method(c"_wait", c_function(wait_method), ffi::METH_NOARGS, c"Blocks this thread until the result is there."),
         ffi::PyMethodDef::zeroed(),
     ]));
     let getters = Box::leak(Box::new([
@@ -206,6 +207,11 @@ unsafe extern "C" fn close_method(object: *mut PyObject, _: *mut PyObject) -> *m
     };
     // SAFETY: a method of the type.
     unsafe { with_body(object, close) }.map_or(null_mut(), Py::into_ptr)
+}
+
+unsafe extern "C" fn wait_method(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
+    // SAFETY: a method of the type.
+    unsafe { with_body(object, |py, body| body.wait(py)) }.map_or(null_mut(), Py::into_ptr)
 }
 
 /// Returns the exception of `throw(exception)` or of the old form `throw(type, value, traceback)`.
