@@ -44,12 +44,15 @@ test-types:
 	cargo test -p flatwater --features serde,serde_json,chrono,time,uuid,testing --test it -- value_ derived_ typed_ serde_ test_databases
 	cargo test -p flatwater --features serde_json,chrono,time,uuid --test refused
 
-# The Python package, built into a virtual environment of its own. PYTHON says for which interpreter.
+# The Python package, built into a virtual environment of its own: its types, its tests on asyncio's loop and on uvloop, and the
+# scenarios. PYTHON says for which interpreter.
 PYTHON ?= python3
 VENV = python/.venv
 .PHONY: test-python
 test-python: $(VENV)/.made
-	cd python && . .venv/bin/activate && maturin develop --quiet --locked && python -m pytest --quiet
+	cd python && . .venv/bin/activate && maturin develop --quiet --locked && \
+	mypy flatwater tests/typed.py && pyright --pythonpath .venv/bin/python flatwater tests/typed.py && \
+	python -m mypy.stubtest flatwater && python -m pytest --quiet && python -m pytest --quiet --loop uvloop tests/awaited
 
 $(VENV)/.made: python/tests/requirements.txt
 	$(PYTHON) -m venv --clear $(VENV)

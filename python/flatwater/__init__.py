@@ -27,9 +27,11 @@ from ._errors import (
 )
 from ._live import Live, Subscription
 from ._native import BatchResult, Change, Checkpointed, Executed, Row, Rows
+from ._prepared import Prepared
 from ._reads import Cursor, Stream
 from ._scopes import Snapshot, Transaction
 from ._sql import Sql
+from ._types import Params
 from ._values import register_adapter
 
 __all__ = [
@@ -48,6 +50,8 @@ __all__ = [
     "Live",
     "NotSupportedError",
     "OperationalError",
+    "Params",
+    "Prepared",
     "ProgrammingError",
     "Row",
     "Rows",

@@ -17,34 +17,33 @@ from typing import TYPE_CHECKING, Any
 from . import _native
 from ._live import Live, Subscription
 from ._native import Call, Rows
+from ._prepared import Prepared
 from ._scopes import Reads, Snapshot, Transaction
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ._sql import Sql
+    from ._types import Params
+
 _open: weakref.WeakSet[Opened] = weakref.WeakSet()
 
 
-class Opened(_native.Executor):
+class Opened:
     """An open database, whether its calls are awaited or wait."""
 
-    def __init__(self, native: _native.NativeDatabase, path: str) -> None:
+    def __init__(self, native: _native.NativeDatabase, path: str, executor: _native.Executor) -> None:
         self._native = native
         self._path = path
         self._is_closed = False
         # The tasks or threads that have a transaction open, and how many.
         self._owners: dict[Any, int] = {}
-        self._open(native, self._owners)
+        executor._open(native, self._owners)
         _open.add(self)
 
     def stats(self) -> dict[str, Any]:
         """Returns what the database has done since it was opened."""
         return self._native.stats()
-
-    def _migrate(self, migrations: Iterable[tuple[str, str]] | str | os.PathLike[str], ignore_missing: bool) -> Call[list[str]]:
-        if not isinstance(migrations, (str, os.PathLike)):
-            migrations = list(migrations)
-        return self._native.migrate(migrations, ignore_missing)
 
     def _begin_close(self) -> Call[None]:
         self._is_closed = True
@@ -61,15 +60,23 @@ class Opened(_native.Executor):
 class Database(Opened, Reads):
     """An open database: one writer, several readers, any number of tasks. Made by `connect`."""
 
-    def transaction(self) -> Transaction:
-        """Returns a transaction, for `async with`."""
-        return Transaction(self, self._owners)
+    def __init__(self, native: _native.NativeDatabase, path: str) -> None:
+        Opened.__init__(self, native, path, self)
 
-    def snapshot(self) -> Snapshot:
+    def transaction(self, *, timeout: float | None = None) -> Transaction:
+        """Returns a transaction, for `async with`. `timeout` is that of its beginning: it waits for other writes."""
+        return Transaction(self, self._owners, timeout)
+
+    def snapshot(self, *, timeout: float | None = None) -> Snapshot:
         """Returns a snapshot, for `async with`: several reads of one point in time."""
-        return Snapshot(self)
+        return Snapshot(self, timeout)
 
-    def live(self, sql: Any, params: Any = None, *, debounce: float = 0, throttle: float = 0) -> Live:
+    async def prepare(self, sql: str, *, timeout: float | None = None) -> Prepared:
+        """Compiles a statement, so that an error in it is raised here, and returns a handle for running it."""
+        await self._prepare(sql, timeout)
+        return Prepared(self, sql)
+
+    def live(self, sql: str | Sql, params: Params = None, *, debounce: float = 0, throttle: float = 0) -> Live:
         """Returns the results of a query, again whenever they changed, for `async with`: whoever changed them, this program
         or another process. `debounce` waits until no newer result has come for so many seconds, `throttle` delivers at most
         one in so many."""
@@ -79,22 +86,26 @@ class Database(Opened, Reads):
         )
 
     def live_group(
-        self, queries: Iterable[tuple[Any, Any]], *, debounce: float = 0, throttle: float = 0
+        self, queries: Iterable[tuple[str | Sql, Params]], *, debounce: float = 0, throttle: float = 0
     ) -> Subscription[list[Rows]]:
         """Returns the results of several queries, which are pairs of SQL and parameters, again whenever one of them changed,
         for `async with`. They are of one point in time, so a list and its count never disagree."""
         pairs = list(queries)
-        return Subscription(lambda: self._native.live(pairs, debounce, throttle), lambda results: results)  # type: ignore
+        return Subscription(lambda: self._native.live(pairs, debounce, throttle), lambda results: results)
 
     def migrate(
-        self, migrations: Iterable[tuple[str, str]] | str | os.PathLike[str], *, ignore_missing: bool = False
+        self,
+        migrations: Iterable[tuple[str, str]] | str | os.PathLike[str],
+        *,
+        ignore_missing: bool = False,
+        timeout: float | None = None,
     ) -> Call[list[str]]:
         """Applies the migrations that the database does not have yet, and returns their names.
 
         They are pairs of a name, such as "0001_users", and SQL; or a folder with a file for each. Each is applied once,
         however many processes start at the same time.
         """
-        return self._migrate(migrations, ignore_missing)
+        return self._native.migrate(migrations, ignore_missing, timeout)
 
     def checkpoint(self, mode: str = "passive") -> Call[_native.Checkpointed]:
         """Copies the WAL into the database now. You do not have to call this. The mode is "passive", "full", "restart" or

@@ -14,7 +14,11 @@ class Warning(sqlite3.Warning):
 
 
 class Error(sqlite3.Error):
-    """Any failure of a call. Bound values are in none of its attributes."""
+    """Any failure of a call. Bound values are in none of its attributes.
+
+    `sqlite_errorcode` is SQLite's extended result code, and `sqlite_errorname` its name, such as "SQLITE_CONSTRAINT_UNIQUE".
+    Both are None if the error is not SQLite's.
+    """
 
     kind: str = "misuse"
     """The kind of failure, such as "constraint", "busy" or "timeout"."""
@@ -24,10 +28,6 @@ class Error(sqlite3.Error):
     """The SQL, shortened."""
     hint: str | None = None
     """What to do about it."""
-    sqlite_errorcode: int | None = None  # type: ignore[assignment]
-    """SQLite's extended result code, if the error is SQLite's."""
-    sqlite_errorname: str | None = None  # type: ignore[assignment]
-    """The name of that code, such as "SQLITE_CONSTRAINT_UNIQUE"."""
     offset: int | None = None
     """The byte in the SQL at which the offending token begins, if SQLite reported it."""
     applied: str | None = None
@@ -84,9 +84,15 @@ def make(
     """Makes an exception. Called by the native part. The text is SQLite's own, with the hint behind it if there is one."""
     error: Error = globals()[name](f"{message} -- {hint}" if hint else message)
     error.kind, error.retryable, error.sql, error.hint = kind, retryable, sql, hint
-    error.sqlite_errorcode, error.sqlite_errorname = code  # type: ignore[assignment]
+    error.__dict__["sqlite_errorcode"], error.__dict__["sqlite_errorname"] = code
     error.offset, error.applied = offset, applied
     return error
+
+
+def in_row(error: BaseException, row: int) -> None:
+    """Says in which row of parameters a value was refused. Called by the native part."""
+    if len(error.args) == 1 and isinstance(error.args[0], str):
+        error.args = (f"{error.args[0]} (row {row})",)
 
 
 def misuse(message: str, hint: str | None = None) -> Error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ._errors import misuse
 from ._native import Change, NativeLive, Rows
@@ -26,7 +26,7 @@ class Subscription(Generic[T]):
     database is closed.
     """
 
-    def __init__(self, begin: Callable[[], NativeLive], of: Callable[[object], T]) -> None:
+    def __init__(self, begin: Callable[[], NativeLive], of: Callable[[Any], T]) -> None:
         self._begin = begin
         self._of = of
         self._native: NativeLive | None = None
@@ -59,10 +59,10 @@ class Live(Subscription[Rows]):
     """The results of one live query."""
 
     def __init__(self, begin: Callable[[], NativeLive], begin_changes: Callable[[], NativeLive]) -> None:
-        super().__init__(begin, lambda results: results[0])  # type: ignore[index]
+        super().__init__(begin, lambda results: results[0])
         self._begin_changes = begin_changes
 
     def changes(self) -> Subscription[Change]:
         """Returns what changes in the result, row by row: the full result first, and then the rows that were inserted,
         updated and deleted. The rows are told apart by the primary keys that the query selects."""
-        return Subscription(self._begin_changes, lambda change: change)  # type: ignore[return-value]
+        return Subscription(self._begin_changes, lambda change: change)

@@ -17,6 +17,9 @@ from ._native import Executor, NativeCursor, Row, Rows
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ._sql import Sql
+    from ._types import Params
+
 # After this many seconds of rows from one batch other tasks get their turn. The clock is read once per so many rows.
 SLICE = 0.0005
 ROWS = 64
@@ -25,8 +28,8 @@ ROWS = 64
 class Batches:
     """What `cursor` and `stream` have in common: `async with`, and the native side."""
 
-    def __init__(self, of: Executor, sql: object, params: object) -> None:
-        self._native: NativeCursor | None = of._cursor(sql, params)
+    def __init__(self, of: Executor, sql: str | Sql, params: Params, timeout: float | None) -> None:
+        self._native: NativeCursor | None = of._cursor(sql, params, timeout)
         self._is_entered = False
 
     async def __aenter__(self) -> Self:

@@ -17,28 +17,35 @@ from ._reads import Cursor, Stream
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ._sql import Sql
+    from ._types import Params
+
 
 class Reads(Executor):
     """What runs SQL and reads large results in parts."""
 
-    def stream(self, sql: Any, params: Any = None) -> Stream:
-        """Returns the rows of a query one by one, in bounded memory and of one point in time, for `async with`."""
-        return Stream(self, sql, params)
+    def stream(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Stream:
+        """Returns the rows of a query one by one, in bounded memory and of one point in time, for `async with`. `timeout` is
+        that of each fetch."""
+        return Stream(self, sql, params, timeout)
 
-    def cursor(self, sql: Any, params: Any = None) -> Cursor:
+    def cursor(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Cursor:
         """Returns the rows of a query in batches, for `async with`."""
-        return Cursor(self, sql, params)
+        return Cursor(self, sql, params, timeout)
 
-    def __getattr__(self, name: str) -> Any:
-        no_attribute(self, name)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            no_attribute(self, name)
 
 
 class Transaction(Reads):
     """A transaction: `async with db.transaction() as tx`. It is committed when the block ends, and rolled back if the
     block raises or its task is cancelled. It holds the writer, so other writes wait for it."""
 
-    def __init__(self, outer: Executor, owners: dict[Any, int] | None) -> None:
+    def __init__(self, outer: Executor, owners: dict[Any, int] | None, timeout: float | None) -> None:
         self._outer = outer
+        self._timeout = timeout
         # The tasks that have a transaction of this database open, and how many.
         self._owners = owners
         self._task: Any = None
@@ -47,7 +54,7 @@ class Transaction(Reads):
     async def __aenter__(self) -> Self:
         if self._guard is not None:
             raise misuse("a transaction is used once", "call `transaction()` for another one")
-        guard: TransactionGuard = await self._outer._begin()
+        guard: TransactionGuard = await self._outer._begin(self._timeout)
         self._guard = guard
         self._open(guard)
         if self._owners is not None:
@@ -78,9 +85,9 @@ class Transaction(Reads):
                 self._owners[self._task] = left
             self._task = None
 
-    def transaction(self) -> Transaction:
+    def transaction(self, *, timeout: float | None = None) -> Transaction:
         """Returns a nested transaction. What it did is undone if its block raises; this one stays open."""
-        return Transaction(self, None)
+        return Transaction(self, None, timeout)
 
     @property
     def in_transaction(self) -> bool:
@@ -91,14 +98,15 @@ class Transaction(Reads):
 class Snapshot(Reads):
     """One point in time: `async with db.snapshot() as snapshot`. Its reads see it whatever is committed meanwhile."""
 
-    def __init__(self, outer: Executor) -> None:
+    def __init__(self, outer: Executor, timeout: float | None) -> None:
         self._outer = outer
+        self._timeout = timeout
         self._guard: SnapshotGuard | None = None
 
     async def __aenter__(self) -> Self:
         if self._guard is not None:
             raise misuse("a snapshot is used once", "call `snapshot()` for another one")
-        guard: SnapshotGuard = await self._outer._snapshot()
+        guard: SnapshotGuard = await self._outer._snapshot(self._timeout)
         self._guard = guard
         self._open(guard)
         return self

@@ -6,16 +6,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use flatwater::CheckpointMode;
 use flatwater::front::{FrontCall, Target, close, open};
-use flatwater::{CheckpointMode, Migrations};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::call::Body;
 use crate::capi::call_type::new_call;
-use crate::errors::raised;
-use crate::executor::{Statement, statement};
+use crate::executor::{Statement, statement, timed};
 use crate::live::{NativeLive, Pace};
 use crate::shape::Shape;
 
@@ -109,17 +108,16 @@ impl NativeDatabase {
     }
 
     /// Applies migrations: pairs of a name and SQL, or the path of a folder.
-    #[pyo3(signature = (migrations, ignore_missing))]
-    fn migrate<'py>(&self, migrations: &Bound<'py, PyAny>, ignore_missing: bool) -> PyResult<Bound<'py, PyAny>> {
-        let py = migrations.py();
-        let read = || {
-            let list = match migrations.extract::<PathBuf>() {
-                Ok(folder) => Migrations::from_dir(folder).map_err(|error| raised(py, &error))?,
-                Err(_) => Migrations::new(migrations.extract::<Vec<(String, String)>>()?),
-            };
-            Ok(self.target().migrate(list.ignore_missing(ignore_missing)))
-        };
-        self.call(py, "migrate", read())
+    #[pyo3(signature = (migrations, ignore_missing, timeout))]
+    fn migrate<'py>(
+        &self,
+        migrations: &Bound<'py, PyAny>,
+        ignore_missing: bool,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let list = crate::options::migrations(migrations);
+        let call = list.and_then(|list| timed(self.target().migrate(list.ignore_missing(ignore_missing)), timeout));
+        self.call(migrations.py(), "migrate", call)
     }
 
     /// Runs a checkpoint.

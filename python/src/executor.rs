@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use flatwater::Params;
 use flatwater::front::{FrontCall, Target};
+use flatwater::{JsonOptions, Params};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -50,11 +50,16 @@ pub(crate) fn statement<'a>(sql: &'a Bound<'_, PyAny>, given: Option<&Bound<'_, 
     Ok(Statement { sql: sql.into(), params: params::of(&given)? })
 }
 
+fn duration(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| PyValueError::new_err("a timeout is a number of seconds"))
+}
+
 /// Sets the deadline of a call, in seconds.
-fn timed(call: FrontCall, timeout: Option<f64>) -> PyResult<FrontCall> {
-    let Some(seconds) = timeout else { return Ok(call) };
-    let timeout = Duration::try_from_secs_f64(seconds);
-    Ok(call.timeout(timeout.map_err(|_| PyValueError::new_err("a timeout is a number of seconds"))?))
+pub(crate) fn timed(call: FrontCall, timeout: Option<f64>) -> PyResult<FrontCall> {
+    Ok(match timeout.map(duration).transpose()? {
+        Some(timeout) => call.timeout(timeout),
+        None => call,
+    })
 }
 
 impl Executor {
@@ -208,33 +213,70 @@ impl Executor {
         })
     }
 
-    /// Runs one statement and returns its rows as the text of a JSON array of objects.
+    /// Runs one statement and returns the first value of every row.
     #[pyo3(signature = (sql, params=None, *, timeout=None))]
-    fn query_json<'py>(
+    fn query_values<'py>(
         &self,
         sql: &Bound<'py, PyAny>,
         params: Option<&Bound<'py, PyAny>>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make(sql.py(), "query_json", timeout, Shape::Plain, |target| {
+        self.make(sql.py(), "query_values", timeout, Shape::Rows(Into::Value), |target| {
             let Statement { sql, params } = statement(sql, params)?;
-            Ok(target.query_json(&sql, Ok(params)))
+            Ok(target.query("query_values", &sql, Ok(params), false))
         })
     }
 
+    /// Runs one statement and returns its rows as the text of a JSON array of objects, or of arrays.
+    #[pyo3(signature = (sql, params=None, *, arrays=false, big_integers_as_strings=false, embed=None, timeout=None))]
+    fn query_json<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        arrays: bool,
+        big_integers_as_strings: bool,
+        embed: Option<Vec<String>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = JsonOptions::new().arrays(arrays).big_integers_as_strings(big_integers_as_strings);
+        let options = embed.into_iter().flatten().fold(options, JsonOptions::embed);
+        self.make(sql.py(), "query_json", timeout, Shape::Plain, |target| {
+            let Statement { sql, params } = statement(sql, params)?;
+            Ok(target.query_json(&sql, Ok(params), options))
+        })
+    }
+
+    /// Compiles a statement. Nothing runs.
+    #[pyo3(signature = (sql, timeout))]
+    fn _prepare<'py>(&self, sql: &Bound<'py, PyString>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        self.make(sql.py(), "prepare", timeout, Shape::Plain, |target| Ok(target.prepare(sql.to_str()?)))
+    }
+
     /// Returns the native side of a stream or a cursor. Nothing begins.
-    fn _cursor(&self, sql: &Bound<'_, PyAny>, params: Option<&Bound<'_, PyAny>>) -> PyResult<NativeCursor> {
+    #[pyo3(signature = (sql, params, timeout))]
+    fn _cursor(
+        &self,
+        sql: &Bound<'_, PyAny>,
+        params: Option<&Bound<'_, PyAny>>,
+        timeout: Option<f64>,
+    ) -> PyResult<NativeCursor> {
         let Statement { sql: text, params } = statement(sql, params)?;
-        Ok(NativeCursor::new(self.target(sql.py())?.cursor(&text, Ok(params))))
+        let target = self.target(sql.py())?;
+        Ok(NativeCursor::new(match timeout.map(duration).transpose()? {
+            Some(timeout) => target.timeout(timeout).cursor(&text, Ok(params)),
+            None => target.cursor(&text, Ok(params)),
+        }))
     }
 
     /// Begins a transaction, or in a transaction a nested one. Returns its guard.
-    fn _begin<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.make(py, "transaction", None, Shape::Plain, |target| Ok(target.begin()))
+    #[pyo3(signature = (timeout))]
+    fn _begin<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        self.make(py, "transaction", timeout, Shape::Plain, |target| Ok(target.begin()))
     }
 
     /// Opens a snapshot. Returns its guard.
-    fn _snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.make(py, "snapshot", None, Shape::Plain, |target| Ok(target.snapshot()))
+    #[pyo3(signature = (timeout))]
+    fn _snapshot<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        self.make(py, "snapshot", timeout, Shape::Plain, |target| Ok(target.snapshot()))
     }
 }

@@ -84,7 +84,9 @@ impl Pending for Collecting {
 /// Says in which row of parameters a value was refused.
 #[cold]
 fn in_row(py: Python<'_>, error: PyErr, row: usize) -> PyErr {
-    // Python 3.10 has no notes.
-    let _ = error.value(py).call_method1("add_note", (format!("in row {row} of the parameters"),));
-    error
+    let say = || py.import("flatwater._errors")?.getattr("in_row")?.call1((error.value(py), row));
+    match say() {
+        Ok(_) => error,
+        Err(failed) => failed,
+    }
 }

@@ -4,7 +4,8 @@
 
 use std::path::PathBuf;
 
-use flatwater::Options;
+use crate::errors::raised;
+use flatwater::{Migrations, Options};
 use flatwater_bridge::{Given, set};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -14,12 +15,25 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString};
 pub(crate) fn of(path: PathBuf, given: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
     let mut options = Options::new(path);
     for (name, value) in given.into_iter().flatten() {
-        if !value.is_none() {
-            let name = name.extract::<String>()?;
+        let name = name.extract::<String>()?;
+        if name == "migrations" && !value.is_none() {
+            options = options.migrations(migrations(&value)?);
+        } else if !value.is_none() {
             options = set(options, &name, form(&name, &value)?).map_err(PyTypeError::new_err)?;
         }
     }
     Ok(options)
+}
+
+/// Returns migrations: pairs of a name and SQL, or the path of a folder.
+pub(crate) fn migrations(given: &Bound<'_, PyAny>) -> PyResult<Migrations> {
+    match given.extract::<PathBuf>() {
+        Ok(folder) => Migrations::from_dir(folder).map_err(|error| raised(given.py(), &error)),
+        Err(_) => {
+            let pairs = given.try_iter()?.map(|pair| pair?.extract::<(String, String)>());
+            Ok(Migrations::new(pairs.collect::<PyResult<Vec<_>>>()?))
+        }
+    }
 }
 
 fn form(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Given> {

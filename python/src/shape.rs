@@ -25,6 +25,8 @@ pub(crate) enum Into {
     Row,
     Tuple,
     Dict,
+    /// The value of the first column.
+    Value,
     /// Called with the columns by name.
     Class(Py<PyAny>),
 }
@@ -73,6 +75,7 @@ impl Into {
             Self::Row => Ok(rows::row(rows, index)?.into_any()),
             Self::Tuple => Ok(rows.get().tuple(py, index)?.into_any()),
             Self::Dict => Ok(by_name()?.into_any()),
+            Self::Value => crate::cells::to_python(py, &rows.get().rows, index, 0),
             Self::Class(class) => class.bind(py).call((), Some(&by_name()?)),
         }
     }

@@ -5,12 +5,31 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 
 import pytest
 
 SECONDS = 60
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--loop", default="asyncio", choices=["asyncio", "uvloop"], help="the event loop of the tests")
+
+
+def run(config: pytest.Config, test: Coroutine[object, object, None]) -> None:
+    """Runs a coroutine in a new loop of the kind that was asked for."""
+    if config.getoption("--loop") == "asyncio":
+        asyncio.run(asyncio.wait_for(test, SECONDS))
+        return
+    import uvloop
+
+    event_loop = uvloop.new_event_loop()
+    try:
+        event_loop.run_until_complete(asyncio.wait_for(test, SECONDS))
+    finally:
+        event_loop.run_until_complete(event_loop.shutdown_asyncgens())
+        event_loop.close()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -19,7 +38,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), SECONDS))
+    run(pyfuncitem.config, pyfuncitem.obj(**arguments))
     return True
 
 

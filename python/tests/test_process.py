@@ -76,7 +76,9 @@ def test_a_program_ends_whatever_is_under_way(file, ending):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_after_a_fork_use_is_refused_and_the_parent_goes_on(file):
     program = """
-        import asyncio, os, sys, flatwater
+        import asyncio, os, sys, warnings, flatwater
+        # From 3.12 on: the process has threads.
+        warnings.simplefilter("ignore", DeprecationWarning)
         async def main():
             async with flatwater.connect(sys.argv[1]) as db:
                 await db.execute("CREATE TABLE t (a)")

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::types::ValueRef;
@@ -22,7 +23,9 @@ use crate::live_changes::LiveChange;
 use crate::migrations::Migrations;
 use crate::operations::Operations;
 use crate::options::Options;
+use crate::options::json::JsonOptions;
 pub use crate::queue::reply::Mailbox;
+use crate::queue::ticket::CallOptions;
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
 use crate::values::column::{ColumnNames, Names};
@@ -94,7 +97,7 @@ impl FrontCall {
 
     /// See [`Call::timeout`].
     #[must_use]
-    pub fn timeout(self, timeout: std::time::Duration) -> Self {
+    pub fn timeout(self, timeout: Duration) -> Self {
         Self(self.0.timeout(timeout))
     }
 
@@ -115,6 +118,13 @@ impl Target {
     #[must_use]
     pub fn of(executor: &impl Executor) -> Self {
         Self(executor.runs().0.clone())
+    }
+
+    /// The same, whose calls have a deadline.
+    #[must_use]
+    pub fn timeout(&self, timeout: Duration) -> Self {
+        let caller = &self.0.0;
+        Self(Operations(Caller { options: CallOptions { timeout: Some(timeout), ..caller.options }, ..caller.clone() }))
     }
 
     fn call(
@@ -159,12 +169,19 @@ impl Target {
         self.call(operation, self.query_work(sql, params, wanted), |answer, _| answer.rows().map(Output::Rows))
     }
 
-    pub fn query_json(&self, sql: &str, params: Result<Params>) -> FrontCall {
-        let work = self.query_work(sql, params, Wanted::All).map(|work| work.in_json(self.0.0.json.as_ref()));
+    pub fn query_json(&self, sql: &str, params: Result<Params>, options: JsonOptions) -> FrontCall {
+        let options = Arc::new(options);
+        let work = self.query_work(sql, params, Wanted::All).map(|work| work.in_json(Some(&options)));
         let read = |answer: Answer, _: Option<&Caller>| {
             answer.json().map(Output::Json).map_err(|error| error.in_operation("query_json"))
         };
         self.call("query_json", work, read)
+    }
+
+    /// Compiles a statement, so that an error in it is reported.
+    pub fn prepare(&self, sql: &str) -> FrontCall {
+        let text = self.0.text(sql).inspect(|text| text.mark_used_again());
+        self.call("prepare", text.map(Work::Prepare), |answer, _| answer.prepared().map(|_| Output::Done))
     }
 
     /// Begins a transaction, or in a transaction a nested one.
