@@ -16,7 +16,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyDict, PyWeakrefMethods, PyWeakrefReference};
 
 #[pyclass(frozen, module = "flatwater._native")]
 pub(crate) struct Inbox {
@@ -107,13 +107,15 @@ impl Inbox {
 /// Lets go of what waits in loops that are closed: nobody resumes it any more.
 fn forget_closed(all: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = all.py();
-    for pair in all.call_method0(intern!(py, "items"))?.try_iter()?.collect::<PyResult<Vec<_>>>()? {
-        let (event_loop, inbox) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, Inbox>)>()?;
-        if event_loop.call_method0(intern!(py, "is_closed"))?.is_truthy()? {
-            all.del_item(event_loop)?;
-            let waited = inbox.get().waiting().clear();
-            drop(waited);
+    // A copy, because loops of other threads may come and go meanwhile.
+    for (event_loop, inbox) in all.getattr(intern!(py, "data"))?.cast::<PyDict>()?.copy()? {
+        let event_loop = event_loop.call0()?;
+        if event_loop.is_none() || !event_loop.call_method0(intern!(py, "is_closed"))?.is_truthy()? {
+            continue;
         }
+        all.call_method1(intern!(py, "pop"), (event_loop, py.None()))?;
+        let waited = inbox.cast::<Inbox>()?.get().waiting().clear();
+        drop(waited);
     }
     Ok(())
 }
@@ -121,16 +123,18 @@ fn forget_closed(all: &Bound<'_, PyAny>) -> PyResult<()> {
 #[pymethods]
 impl Inbox {
     /// Resumes the calls whose tokens were noted. Called by the loop.
-    fn deliver(&self, py: Python<'_>) -> PyResult<()> {
+    fn deliver(&self, py: Python<'_>) {
         // What is left in the socket wakes the loop once more.
         let _ = (&self.woken).read(&mut [0; 64]);
         let mut tokens = Vec::new();
         self.inbox.read(&mut tokens);
         for token in tokens {
             let Some(future) = self.waiting().take(token) else { continue };
-            resume(future.bind(py))?;
+            // One that cannot be resumed must not keep the others waiting.
+            if let Err(error) = resume(future.bind(py)) {
+                error.write_unraisable(py, Some(future.bind(py)));
+            }
         }
-        Ok(())
     }
 }
 

@@ -15,6 +15,7 @@ mod errors;
 mod executor;
 mod guards;
 mod inbox;
+mod known_rows;
 mod live;
 mod many;
 mod options;

@@ -16,13 +16,18 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::call::Body;
 use crate::capi::call_type::new_call;
+use crate::known_rows::KnownRows;
 use crate::polls::{Next, Shared, close};
 use crate::rows::{self, Rows};
 use crate::shape::Shape;
 
 /// A live query that goes on.
 #[pyclass(frozen, module = "flatwater._native")]
-pub(crate) struct NativeLive(Shared<Kind>);
+pub(crate) struct NativeLive {
+    of: Shared<Kind>,
+    /// The rows that the program holds, for each query.
+    known: Arc<[KnownRows]>,
+}
 
 enum Kind {
     /// Of one query, or of a group.
@@ -39,14 +44,15 @@ pub(crate) struct Pace {
 
 impl NativeLive {
     pub(crate) fn results(database: &Database, queries: Vec<(String, Params)>, pace: Pace) -> Self {
+        let known = queries.iter().map(|_| KnownRows::default()).collect();
         let queries = queries.iter().map(|(sql, params)| (&**sql, params.clone()));
         let live = database.live_group(queries).debounce(pace.debounce).throttle(pace.throttle);
-        Self(Arc::new(Mutex::new(Some(Kind::Results(live)))))
+        Self { of: Arc::new(Mutex::new(Some(Kind::Results(live)))), known }
     }
 
     pub(crate) fn changes(database: &Database, sql: &str, params: Params, pace: Pace) -> Self {
         let live = database.live(sql, params).debounce(pace.debounce).throttle(pace.throttle);
-        Self(Arc::new(Mutex::new(Some(Kind::Changes(live.changes())))))
+        Self { of: Arc::new(Mutex::new(Some(Kind::Changes(live.changes())))), known: Arc::default() }
     }
 }
 
@@ -66,18 +72,20 @@ impl Kind {
 impl NativeLive {
     /// Returns the next results, a list with one for each query, or the next change; None when the database is closed.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        new_call(py, Body::other("live", Ok(Box::new(Next::new(&self.0, Kind::poll))), Shape::Plain))
+        let next = Box::new(Next::new(&self.of, Kind::poll));
+        new_call(py, Body::other("live", Ok(next), Shape::Live(self.known.clone())))
     }
 
     /// Leaves the query.
     fn close(&self) {
-        close(&self.0);
+        close(&self.of);
     }
 }
 
 /// Returns the results, as objects.
-pub(crate) fn results<'py>(py: Python<'py>, all: &[LiveRows]) -> PyResult<Bound<'py, PyList>> {
-    let results = all.iter().map(|one| Rows::new(py, shared_rows(one)));
+pub(crate) fn results<'py>(py: Python<'py>, all: &[LiveRows], known: &[KnownRows]) -> PyResult<Bound<'py, PyList>> {
+    let known = known.iter().cloned().map(Some).chain(std::iter::repeat(None));
+    let results = all.iter().zip(known).map(|(one, known)| Rows::with_known(py, shared_rows(one), known));
     PyList::new(py, results.collect::<PyResult<Vec<_>>>()?)
 }
 

@@ -15,6 +15,7 @@ use pyo3::types::{PyIterator, PyList, PySlice, PyString, PyTuple};
 
 use crate::capi::tuples;
 use crate::cells::to_python;
+use crate::known_rows::KnownRows;
 use crate::params;
 
 /// All rows of a query: a sequence of `Row`.
@@ -24,6 +25,8 @@ pub(crate) struct Rows {
     /// The names of the columns: interned strings, which results of one statement share.
     #[pyo3(get)]
     pub(crate) columns: Py<PyTuple>,
+    /// Of a live query: the rows of other results that the program holds.
+    known: Option<KnownRows>,
 }
 
 /// One row: immutable; by position, by name, and as an iterable of its values.
@@ -60,8 +63,17 @@ fn names(py: Python<'_>, rows: &flatwater::Rows) -> PyResult<Py<PyTuple>> {
 
 impl Rows {
     pub(crate) fn new(py: Python<'_>, rows: Arc<flatwater::Rows>) -> PyResult<Bound<'_, Self>> {
+        Self::with_known(py, rows, None)
+    }
+
+    /// Makes a result of a live query: rows that the program holds, from results before, are the same objects in it.
+    pub(crate) fn with_known(
+        py: Python<'_>,
+        rows: Arc<flatwater::Rows>,
+        known: Option<KnownRows>,
+    ) -> PyResult<Bound<'_, Self>> {
         let columns = names(py, &rows)?;
-        Bound::new(py, Self { rows, columns })
+        Bound::new(py, Self { rows, columns, known })
     }
 
     /// Returns the values of a row as a tuple.
@@ -79,7 +91,11 @@ fn in_range(index: isize, length: usize) -> Option<usize> {
 
 /// Returns the row at an index that the result has.
 pub(crate) fn row<'py>(rows: &Bound<'py, Rows>, index: usize) -> PyResult<Bound<'py, Row>> {
-    Bound::new(rows.py(), Row { rows: rows.clone().unbind(), index })
+    let row = Bound::new(rows.py(), Row { rows: rows.clone().unbind(), index })?;
+    match &rows.get().known {
+        Some(known) => known.same_or(row),
+        None => Ok(row),
+    }
 }
 
 #[pymethods]
@@ -160,6 +176,11 @@ impl RowIterator {
 }
 
 impl Row {
+    /// The result that it is of, and its number there.
+    pub(crate) fn place(&self) -> (&flatwater::Rows, usize) {
+        (&self.rows.get().rows, self.index)
+    }
+
     fn value<'py>(&self, py: Python<'py>, column: usize) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.rows.get().rows, self.index, column)
     }

@@ -3,6 +3,7 @@
 //! Owns: making Python objects of a result, a large one in slices. Runs on the loop's thread. Invariant: one slice takes
 //! about half a millisecond, so that the loop is not held. Leaves out: single values (`cells`) and rows (`rows`).
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flatwater::front::Output;
@@ -12,6 +13,7 @@ use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::database::NativeDatabase;
 use crate::guards::{SnapshotGuard, TransactionGuard};
+use crate::known_rows::KnownRows;
 use crate::live::{self, Change};
 use crate::results::{BatchResult, Checkpointed, Executed};
 use crate::rows::{self, Rows};
@@ -40,6 +42,8 @@ pub(crate) enum Shape {
     First(Into),
     /// The first value of the first row, or `None`.
     Value,
+    /// The results of a live query, with the rows that the program holds.
+    Live(Arc<[KnownRows]>),
 }
 
 /// A result that is being made.
@@ -86,11 +90,15 @@ impl Shape {
     pub(crate) fn begin(self, py: Python<'_>, output: Output) -> PyResult<Shaping> {
         let rows = match output {
             Output::Rows(rows) => Rows::new(py, rows.into())?,
+            Output::Live(all) => {
+                let known = if let Self::Live(known) = &self { &**known } else { &[] };
+                return Ok(Shaping::Done(live::results(py, &all, known)?.into_any().unbind()));
+            }
             output => return plain(py, output).map(Shaping::Done),
         };
         let is_empty = rows.get().rows.is_empty();
         let done = match self {
-            Self::Rows(Into::Row) | Self::Plain => rows.into_any().unbind(),
+            Self::Rows(Into::Row) | Self::Plain | Self::Live(_) => rows.into_any().unbind(),
             Self::Rows(into) => {
                 let list = PyList::empty(py).unbind();
                 return Ok(Shaping::Listing { rows: rows.unbind(), into, next: 0, list });
@@ -145,8 +153,7 @@ fn plain(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
         Output::Snapshot(snapshot) => object(py, SnapshotGuard::new(snapshot)),
         Output::Checkpointed(done) => object(py, Checkpointed::from(done)),
         Output::Migrated(names) => Ok(PyList::new(py, names)?.into_any().unbind()),
-        Output::Live(all) => Ok(live::results(py, &all)?.into_any().unbind()),
         Output::LiveChange(change) => object(py, Change::new(py, &change)?),
-        Output::Rows(_) => Err(PyRuntimeError::new_err("rows are no plain output; please report it")),
+        Output::Rows(_) | Output::Live(_) => Err(PyRuntimeError::new_err("rows are no plain output; please report it")),
     }
 }

@@ -158,3 +158,21 @@ async def test_sql_that_is_put_together_binds_its_values():
             await db.query(5)
         both = flatwater.Sql("SELECT 1 WHERE ").push_sql(flatwater.Sql().bind(1)).push(" = ").bind(1)
         assert (both.text, both.params) == ("SELECT 1 WHERE ? = ?", (1, 1))
+
+
+async def test_values_in_a_template_are_bound():
+    """What Python 3.14 makes of a t-string."""
+
+    class Part:
+        def __init__(self, value, conversion=None, format_spec=""):
+            self.value, self.conversion, self.format_spec = value, conversion, format_spec
+
+    class Template:
+        def __init__(self, strings, *parts):
+            self.strings, self.interpolations = strings, parts
+
+    async with flatwater.connect(":memory:") as db:
+        sql = Template(("SELECT ", ", ", ""), Part("'; DROP TABLE t --"), Part(5))
+        assert await db.query_one(sql) == ("'; DROP TABLE t --", 5)
+        with pytest.raises(flatwater.ProgrammingError, match="bound as it is"):
+            await db.query_one(Template(("SELECT ", ""), Part(5, "r")))

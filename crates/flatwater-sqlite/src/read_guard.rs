@@ -195,6 +195,21 @@ unsafe fn snapshot_of(db: *mut ffi::sqlite3) -> Snapshot {
     Snapshot::of(unsafe { ffi::sqlite3_txn_state(db, ptr::null()) })
 }
 
+/// The number of pages that a connection fetched, from its cache or not
+/// (<https://sqlite.org/c3ref/c_dbstatus_options.html>).
+///
+/// # Safety
+/// As for [`snapshot_of`].
+unsafe fn pages_of(db: *mut ffi::sqlite3) -> u64 {
+    let count = |which| {
+        let (mut current, mut highest): (c_int, c_int) = (0, 0);
+        // SAFETY: as the caller promises; both out-pointers live for the call, which adds counters up.
+        unsafe { ffi::sqlite3_db_status(db, which, &raw mut current, &raw mut highest, 0) };
+        u64::from(current.cast_unsigned())
+    };
+    count(ffi::SQLITE_DBSTATUS_CACHE_HIT) << 32 | count(ffi::SQLITE_DBSTATUS_CACHE_MISS)
+}
+
 /// Returns the code of a refusal, if the page of `file` is read too late and no page was refused before.
 pub(crate) fn refuses_read(file: *mut ffi::sqlite3_file) -> Option<c_int> {
     GATE.with(|gate| {
@@ -220,7 +235,7 @@ pub(crate) fn refuses_read(file: *mut ffi::sqlite3_file) -> Option<c_int> {
 pub(crate) fn locks(file: *mut ffi::sqlite3_file, request: Request, own: impl Fn() -> c_int) -> c_int {
     GATE.with(|gate| match gate.guarded.get() {
         Guarded::Caller([database, _], db) if file == database => {
-            gate.ask(gate.callers_snapshot(db), request, Place::Caller, own, || false)
+            gate.ask((gate.callers_snapshot(db), db), request, Place::Caller, own, || false)
         }
         Guarded::Worker(patient) => {
             let is_same = gate.file.replace(file) == file;
@@ -231,7 +246,8 @@ pub(crate) fn locks(file: *mut ffi::sqlite3_file, request: Request, own: impl Fn
                 // SAFETY: the connection that owns these hooks is borrowed for as long as it is patient.
                 unsafe { &*patient.hooks }.waits(tries)
             };
-            gate.ask(known.unwrap_or_else(|| patient.snapshot(file)), request, Place::Worker, own, wait)
+            let snapshot = known.unwrap_or_else(|| patient.snapshot(file));
+            gate.ask((snapshot, patient.db), request, Place::Worker, own, wait)
         }
         _ => own(),
     })
@@ -248,13 +264,14 @@ impl Gate {
 
     fn ask(
         &self,
-        mut snapshot: Snapshot,
+        (mut snapshot, db): (Snapshot, *mut ffi::sqlite3),
         request: Request,
         place: Place,
         own: impl Fn() -> c_int,
         mut wait: impl FnMut() -> bool,
     ) -> c_int {
-        let decision = snapshot.asks(request, place);
+        // SAFETY: the thread that guards a connection's files is inside a call on that connection.
+        let decision = snapshot.asks(request, place, || unsafe { pages_of(db) });
         let refusal = if snapshot.is_of_a_commit() { COMMIT_SNAPSHOT } else { SNAPSHOT };
         let code = match decision {
             Decision::Pass => own(),

@@ -7,7 +7,9 @@
 //! passed on. Leaves out: making the requests, and waiting.
 //!
 //! One attempt makes requests in this order, and only some of them. A request that does not come later in the order
-//! than the one before it belongs to the next attempt.
+//! than the one before it belongs to the next attempt, at the same snapshot or at a later one: one call of SQLite can
+//! begin and end many, since a module of virtual tables runs statements of its own. A snapshot that began fetches the
+//! file's first page (`lockBtree`), and a failed attempt fetches none. So the pages tell the two cases apart.
 //!
 //! ```text
 //! 0       WRITE exclusive           the two copies of the header differ
@@ -111,6 +113,8 @@ pub(crate) struct Snapshot {
     /// The number of failed attempts.
     failed: u8,
     step: Option<u8>,
+    /// The number of pages that the connection had fetched when an attempt was last repeated.
+    pages: Option<u64>,
 }
 
 impl Snapshot {
@@ -122,6 +126,7 @@ impl Snapshot {
             is_elsewhere: false,
             failed: 0,
             step: None,
+            pages: None,
         }
     }
 
@@ -134,14 +139,16 @@ impl Snapshot {
         self.is_there
     }
 
-    /// Decides on a request before it is made.
-    pub(crate) fn asks(&mut self, request: Request, place: Place) -> Decision {
+    /// Decides on a request before it is made. `pages` counts the pages that the connection fetched so far.
+    pub(crate) fn asks(&mut self, request: Request, place: Place, pages: impl FnOnce() -> u64) -> Decision {
         if !request.takes() || self.is_there || self.is_elsewhere {
             return Decision::Pass;
         }
         let step = request.step();
         if self.step.is_some_and(|before| step <= before) {
-            self.failed = self.failed.saturating_add(1);
+            let pages = pages();
+            let began = self.pages.replace(pages).is_some_and(|before| before != pages);
+            self.failed = if began { 0 } else { self.failed.saturating_add(1) };
         }
         self.step = Some(step);
         let is_recovery = !request.is_for_readers();
@@ -206,7 +213,12 @@ mod tests {
 
     /// Makes a request; `code` is the result if the request is passed on.
     fn ask(snapshot: &mut Snapshot, place: Place, request: Request, code: c_int) -> Decision {
-        let decision = snapshot.asks(request, place);
+        ask_after(snapshot, place, request, code, 0)
+    }
+
+    /// The same on a connection that has fetched `pages` pages.
+    fn ask_after(snapshot: &mut Snapshot, place: Place, request: Request, code: c_int, pages: u64) -> Decision {
+        let decision = snapshot.asks(request, place, || pages);
         if decision != Refuse {
             snapshot.answered(request, code);
         }
@@ -261,6 +273,21 @@ mod tests {
                 let decisions: Vec<_> = (0..5).map(|_| attempt(&mut snapshot, place)).collect();
                 assert_eq!(decisions, [Pass, Pass, Pass, Pass, Refuse]);
             }
+        }
+    }
+
+    #[test]
+    fn snapshots_that_began_and_ended_are_no_failed_attempts() {
+        for place in [Caller, Worker] {
+            let mut snapshot = Snapshot::of(ffi::SQLITE_TXN_NONE);
+            for pages in 0..20 {
+                assert_eq!(ask_after(&mut snapshot, place, read(1, TAKE_SHARED), 0, pages), Pass);
+                assert_eq!(ask_after(&mut snapshot, place, read(1, GIVE_SHARED), 0, pages), Pass);
+            }
+            let pages = 20;
+            let failing = |_| ask_after(&mut snapshot, place, read(1, TAKE_SHARED), ffi::SQLITE_BUSY, pages);
+            let decisions: Vec<_> = (0..5).map(failing).collect();
+            assert_eq!(decisions, [Pass, Pass, Pass, Pass, Refuse], "a later snapshot has attempts of its own");
         }
     }
 

@@ -548,3 +548,26 @@ fn a_judge_that_denies_everything_keeps_a_statement_from_being_prepared_again_in
     connection.set_policy(before);
     select(&mut connection).unwrap();
 }
+
+/// The R-Tree module reads when it is connected, and each of these reads has a snapshot of its own.
+#[test]
+fn one_prepare_that_begins_many_snapshots_is_not_taken_for_one_that_cannot_begin() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let mut connection = in_wal_mode(&path);
+    let names: Vec<String> = (0..8).map(|i| format!("box_{i}")).collect();
+    for name in &names {
+        run(&mut connection, &format!("CREATE VIRTUAL TABLE {name} USING rtree(id, a, b)"), &[]).unwrap();
+    }
+    let texts = [format!("SELECT count(*) FROM {}", names.join(", ")), "DELETE FROM box_7".into()];
+    let other = rusqlite::Connection::open(&path).unwrap();
+    for (number, text) in texts.iter().enumerate() {
+        // The modules are connected again.
+        other.execute_batch(&format!("CREATE TABLE t_{number} (a)")).unwrap();
+        run(&mut connection, text, &[]).unwrap();
+        other.execute_batch(&format!("DROP TABLE t_{number}")).unwrap();
+        let unheld = connection.unheld(None).unwrap();
+        run(&mut connection, text, &[]).unwrap();
+        drop(unheld);
+    }
+}

@@ -159,37 +159,31 @@ impl<T, E: From<Error>> Call<T, E> {
     }
 
     fn begin(&mut self, may_block: bool) -> Poll<Result<Answer>> {
-        let stage = self.stage.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(caller), Stage::New(work)) = (&self.caller, &*stage) {
-            self.report = Report::begin(caller, self.operation, Some(work)).map(Box::new);
-        }
-        let submitted = match &self.caller {
-            Some(caller) if matches!(stage, Stage::New(_)) => match begin(stage, caller) {
-                Begun::Answered(answer, took) => {
-                    *stage = Stage::Done;
-                    if let (Some(report), Some(took)) = (&self.report, took) {
-                        report.ran_here(took, &answer);
+        // What panics here is not tried again: the stage is `Done` already.
+        let submitted = match (std::mem::replace(self.stage(), Stage::Done), &self.caller) {
+            (Stage::New(work), Some(caller)) => {
+                self.report = Report::begin(caller, self.operation, Some(&work));
+                match caller.begin(&work) {
+                    Begun::Answered(answer, took) => {
+                        if let (Some(report), Some(took)) = (&self.report, took) {
+                            report.ran_here(took, &answer);
+                        }
+                        return Poll::Ready(answer);
                     }
-                    return Poll::Ready(answer);
-                }
-                Begun::Unsettled(reply) => Ok(Submitted::Queued(None, reply)),
-                Begun::ToSend(route) => match std::mem::replace(stage, Stage::Done) {
-                    Stage::New(work) => {
+                    Begun::Unsettled(reply) => Ok(Submitted::Queued(None, reply)),
+                    Begun::ToSend(route) => {
                         let notes = self.report.as_ref().map(|report| report.notes.clone());
                         caller.send(route, work, may_block, notes)
                     }
-                    _ => Err(polled_again()),
-                },
-            },
-            _ => match std::mem::replace(stage, Stage::Done) {
-                Stage::Start(start) => start(may_block),
-                _ => Err(polled_again()),
-            },
+                }
+            }
+            (Stage::Start(start), _) => start(may_block),
+            _ => Err(polled_again()),
         };
         match submitted {
             Ok(Submitted::Now(answer)) => Poll::Ready(answer),
             Ok(Submitted::Queued(queued, reply)) => {
-                *stage = Stage::Waiting(queued, reply);
+                *self.stage() = Stage::Waiting(queued, reply);
                 Poll::Pending
             }
             Err(error) => Poll::Ready(Err(error)),
@@ -242,8 +236,7 @@ impl<T, E: From<Error>> Call<T, E> {
             },
             Stage::Held(answer) => answer,
             Stage::Refused(error) => {
-                let report = self.caller.as_ref().and_then(|caller| Report::begin(caller, self.operation, None));
-                self.report = report.map(Box::new);
+                self.report = self.caller.as_ref().and_then(|caller| Report::begin(caller, self.operation, None));
                 Err(error)
             }
             _ => Err(polled_again()),
@@ -301,32 +294,6 @@ impl<T, E: From<Error>> Future for Call<T, E> {
         }
         budget::suspend();
         Poll::Pending
-    }
-}
-
-/// Tries a new call on this thread.
-fn begin<'a>(stage: &mut Stage, caller: &'a Caller) -> Begun<'a> {
-    let mut tried = Tried { stage, has_returned: false };
-    let begun = match &*tried.stage {
-        Stage::New(work) => caller.begin(work),
-        _ => Begun::Answered(Err(polled_again()), None),
-    };
-    tried.has_returned = true;
-    begun
-}
-
-/// A call that is being tried. Work that panicked is not tried again. The thread may be unwinding from another panic, whose
-/// drop code makes the call.
-struct Tried<'a> {
-    stage: &'a mut Stage,
-    has_returned: bool,
-}
-
-impl Drop for Tried<'_> {
-    fn drop(&mut self) {
-        if !self.has_returned {
-            *self.stage = Stage::Done;
-        }
     }
 }
 

@@ -137,7 +137,7 @@ impl Target {
     }
 
     fn query_work(&self, sql: &str, params: Result<Params>, wanted: Wanted) -> Result<Work> {
-        Ok(Work::Query { text: self.0.text(sql)?, params: params?, wanted, decode: None, json: None })
+        Ok(Work::Query { text: self.0.text(sql)?, params: params?, wanted })
     }
 
     pub fn execute(&self, sql: &str, params: Result<Params>) -> FrontCall {
@@ -170,8 +170,7 @@ impl Target {
     }
 
     pub fn query_json(&self, sql: &str, params: Result<Params>, options: JsonOptions) -> FrontCall {
-        let options = Arc::new(options);
-        let work = self.query_work(sql, params, Wanted::All).map(|work| work.in_json(Some(&options)));
+        let work = self.query_work(sql, params, Wanted::Json(Arc::new(options)));
         let read = |answer: Answer, _: Option<&Caller>| {
             answer.json().map(Output::Json).map_err(|error| error.in_operation("query_json"))
         };

@@ -96,7 +96,7 @@ impl Operations {
     where
         T: FromRow + Send + 'static,
     {
-        let work = self.read(sql, params, Wanted::All).map(|work| work.decoding(decode_rows::<T>));
+        let work = self.read(sql, params, Wanted::Decoded(decode_rows::<T>));
         self.call("query_as", work, |answer, _| {
             answer.decoded(Rows::read).map_err(|error| error.in_operation("query_as"))
         })
@@ -106,7 +106,7 @@ impl Operations {
     where
         T: FromSql + Send + 'static,
     {
-        let work = self.read(sql, params, Wanted::All).map(|work| work.decoding(decode_first_column::<T>));
+        let work = self.read(sql, params, Wanted::Decoded(decode_first_column::<T>));
         self.call("query_values", work, |answer, _| {
             answer.decoded(Rows::read_first_column).map_err(|error| error.in_operation("query_values"))
         })
@@ -129,7 +129,7 @@ impl Operations {
     }
 
     pub(crate) fn query_json(&self, sql: &(impl Text + ?Sized), params: impl IntoParams) -> Call<String> {
-        let work = self.read(sql, params, Wanted::All).map(|work| work.in_json(self.0.json.as_ref()));
+        let work = self.read(sql, params, Wanted::Json(self.0.json.clone().unwrap_or_default()));
         self.call("query_json", work, |answer, _| answer.json().map_err(|error| error.in_operation("query_json")))
     }
 
@@ -143,6 +143,6 @@ impl Operations {
     }
 
     fn read(&self, sql: &(impl Text + ?Sized), params: impl IntoParams, wanted: Wanted) -> Result<Work> {
-        Ok(Work::Query { text: self.text(sql)?, params: params.into_params()?, wanted, decode: None, json: None })
+        Ok(Work::Query { text: self.text(sql)?, params: params.into_params()?, wanted })
     }
 }

@@ -31,6 +31,7 @@ pub(crate) struct Report {
 }
 
 /// Returns true if someone listens to the calls of this caller.
+#[inline]
 pub(crate) fn is_heard(caller: &Caller) -> bool {
     let options = &caller.handle.engine().options;
     let is_heard = options.on_statement.is_some() || events::statements_are_heard(options.slow_statement.is_some());
@@ -59,19 +60,25 @@ struct Facts {
 
 impl Report {
     /// Returns the report of a call that begins now, if anyone listens. `work` is `None` if the call was refused.
-    pub(crate) fn begin(caller: &Caller, operation: &'static str, work: Option<&Work>) -> Option<Self> {
+    #[inline]
+    pub(crate) fn begin(caller: &Caller, operation: &'static str, work: Option<&Work>) -> Option<Box<Self>> {
+        if is_heard(caller) { Self::begin_heard(caller, operation, work) } else { None }
+    }
+
+    #[cold]
+    fn begin_heard(caller: &Caller, operation: &'static str, work: Option<&Work>) -> Option<Box<Self>> {
         // A forked process has none of the threads that the listener may rely on.
-        if !is_heard(caller) || matches!(work, Some(Work::Prepare(_))) || is_stranded() {
+        if matches!(work, Some(Work::Prepare(_))) || is_stranded() {
             return None;
         }
-        Some(Self {
+        Some(Box::new(Self {
             handle: caller.handle.clone(),
             operation,
             text: work.map_or(Text::None, Text::of),
             in_transaction: caller.inside.is_some() && !caller.options.read_only,
             submitted: Instant::now(),
             notes: Arc::default(),
-        })
+        }))
     }
 
     /// Notes that the work ran on this thread, for so long.

@@ -8,6 +8,7 @@ import gc
 import os
 import subprocess
 import sys
+import threading
 import warnings
 
 import pytest
@@ -233,3 +234,53 @@ def test_loops_that_end_leave_no_descriptor_behind(file):
     for _ in range(20):
         asyncio.run(use())
     assert descriptors() <= before + 2
+
+
+def test_loops_of_many_threads_come_and_go(file):
+    """Each makes its mailbox while others do, and end."""
+    from flatwater import blocking
+
+    with blocking.connect(file, inline=False) as opened:
+        opened.execute("CREATE TABLE t (a)")
+
+        def thread():
+            async def work():
+                async with flatwater.connect(file, inline=False) as db:
+                    await db.execute("INSERT INTO t VALUES (1)")
+
+            for _ in range(20):
+                asyncio.run(work())
+
+        threads = [threading.Thread(target=thread) for _ in range(4)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        assert opened.query_value("SELECT count(*) FROM t") == 80
+
+
+async def test_a_task_may_be_cancelled_at_any_point(file):
+    """Whatever point it is, the next call works, and nothing that was cancelled is half done."""
+    async with flatwater.connect(file, inline=False) as db:
+        await db.execute("CREATE TABLE t (a)")
+
+        async def work():
+            async with db.transaction() as tx:
+                await tx.execute("INSERT INTO t VALUES (1)")
+                await tx.executemany("INSERT INTO t VALUES (?)", [(2,), (3,)])
+                async with tx.transaction() as nested:
+                    await nested.execute("INSERT INTO t VALUES (4)")
+                async with tx.stream("SELECT a FROM t") as rows:
+                    async for _ in rows:
+                        pass
+
+        for turns in range(40):
+            task = asyncio.create_task(work())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert await db.query_value("SELECT count(*) % 4 FROM t") == 0
+        done = await asyncio.wait_for(work(), 60)
+        assert done is None
+        assert db.stats()["writes_waiting"] == 0

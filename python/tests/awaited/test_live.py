@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import weakref
 
 import pytest
 
@@ -104,3 +105,29 @@ async def test_a_query_that_is_wrong_is_raised_by_the_loop(place):
         with pytest.raises(flatwater.ProgrammingError, match="use `async with`"):
             async for _ in db.live("SELECT 1"):
                 pass
+
+
+async def test_a_row_that_did_not_change_is_the_same_object(place):
+    async with flatwater.connect(place) as db:
+        await db.executescript("CREATE TABLE t (id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+        async with db.live("SELECT id, a FROM t ORDER BY id") as results:
+            [first, second] = await next_of(results)
+            await db.execute("UPDATE t SET a = 'z' WHERE id = 2")
+            [again, changed] = await next_of(results)
+            assert again is first and changed == (2, "z") and changed is not second
+            await db.execute("INSERT INTO t VALUES (0, 'new')")
+            rows = await next_of(results)
+            assert rows[1] is first and rows[-1] is changed and rows[0] is rows[0]
+
+
+async def test_rows_that_were_dropped_are_not_kept(place):
+    async with flatwater.connect(place) as db:
+        await db.executescript("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+        async with db.live("SELECT id FROM t") as results:
+            await next_of(results)
+            for n in range(300):
+                await db.execute("INSERT INTO t VALUES (?)", (n,))
+                rows = await next_of(results)
+                seen = weakref.ref(rows[n])
+                del rows
+                assert seen() is None

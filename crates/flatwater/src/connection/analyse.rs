@@ -184,7 +184,7 @@ mod tests {
         let nothing = Params::default();
         connection.learn_before(&ready, nothing.row());
         let (params, output, bounds) = (nothing.row(), Output::Nothing, Bounds::Armed);
-        connection.execute(Run { statement: &ready, params, output, bounds }).unwrap();
+        connection.execute(&Run { statement: &ready, params, output, bounds }).unwrap();
         connection.learn(&ready);
         connection.done_with(&ready);
         ready

@@ -75,9 +75,9 @@ pub(crate) enum Collected {
 
 impl Connection {
     /// Runs the statement to its end, or until it has returned as many rows as are wanted.
-    pub(crate) fn execute(&mut self, run: Run<'_>) -> Result<Outcome> {
+    pub(crate) fn execute(&mut self, run: &Run<'_>) -> Result<Outcome> {
         let Bounds::Inline { end, .. } = run.bounds else { return self.execute_unbounded(run) };
-        let Run { statement, .. } = run;
+        let statement = run.statement;
         let before = self.sqlite.set_policy(policy::nothing);
         // A write is never interrupted.
         if statement.is_bounded() {
@@ -89,7 +89,7 @@ impl Connection {
         outcome
     }
 
-    fn execute_unbounded(&mut self, run: Run<'_>) -> Result<Outcome> {
+    fn execute_unbounded(&mut self, run: &Run<'_>) -> Result<Outcome> {
         match run.output {
             Output::Nothing => Ok(Outcome { executed: self.run(run, &mut Discard)?, result: Collected::Nothing }),
             Output::Rows(wanted) => self.collect(run, wanted),
@@ -97,8 +97,8 @@ impl Connection {
         }
     }
 
-    fn collect(&mut self, run: Run<'_>, wanted: usize) -> Result<Outcome> {
-        let Run { statement, bounds, .. } = run;
+    fn collect(&mut self, run: &Run<'_>, wanted: usize) -> Result<Outcome> {
+        let Run { statement, bounds, .. } = *run;
         let most = match bounds {
             _ if statement.class.route == Route::Write => usize::MAX,
             Bounds::Inline { rows, .. } => wanted.min(rows.saturating_add(1)),
@@ -117,8 +117,8 @@ impl Connection {
         Ok(Outcome { executed, result: Collected::Rows(sink.finish(self.names_after_run(statement)?)) })
     }
 
-    fn write_json(&mut self, run: Run<'_>, options: &JsonOptions) -> Result<Outcome> {
-        let Run { statement, bounds, .. } = run;
+    fn write_json(&mut self, run: &Run<'_>, options: &JsonOptions) -> Result<Outcome> {
+        let Run { statement, bounds, .. } = *run;
         let limits = match bounds {
             _ if statement.class.route == Route::Write => None,
             Bounds::Inline { rows, bytes, .. } => Some(Limits { rows, bytes }),
@@ -146,8 +146,8 @@ impl Connection {
         Ok(Outcome { executed, result: Collected::Json(document) })
     }
 
-    fn run<S: Sink>(&mut self, run: Run<'_>, sink: &mut S) -> Result<Executed> {
-        let Run { statement, .. } = run;
+    fn run<S: Sink>(&mut self, run: &Run<'_>, sink: &mut S) -> Result<Executed> {
+        let statement = run.statement;
         if !statement.class.changes_rows {
             self.step(run, sink)?;
             return Ok(Executed::default());
@@ -165,8 +165,8 @@ impl Connection {
     }
 
     #[inline]
-    fn step<S: Sink>(&mut self, run: Run<'_>, sink: &mut S) -> Result<()> {
-        let Run { statement, params, bounds, .. } = run;
+    fn step<S: Sink>(&mut self, run: &Run<'_>, sink: &mut S) -> Result<()> {
+        let Run { statement, params, bounds, .. } = *run;
         let stepped = match bounds {
             Bounds::Armed => self.sqlite.run(statement.id, &params, sink),
             Bounds::Inline { .. } => self.sqlite.run_once(statement.id, &params, sink),

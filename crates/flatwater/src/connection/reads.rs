@@ -114,7 +114,7 @@ impl Connection {
         }
         let mut derived = known.cloned().map_or_else(|| self.derive(text, cookie, false), Ok)?;
         let (params, output) = (bound.row(), Output::Rows(usize::MAX));
-        let outcome = self.execute(Run { statement: ready, params, output, bounds: Bounds::Armed })?;
+        let outcome = self.execute(&Run { statement: ready, params, output, bounds: Bounds::Armed })?;
         let Collected::Rows(rows) = outcome.result else { return Err(not_a_query()) };
         // SQLite prepared it again with the values of the parameters, and may have made another plan.
         if !derived.of_any_plan && self.sqlite.reprepares(ready.id) != 0 {
@@ -136,7 +136,7 @@ impl Connection {
         let text = Arc::new(StatementInfo::new(&finds(&table.table, rowid, columns)));
         let ready = self.ready(&text, policy::statement, &SchemaFacts::default())?;
         let (params, output) = (key.row(), Output::Rows(1));
-        let outcome = self.execute(Run { statement: &ready, params, output, bounds: Bounds::Armed });
+        let outcome = self.execute(&Run { statement: &ready, params, output, bounds: Bounds::Armed });
         self.done_with(&ready);
         let Collected::Rows(rows) = outcome?.result else { return Ok(None) };
         rows.read_value()

@@ -166,7 +166,7 @@ impl Engine {
         let hold = self.hold();
         // `None`: the close has just ended.
         let Some(reservation) = &hold.reservation else { return };
-        reservation.leave_behind(&what, self.path());
+        reservation.leave_behind(&what);
         drop(hold);
         let error = left_behind(&what, self.path());
         let mut closing = self.lock_closing();

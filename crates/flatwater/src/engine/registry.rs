@@ -16,7 +16,7 @@
 //! ```
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,7 @@ use crate::error::{Error, Kind, Result};
 use crate::file::copies::mappings;
 use crate::file::guard;
 use crate::file::identity::FileId;
+use crate::file::watch::Watch;
 use crate::options::Options;
 use crate::thread::park::in_closure;
 use crate::time::later;
@@ -39,20 +40,18 @@ const LOOK: Duration = Duration::from_secs(3);
 enum Entry {
     /// The file is being opened or closed.
     Claimed,
-    /// A close has left something behind, which still uses the file.
-    Left(Left),
+    /// A close has left this behind, which still uses the file.
+    Left(Box<str>),
     /// The engine, and the number of handles that `open` returned and that have not left.
     Open(Weak<Engine>, usize),
-}
-
-struct Left {
-    what: Box<str>,
-    path: PathBuf,
 }
 
 #[derive(Default)]
 struct Files {
     entries: HashMap<FileId, Entry>,
+    /// The file that an engine opened at a path, until it is closed. Whatever is at the path by now: another file there
+    /// would use the same WAL.
+    paths: HashMap<PathBuf, FileId>,
     /// The alarm of the next check; `None` while no file is open.
     look: Option<Alarm>,
 }
@@ -70,7 +69,7 @@ pub(crate) fn open(options: &Options) -> Result<Arc<Engine>> {
             Found::Open(engine) => return Ok(engine),
             Found::Claimed(id) => id,
         };
-        let reservation = FileReservation(Some(id.clone()));
+        let reservation = FileReservation(Some((id.clone(), options.path.clone())));
         let engine = Engine::open(options.clone())?;
         if let Some(engine) = reservation.keep(engine, &id) {
             return Ok(engine);
@@ -92,32 +91,39 @@ fn join_or_claim(options: &Options, deadline: Instant) -> Result<Found> {
         refuse_successor(&id, options)?;
         let mut files = FILES.lock();
         files.refuse_left(&id, options)?;
-        match files.entries.get_mut(&id) {
-            None => {
-                files.entries.insert(id.clone(), Entry::Claimed);
-                return Ok(Found::Claimed(id));
-            }
-            Some(Entry::Open(engine, handles)) => {
-                // An engine outlives its `Open` entry, so the upgrade is expected to succeed.
-                let Some(engine) = engine.upgrade() else { return Err(Error::closed().in_operation("open")) };
-                engine.admits(options)?;
-                *handles += 1;
-                return Ok(Found::Open(engine));
-            }
-            Some(Entry::Claimed | Entry::Left(_)) if in_closure() => {
-                return Err(Error::misuse("a closure on a database opened a file that is just being opened or closed")
-                    .with_hint("open it before or after")
-                    .in_operation("open"));
-            }
-            Some(Entry::Claimed | Entry::Left(_)) => {
-                let left = deadline.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return Err(still_claimed(options));
+        if !files.is_claimed(&id, options) {
+            match files.entries.get_mut(&id) {
+                Some(Entry::Open(engine, handles)) => {
+                    // An engine outlives its `Open` entry, so the upgrade is expected to succeed.
+                    let Some(engine) = engine.upgrade() else { return Err(Error::closed().in_operation("open")) };
+                    engine.admits(options)?;
+                    *handles += 1;
+                    return Ok(Found::Open(engine));
                 }
-                drop(CHANGED.wait_timeout(files, left).unwrap_or_else(PoisonError::into_inner));
+                _ => {
+                    files.entries.insert(id.clone(), Entry::Claimed);
+                    return Ok(Found::Claimed(id));
+                }
             }
         }
+        if in_closure() {
+            return Err(Error::misuse("a closure on a database opened a file that is just being opened or closed")
+                .with_hint("open it before or after")
+                .in_operation("open"));
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(still_claimed(options));
+        }
+        drop(CHANGED.wait_timeout(files, left).unwrap_or_else(PoisonError::into_inner));
     }
+}
+
+/// Refuses to open a file that replaced an open file at the same path: both would use the same WAL and wal-index.
+fn refuse_successor(id: &FileId, options: &Options) -> Result<()> {
+    let other = FILES.lock().replaced(id, options);
+    let watch = other.as_ref().and_then(|engine| engine.watch());
+    watch.map_or(Ok(()), Watch::check_file).map_err(|error| error.in_operation("open"))
 }
 
 fn still_claimed(options: &Options) -> Error {
@@ -127,16 +133,8 @@ fn still_claimed(options: &Options) -> Error {
         .in_operation("open")
 }
 
-/// Refuses to open a file that replaced an open file at the same path: both would use the same WAL and wal-index.
-fn refuse_successor(id: &FileId, options: &Options) -> Result<()> {
-    let engines = FILES.lock().open_engines();
-    let watches = engines.iter().filter_map(|engine| engine.watch());
-    let mut others = watches.filter(|watch| watch.path() == options.path && watch.file() != Some(id));
-    others.try_for_each(|watch| watch.check_file().map_err(|error| error.in_operation("open")))
-}
-
 /// The right to open or to close a file. Dropping it gives the right back.
-pub(crate) struct FileReservation(Option<FileId>);
+pub(crate) struct FileReservation(Option<(FileId, PathBuf)>);
 
 impl FileReservation {
     /// Registers the opened engine. Returns `None` if another thread opened the file by another name first: then this
@@ -150,6 +148,7 @@ impl FileReservation {
             return None;
         }
         files.entries.remove(claimed);
+        files.paths.insert(engine.path().to_owned(), id.clone());
         files.entries.insert(id, Entry::Open(Arc::downgrade(&engine), 1));
         if files.look.is_none() {
             files.look = next_look();
@@ -163,21 +162,26 @@ impl FileReservation {
 
 impl FileReservation {
     /// Refuses to open the file until the reservation ends, because `what` still uses it.
-    pub(super) fn leave_behind(&self, what: &str, path: &Path) {
-        let Some(id) = &self.0 else { return };
-        let left = Entry::Left(Left { what: what.into(), path: path.to_owned() });
-        FILES.lock().entries.insert(id.clone(), left);
+    pub(super) fn leave_behind(&self, what: &str) {
+        let Some((id, path)) = &self.0 else { return };
+        let mut files = FILES.lock();
+        files.paths.insert(path.clone(), id.clone());
+        files.entries.insert(id.clone(), Entry::Left(what.into()));
+        drop(files);
         CHANGED.notify_all();
     }
 }
 
 impl Drop for FileReservation {
     fn drop(&mut self) {
-        let Some(id) = self.0.take() else { return };
+        let Some((id, path)) = self.0.take() else { return };
         // The periodic check also retries to close what is kept of closed files, so it stays on while anything is kept.
         let has_kept = guard::has_kept();
         let mut files = FILES.lock();
         files.entries.remove(&id);
+        if files.paths.get(&path) == Some(&id) {
+            files.paths.remove(&path);
+        }
         let alarm = if has_kept || files.has_open() { None } else { files.look.take() };
         drop(files);
         drop(alarm);
@@ -195,7 +199,7 @@ pub(crate) fn leave(engine: &Engine) -> Option<FileReservation> {
         }
         Some(entry) => {
             *entry = Entry::Claimed;
-            Some(FileReservation(Some(id.clone())))
+            Some(FileReservation(Some((id.clone(), engine.path().to_owned()))))
         }
         None => Some(FileReservation(None)),
     }
@@ -226,14 +230,30 @@ fn look_at_all() {
 }
 
 impl Files {
-    /// Refuses a file that a close could not leave, and a file that replaced it at the same path: both would use the same
-    /// WAL.
+    /// The file of this identity, and another one that is still in use at the same path.
+    fn in_the_way<'a>(&'a self, id: &'a FileId, options: &Options) -> impl Iterator<Item = &'a Entry> {
+        let other = self.paths.get(&options.path).filter(|other| *other != id);
+        [Some(id), other].into_iter().flatten().filter_map(|id| self.entries.get(id))
+    }
+
+    /// Returns the engine that opened another file at the same path.
+    fn replaced(&self, id: &FileId, options: &Options) -> Option<Arc<Engine>> {
+        let other = self.paths.get(&options.path).filter(|other| *other != id)?;
+        if let Some(Entry::Open(engine, _)) = self.entries.get(other) { engine.upgrade() } else { None }
+    }
+
+    /// Returns true while one of the files is being opened or closed.
+    fn is_claimed(&self, id: &FileId, options: &Options) -> bool {
+        self.in_the_way(id, options).any(|entry| matches!(entry, Entry::Claimed))
+    }
+
+    /// Refuses a file if a close has left something behind that still uses it.
     fn refuse_left(&self, id: &FileId, options: &Options) -> Result<()> {
-        let mut left = self.entries.iter().filter_map(|(other, entry)| match entry {
-            Entry::Left(left) if other == id || left.path == options.path => Some(left),
+        let mut left = self.in_the_way(id, options).filter_map(|entry| match entry {
+            Entry::Left(what) => Some(what),
             _ => None,
         });
-        left.next().map_or(Ok(()), |left| Err(left_behind(&left.what, &left.path).in_operation("open")))
+        left.next().map_or(Ok(()), |what| Err(left_behind(what, &options.path).in_operation("open")))
     }
 
     fn has_open(&self) -> bool {

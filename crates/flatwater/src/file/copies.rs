@@ -5,6 +5,9 @@
 //! milliseconds in a large process, so callers run it only where blocking is allowed. Invariant: it only reads. Leaves
 //! out: the reaction to a second library.
 
+use std::fs::File;
+use std::io::{self, Read};
+
 /// What the mappings of the process show for one wal-index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mapped {
@@ -20,11 +23,14 @@ pub(crate) enum Mapped {
 
 /// Returns the mappings of the process as text; empty where there is no such list.
 pub(crate) fn mappings() -> String {
-    if cfg!(target_os = "linux") {
-        std::fs::read_to_string("/proc/self/maps").unwrap_or_default()
-    } else {
-        String::new()
-    }
+    if cfg!(target_os = "linux") { read_mappings().unwrap_or_default() } else { String::new() }
+}
+
+fn read_mappings() -> io::Result<String> {
+    // The size of this file is not known before it is read, so a small buffer would cost many reads.
+    let mut text = String::with_capacity(64 * 1024);
+    File::open("/proc/self/maps")?.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 struct Mapping<'a> {

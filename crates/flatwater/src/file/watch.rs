@@ -142,10 +142,6 @@ impl Watch {
         self.file.get()
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The reason why writes are refused, if they are.
     pub(crate) fn refusal(&self) -> Option<&Error> {
         self.refusal.get()
@@ -288,22 +284,22 @@ mod tests {
         let (directory, watch) = watched();
         let other = directory.path().join("b.db");
         std::fs::write(&other, "").unwrap();
-        std::fs::rename(watch.path(), directory.path().join("old.db")).unwrap();
-        std::fs::rename(other, watch.path()).unwrap();
+        std::fs::rename(&watch.path, directory.path().join("old.db")).unwrap();
+        std::fs::rename(other, &watch.path).unwrap();
         let error = watch.look("").unwrap_err();
         assert_eq!(error.kind(), Kind::Io);
-        std::fs::rename(directory.path().join("old.db"), watch.path()).unwrap();
+        std::fs::rename(directory.path().join("old.db"), &watch.path).unwrap();
         assert_eq!(watch.look(""), Err(error));
     }
 
     #[test]
     fn a_lost_wal_is_noticed_unless_the_connection_was_closed() {
         let (_directory, watch) = watched();
-        std::fs::remove_file(beside(watch.path(), "-wal")).unwrap();
+        std::fs::remove_file(beside(&watch.path, "-wal")).unwrap();
         watch.closed();
         assert_eq!(watch.look(""), Ok(()));
         let (_directory, watch) = watched();
-        std::fs::remove_file(beside(watch.path(), "-wal")).unwrap();
+        std::fs::remove_file(beside(&watch.path, "-wal")).unwrap();
         assert!(watch.look("").unwrap_err().message().contains("WAL"));
     }
 

@@ -1,11 +1,10 @@
 //! The budget of inline runs: how long they have held this thread since it last suspended, so that the event loop gets
 //! its turn.
 //!
-//! Owns: one number per thread. The time between two inline runs counts too if it is short: the thread did not return
-//! to its event loop in between, or only for a moment. Runs on the thread that polls a call. Invariant: the call whose
-//! inline run makes the number reach `SHARE` suspends once before it returns its result, so that other tasks run. The
-//! work of this call is complete by then, so a call that begins later does not overtake it. Leaves out: waking, and
-//! what runs.
+//! Owns: the end of each thread's share. The time between two inline runs counts too if it is short: the thread did not
+//! return to its event loop in between, or only for a moment. Runs on the thread that polls a call. Invariant: the call
+//! whose inline run uses up the share suspends once before it returns its result, so that other tasks run. The work of
+//! this call is complete by then, so a call that begins later does not overtake it. Leaves out: waking, and what runs.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -15,40 +14,42 @@ const SHARE: Duration = Duration::from_millis(1);
 /// A longer gap between two runs does not count: the event loop may have waited for something else meanwhile.
 const GAP: Duration = Duration::from_micros(100);
 
+/// The inline runs since the thread last suspended.
 #[derive(Clone, Copy)]
 struct Held {
-    spent: Duration,
-    /// When the last run ended.
-    end: Option<Instant>,
+    /// When the last one ended.
+    end: Instant,
+    /// When the share is used up. A long gap moves it.
+    full: Instant,
 }
 
-const NOTHING: Held = Held { spent: Duration::ZERO, end: None };
-
 thread_local! {
-    static HELD: Cell<Held> = const { Cell::new(NOTHING) };
+    static HELD: Cell<Option<Held>> = const { Cell::new(None) };
 }
 
 /// Adds an inline run that began at `began` and held this thread for `time`.
 pub(crate) fn spend(began: Instant, time: Duration) {
-    let Held { spent, end } = HELD.get();
-    let gap = end.map_or(Duration::ZERO, |end| began.saturating_duration_since(end));
-    let gap = if gap <= GAP { gap } else { Duration::ZERO };
-    HELD.set(Held { spent: spent.saturating_add(gap).saturating_add(time), end: Some(began + time) });
+    let full = match HELD.get() {
+        None => began + SHARE,
+        Some(Held { end, full }) if began <= end + GAP => full,
+        Some(Held { end, full }) => full + began.saturating_duration_since(end),
+    };
+    HELD.set(Some(Held { end: began + time, full }));
 }
 
 /// Returns true if this thread has used up its share, so that other tasks must get their turn.
 pub(crate) fn is_spent() -> bool {
-    is_spent_with(Duration::ZERO)
+    HELD.get().is_some_and(|held| held.end >= held.full)
 }
 
 /// Returns true if the share is used up after `more` inline work.
 pub(crate) fn is_spent_with(more: Duration) -> bool {
-    HELD.get().spent.saturating_add(more) >= SHARE
+    HELD.get().map_or(more >= SHARE, |held| held.end + more >= held.full)
 }
 
 /// Resets the budget: this thread returns to its event loop.
 pub(crate) fn suspend() {
-    HELD.set(NOTHING);
+    HELD.set(None);
 }
 
 #[cfg(test)]
@@ -62,7 +63,7 @@ mod tests {
         spend(now, SHARE / 2);
         assert!(!is_spent());
         assert!(is_spent_with(SHARE / 2));
-        spend(now, SHARE / 2);
+        spend(now + SHARE / 2, SHARE / 2);
         assert!(is_spent());
         suspend();
         assert!(!is_spent());

@@ -84,7 +84,7 @@ impl ParamRows {
         self.parts.iter().flat_map(|part| {
             let Part { width, names, block, .. } = part;
             (0..part.rows).map(move |row| ParamRow {
-                names: names.as_deref(),
+                names: names.as_deref().map(Vec::as_slice),
                 block,
                 first: row * width,
                 width: *width,

@@ -16,7 +16,7 @@ use super::value::add;
 use crate::error::{Error, Result};
 
 /// The names of the values of a row; `None` for positional values. Rows with the same names share them.
-pub(crate) type ParamNames = Option<Arc<[Box<str>]>>;
+pub(crate) type ParamNames = Option<Arc<Vec<Box<str>>>>;
 
 /// The values for one run of a statement. Made by [`params!`](crate::params), [`named!`](crate::named) or
 /// [`IntoParams`](crate::IntoParams).
@@ -58,7 +58,7 @@ impl Params {
             names.push(name.into());
             add(&mut block, &value)?;
         }
-        Ok(Self { names: Some(names.into()), block })
+        Ok(Self { names: Some(Arc::new(names)), block })
     }
 
     /// Adds a value behind the others. Together with [`Params::default`] this makes parameters of any number and types.
@@ -91,7 +91,12 @@ impl Params {
     }
 
     pub(crate) fn row(&self) -> ParamRow<'_> {
-        ParamRow { names: self.names.as_deref(), block: &self.block, first: 0, width: self.block.cells() }
+        ParamRow {
+            names: self.names.as_deref().map(Vec::as_slice),
+            block: &self.block,
+            first: 0,
+            width: self.block.cells(),
+        }
     }
 
     /// Returns the values with these numbers, which count from 1, if they have no names and all of them are there.

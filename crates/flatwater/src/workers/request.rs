@@ -64,19 +64,16 @@ pub(crate) struct Unsettled {
     pub(crate) kind: CallKind,
 }
 
-/// How many rows of a query its caller wants at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What the caller of a query wants of its rows.
 pub(crate) enum Wanted {
     All,
     First,
     /// A batch now, and the others later. Where a reader cannot be kept for the caller, all of them.
     Batches,
-}
-
-impl Wanted {
-    pub(crate) fn rows(self) -> usize {
-        if self == Self::First { 1 } else { usize::MAX }
-    }
+    /// All of them, as values of the caller's type.
+    Decoded(Decode),
+    /// All of them, as JSON.
+    Json(Arc<JsonOptions>),
 }
 
 /// What is done with a savepoint that has a name.
@@ -136,10 +133,6 @@ pub(crate) enum Work {
         text: Arc<StatementInfo>,
         params: Params,
         wanted: Wanted,
-        /// Set if the caller wants the rows as values of a type of its own.
-        decode: Option<Decode>,
-        /// Set if the caller wants the rows as JSON.
-        json: Option<Arc<JsonOptions>>,
     },
     Many {
         text: Arc<StatementInfo>,
@@ -195,34 +188,19 @@ impl Work {
         }
     }
 
-    /// Makes a query's rows values of the caller's type.
-    pub(crate) fn decoding(mut self, with: Decode) -> Self {
-        if let Self::Query { decode, .. } = &mut self {
-            *decode = Some(with);
-        }
-        self
-    }
-
-    /// Makes a query's rows JSON.
-    pub(crate) fn in_json(mut self, options: Option<&Arc<JsonOptions>>) -> Self {
-        if let Self::Query { json, .. } = &mut self {
-            *json = Some(options.cloned().unwrap_or_default());
-        }
-        self
-    }
-
     /// Returns what the caller wants of the rows.
     pub(crate) fn output(&self) -> Output<'_> {
         match self {
-            Self::Query { json: Some(options), .. } => Output::Json(options),
-            Self::Query { wanted, .. } => Output::Rows(wanted.rows()),
+            Self::Query { wanted: Wanted::Json(options), .. } => Output::Json(options),
+            Self::Query { wanted: Wanted::First, .. } => Output::Rows(1),
+            Self::Query { .. } => Output::Rows(usize::MAX),
             _ => Output::Nothing,
         }
     }
 
     /// Returns what makes the rows values of the caller's type.
     pub(crate) fn decode(&self) -> Option<Decode> {
-        if let Self::Query { decode, .. } = self { *decode } else { None }
+        if let Self::Query { wanted: Wanted::Decoded(decode), .. } = self { Some(*decode) } else { None }
     }
 
     /// Returns the text and the parameters of work that is one run of one statement.

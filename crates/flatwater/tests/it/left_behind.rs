@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use flatwater::{Database, Error, Inline, Kind, Options};
+use futures_util::FutureExt;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::place::{Place, in_both_places};
@@ -331,4 +332,27 @@ fn child_that_ends() {
     std::fs::remove_dir_all(file.directory()).unwrap();
     std::mem::forget((release, file));
     std::process::exit(0);
+}
+
+/// Both files would use the same WAL.
+#[tokio::test]
+async fn a_file_that_replaced_one_that_is_being_closed_is_not_opened_before_the_close_ends() {
+    let file = TestFile::new();
+    let db = empty_table(file.options()).await;
+    let (stuck, wait) = Stuck::new();
+    let reading = tokio::spawn(db.read_with(move |_| {
+        wait();
+        Ok::<_, Error>(())
+    }));
+    let release = stuck.has_begun().await;
+    let closing = tokio::spawn(db.close());
+    until(|| db.query("SELECT 1", ()).now_or_never().is_some_and(|result| result.is_err())).await;
+    let other = file.directory().join("other.db");
+    rusqlite::Connection::open(&other).unwrap().execute_batch("CREATE TABLE other (a)").unwrap();
+    std::fs::rename(&other, file.path()).unwrap();
+    let refused = file.options().busy_timeout(Duration::from_millis(10)).open().await.unwrap_err();
+    assert_eq!((refused.kind(), refused.is_retryable()), (Kind::Busy, true), "{refused}");
+    release.send(()).unwrap();
+    closing.await.unwrap().unwrap();
+    reading.await.unwrap().unwrap();
 }

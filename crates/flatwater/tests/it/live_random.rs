@@ -31,6 +31,7 @@ pub(crate) const SCHEMA: &str = "
     CREATE VIEW v AS SELECT id, a FROM t WHERE b > 3;
     CREATE TRIGGER v_in INSTEAD OF INSERT ON v BEGIN INSERT INTO plain VALUES (new.id, new.a); END;
     CREATE VIRTUAL TABLE f USING fts5(body);
+    CREATE VIRTUAL TABLE box USING rtree(id, a, b);
     CREATE VIRTUAL TABLE x USING fts5(a, content='t', content_rowid='id');
     CREATE TABLE auto (id INTEGER PRIMARY KEY AUTOINCREMENT, a);
     CREATE TABLE named (k INTEGER PRIMARY KEY, a, name TEXT COLLATE NOCASE UNIQUE);
@@ -46,6 +47,10 @@ const ATTACHED: &str = "CREATE TABLE other.o (id INTEGER PRIMARY KEY, a)";
 
 /// Each with its number of small integers as parameters.
 pub(crate) const WRITES: &[&str] = &[
+    "INSERT OR IGNORE INTO box VALUES (?, 1, 1 + ?)",
+    "INSERT INTO box VALUES (?, 1, 1 + ?)",
+    "UPDATE box SET b = 1 + ? WHERE id = ?",
+    "DELETE FROM box WHERE id = ?",
     "INSERT INTO t VALUES (?, ?, ?, ?)",
     "INSERT OR IGNORE INTO t VALUES (?, ?, ?, ?)",
     "INSERT OR REPLACE INTO t VALUES (?, ?, ?, ?)",
@@ -129,6 +134,9 @@ pub(crate) const DEFINITIONS: &[&str] = &[
 ];
 
 const QUERIES: &[&str] = &[
+    "SELECT id FROM box WHERE b > ? ORDER BY id",
+    "SELECT b FROM box WHERE id = ?",
+    "SELECT count(*) FROM box",
     "SELECT * FROM t WHERE id = ?",
     "SELECT a FROM t WHERE id = ?",
     "SELECT t.a, p.a FROM t, p WHERE t.id = ? AND p.id = ?",
@@ -288,6 +296,10 @@ pub(crate) async fn write(db: &Database, random: &mut StdRng) {
             // The caller drops the call in the middle.
             let call = db.query(sql, Params::positional(params));
             call.now_or_never().unwrap_or_else(|| Ok(flatwater::Rows::default())).map(drop)
+        }
+        11 => {
+            let sql = spelled(sql, &params);
+            db.with_connection(move |connection| connection.execute_batch(&sql).map_err(Error::from)).await
         }
         10 => {
             let seeds: [u64; 2] = random.random();

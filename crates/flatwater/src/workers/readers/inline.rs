@@ -121,7 +121,7 @@ impl Reader {
         let ran = known.and_then(|known| {
             let bounds = Bounds::Inline { end, rows: limits.rows, bytes: limits.bytes };
             let run = Run { statement: short, params: tried.params.row(), output: tried.output, bounds };
-            let outcome = self.connection.execute(run);
+            let outcome = self.connection.execute(&run);
             if known == Known::Held {
                 self.connection.control.let_go(&mut self.connection.sqlite);
             }

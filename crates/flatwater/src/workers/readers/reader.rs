@@ -278,7 +278,7 @@ impl Reader {
             None
         } else if ready.class.columns == 0 {
             Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
-        } else if *wanted == Wanted::Batches && self.connection.journal == "wal" {
+        } else if matches!(wanted, Wanted::Batches) && self.connection.journal == "wal" {
             self.connection.sqlite.arm(interrupt.clone());
             let started = self.cursors.start(&mut self.connection, ready, params.clone());
             self.connection.sqlite.disarm();
@@ -290,7 +290,7 @@ impl Reader {
         } else {
             self.connection.sqlite.arm(interrupt.clone());
             let (output, bounds) = (work.output(), Bounds::Armed);
-            let outcome = self.connection.execute(Run { statement: &ready, params: params.row(), output, bounds });
+            let outcome = self.connection.execute(&Run { statement: &ready, params: params.row(), output, bounds });
             self.connection.sqlite.disarm();
             if outcome.is_ok() && !self.in_snapshot {
                 self.connection.learn(&ready);

@@ -81,7 +81,7 @@ pub(super) fn run_one(
     bounds: Bounds,
 ) -> Result<Answer> {
     let (params, output) = wanted(statement, work)?;
-    Ok(writer.connection()?.execute(Run { statement, params: params.row(), output, bounds })?.into())
+    Ok(writer.connection()?.execute(&Run { statement, params: params.row(), output, bounds })?.into())
 }
 
 /// Returns the parameters of the work's one statement, and what the call wants of its rows. Refuses a statement with
@@ -171,7 +171,7 @@ impl Performer<'_> {
             let began = Instant::now();
             let output = if ready.class.columns == 0 { Output::Nothing } else { Output::Rows(usize::MAX) };
             let run = Run { statement: ready, params: params.row(), output, bounds: Bounds::Armed };
-            let Outcome { executed, result } = writer.connection()?.execute(run)?;
+            let Outcome { executed, result } = writer.connection()?.execute(&run)?;
             ready.text.took(began.elapsed());
             let rows = if let Collected::Rows(rows) = result { Some(rows) } else { None };
             Ok(BatchResult { executed, rows })
@@ -193,7 +193,7 @@ impl Performer<'_> {
             let may_run = self.writer.refuse_cascading_drop(&ready.class).map_err(|error| error.with_sql(&text.sql));
             let connection = self.writer.connection()?;
             let result = may_run.and_then(|()| {
-                connection.execute(Run {
+                connection.execute(&Run {
                     statement: &ready,
                     params: Params::default().row(),
                     output: Output::Nothing,
