@@ -31,7 +31,7 @@ from ._prepared import Prepared
 from ._reads import Cursor, Stream
 from ._scopes import Snapshot, Transaction
 from ._sql import Sql
-from ._types import Params
+from ._types import Options, Params
 from ._values import register_adapter
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "Live",
     "NotSupportedError",
     "OperationalError",
+    "Options",
     "Params",
     "Prepared",
     "ProgrammingError",

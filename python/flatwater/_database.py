@@ -21,10 +21,10 @@ from ._prepared import Prepared
 from ._scopes import Reads, Snapshot, Transaction
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
     from ._sql import Sql
-    from ._types import Params
+    from ._types import Options, Params
 
 _open: weakref.WeakSet[Opened] = weakref.WeakSet()
 
@@ -131,7 +131,7 @@ class Connecting(Coroutine[Any, Any, Database]):
 
     __slots__ = ("_call", "_database", "_path")
 
-    def __init__(self, path: str, options: dict[str, Any]) -> None:
+    def __init__(self, path: str, options: Options) -> None:
         self._path = path
         self._database: Database | None = None
         self._call: Call[_native.NativeDatabase] = _native.connect(path, options)
@@ -168,11 +168,11 @@ class Connecting(Coroutine[Any, Any, Database]):
         await self._database.close()
 
 
-def connect(path: str | os.PathLike[str], **options: Any) -> Connecting:
+def connect(path: str | os.PathLike[str], **options: Unpack[Options]) -> Connecting:
     """Opens or creates the database file at `path`: `db = await connect(path)`, or `async with connect(path) as db`.
 
-    ":memory:" is a private database in memory. Durations are seconds. An unknown option is a `TypeError` that names the
-    nearest one.
+    ":memory:" is a private database in memory. `Options` lists the options; durations are seconds or a `timedelta`. An
+    unknown option is a `TypeError` that names the nearest one.
     """
     return Connecting(os.fspath(path), options)
 

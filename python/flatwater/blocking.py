@@ -26,10 +26,10 @@ from ._native import BatchResult, Checkpointed, Executed, NativeCursor, NativeDa
 from ._native import TransactionGuard
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
     from ._sql import Sql
-    from ._types import Params
+    from ._types import Options, Params
 
 T = TypeVar("T")
 
@@ -302,7 +302,7 @@ class Database(Opened, Executor):
         self.close()
 
 
-def connect(path: str | os.PathLike[str], **options: Any) -> Database:
+def connect(path: str | os.PathLike[str], **options: Unpack[Options]) -> Database:
     """Opens or creates the database file at `path`, and waits for that. The options are those of `flatwater.connect`."""
     path = os.fspath(path)
     return Database(_native.connect(path, options)._wait(), path)

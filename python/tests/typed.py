@@ -47,7 +47,8 @@ async def awaited() -> None:
         task = asyncio.create_task(db.query_json("SELECT 1"))
         assert_type(await task, str)
         db.fetchall()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
-    db = await flatwater.connect("app.db")
+    db = await flatwater.connect("app.db", journal="keep", attach={"other": "other.db"})
+    await flatwater.connect("app.db", busy_timeuot=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     assert_type(await db.migrate("migrations"), list[str])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import gc
 
 import pytest
@@ -175,6 +176,28 @@ async def test_options_are_checked(file):
         assert await db.query_value("PRAGMA foreign_keys") == 0
     with pytest.raises(flatwater.OperationalError):
         await flatwater.connect(file.parent / "nowhere" / "test.db")
+
+
+def test_every_option_has_a_type():
+    from flatwater import _native
+
+    assert sorted(flatwater.Options.__annotations__) == sorted([*_native.options(), "migrations"])
+
+
+async def test_durations_are_seconds_or_timedeltas(file):
+    idle = datetime.timedelta(milliseconds=50)
+    async with flatwater.connect(file, transaction_idle=idle) as db:
+        with pytest.raises(flatwater.TimeoutError, match="50ms"):
+            async with db.transaction() as tx:
+                while tx.in_transaction:
+                    await asyncio.sleep(0.01)
+                await tx.execute("CREATE TABLE t (a)")
+
+
+async def test_migrations_of_the_options_are_applied_before_the_database_is_open(place):
+    migrations = [("0001_users", "CREATE TABLE users (id INTEGER PRIMARY KEY)")]
+    async with flatwater.connect(place, migrations=iter(migrations)) as db:
+        assert await db.query_value("SELECT count(*) FROM users") == 0
 
 
 async def test_attached_files_are_there(file, tmp_path):
