@@ -34,10 +34,10 @@ def adapt(value: object) -> object:
     conform = getattr(value, "__conform__", None)
     if conform is not None and (adapted := conform(sqlite3.PrepareProtocol)) is not None:
         return adapted
-    raise misuse(
-        f"a {type(value).__name__} cannot be bound to a statement",
-        "register_adapter() says how values of a type are stored",
-    )
+    hint = "`flatwater.register_adapter` says how values of a type are stored"
+    if isinstance(value, (list, tuple, set, frozenset)):
+        hint = "for `IN`, put the SQL together: `Sql(\"... IN \").bind_list(values)`"
+    raise misuse(f"a value of type {type(value).__name__} cannot be bound to a statement", hint)
 
 
 def _same(value: object) -> object:

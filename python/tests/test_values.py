@@ -75,7 +75,7 @@ async def test_a_value_of_another_type_has_one_form(value, stored):
         ("\ud800", UnicodeEncodeError, "surrogates"),
         (datetime.time(1, tzinfo=UTC), flatwater.ProgrammingError, "time zone"),
         (object(), flatwater.ProgrammingError, "cannot be bound"),
-        ([1], flatwater.ProgrammingError, "a list cannot be bound"),
+        ([1], flatwater.ProgrammingError, "bind_list"),
     ],
     ids=lambda value: repr(value)[:20],
 )

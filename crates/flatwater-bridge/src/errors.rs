@@ -43,18 +43,24 @@ pub enum Language {
     Python,
 }
 
+const ENDED: &str = "ends with its `async with` block: with a commit, or with a rollback if the block raises";
+const NESTED: &str = "nest with `async with tx.transaction()`, which is a savepoint";
+
 impl Language {
     /// What stands in the engine's texts, and what stands in its place.
     fn words(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Python => &[
+                ("use `transaction(async |tx| ...)`, or `begin()`", "begin it with `async with db.transaction()`"),
+                ("nest: `tx.transaction(async |tx| ...)` or `tx.begin()`; by name: `tx.savepoint(name)`", NESTED),
+                ("`savepoint` opens one; `release` closes it, and so does `rollback_to` of an earlier one", NESTED),
+                ("ends with `tx.commit()` or `tx.rollback()`", ENDED),
+                ("inside a transaction or `write_with`", "inside a transaction"),
                 ("`Options::", "`"),
-                ("Options::", ""),
-                ("Database::", ""),
-                ("execute_many", "executemany"),
-                ("execute_script", "executescript"),
-                ("`begin`", "`transaction()`"),
-                ("`read_with`", "a connection of the `sqlite3` module"),
+                ("`Migrations::", "`"),
+                ("`JsonOptions::", "`"),
+                ("`execute_many`", "`executemany`"),
+                ("`execute_script`", "`executescript`"),
             ],
         }
     }
@@ -79,6 +85,26 @@ mod tests {
         let hint = "set `Options::busy_timeout` higher, or use `execute_many`";
         assert_eq!(text(hint, Language::Python), "set `busy_timeout` higher, or use `executemany`");
         assert!(matches!(text("no such table: t", Language::Python), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn hints_of_calls_name_nothing_of_rust() {
+        let db = flatwater::Database::open(":memory:").wait().unwrap();
+        for sql in [
+            "BEGIN",
+            "COMMIT",
+            "SAVEPOINT a",
+            "RELEASE a",
+            "ROLLBACK TO a",
+            "CREATE TEMP TABLE t (a)",
+            "ATTACH 'a' AS b",
+        ] {
+            let error = db.execute(sql, ()).wait().unwrap_err();
+            let hint = text(error.hint().unwrap(), Language::Python).into_owned();
+            for rust in ["::", "|tx|", "begin()", "commit()", "write_with", "savepoint(", "rollback_to"] {
+                assert!(!hint.contains(rust), "{sql}: {hint}");
+            }
+        }
     }
 
     #[test]

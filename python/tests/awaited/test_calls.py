@@ -86,7 +86,7 @@ async def test_calls_work_with_gather_tasks_and_wait_for(place):
 async def test_an_argument_that_is_wrong_is_raised_by_the_await(place):
     async with flatwater.connect(place) as db:
         call = db.query_value("SELECT ?", (object(),))
-        with pytest.raises(flatwater.ProgrammingError, match="a object cannot be bound"):
+        with pytest.raises(flatwater.ProgrammingError, match="a value of type object cannot be bound"):
             await call
 
 

@@ -148,7 +148,7 @@ async def test_wrong_uses_are_refused_with_a_hint(place):
         await db.execute("CREATE TABLE users (a)")
         for sql, hint in [
             ("SELECT 1", "`query`"),
-            ("BEGIN", "`transaction"),
+            ("BEGIN", "async with db.transaction()"),
             ("INSERT INTO usres VALUES (1)", "users"),
         ]:
             with pytest.raises(flatwater.Error) as caught:
