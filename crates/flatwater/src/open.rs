@@ -10,6 +10,7 @@ use crate::engine::handle::{Handle, refuse_forked};
 use crate::error::{Error, Kind, Result};
 use crate::options::Options;
 use crate::queue::reply::{reply, wake};
+use crate::thread::openers;
 use crate::workers::answer::Answer;
 use crate::workers::request::Work;
 
@@ -41,8 +42,7 @@ impl Options {
                     wake(waiter);
                 }
             };
-            let thread = std::thread::Builder::new().name("fw-open".into()).spawn(open);
-            thread.map_err(|error| Error::new(Kind::Io, format!("a thread cannot be started: {error}")))?;
+            openers::run(open).map_err(|error| Error::new(Kind::Io, format!("a thread cannot be started: {error}")))?;
             Ok(Submitted::Queued(None, opened))
         };
         Call::starting(None, "open", Box::new(start), read)

@@ -2,5 +2,6 @@
 
 pub(crate) mod dispose;
 pub(crate) mod linger;
+pub(crate) mod openers;
 pub(crate) mod park;
 pub(crate) mod scope;
