@@ -50,7 +50,8 @@ PYTHON ?= python3
 VENV = python/.venv
 .PHONY: test-python
 test-python: $(VENV)/.made
-	cd python && . .venv/bin/activate && maturin develop --quiet --locked && \
+	cd python && . .venv/bin/activate && ruff check --quiet && ruff format --quiet --check && \
+	maturin develop --quiet --locked && \
 	mypy flatwater tests/typed.py && pyright --pythonpath .venv/bin/python flatwater tests/typed.py && \
 	python -m mypy.stubtest flatwater && python -m pytest --quiet && python -m pytest --quiet --loop uvloop tests/awaited
 

@@ -77,9 +77,9 @@ class Database(Opened, Reads):
         return Prepared(self, sql)
 
     def live(self, sql: str | Sql, params: Params = None, *, debounce: float = 0, throttle: float = 0) -> Live:
-        """Returns the results of a query, again whenever they changed, for `async with`: whoever changed them, this program
-        or another process. `debounce` waits until no newer result has come for so many seconds, `throttle` delivers at most
-        one in so many."""
+        """Returns the results of a query, again whenever they changed, for `async with`: whoever changed them, this
+        program or another process. `debounce` waits until no newer result has come for so many seconds, `throttle`
+        delivers at most one in so many."""
         return Live(
             lambda: self._native.live([(sql, params)], debounce, throttle),
             lambda: self._native.live_changes(sql, params, debounce, throttle),
@@ -88,8 +88,8 @@ class Database(Opened, Reads):
     def live_group(
         self, queries: Iterable[tuple[str | Sql, Params]], *, debounce: float = 0, throttle: float = 0
     ) -> Subscription[list[Rows]]:
-        """Returns the results of several queries, which are pairs of SQL and parameters, again whenever one of them changed,
-        for `async with`. They are of one point in time, so a list and its count never disagree."""
+        """Returns the results of several queries, which are pairs of SQL and parameters, again whenever one of them
+        changed, for `async with`. They are of one point in time, so a list and its count never disagree."""
         pairs = list(queries)
         return Subscription(lambda: self._native.live(pairs, debounce, throttle), lambda results: results)
 
@@ -108,13 +108,14 @@ class Database(Opened, Reads):
         return self._native.migrate(migrations, ignore_missing, timeout)
 
     def checkpoint(self, mode: str = "passive") -> Call[_native.Checkpointed]:
-        """Copies the WAL into the database now. You do not have to call this. The mode is "passive", "full", "restart" or
-        "truncate"."""
+        """Copies the WAL into the database now. You do not have to call this. The mode is "passive", "full",
+        "restart" or "truncate"."""
         return self._native.checkpoint(mode)
 
     def close(self) -> Call[None]:
-        """Closes the database: executes the writes that were begun before, waits for an open transaction (`close_wait`), and
-        then rolls it back. Calls that begin later raise `ProgrammingError`. Closing twice is no error."""
+        """Closes the database: executes the writes that were begun before, waits for an open transaction
+        (`close_wait`), and then rolls it back. Calls that begin later raise `ProgrammingError`. Closing twice is no
+        error."""
         return self._begin_close()
 
     async def __aenter__(self) -> Self:

@@ -16,8 +16,8 @@ class Warning(sqlite3.Warning):
 class Error(sqlite3.Error):
     """Any failure of a call. Bound values are in none of its attributes.
 
-    `sqlite_errorcode` is SQLite's extended result code, and `sqlite_errorname` its name, such as "SQLITE_CONSTRAINT_UNIQUE".
-    Both are None if the error is not SQLite's.
+    `sqlite_errorcode` is SQLite's extended result code, and `sqlite_errorname` its name, such as
+    "SQLITE_CONSTRAINT_UNIQUE". Both are None if the error is not SQLite's.
     """
 
     kind: str = "misuse"
@@ -81,7 +81,8 @@ def make(
     offset: int | None = None,
     applied: str | None = None,
 ) -> Error:
-    """Makes an exception. Called by the native part. The text is SQLite's own, with the hint behind it if there is one."""
+    """Makes an exception. Called by the native part. The text is SQLite's own, with the hint behind it if there is
+    one."""
     error: Error = globals()[name](f"{message} -- {hint}" if hint else message)
     error.kind, error.retryable, error.sql, error.hint = kind, retryable, sql, hint
     error.__dict__["sqlite_errorcode"], error.__dict__["sqlite_errorname"] = code

@@ -21,9 +21,9 @@ T = TypeVar("T")
 class Subscription(Generic[T]):
     """The results of a live query: `async with db.live(sql) as results`, `async for rows in results`.
 
-    The first one comes as soon as it is computed, and another one whenever a commit has changed it. Who is slow gets the
-    newest. An error of SQLite is raised, and the next one may be awaited again: the query goes on. The loop ends when the
-    database is closed.
+    The first one comes as soon as it is computed, and another one whenever a commit has changed it. Who is slow gets
+    the newest. An error of SQLite is raised, and the next one may be awaited again: the query goes on. The loop ends
+    when the database is closed.
     """
 
     def __init__(self, begin: Callable[[], NativeLive], of: Callable[[Any], T]) -> None:

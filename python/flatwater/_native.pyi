@@ -161,7 +161,9 @@ class Executor:
     ) -> Call[list[BatchResult]]:
         """Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each."""
     @overload
-    def query(self, sql: str | Sql, params: Params = None, *, into: None = None, timeout: float | None = None) -> Call[Rows]:
+    def query(
+        self, sql: str | Sql, params: Params = None, *, into: None = None, timeout: float | None = None
+    ) -> Call[Rows]:
         """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each."""
     @overload
     def query(
@@ -194,9 +196,7 @@ class Executor:
     ) -> Call[_T | None]: ...
     def query_value(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Call[Any]:
         """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
-    def query_values(
-        self, sql: str | Sql, params: Params = None, *, timeout: float | None = None
-    ) -> Call[list[Any]]:
+    def query_values(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Call[list[Any]]:
         """Runs one statement and returns the first value of every row."""
     def query_json(
         self,
@@ -210,7 +210,9 @@ class Executor:
     ) -> Call[str]:
         """Runs one statement and returns its rows as the text of a JSON array of objects, or of arrays."""
     def _prepare(self, sql: str, timeout: float | None) -> Call[None]: ...
-    def _open(self, on: NativeDatabase | TransactionGuard | SnapshotGuard, owners: dict[Any, int] | None = None) -> None: ...
+    def _open(
+        self, on: NativeDatabase | TransactionGuard | SnapshotGuard, owners: dict[Any, int] | None = None
+    ) -> None: ...
     def _begin(self, timeout: float | None) -> Call[TransactionGuard]: ...
     def _snapshot(self, timeout: float | None) -> Call[SnapshotGuard]: ...
     def _cursor(self, sql: str | Sql, params: Params, timeout: float | None) -> NativeCursor: ...

@@ -25,8 +25,8 @@ class Reads(Executor):
     """What runs SQL and reads large results in parts."""
 
     def stream(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Stream:
-        """Returns the rows of a query one by one, in bounded memory and of one point in time, for `async with`. `timeout` is
-        that of each fetch."""
+        """Returns the rows of a query one by one, in bounded memory and of one point in time, for `async with`.
+        `timeout` is that of each fetch."""
         return Stream(self, sql, params, timeout)
 
     def cursor(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Cursor:

@@ -14,10 +14,10 @@ from ._errors import misuse
 class Sql:
     """SQL with bound values. Pass it in place of a text::
 
-        sql = Sql("SELECT id, title FROM tasks WHERE id IN ").bind_list(ids)
-        if state is not None:
-            sql.push(" AND state = ").bind(state)
-        tasks = await db.query(sql)
+    sql = Sql("SELECT id, title FROM tasks WHERE id IN ").bind_list(ids)
+    if state is not None:
+        sql.push(" AND state = ").bind(state)
+    tasks = await db.query(sql)
     """
 
     __slots__ = ("_params", "_text")

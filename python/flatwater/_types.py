@@ -70,8 +70,8 @@ class Options(TypedDict, total=False):
     readers: int
     """How many reads run at the same time. Default: as many as there are cores, from 2 to 8."""
     second_copy: Literal["refuse", "warn", "off"]
-    """What happens if another SQLite library of this process, such as that of the `sqlite3` module, has the file open. Default
-    "refuse"."""
+    """What happens if another SQLite library of this process, such as that of the `sqlite3` module, has the file
+    open. Default "refuse"."""
     snapshot_age: Seconds
     """How long a snapshot may be open. Default 300 s."""
     spill_bytes: int

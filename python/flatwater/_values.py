@@ -36,7 +36,7 @@ def adapt(value: object) -> object:
         return adapted
     hint = "`flatwater.register_adapter` says how values of a type are stored"
     if isinstance(value, (list, tuple, set, frozenset)):
-        hint = "for `IN`, put the SQL together: `Sql(\"... IN \").bind_list(values)`"
+        hint = 'for `IN`, put the SQL together: `Sql("... IN ").bind_list(values)`'
     raise misuse(f"a value of type {type(value).__name__} cannot be bound to a statement", hint)
 
 

@@ -6,8 +6,8 @@
         for user in db.query("SELECT id, name FROM users"):
             print(user["name"])
 
-Owns the calls that wait, and their blocks. A `Database` may be used by any number of threads. Do not use it on a thread that
-runs an event loop: it would hold the loop.
+Owns the calls that wait, and their blocks. A `Database` may be used by any number of threads. Do not use it on a
+thread that runs an event loop: it would hold the loop.
 """
 
 from __future__ import annotations
@@ -22,8 +22,17 @@ from . import _native
 from ._database import Opened
 from ._errors import misuse
 from ._names import no_attribute
-from ._native import BatchResult, Checkpointed, Executed, NativeCursor, NativeDatabase, Row, Rows, SnapshotGuard
-from ._native import TransactionGuard
+from ._native import (
+    BatchResult,
+    Checkpointed,
+    Executed,
+    NativeCursor,
+    NativeDatabase,
+    Row,
+    Rows,
+    SnapshotGuard,
+    TransactionGuard,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -78,9 +87,7 @@ class Executor:
         self, sql: str | Sql, params: Params = None, *, into: Callable[..., T], timeout: float | None = None
     ) -> list[T]: ...
 
-    def query(
-        self, sql: str | Sql, params: Params = None, *, into: Any = None, timeout: float | None = None
-    ) -> Any:
+    def query(self, sql: str | Sql, params: Params = None, *, into: Any = None, timeout: float | None = None) -> Any:
         """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each."""
         return self._on.query(sql, params, into=into, timeout=timeout)._wait()
 
@@ -150,7 +157,8 @@ class Executor:
 
 
 class Transaction(Executor):
-    """A transaction: `with db.transaction() as tx`. It is committed when the block ends, and rolled back if it raises."""
+    """A transaction: `with db.transaction() as tx`. It is committed when the block ends, and rolled back if it
+    raises."""
 
     def __init__(self, outer: Executor, owners: dict[Any, int] | None, timeout: float | None) -> None:
         super().__init__()
@@ -303,6 +311,7 @@ class Database(Opened, Executor):
 
 
 def connect(path: str | os.PathLike[str], **options: Unpack[Options]) -> Database:
-    """Opens or creates the database file at `path`, and waits for that. The options are those of `flatwater.connect`."""
+    """Opens or creates the database file at `path`, and waits for that. The options are those of
+    `flatwater.connect`."""
     path = os.fspath(path)
     return Database(_native.connect(path, options)._wait(), path)

@@ -1,7 +1,7 @@
 //! A thread that waits for one call, for code without an event loop.
 //!
-//! Owns: the wait. Runs on the caller's thread, without the interpreter's lock while it waits. Invariant: signals are looked
-//! for meanwhile, so that a program can be interrupted. Leaves out: the call.
+//! Owns: the wait. Runs on the caller's thread, without the interpreter's lock while it waits. Invariant: signals are
+//! looked for meanwhile, so that a program can be interrupted. Leaves out: the call.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! The values of a result as Python objects.
 //!
-//! Owns: that conversion. Runs on the thread that touches the value. Invariant: INTEGER is `int`, REAL `float`, TEXT `str`,
-//! BLOB `bytes`, NULL `None`, whatever the column was declared as. Leaves out: other types, which are made from these.
+//! Owns: that conversion. Runs on the thread that touches the value. Invariant: INTEGER is `int`, REAL `float`, TEXT
+//! `str`, BLOB `bytes`, NULL `None`, whatever the column was declared as. Leaves out: other types, which are made from
+//! these.
 
 use flatwater::front::cell;
 use flatwater::{Rows, ValueRef};

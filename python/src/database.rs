@@ -1,7 +1,7 @@
 //! The handle of an open database.
 //!
-//! Owns: opening, closing, and the operations that only a database has. Runs on the loop's thread. Leaves out: those that it
-//! shares with transactions (`executor`).
+//! Owns: opening, closing, and the operations that only a database has. Runs on the loop's thread. Leaves out: those
+//! that it shares with transactions (`executor`).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,8 +69,8 @@ impl NativeDatabase {
         self.call(py, "close", Ok(close(&self.database)))
     }
 
-    /// Closes the database and waits for that, at the interpreter's end. What cannot be closed is left as after a crash, which
-    /// the next open recovers.
+    /// Closes the database and waits for that, at the interpreter's end. What cannot be closed is left as after a
+    /// crash, which the next open recovers.
     fn close_at_exit(&self, py: Python<'_>) {
         let _ = py.detach(|| close(&self.database).wait());
     }

@@ -1,7 +1,7 @@
 //! Errors of the engine as exceptions.
 //!
-//! Owns: filling in an exception of `flatwater._errors`. Runs wherever an error is raised. Leaves out: the classes, which are
-//! Python's; which class an error has (`flatwater-bridge`).
+//! Owns: filling in an exception of `flatwater._errors`. Runs wherever an error is raised. Leaves out: the classes,
+//! which are Python's; which class an error has (`flatwater-bridge`).
 
 use flatwater::Error;
 use flatwater_bridge::{Class, Language, class, text};

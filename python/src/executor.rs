@@ -1,7 +1,8 @@
 //! What a database, a transaction and a snapshot have in common: the operations that run SQL.
 //!
-//! Owns: making calls of arguments. Runs on the loop's thread; no work runs here. Invariants: nothing begins; an error in an
-//! argument is raised by the await, as by any coroutine. Leaves out: what differs between the three, which is in Python.
+//! Owns: making calls of arguments. Runs on the loop's thread; no work runs here. Invariants: nothing begins; an error
+//! in an argument is raised by the await, as by any coroutine. Leaves out: what differs between the three, which is in
+//! Python.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;

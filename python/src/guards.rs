@@ -1,7 +1,7 @@
 //! The rights to an open transaction and to an open snapshot.
 //!
-//! Owns: ending them. Runs on the loop's thread. Invariant: a guard that goes away ends what it is the right to. Leaves out:
-//! the operations within (`executor`).
+//! Owns: ending them. Runs on the loop's thread. Invariant: a guard that goes away ends what it is the right to. Leaves
+//! out: the operations within (`executor`).
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,8 +1,8 @@
 //! The mailbox of an event loop, in Python: how the loop is woken, and which futures it resumes then.
 //!
-//! Owns: the sockets through which a worker's thread wakes the loop without the interpreter's lock, and the futures of the
-//! calls that wait. One per loop; found by the loop itself, which it does not keep alive. Runs on the loop's thread.
-//! Invariant: a call that waits has a future in the table, or its wake is on its way. Leaves out: the calls.
+//! Owns: the sockets through which a worker's thread wakes the loop without the interpreter's lock, and the futures of
+//! the calls that wait. One per loop; found by the loop itself, which it does not keep alive. Runs on the loop's
+//! thread. Invariant: a call that waits has a future in the table, or its wake is on its way. Leaves out: the calls.
 
 use std::cell::RefCell;
 use std::io::{Read, Write};

@@ -1,7 +1,8 @@
 //! The rows of a live query that a program holds, so that a row that did not change stays the same object.
 //!
-//! Owns: finding the object of a row with the same columns and values. Runs on the thread that touches the row. Invariant: it
-//! keeps no row alive; who dropped a row has nothing to compare the next one with. Leaves out: results that are read once.
+//! Owns: finding the object of a row with the same columns and values. Runs on the thread that touches the row.
+//! Invariant: it keeps no row alive; who dropped a row has nothing to compare the next one with. Leaves out: results
+//! that are read once.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,7 +1,7 @@
 //! The results of live queries, and their changes.
 //!
-//! Owns: the native side of `Live` and `LiveChanges`. Runs on the loop's thread. Invariant: closing leaves the query. Leaves
-//! out: blocks and loops, which are in Python (`flatwater._live`).
+//! Owns: the native side of `Live` and `LiveChanges`. Runs on the loop's thread. Invariant: closing leaves the query.
+//! Leaves out: blocks and loops, which are in Python (`flatwater._live`).
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,8 @@
 //! The rows of parameters of `executemany`.
 //!
-//! Owns: taking them from an iterable in slices, between which other tasks run. Runs on the loop's thread. Invariants: the
-//! iterable is used on that thread only; the call takes its place in the queue when it has the last row. Leaves out: the call.
+//! Owns: taking them from an iterable in slices, between which other tasks run. Runs on the loop's thread. Invariants:
+//! the iterable is used on that thread only; the call takes its place in the queue when it has the last row. Leaves
+//! out: the call.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

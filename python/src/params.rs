@@ -1,8 +1,8 @@
 //! Python values as the parameters of statements.
 //!
-//! Owns: which types are bound, and in which form. Runs on the loop's thread, when the call is made. Invariants: a value is
-//! stored unchanged or refused; nothing of Python is kept. Leaves out: dates, times, UUIDs and adapters, which are rare
-//! enough for Python (`flatwater._values`).
+//! Owns: which types are bound, and in which form. Runs on the loop's thread, when the call is made. Invariants: a
+//! value is stored unchanged or refused; nothing of Python is kept. Leaves out: dates, times, UUIDs and adapters, which
+//! are rare enough for Python (`flatwater._values`).
 
 use flatwater::rusqlite::types::ToSqlOutput;
 use flatwater::{Params, ValueRef};

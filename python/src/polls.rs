@@ -1,7 +1,8 @@
 //! What goes on for longer than one call: cursors and live queries, whose next part is awaited.
 //!
-//! Owns: polling them on behalf of a call. Runs on the loop's thread, and never waits there. Invariant: an await that is
-//! cancelled loses nothing: the next one gets what it would have got. Leaves out: the objects of Python (`cursor`, `live`).
+//! Owns: polling them on behalf of a call. Runs on the loop's thread, and never waits there. Invariant: an await that
+//! is cancelled loses nothing: the next one gets what it would have got. Leaves out: the objects of Python (`cursor`,
+//! `live`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};

@@ -1,8 +1,8 @@
 //! Results: rows that become Python objects when they are touched.
 //!
-//! Owns: `Rows`, a sequence over the engine's block of values, and `Row`, a view of one of them. Runs on any thread of the
-//! interpreter. Invariants: a result is immutable; its memory holds no reference to an object of Python, so it may be given
-//! back by any thread. Leaves out: the conversion of a value (`cells`).
+//! Owns: `Rows`, a sequence over the engine's block of values, and `Row`, a view of one of them. Runs on any thread of
+//! the interpreter. Invariants: a result is immutable; its memory holds no reference to an object of Python, so it may
+//! be given back by any thread. Leaves out: the conversion of a value (`cells`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

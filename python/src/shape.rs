@@ -1,7 +1,7 @@
 //! What a call returns of the engine's result.
 //!
-//! Owns: making Python objects of a result, a large one in slices. Runs on the loop's thread. Invariant: one slice takes
-//! about half a millisecond, so that the loop is not held. Leaves out: single values (`cells`) and rows (`rows`).
+//! Owns: making Python objects of a result, a large one in slices. Runs on the loop's thread. Invariant: one slice
+//! takes about half a millisecond, so that the loop is not held. Leaves out: single values (`cells`) and rows (`rows`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

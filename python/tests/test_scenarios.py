@@ -1,7 +1,7 @@
 """The scenarios that hold in every language (docs/design/conformance.md), run on this package.
 
-The driver maps each verb to the call of Python. Fields and verbs that it does not know are errors. Every scenario runs on a
-file and in memory.
+The driver maps each verb to the call of Python. Fields and verbs that it does not know are errors. Every scenario
+runs on a file and in memory.
 """
 
 from __future__ import annotations
@@ -207,7 +207,9 @@ class Program:
         self.handles[name] = handle
 
     def connect(self, path: str | None, options: dict[str, Any]) -> Any:
-        fill = lambda text: text.replace("{path}", self.path).replace("{directory}", str(self.directory))
+        def fill(text: str) -> str:
+            return text.replace("{path}", self.path).replace("{directory}", str(self.directory))
+
         options = dict(options)
         if "busy_timeout_ms" in options:
             options["busy_timeout"] = options.pop("busy_timeout_ms") / 1000

@@ -24,7 +24,23 @@ async def back(value):
 
 @pytest.mark.parametrize(
     "value",
-    [None, 0, -1, 2**63 - 1, -(2**63), 0.5, math.inf, -math.inf, "", "Ada", "a\0b", "\U0001f41f", b"", b"\0\xff", "x" * 10**6],
+    [
+        None,
+        0,
+        -1,
+        2**63 - 1,
+        -(2**63),
+        0.5,
+        math.inf,
+        -math.inf,
+        "",
+        "Ada",
+        "a\0b",
+        "\U0001f41f",
+        b"",
+        b"\0\xff",
+        "x" * 10**6,
+    ],
     ids=lambda value: repr(value)[:20],
 )
 async def test_a_value_comes_back_as_it_was(value):

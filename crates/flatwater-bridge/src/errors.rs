@@ -1,7 +1,7 @@
 //! The error table: which class an error has in a language, and its text in the words of that language.
 //!
-//! Owns: the classes, which are those of PEP 249, and the spelling of names in messages and hints. Pure. Invariant: every
-//! kind has a class. Leaves out: making the language's own error.
+//! Owns: the classes, which are those of PEP 249, and the spelling of names in messages and hints. Pure. Invariant:
+//! every kind has a class. Leaves out: making the language's own error.
 
 use std::borrow::Cow;
 

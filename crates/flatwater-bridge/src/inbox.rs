@@ -1,9 +1,9 @@
 //! The mailbox of one event loop: which of its calls are to be polled again.
 //!
-//! Owns: the tokens that workers noted, and whether the loop was woken for them. Workers' threads write, the loop's thread
-//! reads. Invariants: after a note the loop is woken, or reads the note without that; it is woken once for all notes that it
-//! has not read yet. No lock is held while the bell rings. Leaves out: what a token stands for (`tokens`), and how a loop is
-//! woken, which is the bell.
+//! Owns: the tokens that workers noted, and whether the loop was woken for them. Workers' threads write, the loop's
+//! thread reads. Invariants: after a note the loop is woken, or reads the note without that; it is woken once for all
+//! notes that it has not read yet. No lock is held while the bell rings. Leaves out: what a token stands for
+//! (`tokens`), and how a loop is woken, which is the bell.
 //!
 //! ```text
 //! worker                                  event loop
@@ -14,8 +14,8 @@
 //!                                         is woken, and finds nothing: harmless
 //! ```
 //!
-//! In the other order the worker finds it woken and does not ring. The loop then reads after the worker has noted, so it
-//! finds the token.
+//! In the other order the worker finds it woken and does not ring. The loop then reads after the worker has noted, so
+//! it finds the token.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! What the front ends of Flatwater in other languages share: replies of many calls with one wake of an event loop, options
-//! by name, the classes of errors, and hints for names that are nearly right.
+//! What the front ends of Flatwater in other languages share: replies of many calls with one wake of an event loop,
+//! options by name, the classes of errors, and hints for names that are nearly right.
 //!
 //! Pure Rust: no interpreter, no unsafe code, no thread of its own. The design is in `docs/design/bridge.md`.
 

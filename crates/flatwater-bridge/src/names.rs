@@ -1,6 +1,7 @@
 //! Names that are nearly right.
 //!
-//! Owns: which known name a caller may have meant, and the sentence that says so. Pure. Leaves out: which names there are.
+//! Owns: which known name a caller may have meant, and the sentence that says so. Pure. Leaves out: which names there
+//! are.
 
 /// Returns the known name that differs least from `given`, if it differs little.
 #[must_use]

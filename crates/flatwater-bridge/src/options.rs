@@ -1,8 +1,8 @@
 //! The options of `open`, by name.
 //!
-//! Owns: the names, the form of each value, and the refusal of an unknown name or a value of another form. Pure. Invariant:
-//! each name is that of the method of `Options`. Durations are numbers of seconds. Leaves out: what the options mean, and
-//! which of them exclude each other.
+//! Owns: the names, the form of each value, and the refusal of an unknown name or a value of another form. Pure.
+//! Invariant: each name is that of the method of `Options`. Durations are numbers of seconds. Leaves out: what the
+//! options mean, and which of them exclude each other.
 
 use std::time::Duration;
 

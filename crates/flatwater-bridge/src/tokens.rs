@@ -1,8 +1,8 @@
 //! The tokens of calls that wait, and what is resumed for each.
 //!
-//! Owns: the table from tokens to waiting callers. Runs on the loop's thread. Invariant: a token is used once. A note for a
-//! call that was given up may come late, when another call has its place in the table; the generation in the token tells
-//! the two apart. Leaves out: who notes tokens (`inbox`).
+//! Owns: the table from tokens to waiting callers. Runs on the loop's thread. Invariant: a token is used once. A note
+//! for a call that was given up may come late, when another call has its place in the table; the generation in the
+//! token tells the two apart. Leaves out: who notes tokens (`inbox`).
 
 /// What waits, by token: the place in the table in the lower half, its generation in the upper half.
 #[derive(Debug)]

@@ -35,7 +35,8 @@ use crate::workers::session::Level;
 /// polls.
 ///
 /// Dropping a call cancels it: a request that is still waiting never runs, a running read is interrupted, and a running
-/// write is finished although nothing receives its result. [`cancel`](Call::cancel) says which of them it was.
+/// write is finished although nothing receives its result, unless it waits for a lock of another process: then it ends,
+/// and has done nothing. [`cancel`](Call::cancel) says which of them it was.
 #[must_use = "a call begins when it is awaited"]
 pub struct Call<T, E = Error> {
     /// `None` while the database is being opened.
@@ -258,8 +259,8 @@ impl<T, E> Call<T, E> {
         self.stage.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the call up, as dropping it does. With `unless_it_writes`, a call whose write runs goes on, and is polled until
-    /// its outcome is known.
+    /// Gives the call up, as dropping it does. With `unless_it_writes`, a call whose write runs goes on, and is polled
+    /// until its outcome is known.
     pub(crate) fn give_up(&mut self, unless_it_writes: bool) -> Cancelled {
         let cancelled = match std::mem::replace(self.stage(), Stage::Done) {
             Stage::New(_) | Stage::Start(_) => Cancelled::Withdrawn,

@@ -1,8 +1,8 @@
 //! What the front ends in other languages need beyond the API. Not for programs: it may change in any version.
 //!
 //! Owns: the calls of a front end, which have one type of result and are polled without a waker; the cells of a result
-//! without a `Row`; rows of parameters that are filled in slices. Runs on the caller's thread. Invariant: a call of a front
-//! end does what the call of the API does. Leaves out: telling the host's event loop (`flatwater-bridge`).
+//! without a `Row`; rows of parameters that are filled in slices. Runs on the caller's thread. Invariant: a call of a
+//! front end does what the call of the API does. Leaves out: telling the host's event loop (`flatwater-bridge`).
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -68,8 +68,8 @@ pub enum Polled {
 pub struct FrontCall(Call<Output>);
 
 impl FrontCall {
-    /// Polls the call. Without a mailbox it only looks. If the call waits, it is polled with one at once; the mailbox is then
-    /// told, with the token, when the call is to be polled once more.
+    /// Polls the call. Without a mailbox it only looks. If the call waits, it is polled with one at once; the mailbox
+    /// is then told, with the token, when the call is to be polled once more.
     pub fn poll(&mut self, mailbox: Option<(&Arc<dyn Mailbox>, u64)>) -> Polled {
         let stepped = self.0.step(|reply| match mailbox {
             Some((mailbox, token)) => reply.poll_for(mailbox, token),

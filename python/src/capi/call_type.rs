@@ -1,9 +1,11 @@
 //! The type of calls: a coroutine whose result, if it is there at once, costs no exception.
 //!
-//! Owns: the object's memory, the slots of the type, and the warning about calls that were never awaited. Everything that a
-//! call does is in `Body`. Invariants: the body is used by one caller at a time (`running`); no panic leaves a slot.
+//! Owns: the object's memory, the slots of the type, and the warning about calls that were never awaited. Everything
+//! that a call does is in `Body`. Invariants: the body is used by one caller at a time (`running`); no panic leaves a
+//! slot.
 //!
-//! The slots `am_send` and `tp_iternext` both resume the call: which of them is used depends on the interpreter's version.
+//! The slots `am_send` and `tp_iternext` both resume the call: which of them is used depends on the interpreter's
+//! version.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::ManuallyDrop;
@@ -36,8 +38,8 @@ pub(crate) fn type_object(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
 /// Makes a call.
 pub(crate) fn new_call(py: Python<'_>, body: Body) -> PyResult<Bound<'_, PyAny>> {
     let class = type_object(py)?;
-    // SAFETY: the type is a heap type made from `SPEC`, so its instances have room for a `CallObject`. The memory is zeroed
-    // but for the head, and the body is written before anything else sees the object.
+    // SAFETY: the type is a heap type made from `SPEC`, so its instances have room for a `CallObject`. The memory is
+    // zeroed but for the head, and the body is written before anything else sees the object.
     unsafe {
         let made = ffi::PyType_GenericAlloc(class.as_type_ptr(), 0);
         let object = Bound::from_owned_ptr_or_opt(py, made);
@@ -106,8 +108,8 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
         flags: u32::try_from(flags)?,
         slots: slots.as_mut_ptr(),
     };
-    // SAFETY: the specification and its slots live during the call, the tables for ever; each slot has the signature that
-    // its number stands for; the result is a new reference to a type, or null with an exception set.
+    // SAFETY: the specification and its slots live during the call, the tables for ever; each slot has the signature
+    // that its number stands for; the result is a new reference to a type, or null with an exception set.
     unsafe {
         let made = Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpec(&raw mut spec))?;
         Ok(made.cast_into_unchecked::<PyType>().unbind())
@@ -270,8 +272,8 @@ unsafe extern "C" fn dealloc(object: *mut PyObject) {
     };
     // A panic has nowhere to go.
     let _ = catch_unwind(AssertUnwindSafe(drop_body));
-    // SAFETY: the memory came from `PyType_GenericAlloc` of a type without garbage collection, which also took a reference
-    // to the type.
+    // SAFETY: the memory came from `PyType_GenericAlloc` of a type without garbage collection, which also took a
+    // reference to the type.
     unsafe {
         let class = ffi::Py_TYPE(object);
         ffi::PyObject_Free(object.cast());

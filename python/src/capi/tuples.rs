@@ -22,8 +22,8 @@ pub(crate) fn of_cells<'py>(
         unsafe { ffi::PyTuple_SET_ITEM(tuple.as_ptr(), index, value) };
     }
     if length > 0 {
-        // SAFETY: the tuple is tracked since it was made, and has no value that refers to others. The empty tuple, which is
-        // shared, is left alone.
+        // SAFETY: the tuple is tracked since it was made, and has no value that refers to others. The empty tuple,
+        // which is shared, is left alone.
         unsafe { ffi::PyObject_GC_UnTrack(tuple.as_ptr().cast()) };
     }
     Ok(tuple)

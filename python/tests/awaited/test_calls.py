@@ -171,9 +171,11 @@ async def test_a_write_that_waits_for_the_lock_of_another_process_is_ended(file)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", HOLDS, str(file)], **pipes) as other:
         assert other.stdout.readline() == b"held\n"
-        async with flatwater.connect(file) as db:
+        async with flatwater.connect(file, busy_timeout=3600) as db:
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(db.execute("INSERT INTO t VALUES (1)"), 0.05)
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(db.transaction().__aenter__(), 0.05)
             with pytest.raises(flatwater.TimeoutError):
                 await db.execute("INSERT INTO t VALUES (1)", timeout=0.05)
             other.communicate()

@@ -46,7 +46,14 @@ async def test_bound_values_are_in_no_error(place):
 
 
 def test_the_hierarchy_is_that_of_pep_249():
-    for name in ["DataError", "OperationalError", "IntegrityError", "InternalError", "ProgrammingError", "NotSupportedError"]:
+    for name in [
+        "DataError",
+        "OperationalError",
+        "IntegrityError",
+        "InternalError",
+        "ProgrammingError",
+        "NotSupportedError",
+    ]:
         own = getattr(flatwater, name)
         assert issubclass(own, flatwater.DatabaseError) and issubclass(own, getattr(sqlite3, name))
     assert issubclass(flatwater.InterfaceError, flatwater.Error) and issubclass(flatwater.Error, sqlite3.Error)

@@ -91,7 +91,8 @@ async def test_a_commit_of_another_process_is_seen(file):
         await db.execute("CREATE TABLE t (a)")
         async with db.live("SELECT count(*) FROM t") as results:
             assert await next_of(results) == [(0,)]
-            insert = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('INSERT INTO t VALUES (1)'); c.commit()"
+            insert = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('INSERT INTO t VALUES (1)')"
+            insert += "; c.commit()"
             other = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", insert, str(file)], check=True)
             assert other.returncode == 0
             assert await next_of(results) == [(1,)]

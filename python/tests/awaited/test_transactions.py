@@ -120,8 +120,7 @@ async def test_an_idle_transaction_is_rolled_back_and_says_so(place):
 async def test_a_deferred_constraint_fails_the_commit(place):
     async with flatwater.connect(place) as db:
         await db.executescript(
-            "CREATE TABLE p (id INTEGER PRIMARY KEY);"
-            "CREATE TABLE c (p REFERENCES p DEFERRABLE INITIALLY DEFERRED)"
+            "CREATE TABLE p (id INTEGER PRIMARY KEY);CREATE TABLE c (p REFERENCES p DEFERRABLE INITIALLY DEFERRED)"
         )
         with pytest.raises(flatwater.IntegrityError):
             async with db.transaction() as tx:
