@@ -85,6 +85,7 @@ test-page test-tabs:
 .PHONY: test-default-build
 test-default-build:
 	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=target/default-build cargo test -p flatwater --test it
+	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=target/default-build cargo test -p flatwater-sqlite --lib
 
 # The runners of other migration libraries, which need an older rusqlite and so a workspace of their own.
 .PHONY: test-migrations-with-others

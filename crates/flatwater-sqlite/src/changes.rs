@@ -1,10 +1,11 @@
-//! The rows that a connection changed, as the update hook reports them.
+//! The rows that a connection changed, as the update hook and the preupdate hook report them.
 //!
 //! Owns: recording them, while that is wanted. Used by the thread that is inside a SQLite call on the connection.
 //! Invariant: memory is bounded: beyond [`ROWS`] rows, only the table is known. What SQLite does not report is not here
-//! (<https://sqlite.org/c3ref/update_hook.html>): rows of tables without rowids, rows that REPLACE deletes, the rows of
-//! a table that is emptied at once, and the old rowid of a row that gets another. Rows of a statement or a transaction
-//! that was undone are reported all the same. Leaves out: the hook (`hooks`), and what the changes mean.
+//! (<https://sqlite.org/c3ref/update_hook.html>): the rows of a table that is emptied at once, and, unless
+//! [`REPORTS_ALL_ROWS`](crate::REPORTS_ALL_ROWS), rows of tables without rowids, rows that REPLACE deletes, and the old rowid
+//! of a row that gets another. A row of a table without rowids has the rowid 0. Rows of a statement or a transaction that was
+//! undone are reported all the same. Leaves out: the hooks (`hooks`, `preupdate`), and what the changes mean.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
@@ -108,6 +109,7 @@ impl Connection {
     /// Starts or stops recording which rows change. What was recorded is dropped.
     pub fn record_changes(&self, on: bool) {
         self.hooks().changes.record(on);
+        self.report_rows(on);
     }
 
     /// Returns true if changed rows are recorded.
@@ -160,6 +162,51 @@ mod tests {
         connection.execute_batch("DELETE FROM log WHERE t_id > 0").unwrap();
         connection.record_changes(false);
         assert_eq!(connection.take_changes(), []);
+    }
+
+    #[test]
+    fn rows_without_a_report_of_the_update_hook_are_recorded_in_a_build_with_the_other_one() {
+        let connection = connection();
+        connection
+            .execute_batch(
+                "CREATE TABLE w (k PRIMARY KEY, v UNIQUE) WITHOUT ROWID; CREATE UNIQUE INDEX t_a ON t (a);
+                 INSERT INTO t VALUES (1, 1), (2, 2), (3, 3); INSERT INTO w VALUES ('a', 1), ('b', 2); INSERT INTO log VALUES (1), (2)",
+            )
+            .unwrap();
+        connection.record_changes(true);
+        let all = |sql: &str| {
+            connection.execute_batch(sql).unwrap();
+            let changes = connection.take_changes();
+            let shown = |ChangedRows { table, came_or_went, updated, .. }: &ChangedRows| {
+                let rows = |word, rows: &RowSet| match rows {
+                    RowSet::Some(rows) => format!("{word}{rows:?}"),
+                    RowSet::None => String::new(),
+                    RowSet::Many => panic!("{changes:?}"),
+                };
+                format!("{table} {}{}", rows("", came_or_went), rows("~", updated))
+            };
+            changes.iter().map(shown).collect::<Vec<_>>().join(" ")
+        };
+        let known = |all: &'static str, few: &'static str| if crate::REPORTS_ALL_ROWS { all } else { few };
+        assert_eq!(all("REPLACE INTO t VALUES (9, 1)"), known("t [1, 9]", "t [9]"));
+        assert_eq!(all("REPLACE INTO t VALUES (9, 2)"), known("t [2, 9]", "t [9]"));
+        assert_eq!(all("UPDATE OR IGNORE t SET id = 7 WHERE id = 9"), known("t [7, 9]~[7] log [3]", "t ~[7] log [3]"));
+        assert_eq!(all("UPDATE w SET v = 7 WHERE k = 'a'"), known("w ~[0]", ""));
+        assert_eq!(all("REPLACE INTO w VALUES ('c', 7)"), known("w [0]", ""));
+        assert_eq!(all("UPDATE w SET v = 9 WHERE k = 'x'; DELETE FROM w WHERE k = 'x'"), "");
+        assert_eq!(all("DELETE FROM w WHERE k = 'b'"), known("w [0]", ""));
+    }
+
+    #[test]
+    fn a_table_is_emptied_at_once_while_changes_are_recorded() {
+        let mut connection = connection();
+        connection.execute_batch("INSERT INTO log VALUES (1), (2)").unwrap();
+        connection.record_changes(true);
+        let programs = connection.explain("DELETE FROM log").unwrap();
+        assert!(programs[0].iter().any(|op| &*op.opcode == "Clear"), "{programs:?}");
+        assert!(connection.records_changes());
+        connection.execute_batch("INSERT INTO log VALUES (3)").unwrap();
+        assert_eq!(connection.take_changes().len(), 1);
     }
 
     #[test]

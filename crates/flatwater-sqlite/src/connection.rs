@@ -225,8 +225,9 @@ impl Connection {
     pub fn restore_handlers(&mut self) -> bool {
         // SAFETY: the connection is open and used here alone, and the hooks live as long.
         let ours = unsafe { self.hooks().install_handlers(self.db) };
+        let reports_rows = self.report_rows(self.records_changes());
         self.disarm();
-        ours && self.authorizer_is_ours()
+        ours && reports_rows && self.authorizer_is_ours()
     }
 
     /// Makes a connection usable again that cannot be replaced, because its database is in memory: sets handlers and
@@ -240,6 +241,7 @@ impl Connection {
             self.hooks().install_authorizer(self.db);
             self.hooks().install_handlers(self.db);
         }
+        self.report_rows(self.records_changes());
         self.disarm();
         self.reset_busy_statements();
         if self.is_autocommit() { Ok(()) } else { self.execute_batch("ROLLBACK") }

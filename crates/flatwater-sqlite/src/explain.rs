@@ -44,7 +44,6 @@ impl Connection {
     /// SQLite asks the current policy as for any prepare; its verdicts and the events are not kept. SQLite counts the
     /// listing of a write as a statement that changed nothing: `changes()` is 0 afterwards. PRAGMAs may act while they
     /// are prepared, so they must not be explained.
-    /// are prepared, so they are not to be explained.
     ///
     /// # Errors
     /// SQLite's error; [`Error::StaleStatement`] if there is no statement.

@@ -1,4 +1,5 @@
-//! The callbacks from SQLite: authorizer, busy handler, progress handler, commit, WAL and update hook.
+//! The callbacks from SQLite: authorizer, busy handler, progress handler, commit, WAL and update hook. The preupdate
+//! hook is in `preupdate`.
 //!
 //! Owns: the state behind them, one `Hooks` per connection at a fixed address. Every callback runs on the thread that
 //! is inside a SQLite call on that connection, so the state needs no lock; `Cell`s keep it sound when a callback runs
@@ -180,7 +181,7 @@ impl Hooks {
         verdict
     }
 
-    fn guarded<T>(&self, otherwise: T, f: impl FnOnce() -> T) -> T {
+    pub(crate) fn guarded<T>(&self, otherwise: T, f: impl FnOnce() -> T) -> T {
         catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
             self.panicked.set(true);
             otherwise
@@ -190,7 +191,7 @@ impl Hooks {
 
 /// # Safety
 /// `context` is the address of the connection's `Hooks`, which outlives the connection.
-unsafe fn hooks<'a>(context: *mut c_void) -> &'a Hooks {
+pub(crate) unsafe fn hooks<'a>(context: *mut c_void) -> &'a Hooks {
     // SAFETY: as the caller promises; only shared references to it are ever made.
     unsafe { &*context.cast::<Hooks>() }
 }

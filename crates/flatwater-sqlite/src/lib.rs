@@ -16,6 +16,7 @@
 //! - `commits`: what is known of the commits of a connection
 //! - `inserts`: whether a table got a new row
 //! - `changes`: the rows that a connection changed
+//! - `preupdate`: being told of rows before they change, where SQLite is built for that
 //! - `lend`: giving the whole rusqlite connection to a closure, and taking it back
 //! - `armed`: ending running statements
 //! - `patience`: waiting for a snapshot that does not begin at once
@@ -60,6 +61,7 @@ mod locks;
 mod methods;
 mod opening;
 mod patience;
+mod preupdate;
 mod process;
 mod read_guard;
 mod running;
@@ -82,6 +84,7 @@ pub use failures::SystemFailure;
 pub use filesystem::{filesystem_magic, free_bytes, why_not_writable};
 pub use hooks::{AuthEvent, Busy, Policy, Verdict};
 pub use locks::{LockFile, LockedFile};
+pub use preupdate::REPORTS_ALL_ROWS;
 pub use process::{InUse, PerProcess, Slot, is_stranded};
 pub use read_guard::{PageRefusal, Refused, Unheld, refused};
 pub use running::FirstRow;

@@ -49,6 +49,10 @@ impl Connection {
         let bytes = c_int::try_from(sql.len()).map_err(|_| Error::TextTooLong)?;
         let mut raw: *mut ffi::sqlite3_stmt = std::ptr::null_mut();
         let mut tail: *const c_char = std::ptr::null();
+        let reports_rows = self.records_changes();
+        if reports_rows {
+            self.report_rows(false);
+        }
         self.hooks().start_recording();
         self.mapping.forget();
         // SAFETY: the connection is open and only this value uses it; `sql` has `bytes` bytes; both out-pointers live
@@ -64,6 +68,9 @@ impl Connection {
             )
         };
         let events = self.hooks().stop_recording();
+        if reports_rows {
+            self.report_rows(true);
+        }
         if rc != ffi::SQLITE_OK {
             return Err(self.error(rc));
         }

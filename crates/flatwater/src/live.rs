@@ -22,9 +22,10 @@ use crate::queue::reply::wake;
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
 use crate::values::into_params::IntoParams;
-use crate::values::row::{FromRow, Rows};
+use crate::values::row::Rows;
 use crate::workers::live::Subscription;
-use crate::workers::live::place::Delivery;
+use crate::workers::live::place::Item;
+use crate::workers::live::told::{Delivery, Told};
 use crate::workers::request::{LivePart, LiveQuery};
 
 /// The results of a live query: a [`Stream`] of `Result<LiveRows>`, made by [`Database::live`].
@@ -40,12 +41,15 @@ use crate::workers::request::{LivePart, LiveQuery};
 pub struct Live {
     state: State,
     pace: Pace,
+    gets_differences: bool,
+    /// A result that was taken and is yet to be yielded.
+    pub(crate) unread: Option<LiveRows>,
     /// Dropped last: it may be the last handle to the database.
     caller: Caller,
 }
 
 enum State {
-    Begins(Option<Result<LiveQuery>>),
+    Begins(Option<Result<Arc<LiveQuery>>>),
     Open(Subscription),
     Over,
 }
@@ -60,6 +64,9 @@ struct Pace {
     /// Wakes the task when the result that is there is due.
     alarm: Option<Alarm>,
 }
+
+/// The results of all statements, and what is told of them.
+pub(crate) type Taken = (Vec<LiveRows>, Told);
 
 /// One result of a live query: its rows, as [`Rows`], and the number of a commit.
 #[derive(Debug, Clone)]
@@ -127,9 +134,10 @@ impl Live {
         let parts = statements.map(part).collect::<Result<Box<[LivePart]>>>();
         let query = parts.and_then(|parts| match &*parts {
             [] => Err(Error::misuse("a live query needs a statement")),
-            _ => Ok(LiveQuery(parts)),
+            _ => Ok(Arc::new(LiveQuery(parts))),
         });
-        Self { state: State::Begins(Some(query)), pace: Pace::default(), caller: caller.clone() }
+        let state = State::Begins(Some(query));
+        Self { state, pace: Pace::default(), gets_differences: false, unread: None, caller: caller.clone() }
     }
 
     /// Yields a result when no newer one has come for this long. A query that changes all the time yields none.
@@ -154,21 +162,21 @@ impl Live {
         poll_fn(|context| self.poll_result(context)).await
     }
 
-    /// The same, with each row as a `T`.
-    ///
-    /// # Errors
-    /// As [`next`](Self::next); `Misuse` for a row that is no `T`.
-    pub async fn next_as<T: FromRow>(&mut self) -> Option<Result<Vec<T>>> {
-        self.next().await.map(|rows| rows?.read().map_err(|error| error.in_operation("live")))
-    }
-
-    pub(crate) fn poll_result(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<LiveRows>>> {
+    fn poll_result(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<LiveRows>>> {
         let first = |mut parts: Vec<LiveRows>| parts.pop().ok_or_else(Error::closed);
         self.poll_parts(context).map(|result| result.map(|result| result.and_then(first)))
     }
 
     /// Returns the next results of all statements.
     pub(crate) fn poll_parts(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Vec<LiveRows>>>> {
+        self.poll_told(context).map(|told| told.map(|told| told.map(|(parts, _)| parts)))
+    }
+
+    /// The same, with what is told of them.
+    pub(crate) fn poll_told(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Taken>>> {
+        if let Some(unread) = self.unread.take() {
+            return Poll::Ready(Some(Ok((vec![unread], Told::All))));
+        }
         let taken = loop {
             match &mut self.state {
                 State::Over => return Poll::Ready(None),
@@ -178,7 +186,7 @@ impl Live {
                 },
                 State::Begins(query) => {
                     let begun = match query.take() {
-                        Some(query) => query.and_then(|query| self.caller.subscribe(query)),
+                        Some(query) => query.and_then(|query| self.caller.subscribe(query, self.gets_differences)),
                         None => Err(Error::closed()),
                     };
                     match begun {
@@ -191,14 +199,24 @@ impl Live {
                 }
             }
         };
-        let Some(Delivery { result, keys, commit, .. }) = taken else {
+        let Some(Item { delivery, told, .. }) = taken else {
             self.state = State::Over;
             return Poll::Ready(None);
         };
+        let Delivery { result, keys, commit, .. } = delivery;
         let part =
             |(rows, keys): (&Arc<Rows>, &Arc<PrimaryKeys>)| LiveRows { rows: rows.clone(), keys: keys.clone(), commit };
-        let parts: Result<Vec<LiveRows>> = result.map(|parts| parts.iter().zip(&*keys).map(part).collect());
+        let parts = result.map(|parts| (parts.iter().zip(&*keys).map(part).collect(), told));
         Poll::Ready(Some(parts.map_err(|error| error.in_operation("live"))))
+    }
+
+    /// Makes a stream of differences of it, which begins anew.
+    pub(crate) fn with_differences(mut self) -> Self {
+        if let State::Open(subscription) = &self.state {
+            self.state = State::Begins(Some(Ok(subscription.query.clone())));
+        }
+        (self.gets_differences, self.unread) = (true, None);
+        self
     }
 
     /// Ends the stream, and leaves the query.
@@ -209,7 +227,7 @@ impl Live {
 
 impl Pace {
     /// Takes the result if it is due, and sets the alarm if it is there and not due yet.
-    fn poll(&mut self, subscription: &Subscription, context: &mut Context<'_>) -> Poll<Option<Delivery>> {
+    fn poll(&mut self, subscription: &Subscription, context: &mut Context<'_>) -> Poll<Option<Item>> {
         let now = Instant::now();
         let mut due_at = None;
         let polled = subscription.place.poll(context, |delivery| {

@@ -1,9 +1,9 @@
 //! The differences of a live query's results, as a `Stream`.
 //!
-//! Owns: which results are compared, and when a whole result is yielded instead. Runs on the thread that polls it.
-//! Invariant: the full result that was yielded last, with the changes of rows that were yielded after it, is the newest
-//! result that the stream has taken, in some order. Leaves out: taking results (`live`), the comparison
-//! (`values::difference`), the choice of the key (`changes::primary_keys`).
+//! Owns: what is yielded. Runs on the thread that polls it, and compares nothing there. Invariant: the full result that was
+//! yielded last, with the changes of rows that were yielded after it, is the newest result that the stream has taken, in some
+//! order. Leaves out: taking results (`live`), comparing them (`workers::live::told`, `values::difference`), the choice of
+//! the key (`changes::primary_keys`).
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -14,8 +14,9 @@ use futures_core::Stream;
 
 use crate::error::{Error, Result};
 use crate::live::{Live, LiveRows};
-use crate::values::difference::{Difference, check};
+use crate::values::difference::Difference;
 use crate::values::row::{Row, Rows};
+use crate::workers::live::told::{PartTold, Told};
 
 /// The differences of a live query's results: a [`Stream`] of `Result<LiveChange>`, made by [`Live::changes`].
 /// [`next`](Self::next) needs no other crate.
@@ -26,22 +27,7 @@ use crate::values::row::{Row, Rows};
 /// An error of SQLite is an item, as in [`Live`], and the stream goes on with the next full result.
 #[must_use = "a live query begins when it is polled"]
 #[derive(Debug)]
-pub struct LiveChanges {
-    live: Live,
-    before: Before,
-}
-
-/// What the consumer has.
-#[derive(Debug)]
-enum Before {
-    Nothing,
-    Result {
-        rows: Arc<Rows>,
-        key: Box<[usize]>,
-    },
-    /// The error that two rows have the same key.
-    Repeated,
-}
+pub struct LiveChanges(Live);
 
 /// One item of [`LiveChanges`].
 #[derive(Debug, Clone)]
@@ -49,7 +35,7 @@ pub enum LiveChange {
     /// The full result, which replaces what was yielded before: the first item, the first one after an error, and the first
     /// one with other columns or another key.
     Full(LiveRows),
-    /// What has changed since the item before. There is at least one such row.
+    /// What has changed since the item before: at least one row, or, in a group, at least one row of one of its queries.
     Rows(RowChanges),
 }
 
@@ -60,7 +46,7 @@ pub enum LiveChange {
 pub struct RowChanges {
     old: Arc<Rows>,
     new: LiveRows,
-    difference: Difference,
+    difference: Arc<Difference>,
 }
 
 /// A row as it was, and the row with the same key as it is.
@@ -108,7 +94,8 @@ impl Live {
     /// that gets another key is deleted and inserted. Keys are compared by type and value: 1 and 1.0 differ, and so do 'a'
     /// and 'A' in a column with NOCASE. NULL is a key like another. The order of rows is not compared.
     ///
-    /// The comparison runs when the stream is polled, and takes a time that grows with the number of rows.
+    /// Results are compared on the thread that ran the query, which takes a time that grows with the number of rows. A stream
+    /// that was polled before begins anew, with the full result.
     ///
     /// ```no_run
     /// use std::collections::HashMap;
@@ -138,7 +125,7 @@ impl Live {
     /// The key is found by the [origin](crate::Column::origin_name) of columns, which another SQLite than the bundled one tells
     /// with the feature `column_metadata`.
     pub fn changes(self) -> LiveChanges {
-        LiveChanges { live: self, before: Before::Nothing }
+        LiveChanges(self.with_differences())
     }
 }
 
@@ -155,42 +142,31 @@ impl LiveChanges {
     }
 
     fn poll_change(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<LiveChange>>> {
-        loop {
-            let change = match ready!(self.live.poll_result(context)) {
-                None => return Poll::Ready(None),
-                Some(Ok(rows)) => self.compare(rows),
-                Some(Err(error)) => {
-                    self.before = Before::Nothing;
-                    Some(Err(error))
-                }
-            };
-            if change.is_some() {
-                return Poll::Ready(change);
-            }
-        }
+        let first = |mut parts: Vec<LiveChange>| parts.pop().ok_or_else(Error::closed);
+        poll_changes(&mut self.0, context).map(|changes| changes.map(|changes| changes.and_then(first)))
     }
+}
 
-    /// Returns what the consumer is told of a result, if anything.
-    fn compare(&mut self, new: LiveRows) -> Option<Result<LiveChange>> {
-        let Some(key) = new.keys.of_result(new.rows.names.sources()) else {
-            self.live.end();
-            return Some(Err(no_key(&new)));
-        };
-        let before = std::mem::replace(&mut self.before, Before::Repeated);
-        let compared = match &before {
-            Before::Result { rows: old, key: same } if *same == key && old.names == new.names => {
-                Difference::between(old, &new, &key).map(|difference| Some((old.clone(), difference)))
-            }
-            _ => check(&new, &key).map(|()| None),
-        };
-        let Ok(compared) = compared else {
-            return (!matches!(before, Before::Repeated)).then(|| Err(repeated(&new, &key)));
-        };
-        self.before = Before::Result { rows: new.rows.clone(), key };
-        match compared {
-            None => Some(Ok(LiveChange::Full(new))),
-            Some((_, difference)) if difference.is_empty() => None,
-            Some((old, difference)) => Some(Ok(LiveChange::Rows(RowChanges { old, new, difference }))),
+/// Returns the next changes in the results of all statements.
+pub(crate) fn poll_changes(live: &mut Live, context: &mut Context<'_>) -> Poll<Option<Result<Vec<LiveChange>>>> {
+    let taken = ready!(live.poll_told(context));
+    let changes = taken.map(|taken| match taken? {
+        (parts, Told::All) => Ok(parts.into_iter().map(LiveChange::Full).collect()),
+        (parts, Told::Changes(told)) => Ok(parts.into_iter().zip(&*told).map(change).collect()),
+        (parts, Told::Repeated(at, key)) => Err(repeated(&parts[at], &key)),
+        (parts, Told::NoKey(at)) => {
+            live.end();
+            Err(no_key(&parts[at]))
+        }
+    });
+    Poll::Ready(changes)
+}
+
+fn change((new, told): (LiveRows, &PartTold)) -> LiveChange {
+    match told {
+        PartTold::Full => LiveChange::Full(new),
+        PartTold::Difference(old, difference) => {
+            LiveChange::Rows(RowChanges { old: old.clone(), new, difference: difference.clone() })
         }
     }
 }

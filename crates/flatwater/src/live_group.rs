@@ -13,6 +13,7 @@ use futures_core::Stream;
 use crate::database::Database;
 use crate::error::Result;
 use crate::live::{Live, LiveRows};
+use crate::live_changes::{LiveChange, poll_changes};
 use crate::values::into_params::IntoParams;
 
 /// The results of several queries, each time all of them and of one point in time: a [`Stream`] of
@@ -58,6 +59,12 @@ impl LiveGroup {
         Self(self.0.throttle(time))
     }
 
+    /// Yields what has changed in the results, as [`Live::changes`] does: first the full result of each query, and then for
+    /// each query the rows that changed, which are none in those whose result stayed the same. Each query needs a key.
+    pub fn changes(self) -> LiveGroupChanges {
+        LiveGroupChanges(self.0.with_differences())
+    }
+
     /// Returns the next results, in the order of the queries, or `None` when the stream is over. If the future is
     /// dropped, none is lost.
     ///
@@ -74,5 +81,30 @@ impl Stream for LiveGroup {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Vec<LiveRows>>>> {
         self.get_mut().0.poll_parts(context)
+    }
+}
+
+/// The differences of the results of a group: a [`Stream`] of `Result<Vec<LiveChange>>`, made by [`LiveGroup::changes`].
+#[must_use = "a live query begins when it is polled"]
+#[derive(Debug)]
+pub struct LiveGroupChanges(Live);
+
+impl LiveGroupChanges {
+    /// Returns the next changes, in the order of the queries, or `None` when the stream is over. If the future is dropped,
+    /// none is lost.
+    ///
+    /// # Errors
+    /// As [`LiveChanges::next`](crate::LiveChanges::next): an error of one query is one of the group.
+    #[allow(clippy::should_implement_trait, reason = "this is the name that users of streams know")]
+    pub async fn next(&mut self) -> Option<Result<Vec<LiveChange>>> {
+        poll_fn(|context| poll_changes(&mut self.0, context)).await
+    }
+}
+
+impl Stream for LiveGroupChanges {
+    type Item = Result<Vec<LiveChange>>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Vec<LiveChange>>>> {
+        poll_changes(&mut self.get_mut().0, context)
     }
 }

@@ -128,6 +128,30 @@ fn a_group_whose_fence_fails_too_says_that_it_does_not_know() {
 }
 
 #[test]
+fn a_live_query_follows_what_became_of_failed_commits() {
+    let (_alone, file) = (alone(), TestFile::new());
+    run(async {
+        let db = open(file.options()).await;
+        let mut count = db.live("SELECT count(*) FROM t WHERE n >= 0", ());
+        let mut last = count.next().await.unwrap().unwrap().read::<(i64,)>().unwrap()[0].0;
+        let mut rows = 0;
+        for (round, failures) in [1, 2, 1, 2, 0].into_iter().enumerate() {
+            let first = 10 * i64::try_from(round).unwrap();
+            let outcomes = insert_together(&db, first..first + 10, || fail_commits(failures)).await;
+            rows += outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+            // Those whose outcome is unknown are not there, for nothing was restarted.
+            assert_eq!(present(&file).len(), rows);
+            while last != i64::try_from(rows).unwrap() {
+                last = count.next().await.unwrap().unwrap().read::<(i64,)>().unwrap()[0].0;
+            }
+        }
+        assert_eq!((rows, db.stats().replaced_connections), (30, 2));
+        drop(count);
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
 fn a_full_disk_fails_what_does_not_fit_and_the_rest_goes_on() {
     full_or_broken_disk(ENOSPC, Kind::Full);
 }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use flatwater_sqlite::{AuthEvent, Program};
+use flatwater_sqlite::{AuthEvent, Program, REPORTS_ALL_ROWS};
 use rusqlite::ffi;
 
 use super::Columns;
@@ -30,10 +30,10 @@ pub(crate) struct TableReads {
     pub(crate) rows: RowReads,
     /// SQLite reports the rows that change.
     pub(crate) are_rows_reported: bool,
-    /// A constraint or a trigger of the schema may replace rows.
+    /// A constraint or a trigger of the schema may replace rows, which SQLite does not report.
     pub(crate) may_be_replaced: bool,
     pub(crate) has_generated: bool,
-    /// The columns that may be the rowid.
+    /// The columns that may be the rowid. SQLite reports only the new rowid of a row whose rowid they change.
     pub(crate) rowid_aliases: Vec<Box<str>>,
 }
 
@@ -57,8 +57,7 @@ pub(crate) struct ReadsTemp;
 
 /// The name under which SQLite reports a rowid that is no column.
 const ROWID: &str = "ROWID";
-/// The numbers of the main and the TEMP database.
-const MAIN: i32 = 0;
+/// The number of the TEMP database. Those of attached files are larger.
 const TEMP: i32 = 1;
 
 /// Table-valued functions whose rows depend on their arguments alone.
@@ -76,14 +75,13 @@ impl Reads {
     ) -> Result<Self, ReadsTemp> {
         let database = |event: &&AuthEvent| event.database.as_deref().unwrap_or("main") == "temp";
         let reads = || events.iter().filter(|event| event.action == ffi::SQLITE_READ);
-        let opens = programs.iter().flat_map(opened);
-        let databases: Vec<i32> = opens.map(|(_, _, database)| database).collect();
-        if reads().any(|event| database(&event)) || databases.contains(&TEMP) {
+        let opens_temp = programs.iter().flat_map(opened).any(|(_, _, database)| database == TEMP);
+        if reads().any(|event| database(&event)) || opens_temp {
             return Err(ReadsTemp);
         }
         let [program] = programs else { return Ok(Self::EveryCommit) };
         let uses_attached = program.iter().any(|op| &*op.opcode == "Transaction" && op.p1 > TEMP);
-        if uses_attached || databases.iter().any(|database| *database != MAIN) || has_impure_function(events, tables) {
+        if uses_attached || has_impure_function(events, tables) {
             return Ok(Self::EveryCommit);
         }
         let mut columns: HashMap<&str, Columns> = HashMap::new();
@@ -187,14 +185,18 @@ fn table_reads(name: &str, mut columns: Columns, program: &Program, tables: &Tab
         [(root, index)] if !index.unique.is_empty() => by_key(program, table, *root, &index.unique),
         _ => RowReads::Any,
     };
-    let mut rowid_aliases = table.rowid_aliases.clone();
-    rowid_aliases.push(ROWID.into());
+    // With both rowids of each row it does not matter which column is the rowid.
+    let mut rowid_aliases = Vec::new();
+    if !REPORTS_ALL_ROWS {
+        rowid_aliases.extend_from_slice(&table.rowid_aliases);
+        rowid_aliases.push(ROWID.into());
+    }
     TableReads {
         table: name.into(),
         columns,
         rows,
-        are_rows_reported: table.kind == Kind::Rowid,
-        may_be_replaced: tables.replaces,
+        are_rows_reported: REPORTS_ALL_ROWS || table.kind == Kind::Rowid,
+        may_be_replaced: !REPORTS_ALL_ROWS && tables.replaces,
         has_generated: table.has_generated,
         rowid_aliases,
     }

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
 use crate::sql::policy;
-use crate::sql::silent::{joins_by_name, kind_of_virtual, may_replace};
+use crate::sql::silent::{joins_by_name, kind_of_virtual, may_name, may_replace};
 use crate::sql::tokens::quoted;
 use crate::values::params::Params;
 use crate::values::row::Rows;
@@ -153,8 +153,7 @@ impl Connection {
         self.sqlite.set_policy(before);
         let programs = programs?.unwrap_or_default();
         let read: HashSet<&str> = events.iter().filter_map(|event| event.first.as_deref()).collect();
-        let mut tables = self.sqlite.patiently_with(|sqlite| tables(sqlite, &read))?;
-        tables.joins_by_name |= joins_by_name(&text.sql);
+        let tables = self.sqlite.patiently_with(|sqlite| tables(sqlite, &read, &text.sql))?;
         let keys = Arc::new(PrimaryKeys::of(&tables));
         match Reads::of(&events, &programs, &tables, of_any_plan) {
             Ok(reads) => Ok(Derived { cookie, of_any_plan, reads: Arc::new(reads), keys }),
@@ -177,8 +176,8 @@ fn not_a_query() -> Error {
         .with_hint("use `query` for RETURNING, PRAGMA and EXPLAIN")
 }
 
-/// Reads the facts of the schema for the tables with these names.
-fn tables(sqlite: &Sqlite, read: &HashSet<&str>) -> rusqlite::Result<Tables> {
+/// Reads the facts of the schema for the tables with these names, which this text reads.
+fn tables(sqlite: &Sqlite, read: &HashSet<&str>, sql: &str) -> rusqlite::Result<Tables> {
     let mut found = Tables { pure_functions: pure_functions(sqlite)?, ..Tables::default() };
     let mut kinds: HashMap<String, Kind> = HashMap::new();
     let mut listed = sqlite.prepare("SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main'")?;
@@ -194,6 +193,7 @@ fn tables(sqlite: &Sqlite, read: &HashSet<&str>) -> rusqlite::Result<Tables> {
     }
     let mut listed = sqlite.prepare("SELECT type, name, tbl_name, rootpage, sql FROM main.sqlite_schema")?;
     let mut rows = listed.query([])?;
+    let mut views: Vec<(String, String)> = Vec::new();
     while let Some(row) = rows.next()? {
         let (name, root) = (row.get::<_, String>(1)?, row.get::<_, Option<i32>>(3)?.unwrap_or(0));
         // A definition that is not valid UTF-8 may say anything.
@@ -214,8 +214,10 @@ fn tables(sqlite: &Sqlite, read: &HashSet<&str>) -> rusqlite::Result<Tables> {
                     None => Kind::Virtual,
                 };
                 let mut table = Table::of(kind, root);
+                if table.kind == Kind::View {
+                    views.push((name.clone(), definition.to_owned()));
+                }
                 if read.contains(&*name) {
-                    found.joins_by_name |= table.kind == Kind::View && joins_by_name(definition);
                     add_columns(sqlite, &name, &mut table)?;
                 }
                 found.tables.insert(name.into(), table);
@@ -223,7 +225,23 @@ fn tables(sqlite: &Sqlite, read: &HashSet<&str>) -> rusqlite::Result<Tables> {
             _ => {}
         }
     }
+    found.joins_by_name = joins_by_name(sql) || reads_view_that_joins_by_name(sql, views);
     Ok(found)
+}
+
+/// Returns true if the text may read a view that joins by name, maybe through other views. SQLite does not report that a view
+/// is read if it makes one query of both.
+fn reads_view_that_joins_by_name(sql: &str, mut views: Vec<(String, String)>) -> bool {
+    let mut texts = vec![sql.to_owned()];
+    while let Some(text) = texts.pop() {
+        for (_, definition) in views.extract_if(.., |(name, _)| may_name(&text, name)) {
+            if joins_by_name(&definition) {
+                return true;
+            }
+            texts.push(definition);
+        }
+    }
+    false
 }
 
 /// Adds what the columns of a table say about it.
@@ -312,6 +330,8 @@ mod tests {
         CREATE TABLE e (a, b);
         CREATE INDEX e_sum ON e (a + b);
         CREATE VIEW v AS SELECT a FROM t;
+        CREATE VIEW joined AS SELECT 1 AS one FROM e NATURAL JOIN g;
+        CREATE VIEW \"the view\" AS SELECT count(*) AS n FROM Joined, w;
         CREATE VIRTUAL TABLE f USING fts5(x);
         CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT);";
 
@@ -366,6 +386,8 @@ mod tests {
             ("SELECT a FROM t JOIN w ON w.k = t.b", "t(a b) w(k)"),
             ("SELECT 1 FROM e NATURAL JOIN g", "e(*) g(*)"),
             ("SELECT x.id FROM t x JOIN e y USING (b)", "e(*) t(*)"),
+            ("SELECT count(*) FROM JOINED", "e(*) g(*)"),
+            ("SELECT n FROM [The View]", "e(*) g(*) w(*)"),
             ("SELECT a FROM e WHERE b > 1", "e(a b)"),
             ("SELECT a + b FROM e ORDER BY a + b", "e(*)"),
             ("SELECT a FROM t WHERE b > 1 ORDER BY b LIMIT 3", "t(a b)"),
@@ -446,7 +468,7 @@ mod tests {
             };
             assert!(!may_be_replaced(&mut connection));
             connection.sqlite.execute_batch(definition).unwrap();
-            assert!(may_be_replaced(&mut connection), "{definition}");
+            assert_eq!(may_be_replaced(&mut connection), !flatwater_sqlite::REPORTS_ALL_ROWS, "{definition}");
         }
     }
 
@@ -458,6 +480,23 @@ mod tests {
             assert!(connection.derive(&StatementInfo::new(sql), 0, false).is_err(), "{sql}");
         }
         assert_eq!(told(&mut connection, "SELECT count(*) FROM main.e"), "e(*)");
+    }
+
+    /// A text that is prepared under the older schema is prepared again at its first step, as for another plan.
+    #[test]
+    fn reads_are_those_of_a_schema_that_another_connection_changed_and_of_one_plan() {
+        let (directory, mut connection) = open(SCHEMA);
+        let (text, params) = (Arc::new(StatementInfo::new("SELECT * FROM v")), Params::default());
+        let mut run = || connection.run_live(std::iter::once((&text, &params, None))).unwrap().remove(0).derived;
+        let table = |derived: &Derived| match &*derived.reads {
+            Reads::Tables(tables) => tables.iter().map(|table| table.table.to_string()).collect::<Vec<_>>(),
+            Reads::EveryCommit => panic!("it reads a table"),
+        };
+        assert_eq!(table(&run()), ["t"]);
+        let another = Sqlite::open(directory.path().join("test.db")).unwrap();
+        another.execute_batch("DROP VIEW v; CREATE VIEW v AS SELECT v FROM w").unwrap();
+        let derived = run();
+        assert_eq!((table(&derived), derived.of_any_plan), (vec!["w".to_owned()], false));
     }
 
     #[test]

@@ -17,11 +17,11 @@ use crate::workers::writer::Writer;
 
 impl Caller {
     /// Subscribes to a live query.
-    pub(crate) fn subscribe(&self, query: LiveQuery) -> Result<Subscription> {
+    pub(crate) fn subscribe(&self, query: Arc<LiveQuery>, gets_differences: bool) -> Result<Subscription> {
         self.may_begin()?;
         let engine = self.handle.engine();
         engine.touch();
-        engine.live.subscribe(query)
+        engine.live.subscribe(query, gets_differences)
     }
 }
 

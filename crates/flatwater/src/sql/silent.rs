@@ -5,13 +5,15 @@
 //! a table, or join by name is found; one that does not may be found too, which only costs precision. Leaves out: what
 //! follows from that (`changes`).
 
+use flatwater_sqlite::REPORTS_ALL_ROWS;
+
 use super::tokens::words;
 use crate::changes::tables::Kind;
 use crate::changes::writes::Silent;
 
 /// Returns what the text of a write shows about rows that go without a report.
 pub(crate) fn silent(sql: &str) -> Silent {
-    Silent { replaces: may_replace(sql), empties: may_empty(sql) }
+    Silent { replaces: !REPORTS_ALL_ROWS && may_replace(sql), empties: may_empty(sql) }
 }
 
 /// Returns true if the text, or a definition, may resolve a conflict by deleting the row that is there.
@@ -33,6 +35,13 @@ fn may_empty(sql: &str) -> bool {
 /// the columns that such a join compares (`sqlite3ProcessJoin`).
 pub(crate) fn joins_by_name(sql: &str) -> bool {
     words(sql).any(|word| word.eq_ignore_ascii_case("USING") || word.eq_ignore_ascii_case("NATURAL"))
+}
+
+/// Returns true if the text may name this table or view, in any spelling.
+pub(crate) fn may_name(sql: &str, name: &str) -> bool {
+    // A quote in a name is written in more than one way.
+    let is_plain = !name.contains(['"', '`', ']', '\'']);
+    !is_plain || sql.to_ascii_lowercase().contains(&name.to_ascii_lowercase())
 }
 
 /// Returns the kind of a virtual table with this definition.
@@ -86,6 +95,16 @@ mod tests {
             assert!(joins_by_name(sql), "{sql}");
         }
         assert!(!joins_by_name("SELECT 'USING', \"natural\" FROM a JOIN b ON a.k = b.k -- NATURAL"));
+    }
+
+    #[test]
+    fn a_name_is_found_in_any_spelling() {
+        for (sql, name) in
+            [("SELECT 1 FROM Both", "both"), ("SELECT 1 FROM [the one]", "The One"), ("SELECT 1", "o\"ne")]
+        {
+            assert!(may_name(sql, name), "{sql}");
+        }
+        assert!(!may_name("SELECT both FROM a", "bother"));
     }
 
     #[test]

@@ -45,9 +45,9 @@ impl LiveCounts {
         self.counted.unchanged += 1;
     }
 
-    pub(crate) fn delivered(&mut self, superseded: bool) {
-        self.counted.deliveries += 1;
-        self.counted.superseded += u64::from(superseded);
+    pub(crate) fn delivered(&mut self, is_told: bool, is_superseded: bool) {
+        self.counted.deliveries += u64::from(is_told);
+        self.counted.superseded += u64::from(is_superseded);
     }
 
     /// Records the time from the publication of a change to the delivery of its result.
@@ -94,7 +94,7 @@ pub struct LiveStats {
     pub unchanged: u64,
     /// Results that were delivered, once for each stream.
     pub deliveries: u64,
-    /// Delivered results that were replaced by a newer one before the stream was polled.
+    /// Delivered results that a newer one replaced, or made unneeded, before the stream was polled.
     pub superseded: u64,
     /// The time from a commit to the delivery of its result: median, 99th percentile and longest, in microseconds.
     pub lag_p50_us: u64,

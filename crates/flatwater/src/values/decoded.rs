@@ -24,6 +24,11 @@ pub(crate) fn decode_rows<T: FromRow + Send + 'static>(rows: Rows) -> Decoded {
     decode(|| rows.read::<T>())
 }
 
+/// Reads every row of a result that others may read too.
+pub(crate) fn decode_shared<T: FromRow + Send + 'static>(rows: &Rows) -> Decoded {
+    decode(|| rows.read::<T>())
+}
+
 /// Reads the first column of every row.
 pub(crate) fn decode_first_column<T: FromSql + Send + 'static>(rows: Rows) -> Decoded {
     decode(|| rows.read_first_column::<T>())

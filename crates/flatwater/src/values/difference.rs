@@ -1,7 +1,7 @@
 //! The difference of two results whose rows have a key. Pure.
 //!
-//! Owns: finding the rows that came, changed and went, and the rows with equal keys. Runs on the caller's thread, in a time
-//! that grows with the number of rows. Invariant: the old rows without those that went, and with those that came and
+//! Owns: finding the rows that came, changed and went, and the rows with equal keys. Runs on the thread that delivers
+//! the new result, in a time that grows with the number of rows. Invariant: the old rows without those that went, and with those that came and
 //! changed, are the new rows, in some order. Leaves out: which columns are the key (`changes::primary_keys`).
 
 use std::collections::HashMap;

@@ -19,7 +19,7 @@ use crate::workers::answer::Answer;
 use crate::workers::request::Request;
 
 /// A result with at most this many rows is decoded by the caller's poll.
-const FEW: usize = 256;
+pub(crate) const FEW: usize = 256;
 
 pub(crate) struct Outbox<'a> {
     recorder: &'a Recorder,

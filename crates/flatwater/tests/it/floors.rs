@@ -20,7 +20,8 @@ const FLOORS: &[&[&str]] = &[
     &["prepared", "transaction"],
     &["database"],
     &["closures", "executor", "live", "long_reads", "migrate", "open", "savepoints", "testing", "typed"],
-    &["live_changes", "live_group", "plan"],
+    &["live_changes", "live_typed", "plan"],
+    &["live_group"],
     &["front"],
     &["lib"],
 ];

@@ -14,6 +14,7 @@ use crate::support::{TestFile, count, empty_table, run, until, wait_until};
 
 in_both_places!(
     a_large_result_is_decoded_on_a_thread_of_the_database_that_nobody_waits_for,
+    a_large_result_of_a_live_query_is_decoded_on_another_thread,
     a_panic_of_the_callers_type_goes_on_in_the_caller,
     many_rows_of_parameters_are_collected_in_slices_and_run_when_the_last_is_there,
     the_iterator_may_panic_or_call_the_database_and_half_of_it_is_nothing,
@@ -70,6 +71,19 @@ impl FromRow for Panics {
         assert_ne!(row.get::<i64>(0)?, FEW + 5, "expected");
         Ok(Self)
     }
+}
+
+async fn a_large_result_of_a_live_query_is_decoded_on_another_thread(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let here = std::thread::current().name().unwrap_or_default().to_owned();
+    for (rows, thread) in [(FEW, &*here), (FEW + 1, "fw-decode"), (LARGE, "fw-decode")] {
+        let decoded = db.live(NUMBERS, (rows,)).next_as::<DecodedOn>().await.unwrap().unwrap();
+        assert_eq!(decoded.len(), usize::try_from(rows).unwrap());
+        assert!(decoded.iter().all(|row| row.0.starts_with(thread)), "{rows} rows: {:?}", decoded[0]);
+    }
+    let mut live = db.live(NUMBERS, (LARGE,));
+    let error = live.next_as::<(String,)>().await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.operation()), (Kind::Misuse, Some("live")), "{error}");
 }
 
 async fn a_panic_of_the_callers_type_goes_on_in_the_caller(place: &Place) {
@@ -176,4 +190,36 @@ async fn the_iterator_may_panic_or_call_the_database_and_half_of_it_is_nothing(p
     let none = db.execute_many("INSERT INTO nowhere VALUES (?)", Vec::<(i64,)>::new()).await;
     assert!(none.is_err_and(|error: Error| error.kind() == Kind::Sql));
     db.close().await.unwrap();
+}
+
+static IS_HELD: AtomicBool = AtomicBool::new(false);
+static GOES_ON: AtomicBool = AtomicBool::new(false);
+
+/// Waits in the first row.
+struct Held;
+
+impl FromRow for Held {
+    fn from_row(_: &Row<'_>) -> Result<Self> {
+        IS_HELD.store(true, Ordering::SeqCst);
+        wait_until(|| GOES_ON.load(Ordering::SeqCst));
+        Ok(Self)
+    }
+}
+
+#[test]
+fn a_result_that_was_being_decoded_for_a_call_that_was_dropped_is_left_to_the_next() {
+    Place::on_file().check(async |place: &Place| {
+        let db = empty_table(place.options()).await;
+        let mut live = db.live(NUMBERS, (LARGE,));
+        let mut dropped = Box::pin(live.next_as::<Held>());
+        while !IS_HELD.load(Ordering::SeqCst) {
+            assert!(futures_util::poll!(dropped.as_mut()).is_pending());
+            tokio::task::yield_now().await;
+        }
+        drop(dropped);
+        GOES_ON.store(true, Ordering::SeqCst);
+        let rows = live.next().now_or_never().unwrap().unwrap().unwrap();
+        assert_eq!(rows.len(), usize::try_from(LARGE).unwrap());
+        assert!(live.next().now_or_never().is_none());
+    });
 }

@@ -14,6 +14,7 @@ in_both_places!(
     a_lookup_by_a_unique_key_runs_for_its_row_only,
     changes_that_sqlite_does_not_report_are_seen,
     a_row_that_a_constraint_of_the_schema_replaces_is_seen,
+    a_row_that_is_replaced_or_moved_meets_the_lookups_of_its_row_alone,
     a_transaction_is_seen_when_it_commits_and_not_when_it_rolls_back,
     a_transaction_that_was_open_before_the_first_live_query_is_seen,
     closures_batches_and_scripts_are_seen,
@@ -254,6 +255,45 @@ async fn a_row_that_a_constraint_of_the_schema_replaces_is_seen(place: &Place) {
     assert_eq!(next(&mut by_id).await, Vec::<Vec<Option<i64>>>::new());
 }
 
+async fn a_row_that_is_replaced_or_moved_meets_the_lookups_of_its_row_alone(place: &Place) {
+    let db = place.open().await;
+    db.execute_script(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a UNIQUE, b); CREATE TABLE w (k PRIMARY KEY, v) WITHOUT ROWID;
+         CREATE TABLE other (a UNIQUE ON CONFLICT REPLACE);
+         INSERT INTO t VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3), (4, 4, 4), (5, 5, 5); INSERT INTO w VALUES ('x', 1)",
+    )
+    .await
+    .unwrap();
+    let mut lookups = Vec::new();
+    for id in 1..=5 {
+        let mut lookup = db.live("SELECT b FROM t WHERE id = ?", (id,));
+        assert_eq!(one(&mut lookup).await, id);
+        lookups.push(lookup);
+    }
+    let mut count = db.live("SELECT count(*) FROM w", ());
+    assert_eq!(one(&mut count).await, 1);
+    // How many run in a build with the preupdate hook, and in one without it.
+    for (write, few, many) in [
+        ("INSERT OR REPLACE INTO t VALUES (1, 1, 6)", 1, 5),
+        ("REPLACE INTO t VALUES (2, 3, 7)", 2, 5),
+        ("UPDATE OR REPLACE t SET a = 5 WHERE id = 4", 1, 5),
+        ("UPDATE t SET id = 3 WHERE id = 2", 2, 5),
+        ("INSERT INTO other VALUES (1), (1)", 0, 0),
+        ("UPDATE t SET b = 8 WHERE id = 4", 1, 5),
+        ("UPDATE w SET v = 2 WHERE k = 'x'", 0, 1),
+        ("INSERT INTO other VALUES (3); DELETE FROM w WHERE k = 'y'", 0, 1),
+        ("REPLACE INTO w VALUES ('y', 5)", 1, 1),
+        ("DELETE FROM t", 5, 5),
+    ] {
+        let expected = if flatwater_sqlite::REPORTS_ALL_ROWS { few } else { many };
+        assert_eq!(caused(&db, write).await, expected, "{write}");
+    }
+    assert_eq!(one(&mut count).await, 2);
+    for lookup in &mut lookups {
+        assert_eq!(next(lookup).await, Vec::<Vec<Option<i64>>>::new());
+    }
+}
+
 async fn a_transaction_is_seen_when_it_commits_and_not_when_it_rolls_back(place: &Place) {
     let db = with_items(place).await;
     let mut sum = db.live("SELECT sum(a) FROM item", ());
@@ -314,6 +354,9 @@ async fn closures_batches_and_scripts_are_seen(place: &Place) {
     assert_eq!(one(&mut names).await, 0);
     db.execute("CREATE TABLE late (a)", ()).await.unwrap();
     assert_eq!(one(&mut names).await, 1);
+    // SQLite reports no row of it.
+    db.execute_many("DELETE FROM item", [(), ()]).await.unwrap();
+    assert_eq!(next(&mut sum).await, [[None]]);
 }
 
 async fn a_dropped_table_is_an_error_until_it_is_back(place: &Place) {
@@ -368,6 +411,7 @@ async fn a_consumer_that_is_late_gets_the_newest_result_only(place: &Place) {
         db.execute("INSERT INTO item (a) VALUES (1)", ()).await.unwrap();
         assert_eq!(one(&mut fast).await, number);
     }
+    until(|| live(&db).pending == 0).await;
     assert_eq!(one(&mut slow).await, 13);
     assert_eq!(live(&db).superseded, 9);
 }

@@ -173,6 +173,7 @@ async fn a_null_is_a_key_and_two_are_refused_until_one_is_left(place: &Place) {
     assert_eq!(watch.next().await.unwrap().unwrap().len(), 2);
     db.execute("INSERT INTO t VALUES (NULL, 4)", ()).await.unwrap();
     assert_eq!(watch.next().await.unwrap().unwrap().len(), 3);
+    until(|| db.stats().live.pending == 0).await;
     assert!(futures_util::poll!(std::pin::pin!(changes.next())).is_pending());
     assert_eq!(after(&db, &mut changes, "DELETE FROM t WHERE v > 2").await, "full Null,(2)");
     let mut by_rowid = db.live("SELECT rowid, k, v FROM t ORDER BY v", ()).changes();
@@ -334,6 +335,7 @@ async fn an_error_is_told_and_then_comes_the_full_result(place: &Place) {
     db.execute("UPDATE other SET a = 21 WHERE id = 2", ()).await.unwrap();
     db.execute("ALTER TABLE other RENAME TO item", ()).await.unwrap();
     assert!(watch.next().await.unwrap().is_ok());
+    until(|| db.stats().live.pending == 0).await;
     assert_eq!(next(&mut changes).await, "~(2),(20)>(2),(21)");
 }
 
@@ -358,6 +360,7 @@ async fn a_late_consumer_gets_all_changes_as_one(place: &Place) {
     for (write, expected) in writes {
         assert_eq!(after(&db, &mut watch, write).await, expected);
     }
+    until(|| db.stats().live.pending == 0).await;
     assert_eq!(next(&mut late).await, "+(4),(41) ~(3),(30)>(3),(31) -(1),(10)");
     assert!(db.stats().live.superseded >= 8);
 }
@@ -371,12 +374,14 @@ async fn what_is_no_difference_is_not_told(place: &Place) {
     // Only the order is another one.
     db.execute("UPDATE item SET a = 50 WHERE id = 1", ()).await.unwrap();
     assert_eq!(shown(&watch.next().await.unwrap().unwrap()).replace("Integer", ""), "(2),(0) (3),(0) (1),(0)");
+    until(|| db.stats().live.pending == 0).await;
     assert!(futures_util::poll!(std::pin::pin!(changes.next())).is_pending());
     // What came and went between two looks is no difference.
     db.execute("INSERT INTO item VALUES (4, 40)", ()).await.unwrap();
     watch.next().await.unwrap().unwrap();
     db.execute("DELETE FROM item WHERE id = 4", ()).await.unwrap();
     watch.next().await.unwrap().unwrap();
+    until(|| db.stats().live.pending == 0).await;
     assert!(futures_util::poll!(std::pin::pin!(changes.next())).is_pending());
     assert_eq!(after(&db, &mut changes, "UPDATE item SET a = 51 WHERE id = 1").await, "~(1),(0)>(1),(1)");
 }
@@ -420,6 +425,7 @@ async fn the_pace_holds_and_a_close_ends_the_stream(place: &Place) {
     for write in ["INSERT INTO item VALUES (4, 40)", "DELETE FROM item WHERE id = 1"] {
         db.execute(write, ()).await.unwrap();
         watch.next().await.unwrap().unwrap();
+        until(|| db.stats().live.pending == 0).await;
         assert!(futures_util::poll!(std::pin::pin!(throttled.next())).is_pending());
     }
     let mut told = next(&mut debounced).await;

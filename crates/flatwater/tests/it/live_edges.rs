@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flatwater::{Database, Error, Journal, Live, Params, Value};
+use flatwater::{Database, Error, Inline, Journal, Live, Params, Value};
 
 use crate::live::{HANGS, shown};
 use crate::place::{Place, in_both_places};
@@ -282,6 +282,93 @@ fn a_query_of_an_attached_file_follows_the_writes_to_it() {
         drop(watched);
         db.close().await.unwrap();
     });
+}
+
+/// The names and root pages of one file mean something else in another.
+#[test]
+fn tables_of_two_files_with_equal_names_are_told_apart() {
+    let (place, other) = (Place::on_file(), TestFile::new());
+    place.check(async |place: &Place| {
+        let db = place.options().attach("other", other.path()).open().await.unwrap();
+        for schema in ["main", "other"] {
+            let tables = format!("CREATE TABLE {schema}.o (a); CREATE VIRTUAL TABLE {schema}.f USING fts5(body)");
+            db.execute_script(&tables).await.unwrap();
+        }
+        let mut all: Vec<_> =
+            ["SELECT sum(a) FROM other.o", "SELECT sum(a) FROM main.o", "SELECT count(*) FROM other.f"]
+                .map(|sql| Watched::new(&db, sql, &[]))
+                .into();
+        for sql in [
+            "SELECT 1",
+            "INSERT INTO other.o VALUES (1)",
+            "INSERT INTO main.o VALUES (2)",
+            "INSERT INTO other.f VALUES ('word')",
+            "UPDATE other.o SET a = 3",
+            "DELETE FROM other.f",
+        ] {
+            db.execute_script(sql).await.unwrap();
+            for watched in &mut all {
+                watched.agrees(&db, sql).await;
+            }
+        }
+        drop(all);
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn commits_of_others_to_an_attached_file_alone_are_noticed() {
+    let (place, other) = (Place::on_file(), TestFile::new());
+    place.check(async |place: &Place| {
+        // An attached file keeps its journal mode.
+        let plain = other.plain();
+        plain.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE o (a)").unwrap();
+        let db = place.options().attach("other", other.path()).open().await.unwrap();
+        db.execute("CREATE TABLE t (a)", ()).await.unwrap();
+        let mut watched = Watched::new(&db, "SELECT sum(a) FROM other.o", &[]);
+        let mut of_main = Watched::new(&db, "SELECT count(*) FROM t", &[]);
+        watched.agrees(&db, "the first run").await;
+        of_main.agrees(&db, "the first run").await;
+        for value in 1..4 {
+            plain.execute_batch(&format!("INSERT INTO o VALUES ({value})")).unwrap();
+            watched.agrees(&db, "a commit of another").await;
+            db.execute("INSERT INTO other.o VALUES (10)", ()).await.unwrap();
+            watched.agrees(&db, "a commit of this database").await;
+        }
+        // Nothing is published again and again.
+        until(|| db.stats().live.pending == 0).await;
+        let runs = db.stats().live.runs;
+        db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+        of_main.agrees(&db, "a commit to the main file").await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(db.stats().live.runs <= runs + 3, "it runs for ever");
+        drop((watched, of_main));
+        db.close().await.unwrap();
+    });
+}
+
+/// SQLite prepares a statement again when another process has changed the schema, and may write more than before.
+#[test]
+fn what_a_statement_writes_by_a_trigger_of_another_process_is_seen() {
+    for inline in [Inline::default(), Inline::Never] {
+        Place::on_file().check(async |place: &Place| {
+            let (db, plain) = (place.options().inline(inline).open().await.unwrap(), place.file().unwrap().plain());
+            db.execute_script("CREATE TABLE t (a); CREATE TABLE log (n); INSERT INTO t VALUES (0)").await.unwrap();
+            for _ in 0..20 {
+                db.execute("UPDATE t SET a = a + 1", ()).await.unwrap();
+            }
+            db.execute("INSERT INTO log VALUES (1)", ()).await.unwrap();
+            let mut watched = Watched::new(&db, "SELECT count(*) FROM log", &[]);
+            watched.agrees(&db, "the first run").await;
+            let seen = db.stats().live.everything;
+            plain.execute_batch("CREATE TRIGGER clears AFTER UPDATE ON t BEGIN DELETE FROM log; END").unwrap();
+            until(|| db.stats().live.everything > seen && db.stats().live.pending == 0).await;
+            db.execute("UPDATE t SET a = a + 1", ()).await.unwrap();
+            watched.agrees(&db, "the first use after another schema").await;
+            drop(watched);
+            db.close().await.unwrap();
+        });
+    }
 }
 
 #[test]

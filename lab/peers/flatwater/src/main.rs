@@ -6,16 +6,17 @@
 //! durability and those of the variants.
 
 use std::marker::PhantomData;
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
 use flatwater::rusqlite::types::{ToSqlOutput, ValueRef};
-use flatwater::{Checkpoint, Database, FromRow, Inline, Options, Params, ToSql};
+use flatwater::{Checkpoint, Database, FromRow, Inline, LiveChange, LiveRows, Options, Params, RowChanges, ToSql};
 use lab_kit::lane::Info;
 use lab_kit::{
-    About, Body, Cells, Durability, Live, LiveCounts, Named, Peer, Record, Result, Rows, Setup, Step, Sum, Table,
-    Transaction, Value, anyhow, version_in,
+    About, Body, Cells, Durability, Foreign, Live, LiveCounts, Named, Peer, Record, Result, Rows, Setup, Step, Sum,
+    Table, Transaction, Value, anyhow, version_in,
 };
 
 const NO_CHECKPOINTS: &str = "flatwater-no-checkpoints";
@@ -114,12 +115,24 @@ impl Peer for Flatwater {
     }
 
     fn live(&self, sql: &'static str, params: &[Value<'_>]) -> Result<Delivered> {
-        Ok(Delivered(self.0.live(sql, bound(params))))
+        Ok(Delivered::All(self.0.live(sql, bound(params))))
+    }
+
+    fn foreign(&self, path: &Path) -> Result<Foreign> {
+        let plain = flatwater::rusqlite::Connection::open(path)?;
+        plain.execute_batch("PRAGMA synchronous = normal")?;
+        Ok(Box::new(move |sql| Ok(plain.execute_batch(sql)?)))
     }
 
     fn live_counts(&self) -> LiveCounts {
         let live = self.0.stats().live;
-        LiveCounts { runs: live.runs, lag_p50_us: live.lag_p50_us, lag_p99_us: live.lag_p99_us }
+        LiveCounts {
+            runs: live.runs,
+            unchanged: live.unchanged,
+            pending: live.pending,
+            lag_p50_us: live.lag_p50_us,
+            lag_p99_us: live.lag_p99_us,
+        }
     }
 
     async fn transaction<B: Body>(&self, body: B) -> Result<B::Answer> {
@@ -197,12 +210,51 @@ impl<R: Record> Table<R> for Block<R> {
 }
 
 /// The results of a live query, as the library delivers them.
-struct Delivered(flatwater::Live);
+enum Delivered {
+    All(flatwater::Live),
+    Changes(flatwater::LiveChanges),
+}
+
+/// One of them.
+enum Given {
+    All(LiveRows),
+    Rows(RowChanges),
+}
 
 impl Live for Delivered {
-    async fn next(&mut self) -> Result<Sum> {
-        let rows = self.0.next().await.ok_or_else(|| anyhow!("the live query is over"))??;
-        Ok(touched(&rows, rows.columns().len()))
+    type Given = Given;
+
+    async fn take(&mut self) -> Result<Given> {
+        let is_over = || anyhow!("the live query is over");
+        Ok(match self {
+            Self::All(live) => Given::All(live.next().await.ok_or_else(is_over)??),
+            Self::Changes(changes) => match changes.next().await.ok_or_else(is_over)?? {
+                LiveChange::Full(rows) => Given::All(rows),
+                LiveChange::Rows(rows) => Given::Rows(rows),
+            },
+        })
+    }
+
+    fn touch(given: &Given) -> Sum {
+        match given {
+            Given::All(rows) => touched(rows, rows.columns().len()),
+            Given::Rows(rows) => {
+                let changed = rows.inserted().len() + rows.deleted().len() + rows.updated().len();
+                let mut sum = Sum { rows: changed as u64, cells: 0 };
+                let updated = rows.updated().flat_map(|row| [row.old, row.new]);
+                for row in rows.inserted().chain(rows.deleted()).chain(updated) {
+                    row.values().for_each(|value| sum.add(&shown(value)));
+                }
+                sum
+            }
+        }
+    }
+
+    fn changes(self) -> Self {
+        match self {
+            Self::All(live) => Self::Changes(live.changes()),
+            Self::Changes(_) => self,
+        }
     }
 }
 

@@ -19,7 +19,9 @@ pub mod traffic;
 pub mod value;
 mod wal;
 
-pub use peer::{About, Body, Durability, Live, LiveCounts, Named, NoLive, Peer, Setup, Step, Table, Transaction};
+pub use peer::{
+    About, Body, Durability, Foreign, Live, LiveCounts, Named, NoLive, Peer, Setup, Step, Table, Transaction,
+};
 pub use program::{main, version_in};
 pub use record::{Record, Sum};
 pub use value::{Cells, Rows, Value};

@@ -4,7 +4,7 @@
 //! their first poll. Leaves out: how each peer does it.
 
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -128,6 +128,11 @@ pub trait Peer: Clone + Send + Sync + Sized + 'static {
         bail!("a library without live queries cannot begin {sql}")
     }
 
+    /// Opens another connection to the database, with plain SQLite.
+    fn foreign(&self, path: &Path) -> Result<Foreign> {
+        bail!("the peer opens no other connection to {}", path.display())
+    }
+
     /// What the live queries did since the database was opened, as the library counts it.
     fn live_counts(&self) -> LiveCounts {
         LiveCounts::default()
@@ -183,8 +188,22 @@ impl<R: Record> Table<R> for Vec<R> {
 
 /// A live query: the query's result, and again whenever it changed.
 pub trait Live: Send + 'static {
-    /// Awaits the next result, and touches every field of its rows. The end of the results is an error.
-    fn next(&mut self) -> impl Future<Output = Result<Sum>> + Send;
+    /// What the library delivers.
+    type Given: Send;
+
+    /// Awaits the next result. The end of the results is an error.
+    fn take(&mut self) -> impl Future<Output = Result<Self::Given>> + Send;
+
+    /// Touches every field of a result, or of the rows in which it differs from the one before.
+    fn touch(given: &Self::Given) -> Sum;
+
+    /// Makes it deliver differences: the whole result first, and then the rows that came, changed or went.
+    fn changes(self) -> Self;
+
+    /// Awaits the next result, and touches it.
+    fn next(&mut self) -> impl Future<Output = Result<Sum>> + Send {
+        async { Ok(Self::touch(&self.take().await?)) }
+    }
 }
 
 /// The live query of a library that has none: there is no value of it.
@@ -192,16 +211,33 @@ pub trait Live: Send + 'static {
 pub enum NoLive {}
 
 impl Live for NoLive {
-    async fn next(&mut self) -> Result<Sum> {
+    type Given = Self;
+
+    async fn take(&mut self) -> Result<Self> {
         match *self {}
     }
+
+    fn touch(given: &Self) -> Sum {
+        match *given {}
+    }
+
+    fn changes(self) -> Self {
+        self
+    }
 }
+
+/// Runs one statement on another connection, which is not the library's, and commits.
+pub type Foreign = Box<dyn FnMut(&str) -> Result<()> + Send>;
 
 /// What a library counts of its live queries.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LiveCounts {
     /// How often a live query ran, the first runs included.
     pub runs: u64,
+    /// How many of them had the result of the run before.
+    pub unchanged: u64,
+    /// Live queries that run at the moment, or wait for that.
+    pub pending: usize,
     /// The time from a commit until its result was there for the tasks that wait: median and 99th percentile.
     pub lag_p50_us: u64,
     pub lag_p99_us: u64,

@@ -7,12 +7,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::place::{Delivery, Place};
+use super::place::Place;
+use super::told::{Delivery, Results};
 use crate::connection::reads::{Derived, Found, LiveRun};
 use crate::error::Result;
 use crate::queue::ticket::Ticket;
 use crate::time::timer::Alarm;
-use crate::values::row::Rows;
 use crate::workers::request::LiveQuery;
 
 pub(super) struct Entry {
@@ -82,42 +82,57 @@ impl Entry {
     /// Notes that a change meets the query. Returns true if the entry is to be put into the queue.
     pub(super) fn meet(&mut self, now: Instant, loses_reads: bool) -> bool {
         self.met_at.get_or_insert(now);
+        if let RunState::Runs { is_lost, .. } = &mut self.run {
+            *is_lost |= loses_reads;
+        }
+        self.run_again()
+    }
+
+    /// Causes one more run. Returns true if the entry is to be put into the queue.
+    pub(super) fn run_again(&mut self) -> bool {
         match &mut self.run {
             RunState::Idle => {
                 self.run = RunState::Waits;
                 true
             }
             RunState::Waits => false,
-            RunState::Runs { is_met, is_lost, .. } => {
+            RunState::Runs { is_met, .. } => {
                 *is_met = true;
-                *is_lost |= loses_reads;
                 false
             }
         }
     }
 
-    /// Notes the end of a run. Returns what became of it, and whether the entry is to run again.
-    pub(super) fn end(&mut self, ran: Ran, is_final: bool, now: Instant) -> (Ended, bool) {
+    /// Notes the result of a run, and returns what became of it. The run is in flight until `rest`.
+    pub(super) fn end(&mut self, ran: Ran, is_final: bool, now: Instant) -> Ended {
         let Ran { result: run, is_same } = ran;
-        let (commit, is_met) = match std::mem::replace(&mut self.run, RunState::Idle) {
+        let (commit, is_met) = match self.run {
             RunState::Runs { commit, is_met, .. } => (commit, is_met),
             RunState::Idle | RunState::Waits => (0, false),
         };
-        if is_met {
-            self.run = RunState::Waits;
-        }
         if self.last.is_none() && is_met && !self.was_held_back && !is_final {
             self.was_held_back = true;
-            return (Ended::HeldBack, true);
+            return Ended::HeldBack;
         }
-        let keys = run.iter().flatten().map(|run| run.derived.keys.clone()).collect();
+        let keys: Arc<[_]> = run.iter().flatten().map(|run| run.derived.keys.clone()).collect();
         if let Some(last) = self.last.as_mut().filter(|_| is_same) {
-            (last.commit, last.keys) = (commit, keys);
-            return (Ended::Unchanged, is_met);
+            if last.keys != keys {
+                (last.keys, last.repeated) = (keys, Arc::default());
+            }
+            last.commit = commit;
+            return Ended::Unchanged;
         }
         let result = run.map(|runs| runs.into_iter().map(|run| Arc::new(run.rows)).collect());
-        self.last = Some(Delivery { result, keys, commit, at: now });
-        (Ended::Changed, is_met)
+        let version = self.last.as_ref().map_or(0, |last| last.version) + 1;
+        self.last = Some(Delivery { result, keys, commit, at: now, version, repeated: Arc::default() });
+        Ended::Changed
+    }
+
+    /// Notes that the result of a run was delivered. Returns true if the entry is to be put into the queue.
+    pub(super) fn rest(&mut self) -> bool {
+        let is_met = matches!(self.run, RunState::Runs { is_met: true, .. });
+        self.run = if is_met { RunState::Waits } else { RunState::Idle };
+        is_met
     }
 
     /// Ends a run whose result is not wanted any more.
@@ -137,7 +152,7 @@ impl Ran {
     }
 }
 
-fn is_same(last: &Result<Arc<[Arc<Rows>]>>, run: &Result<Vec<LiveRun>>) -> bool {
+fn is_same(last: &Result<Results>, run: &Result<Vec<LiveRun>>) -> bool {
     match (last, run) {
         (Ok(last), Ok(run)) => last.iter().map(|rows| &**rows).eq(run.iter().map(|run| &run.rows)),
         (Err(last), Err(error)) => last.kind() == error.kind() && last.message() == error.message(),
@@ -166,7 +181,7 @@ mod tests {
 
     fn end(entry: &mut Entry, message: &str) -> (Ended, bool) {
         let ran = Ran::new(Err(Error::misuse(message.to_owned())), entry.last());
-        entry.end(ran, false, Instant::now())
+        (entry.end(ran, false, Instant::now()), entry.rest())
     }
 
     fn last(entry: &Entry) -> (u64, String) {

@@ -6,10 +6,12 @@
 //! runs; nothing here waits. Leaves out: which queries a change meets (`changes`, `registry`), and the stream that a caller
 //! polls.
 
+mod behind;
 mod entry;
 pub(crate) mod place;
 mod registry;
 mod run;
+pub(crate) mod told;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -75,20 +77,20 @@ impl LiveQueries {
     ///
     /// # Errors
     /// `Closed`.
-    pub(crate) fn subscribe(&self, query: LiveQuery) -> Result<Subscription> {
-        let place = Arc::new(Place::default());
+    pub(crate) fn subscribe(&self, query: Arc<LiveQuery>, gets_differences: bool) -> Result<Subscription> {
+        let place = Place::new(gets_differences);
         let mut registry = self.0.lock();
         if registry.is_closed {
             return Err(Error::closed());
         }
         let is_first = registry.is_empty();
-        let (id, todo) = registry.subscribe(query, place.clone());
+        let (id, todo) = registry.subscribe(query.clone(), place.clone());
         drop(registry);
         if is_first {
             self.0.look_later();
         }
         self.0.perform(todo);
-        Ok(Subscription { live: self.clone(), id, place })
+        Ok(Subscription { live: self.clone(), query, id, place })
     }
 
     /// Returns true if there is a live query.
@@ -188,6 +190,7 @@ impl ChangeListener for Listener {
 /// A subscriber's right to the results of a live query.
 pub(crate) struct Subscription {
     live: LiveQueries,
+    pub(crate) query: Arc<LiveQuery>,
     id: Id,
     pub(crate) place: Arc<Place>,
 }

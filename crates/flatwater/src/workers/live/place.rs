@@ -1,52 +1,115 @@
 //! A subscriber's place: the newest result that it has not taken.
 //!
-//! Owns: one result, and the waker of the task that waits for it, guarded by the place's own lock. Runs on the threads
-//! that deliver and on those that poll. Invariants: a newer result takes the place of an older one; no lock is held while
-//! a waker runs, is cloned or is dropped. Leaves out: when a result is delivered (`registry`).
+//! Owns: what the subscriber is told of one result, what its consumer has, and the waker of the task that waits, guarded by
+//! the place's own lock. Runs on the threads that deliver and on those that poll. Invariants: what is told of a result was
+//! compared with what the consumer has; a newer result takes the place of an older one; no lock is held while a waker runs,
+//! is cloned or is dropped. Leaves out: when a result is delivered (`registry`), the comparison (`told`).
+//!
+//! A consumer may take a result while the next one is compared:
+//!
+//! ```text
+//! the thread that delivers C                      the task of the stream
+//! the consumer has A, and B waits
+//! compares C with A                               takes B: the consumer has B
+//! the consumer has not A any more: C is not put
+//! compares C with B
+//! puts C, for nothing was put meanwhile           takes C
+//! ```
+//!
+//! One thread delivers the results of a live query, one after the other, so a result is compared twice at most.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
 
-use crate::changes::primary_keys::PrimaryKeys;
-use crate::error::Error;
-use crate::values::row::Rows;
+use super::told::{Compared, Delivery, Has, Told};
 
-/// One result of a live query, or why there is none.
-#[derive(Debug, Clone)]
-pub(crate) struct Delivery {
-    /// For each statement of the query.
-    pub(crate) result: Result<Arc<[Arc<Rows>]>, Error>,
-    /// For each statement: the keys of the tables that it read. None after an error.
-    pub(crate) keys: Arc<[Arc<PrimaryKeys>]>,
-    /// The number of the last commit whose effect it surely has.
-    pub(crate) commit: u64,
-    /// When it became known.
-    pub(crate) at: Instant,
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    /// The subscriber gets the differences of results.
+    gets_differences: bool,
+    held: Mutex<Held>,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Place(Mutex<Held>);
-
-#[derive(Debug, Default)]
 struct Held {
-    delivery: Option<Delivery>,
+    item: Option<Item>,
+    /// What the consumer has.
+    has: Has,
+    /// The version of the last result that was delivered.
+    version: u64,
     waker: Option<Waker>,
     is_over: bool,
 }
 
+/// A result that is there.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) delivery: Delivery,
+    pub(crate) told: Told,
+    /// What the consumer has when it has taken this.
+    then: Has,
+}
+
+/// What delivering a result did.
+#[derive(Debug, Default)]
+pub(super) struct Put {
+    pub(super) waker: Option<Waker>,
+    /// The subscriber is told something.
+    pub(super) is_told: bool,
+    /// An older result was still there.
+    pub(super) is_superseded: bool,
+}
+
+/// What the consumers of some places have, with what each is told of one delivery.
+type Known = Vec<(bool, Has, Compared)>;
+
 impl Place {
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn new(gets_differences: bool) -> Arc<Self> {
+        Arc::new(Self { gets_differences, held: Mutex::default() })
     }
 
-    /// Puts a result into the place. Returns the waker to wake, and true if an older result was still there.
-    pub(super) fn put(&self, delivery: Delivery) -> (Option<Waker>, bool) {
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if the place has this result already, or a newer one.
+    pub(super) fn is_up_to(&self, delivery: &Delivery) -> bool {
+        self.lock().version >= delivery.version
+    }
+
+    /// Delivers a result if that takes no comparison of rows. `None`: it does.
+    pub(super) fn put_at_once(&self, delivery: &Delivery) -> Option<Put> {
         let mut held = self.lock();
-        let before = held.delivery.replace(delivery);
-        let waker = held.waker.take();
-        drop(held);
-        (waker, before.is_some())
+        let compared = if held.item.is_none() && !self.gets_differences {
+            // It differs from the result before, which the consumer has.
+            Compared { told: Some(Told::All), then: Has::all_of(delivery) }
+        } else {
+            delivery.at_once(&held.has, self.gets_differences)?
+        };
+        Some(held.put(delivery, compared))
+    }
+
+    /// Delivers a result. `known` is kept from place to place of one delivery, so that equal comparisons are one.
+    pub(super) fn put(&self, delivery: &Delivery, known: &mut Known) -> Put {
+        let mut has = self.lock().has.clone();
+        loop {
+            let is_it = |(kind, other, _): &&(bool, Has, Compared)| *kind == self.gets_differences && other.is(&has);
+            let compared = known.iter().find(is_it).map(|(.., compared)| compared.clone()).unwrap_or_else(|| {
+                let compared = delivery.compare(&has, self.gets_differences);
+                known.push((self.gets_differences, has.clone(), compared.clone()));
+                compared
+            });
+            match self.put_compared(delivery, compared, &has) {
+                Ok(put) => return put,
+                Err(now) => has = now,
+            }
+        }
+    }
+
+    /// Delivers what was compared with `has`. Returns what the consumer has if that is something else.
+    fn put_compared(&self, delivery: &Delivery, compared: Compared, has: &Has) -> Result<Put, Has> {
+        let mut held = self.lock();
+        if held.has.is(has) { Ok(held.put(delivery, compared)) } else { Err(held.has.clone()) }
     }
 
     /// Ends the stream after the result that is there, if there is one. Returns the waker to wake.
@@ -58,17 +121,18 @@ impl Place {
 
     /// Takes the result if it is due: `due` tells of one that is there when it is. Otherwise the task is woken when
     /// there is another one. `None`: there will be none.
-    pub(crate) fn poll(
-        &self,
-        context: &mut Context<'_>,
-        due: impl FnOnce(&Delivery) -> bool,
-    ) -> Poll<Option<Delivery>> {
+    pub(crate) fn poll(&self, context: &mut Context<'_>, due: impl FnOnce(&Delivery) -> bool) -> Poll<Option<Item>> {
         let own = context.waker().clone();
         let mut held = self.lock();
-        if held.delivery.as_ref().is_some_and(|delivery| held.is_over || due(delivery)) {
-            return Poll::Ready(held.delivery.take());
+        if held.item.as_ref().is_some_and(|item| held.is_over || due(&item.delivery)) {
+            let mut item = held.item.take();
+            let then = item.as_mut().map(|item| std::mem::take(&mut item.then)).unwrap_or_default();
+            let before = std::mem::replace(&mut held.has, then);
+            drop(held);
+            drop(before);
+            return Poll::Ready(item);
         }
-        if held.delivery.is_none() && held.is_over {
+        if held.item.is_none() && held.is_over {
             return Poll::Ready(None);
         }
         let before = held.waker.replace(own);
@@ -80,5 +144,136 @@ impl Place {
     /// Returns the waker of the task that waits, so that it looks again.
     pub(crate) fn nudge(&self) -> Option<Waker> {
         self.lock().waker.take()
+    }
+}
+
+impl Held {
+    fn put(&mut self, delivery: &Delivery, Compared { told, then }: Compared) -> Put {
+        self.version = delivery.version;
+        let is_told = told.is_some();
+        let before = match told {
+            Some(told) => self.item.replace(Item { delivery: delivery.clone(), told, then }),
+            None => {
+                // The consumer has it already, and a result that it did not take is no news any more.
+                self.has = then;
+                self.item.take()
+            }
+        };
+        let waker = if is_told { self.waker.take() } else { None };
+        Put { waker, is_told, is_superseded: before.is_some() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told::{PartTold, tests::delivery};
+    use super::*;
+
+    fn take(place: &Place) -> Option<Item> {
+        match place.poll(&mut Context::from_waker(Waker::noop()), |_| true) {
+            Poll::Ready(item) => item,
+            Poll::Pending => None,
+        }
+    }
+
+    /// Returns what is told: `all`, or of each part `full` or the numbers of rows that came, changed and went.
+    fn told(item: Option<Item>) -> String {
+        match item.map(|item| item.told) {
+            None => "nothing".into(),
+            Some(Told::All) => "all".into(),
+            Some(Told::NoKey(at)) => format!("no key {at}"),
+            Some(Told::Repeated(at, key)) => format!("repeated {at} {key:?}"),
+            Some(Told::Changes(parts)) => {
+                let part = |part: &PartTold| match part {
+                    PartTold::Full => "full".into(),
+                    PartTold::Difference(_, rows) => {
+                        format!("{} {} {}", rows.inserted.len(), rows.updated.len(), rows.deleted.len())
+                    }
+                };
+                parts.iter().map(part).collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
+    /// Delivers as the thread of a run does.
+    fn deliver(place: &Place, delivery: &Delivery) -> Put {
+        place.put_at_once(delivery).unwrap_or_else(|| place.put(delivery, &mut Vec::new()))
+    }
+
+    #[test]
+    fn a_difference_is_one_to_what_was_taken() {
+        let place = Place::new(true);
+        deliver(&place, &delivery(1, &[&[[1, 10]]]));
+        assert_eq!(told(take(&place)), "full");
+        deliver(&place, &delivery(2, &[&[[1, 10], [2, 20]]]));
+        assert!(deliver(&place, &delivery(3, &[&[[2, 21], [3, 30]]])).is_superseded);
+        assert_eq!(told(take(&place)), "2 0 1");
+        deliver(&place, &delivery(4, &[&[[2, 22], [3, 30]]]));
+        assert_eq!((told(take(&place)), told(take(&place))), ("0 1 0".into(), "nothing".into()));
+    }
+
+    #[test]
+    fn a_result_that_was_taken_during_the_comparison_is_compared_anew() {
+        let place = Place::new(true);
+        let [a, b, c] = [&[[1, 10]][..], &[[1, 11]], &[[1, 11], [2, 20]]].map(|rows| [rows]);
+        let (a, b, c) = (delivery(1, &a), delivery(2, &b), delivery(3, &c));
+        deliver(&place, &a);
+        take(&place);
+        deliver(&place, &b);
+        let has = place.lock().has.clone();
+        let compared = c.compare(&has, true);
+        assert_eq!(told(take(&place)), "0 1 0");
+        assert!(place.put_compared(&c, compared, &has).is_err());
+        assert!(!place.put(&c, &mut Vec::new()).is_superseded);
+        assert_eq!(told(take(&place)), "1 0 0");
+    }
+
+    #[test]
+    fn a_result_that_the_consumer_has_is_no_news() {
+        for gets_differences in [true, false] {
+            let place = Place::new(gets_differences);
+            deliver(&place, &delivery(1, &[&[[1, 10]]]));
+            assert!(take(&place).is_some());
+            assert!(deliver(&place, &delivery(2, &[&[[1, 11]]])).is_told);
+            let put = deliver(&place, &delivery(3, &[&[[1, 10]]]));
+            assert_eq!((put.is_told, put.is_superseded), (false, true));
+            assert!(take(&place).is_none());
+            deliver(&place, &delivery(4, &[&[[1, 11]]]));
+            assert_eq!(told(take(&place)), if gets_differences { "0 1 0" } else { "all" });
+        }
+    }
+
+    #[test]
+    fn equal_comparisons_of_a_delivery_are_one() {
+        let (places, mut known) = ([true, true, false].map(Place::new), Vec::new());
+        let (one, two, three) = (delivery(1, &[&[[1, 10]]]), delivery(2, &[&[[1, 11]]]), delivery(3, &[&[[1, 12]]]));
+        for place in &places {
+            deliver(place, &one);
+            take(place);
+            deliver(place, &two);
+        }
+        take(&places[1]);
+        for place in &places {
+            place.put(&three, &mut known);
+        }
+        assert_eq!(known.len(), 3, "of the first result, of the second, and of a whole result");
+        places[0].put(&three, &mut known);
+        assert_eq!(known.len(), 3);
+        assert_eq!(places.map(|place| told(take(&place))), ["0 1 0", "0 1 0", "all"]);
+    }
+
+    #[test]
+    fn rows_with_equal_keys_are_told_once_and_then_comes_the_full_result() {
+        let place = Place::new(true);
+        for version in 1..3 {
+            deliver(&place, &delivery(version, &[&[[1, 10]], &[[2, 1], [2, 2]]]));
+        }
+        assert_eq!(told(take(&place)), "repeated 1 [0]");
+        let put = deliver(&place, &delivery(3, &[&[[1, 10]], &[[2, 1], [2, 3]]]));
+        assert!(!put.is_told);
+        deliver(&place, &delivery(4, &[&[[1, 10]], &[[2, 1]]]));
+        assert_eq!(told(take(&place)), "full, full");
+        deliver(&place, &delivery(5, &[&[[1, 10]], &[[2, 3]]]));
+        assert_eq!(told(take(&place)), "0 0 0, 0 1 0");
     }
 }

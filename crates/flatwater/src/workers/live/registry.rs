@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::time::Instant;
 
+use super::behind::Behind;
 use super::entry::{Ended, Entry, Ran, RunState};
-use super::place::{Delivery, Place};
+use super::place::{Place, Put};
+use super::told::Delivery;
 use crate::changes::change::Change;
 use crate::changes::index::{Id, Index, Precision, Rows};
 use crate::changes::lookup::Key;
@@ -47,6 +49,8 @@ pub(super) struct Registry {
 pub(super) struct Todo {
     pub(super) starts: VecDeque<Start>,
     pub(super) wakers: Vec<Waker>,
+    /// A run that has ended, and is in flight until these have its result.
+    pub(super) behind: Option<Behind>,
 }
 
 /// A run that is to be started.
@@ -71,14 +75,17 @@ impl Registry {
         self.entries.is_empty()
     }
 
-    /// Adds a subscriber. It gets the last result at once, if there is one. Returns the number of its entry.
-    pub(super) fn subscribe(&mut self, query: LiveQuery, place: Arc<Place>) -> (Id, Todo) {
+    /// Adds a subscriber. It gets the last result, if there is one: at once, if that takes no comparison of rows. Returns
+    /// the number of its entry.
+    pub(super) fn subscribe(&mut self, query: Arc<LiveQuery>, place: Arc<Place>) -> (Id, Todo) {
         let mut todo = Todo::default();
         let id = self.by_query.get(&query).copied().unwrap_or_else(|| self.add(query));
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.grace = None;
-            if let Some(last) = entry.last() {
-                let _ = place.put(last.clone());
+            // The keys of a result that was never compared are compared at the end of another run.
+            let is_told = entry.last().is_none_or(|last| place.put_at_once(last).is_some());
+            if !is_told && entry.run_again() {
+                self.queue.push_back(id);
             }
             entry.subscribers.push(place);
         }
@@ -86,8 +93,8 @@ impl Registry {
         (id, todo)
     }
 
-    fn add(&mut self, query: LiveQuery) -> Id {
-        let (id, query) = (self.next, Arc::new(query));
+    fn add(&mut self, query: Arc<LiveQuery>) -> Id {
+        let id = self.next;
         self.next += 1;
         // Before the first run is started: a commit that it does not see is recorded, or is published as everything.
         self.is_watching.store(true, Ordering::SeqCst);
@@ -206,13 +213,31 @@ impl Registry {
     /// Notes the end of a run, and delivers its result.
     pub(super) fn finish(&mut self, id: Id, ran: Ran, now: Instant) -> Todo {
         let mut todo = Todo::default();
-        self.in_flight -= 1;
         if self.entries.contains_key(&id) {
             self.learn(id, ran.result.as_deref().unwrap_or_default());
             self.deliver(id, ran, now, &mut todo);
         }
-        self.start(&mut todo);
+        if todo.behind.is_none() {
+            self.rest(id, &mut todo);
+        }
         todo
+    }
+
+    /// Notes what delivering the result of a run did to the subscribers that were behind.
+    pub(super) fn delivered(&mut self, id: Id, puts: &[Put]) -> Todo {
+        puts.iter().for_each(|put| self.counts.delivered(put.is_told, put.is_superseded));
+        let mut todo = Todo::default();
+        self.rest(id, &mut todo);
+        todo
+    }
+
+    /// Ends a run whose result was delivered.
+    fn rest(&mut self, id: Id, todo: &mut Todo) {
+        self.in_flight -= 1;
+        if self.entries.get_mut(&id).is_some_and(Entry::rest) {
+            self.queue.push_back(id);
+        }
+        self.start(todo);
     }
 
     /// Notes what the entry reads, as its last run derived it.
@@ -253,29 +278,32 @@ impl Registry {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         // What is wrong with the call itself stays wrong.
         let is_final = ran.result.as_ref().is_err_and(|error| error.sqlite_code().is_none());
-        let (ended, runs_again) = entry.end(ran, is_final, now);
-        let met_at = if runs_again { entry.met_at.replace(now) } else { entry.met_at.take() };
-        match ended {
-            Ended::HeldBack => {}
-            Ended::Unchanged => self.counts.was_unchanged(),
-            Ended::Changed => {
-                if let Some(at) = met_at {
-                    self.counts.lag(now.saturating_duration_since(at));
+        let ended = entry.end(ran, is_final, now);
+        let is_met = matches!(entry.run, RunState::Runs { is_met: true, .. });
+        let met_at = if is_met { entry.met_at.replace(now) } else { entry.met_at.take() };
+        match (&ended, met_at) {
+            (Ended::HeldBack, _) => return,
+            (Ended::Unchanged, _) => self.counts.was_unchanged(),
+            (Ended::Changed, Some(at)) => self.counts.lag(now.saturating_duration_since(at)),
+            (Ended::Changed, None) => {}
+        }
+        let Some(last) = entry.last() else { return };
+        let mut places = Vec::new();
+        for place in entry.subscribers.iter().filter(|place| !place.is_up_to(last)) {
+            match place.put_at_once(last) {
+                Some(put) => {
+                    self.counts.delivered(put.is_told, put.is_superseded);
+                    todo.wakers.extend(put.waker);
                 }
-                if let Some(last) = entry.last() {
-                    for place in &entry.subscribers {
-                        let (waker, superseded) = place.put(last.clone());
-                        todo.wakers.extend(waker);
-                        self.counts.delivered(superseded);
-                    }
-                }
+                None => places.push(place.clone()),
             }
+        }
+        if !places.is_empty() {
+            todo.behind = Some(Behind { delivery: last.clone(), places });
         }
         if is_final {
             todo.wakers.extend(entry.subscribers.drain(..).filter_map(|place| place.end()));
             self.remove_unused(id);
-        } else if runs_again {
-            self.queue.push_back(id);
         }
     }
 
@@ -330,8 +358,8 @@ mod tests {
     /// Returns a registry with one query, whose first run is in flight.
     fn registry() -> (Registry, Id, Arc<Place>) {
         let text = Arc::new(StatementInfo::new("SELECT a FROM t WHERE k = ?"));
-        let query = LiveQuery([LivePart { text, params: Params::default() }].into());
-        let (mut registry, place) = (Registry::new(1), Arc::new(Place::default()));
+        let query = Arc::new(LiveQuery([LivePart { text, params: Params::default() }].into()));
+        let (mut registry, place) = (Registry::new(1), Place::new(false));
         let (id, todo) = registry.subscribe(query, place.clone());
         assert_eq!(todo.starts.len(), 1);
         (registry, id, place)
@@ -378,7 +406,8 @@ mod tests {
         registry.finish(id, Ran::new(Err(Error::misuse("no query")), None), Instant::now());
         let mut context = Context::from_waker(Waker::noop());
         let polled = place.poll(&mut context, |_| true);
-        assert!(matches!(polled, Poll::Ready(Some(Delivery { result: Err(_), .. }))), "{polled:?}");
+        let Poll::Ready(Some(item)) = polled else { panic!("{polled:?}") };
+        assert!(item.delivery.result.is_err());
         assert!(matches!(place.poll(&mut context, |_| true), Poll::Ready(None)));
         assert!(registry.is_empty());
     }

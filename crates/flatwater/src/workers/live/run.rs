@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
@@ -23,20 +23,51 @@ use crate::workers::request::{Request, Work};
 struct InFlight {
     live: Weak<Shared>,
     id: Id,
-    reply: Mutex<Option<Reply<Result<Answer>>>>,
+    awaited: Mutex<Awaited>,
+}
+
+struct Awaited {
+    /// Until the run has ended.
+    reply: Option<Reply<Result<Answer>>>,
+    is_pushed: bool,
+    /// The request is gone without an answer.
+    is_lost: bool,
 }
 
 impl InFlight {
-    /// Takes the answer if it is there; otherwise it is woken when it is.
+    fn lock(&self) -> MutexGuard<'_, Awaited> {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the answer if it is there; otherwise it is woken when it is. What becomes of a request that is not pushed yet,
+    /// the push tells.
     fn look(self: &Arc<Self>) -> Option<Result<Vec<LiveRun>>> {
         let waker = Waker::from(self.clone());
-        let mut place = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
-        let polled = Pin::new(place.as_mut()?).poll(&mut Context::from_waker(&waker));
+        let mut awaited = self.lock();
+        let polled = Pin::new(awaited.reply.as_mut()?).poll(&mut Context::from_waker(&waker));
         let Poll::Ready(answer) = polled else { return None };
-        let reply = place.take();
-        drop(place);
+        if answer.is_none() && !awaited.is_pushed {
+            awaited.is_lost = true;
+            return None;
+        }
+        let reply = awaited.reply.take();
+        drop(awaited);
         drop(reply);
         Some(answer.unwrap_or_else(|| Err(lost())).and_then(Answer::live))
+    }
+
+    /// Notes whether the request was pushed. Returns the end of a run that no thread will answer.
+    fn is_pushed(&self, pushed: Result<()>) -> Option<Result<Vec<LiveRun>>> {
+        let mut awaited = self.lock();
+        awaited.is_pushed = true;
+        let error = match pushed {
+            Ok(()) if !awaited.is_lost => return None,
+            Ok(()) => lost(),
+            Err(error) => error,
+        };
+        let reply = awaited.reply.take();
+        drop(awaited);
+        reply.map(|_| Err(error))
     }
 }
 
@@ -72,17 +103,24 @@ impl Shared {
     fn finish(&self, id: Id, run: Result<Vec<LiveRun>>) -> Todo {
         let last = self.lock().last(id);
         let ran = Ran::new(run, last.as_ref());
-        self.lock().finish(id, ran, Instant::now())
+        let mut todo = self.lock().finish(id, ran, Instant::now());
+        let Some(behind) = todo.behind.take() else { return todo };
+        wake(todo.wakers);
+        let (puts, wakers) = behind.deliver();
+        todo = self.lock().delivered(id, &puts);
+        todo.wakers.extend(wakers);
+        todo
     }
 
-    /// Pushes the request of a run. Returns the end of the run if it has already ended.
+    /// Pushes the request of a run. Returns the end of the run if no other thread will tell it: this one may be a caller's,
+    /// and a large result takes long to compare.
     fn start(self: &Arc<Self>, start: Start) -> Option<Result<Vec<LiveRun>>> {
         let Start { id, query, known, ticket } = start;
         let (promise, reply) = reply();
-        let in_flight = Arc::new(InFlight { live: Arc::downgrade(self), id, reply: Mutex::new(Some(reply)) });
-        match (self.powers.push)(Request::new(ticket, Work::Live(query, known), promise)) {
-            Ok(()) => in_flight.look(),
-            Err(error) => Some(Err(error)),
-        }
+        let awaited = Mutex::new(Awaited { reply: Some(reply), is_pushed: false, is_lost: false });
+        let in_flight = Arc::new(InFlight { live: Arc::downgrade(self), id, awaited });
+        let ended = in_flight.look();
+        debug_assert!(ended.is_none(), "it ends after it began");
+        in_flight.is_pushed((self.powers.push)(Request::new(ticket, Work::Live(query, known), promise)))
     }
 }

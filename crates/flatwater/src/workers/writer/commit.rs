@@ -32,7 +32,6 @@ pub(super) fn commit(writer: &mut WriterConnection, shared: &Shared) -> Result<(
 /// to be opened again.
 pub(super) fn settle(writer: &mut WriterConnection, shared: &Shared, error: Error, before: &Changes) -> Error {
     let Some(code) = error.sqlite_code() else { return error };
-    writer.wrote_everything();
     writer.refuse_after_failed_sync(&error);
     // A connection that was given up is opened again, to read the change counters and to write the fence. That is
     // worth the whole busy timeout, whatever the deadline: without it the outcome is unknown.

@@ -12,7 +12,7 @@ use flatwater_sqlite::{Busy, CheckpointMode, WalHeader, WalState};
 
 use super::lease::WriterLease;
 use super::opening;
-use super::outcome::{Change, Changes};
+use super::outcome::Change;
 use super::room::{PageLimit, Room};
 use super::seen::Commits;
 use crate::connection::open::{Connection, Role};
@@ -43,6 +43,8 @@ pub(crate) struct WriterConnection {
     pub(super) is_left: Arc<AtomicBool>,
     /// The commits up to the last time that the token was given back.
     pub(super) commits: Option<Commits>,
+    /// The change counters of the attached files at that time, while live queries watch.
+    pub(super) attached_left: Vec<(Box<str>, u32)>,
     /// True after the first open. Only the first open may create the file: a later one must find the same file.
     was_open: bool,
     /// True if another program keeps the WAL short.
@@ -66,6 +68,7 @@ impl WriterConnection {
             is_suspect: false,
             is_left: Arc::default(),
             commits: None,
+            attached_left: Vec::new(),
             was_open: false,
             external: false,
             facts: SchemaFacts::default(),
@@ -169,16 +172,6 @@ impl WriterConnection {
             return Change::InMemory;
         }
         self.wal_header().map_or(Change::Unseen, |header| Change::Wal(header.change))
-    }
-
-    /// Returns the same for the main file and the attached files.
-    pub(super) fn changes(&self) -> Changes {
-        let connection = self.connection.iter();
-        let attached = connection.flat_map(|connection| {
-            let counted = |name: &str| Some((name.into(), connection.sqlite.attached_change(name)?));
-            connection.attached_wals.iter().filter_map(move |name| counted(name))
-        });
-        Changes { main: self.change(), attached: attached.collect() }
     }
 
     /// Returns the names of the databases that can be written through the connection.

@@ -32,7 +32,8 @@ impl Writer {
     pub(crate) fn look_for_others(&self) {
         let Some(mut slot) = Slot::acquire_idle(self) else { return };
         let is_open = slot.run(|writer, _| {
-            if let Some(now) = writer.wal_now().filter(|(state, _)| !writer.has_left(state)) {
+            let is_new = |(state, _): &(_, _)| !writer.has_left(state) || writer.attached_has_moved();
+            if let Some(now) = writer.wal_now().filter(is_new) {
                 self.0.leave(writer, Some(&now), Instant::now());
             }
             writer.is_open()
@@ -62,10 +63,14 @@ impl Shared {
     pub(super) fn publish(&self, writer: &mut WriterConnection, committed: Committed) {
         let Some(live) = self.live.get().filter(|live| live.is_watching()) else { return };
         let is_noted = writer.connection.as_ref().is_some_and(Connection::wrote_nothing);
+        // The header does not show commits to attached files only, and what is noted does not show those of others.
+        let attached_has_moved = writer.attached_has_moved();
+        if attached_has_moved {
+            writer.attached_left = writer.changes().attached;
+        }
         let change = writer.take_changes();
         match committed {
-            // The header does not show commits to attached files only.
-            Committed::Nothing if is_noted || self.options.attach.is_empty() => {}
+            Committed::Nothing if !attached_has_moved && (is_noted || self.options.attach.is_empty()) => {}
             Committed::Nothing | Committed::Ours => live.publish(&change.unwrap_or(Change::Everything)),
             Committed::Others => live.publish(&Change::Everything),
         }
@@ -97,6 +102,12 @@ impl WriterConnection {
         if let Some(connection) = &mut self.connection {
             connection.wrote_everything();
         }
+    }
+
+    /// Returns true if something was committed to an attached file since this was published the last time.
+    fn attached_has_moved(&self) -> bool {
+        let attached = self.connection.as_ref().is_some_and(|connection| !connection.attached_wals.is_empty());
+        attached && self.changes().attached != self.attached_left
     }
 
     fn take_changes(&mut self) -> Option<Change> {

@@ -9,6 +9,7 @@
 use flatwater_sqlite::WalState;
 
 use super::connection::WriterConnection;
+use super::outcome::Changes;
 use crate::connection::inline::{self, Begun, LastRead, Reads};
 use crate::connection::open::Connection;
 use crate::inline::outcome::Fallback;
@@ -120,6 +121,16 @@ impl WriterConnection {
         left.leave(state, !seen.is_known() || committed == Committed::Others);
         self.commits = Some(now);
         committed
+    }
+
+    /// Returns what shows a commit to the main file and to the attached files.
+    pub(super) fn changes(&self) -> Changes {
+        let connection = self.connection.iter();
+        let attached = connection.flat_map(|connection| {
+            let counted = |name: &str| Some((name.into(), connection.sqlite.attached_change(name)?));
+            connection.attached_wals.iter().filter_map(move |name| counted(name))
+        });
+        Changes { main: self.change(), attached: attached.collect() }
     }
 
     /// Returns true if the state is not the one at which the slot was last released.

@@ -1,14 +1,18 @@
 //! live_*: live queries, for libraries that have them.
 //!
 //! Each is a file of its own. A live query delivers its result, and again whenever it changed. In all lanes but
-//! `live_initial` and `live_churn` each is awaited by a task of its own, which notes when a result was there and touched.
+//! `live_initial`, `live_churn` and `live_large` each is awaited by a task of its own, which notes when a result was there and touched.
 //! What was delivered last must equal what the same query answers.
 
+mod aggregates;
 mod beside;
 mod deliveries;
 mod firsts;
+mod foreign;
 mod keyed;
+mod large;
 mod owners;
+mod subscribers;
 mod sync;
 mod watch;
 mod writers;
@@ -31,6 +35,10 @@ pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
         writers::lanes::<P>,
         sync::lanes::<P>,
         beside::lanes::<P>,
+        subscribers::lanes::<P>,
+        foreign::lanes::<P>,
+        aggregates::lanes::<P>,
+        large::lanes::<P>,
     ];
     files.into_iter().flat_map(|lanes| lanes()).map(Lane::tasks).collect()
 }

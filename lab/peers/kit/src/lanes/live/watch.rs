@@ -62,10 +62,22 @@ impl Watch {
         let Some(arrival) = arrival.with_context(|| format!("no result of {} came within {HANGS:?}", self.sql))? else {
             bail!("every live query of {} is over", self.sql);
         };
+        self.note(arrival)
+    }
+
+    fn note(&mut self, arrival: Result<Arrival>) -> Result<Arrival> {
         let arrival = arrival?;
         self.last[arrival.query] = Some((arrival.sum, arrival.at));
         self.taken += 1;
         Ok(arrival)
+    }
+
+    /// Takes the results that are there.
+    pub(super) fn take(&mut self) -> Result<()> {
+        while let Ok(arrival) = self.arrivals.try_recv() {
+            self.note(arrival)?;
+        }
+        Ok(())
     }
 
     /// Awaits results until the last one of each is the expected one. Returns when the last of them came.
