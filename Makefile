@@ -23,6 +23,7 @@ test:
 	$(MAKE) loom
 	$(MAKE) test-default-build
 	$(MAKE) test-migrations-with-others
+	$(MAKE) test-python
 	$(MAKE) test-lanes
 	$(MAKE) test-page
 	$(MAKE) test-tabs
@@ -42,6 +43,22 @@ test-types:
 	cargo test -p flatwater --features serde_json,chrono,time,uuid --lib values
 	cargo test -p flatwater --features serde,serde_json,chrono,time,uuid,testing --test it -- value_ derived_ typed_ serde_ test_databases
 	cargo test -p flatwater --features serde_json,chrono,time,uuid --test refused
+
+# The Python package, built into a virtual environment of its own: its types, its tests on asyncio's loop and on uvloop, and the
+# scenarios. PYTHON says for which interpreter.
+PYTHON ?= python3
+VENV = python/.venv
+.PHONY: test-python
+test-python: $(VENV)/.made
+	cd python && . .venv/bin/activate && ruff check --quiet && ruff format --quiet --check && \
+	maturin develop --quiet --locked && \
+	mypy flatwater tests/typed.py && pyright --pythonpath .venv/bin/python flatwater tests/typed.py && \
+	python -m mypy.stubtest flatwater && python -m pytest --quiet && python -m pytest --quiet --loop uvloop tests/awaited
+
+$(VENV)/.made: python/tests/requirements.txt
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
 
 # The small form of every lane, on the floor and on Flatwater; a lane checks its own work.
 test-lanes:
@@ -90,7 +107,9 @@ lint:
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy -p flatwater --all-targets --features tracing,serde,serde_json,chrono,time,uuid,testing -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
-	@for lock in examples/*/Cargo.lock lab/peers/*/Cargo.lock book/Cargo.lock; do \
+	cargo fmt --check --manifest-path python/Cargo.toml
+	cargo clippy --locked --manifest-path python/Cargo.toml -- -D warnings
+	@for lock in examples/*/Cargo.lock lab/peers/*/Cargo.lock book/Cargo.lock python/Cargo.lock; do \
 	    cargo metadata --locked --format-version 1 --manifest-path $${lock%.lock}.toml >/dev/null || \
 	        { echo "$$lock is out of date: run cargo check beside it" >&2; exit 1; }; \
 	done

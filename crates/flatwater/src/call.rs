@@ -35,7 +35,8 @@ use crate::workers::session::Level;
 /// polls.
 ///
 /// Dropping a call cancels it: a request that is still waiting never runs, a running read is interrupted, and a running
-/// write is finished although nothing receives its result. [`cancel`](Call::cancel) says which of them it was.
+/// write is finished although nothing receives its result, unless it waits for a lock of another process: then it ends,
+/// and has done nothing. [`cancel`](Call::cancel) says which of them it was.
 #[must_use = "a call begins when it is awaited"]
 pub struct Call<T, E = Error> {
     /// `None` while the database is being opened.
@@ -69,6 +70,13 @@ enum Stage {
     /// The call was answered at once. It returns its result at the next poll, after other tasks had their turn.
     Held(Result<Answer>),
     Done,
+}
+
+/// What a step of a call came to.
+pub(crate) enum Stepped {
+    Ready(Result<Answer>),
+    Yields,
+    Waits,
 }
 
 impl<T, E: From<Error>> Call<T, E> {
@@ -137,7 +145,14 @@ impl<T, E: From<Error>> Call<T, E> {
     /// A call that was never polled is `Withdrawn`. For a read closure the result is `ReadInterrupted`, although only
     /// its SQLite statements are interrupted.
     pub fn cancel(mut self) -> Cancelled {
-        self.give_up()
+        self.give_up(false)
+    }
+
+    /// The caller is inside the body of a transaction: see `CallOptions`.
+    pub(crate) fn set_inside_body(&mut self) {
+        if let Some(caller) = &mut self.caller {
+            caller.options.inside_body = true;
+        }
     }
 
     fn is_new(&mut self) -> bool {
@@ -176,7 +191,7 @@ impl<T, E: From<Error>> Call<T, E> {
         }
     }
 
-    fn finish(&mut self, answer: Result<Answer>) -> Result<T, E> {
+    pub(crate) fn finish(&mut self, answer: Result<Answer>) -> Result<T, E> {
         let answer = answer.map_err(|error| error.in_operation(self.operation));
         if let Some(report) = self.report.take() {
             report.end(&answer, self.collection.as_deref());
@@ -189,39 +204,45 @@ impl<T, E: From<Error>> Call<T, E> {
         (self.read)(answer, self.caller.as_ref())
     }
 
-    fn step(&mut self, context: &mut Context<'_>) -> Poll<Result<Answer>> {
+    /// `poll` looks for the reply of a call that waits.
+    pub(crate) fn step(
+        &mut self,
+        poll: impl FnOnce(&mut Reply<Result<Answer>>) -> Poll<Option<Result<Answer>>>,
+    ) -> Stepped {
         if self.is_new()
             && let Poll::Ready(answer) = self.begin(false)
         {
-            let Some(caller) = self.caller.as_ref().filter(|_| budget::is_spent()) else { return Poll::Ready(answer) };
+            let Some(caller) = self.caller.as_ref().filter(|_| budget::is_spent()) else {
+                return Stepped::Ready(answer);
+            };
             caller.handle.engine().yielded();
             *self.stage() = Stage::Held(answer);
-            context.waker().wake_by_ref();
-            return Poll::Pending;
+            return Stepped::Yields;
         }
-        match std::mem::replace(self.stage(), Stage::Done) {
-            Stage::Waiting(queued, mut reply) => match Pin::new(&mut reply).poll(context) {
-                // Checked only after the reply has stored the waker: otherwise a deadline that passes in between would
+        let answer = match std::mem::replace(self.stage(), Stage::Done) {
+            Stage::Waiting(queued, mut reply) => match poll(&mut reply) {
+                // Checked only after the reply has stored the waiter: otherwise a deadline that passes in between would
                 // wake no task.
                 Poll::Pending if let Some(queued) = queued.as_ref().filter(|queued| queued.is_too_late()) => {
                     queued.leave_line();
-                    Poll::Ready(Err(too_late()))
+                    Err(too_late())
                 }
                 Poll::Pending => {
                     *self.stage() = Stage::Waiting(queued, reply);
-                    Poll::Pending
+                    return Stepped::Waits;
                 }
-                Poll::Ready(Some(answer)) => Poll::Ready(answer),
-                Poll::Ready(None) if queued.is_some_and(|queued| queued.is_too_late()) => Poll::Ready(Err(too_late())),
-                Poll::Ready(None) => Poll::Ready(Err(self.lost())),
+                Poll::Ready(Some(answer)) => answer,
+                Poll::Ready(None) if queued.is_some_and(|queued| queued.is_too_late()) => Err(too_late()),
+                Poll::Ready(None) => Err(self.lost()),
             },
-            Stage::Held(answer) => Poll::Ready(answer),
+            Stage::Held(answer) => answer,
             Stage::Refused(error) => {
                 self.report = self.caller.as_ref().and_then(|caller| Report::begin(caller, self.operation, None));
-                Poll::Ready(Err(error))
+                Err(error)
             }
-            _ => Poll::Ready(Err(polled_again())),
-        }
+            _ => Err(polled_again()),
+        };
+        Stepped::Ready(answer)
     }
 
     #[cold]
@@ -238,13 +259,20 @@ impl<T, E> Call<T, E> {
         self.stage.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn give_up(&mut self) -> Cancelled {
+    /// Gives the call up, as dropping it does. With `unless_it_writes`, a call whose write runs goes on, and is polled
+    /// until its outcome is known.
+    pub(crate) fn give_up(&mut self, unless_it_writes: bool) -> Cancelled {
         let cancelled = match std::mem::replace(self.stage(), Stage::Done) {
             Stage::New(_) | Stage::Start(_) => Cancelled::Withdrawn,
-            Stage::Waiting(queued, reply) => match queued.map(|queued| queued.give_up()) {
+            Stage::Waiting(queued, reply) => match queued.as_ref().map(|queued| queued.give_up()) {
                 Some(Cancelled::Withdrawn) => Cancelled::Withdrawn,
                 _ if reply.is_answered() => Cancelled::Answered,
-                given_up => given_up.unwrap_or(Cancelled::WriteRunning),
+                Some(Cancelled::ReadInterrupted) => Cancelled::ReadInterrupted,
+                _ if unless_it_writes => {
+                    *self.stage() = Stage::Waiting(queued, reply);
+                    return Cancelled::WriteRunning;
+                }
+                _ => Cancelled::WriteRunning,
             },
             Stage::Refused(_) | Stage::Held(_) | Stage::Done => Cancelled::Answered,
         };
@@ -260,13 +288,13 @@ impl<T, E: From<Error>> Future for Call<T, E> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        match this.step(context) {
-            Poll::Ready(answer) => Poll::Ready(this.finish(answer)),
-            Poll::Pending => {
-                budget::suspend();
-                Poll::Pending
-            }
+        match this.step(|reply| Pin::new(reply).poll(context)) {
+            Stepped::Ready(answer) => return Poll::Ready(this.finish(answer)),
+            Stepped::Yields => context.waker().wake_by_ref(),
+            Stepped::Waits => {}
         }
+        budget::suspend();
+        Poll::Pending
     }
 }
 
@@ -278,7 +306,7 @@ pub(crate) fn polled_again() -> Error {
 impl<T, E> Drop for Call<T, E> {
     fn drop(&mut self) {
         if (self.report.is_some() || matches!(self.stage(), Stage::Waiting(..))) && !is_stranded() {
-            self.give_up();
+            self.give_up(false);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
 
-use crate::call::Call;
+use crate::call::{Call, Read};
 use crate::engine::dispatch::{Caller, Submitted};
 use crate::engine::handle::{Handle, called_from_within, refuse_forked};
 use crate::error::{Error, Result};
@@ -296,6 +296,10 @@ impl Database {
     /// by this process until it ends, and only then can the file be opened again. If SQLite fails to close the file, the file
     /// is left as after a crash, and the next open recovers it.
     pub fn close(&self) -> Call<()> {
+        self.close_as(|answer, _| answer.done())
+    }
+
+    pub(crate) fn close_as<T>(&self, read: Read<T, Error>) -> Call<T> {
         let handle = self.operations.0.handle.clone();
         let start = move |_| {
             refuse_forked()?;
@@ -306,7 +310,7 @@ impl Database {
             handle.close(Some(promise));
             Ok(Submitted::Queued(None, ended))
         };
-        Call::starting(Some(&self.operations.0), "close", Box::new(start), |answer, _| answer.done())
+        Call::starting(Some(&self.operations.0), "close", Box::new(start), read)
     }
 }
 

@@ -38,6 +38,8 @@ mod error;
 mod events;
 mod executor;
 mod file;
+#[doc(hidden)]
+pub mod front;
 mod inline;
 mod lease;
 mod live;

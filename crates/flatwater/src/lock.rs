@@ -2,11 +2,14 @@
 //!
 //! Owns: the pauses between two attempts, and the end of the wait. Runs inside SQLite's busy handler, on the waiting
 //! thread, and uses no connection. Invariant: pauses never exceed 1 ms, so that a connection that has waited longer
-//! does not get the lock later than one that has just started to wait. Leaves out: any order among processes.
+//! does not get the lock later than one that has just started to wait; a caller that left ends a wait only if nobody
+//! else wants the lock. Leaves out: any order among processes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use flatwater_sqlite::Interrupt;
 
 /// Returns the pause before attempt number `tries` (from 0). The first attempt has no pause: BEGIN IMMEDIATE also
 /// reports a lost race for a lock that is already free again.
@@ -27,12 +30,26 @@ pub(crate) struct BusyWait {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
     /// Nanoseconds after `made`; 0 if the connection does not wait for locks.
     ends: AtomicU64,
     /// Nanoseconds that all waits took.
     waited: AtomicU64,
+    /// The only one that the connection waits for, if there is one.
+    caller: Mutex<Option<Arc<dyn Interrupt>>>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("ends", &self.ends).field("waited", &self.waited).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn caller(&self) -> MutexGuard<'_, Option<Arc<dyn Interrupt>>> {
+        self.caller.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Default for BusyWait {
@@ -42,9 +59,16 @@ impl Default for BusyWait {
 }
 
 impl BusyWait {
+    /// Waits until the deadline, for whoever wants the lock.
     pub(crate) fn until(&self, deadline: Instant) {
+        *self.shared.caller() = None;
         let nanos = deadline.saturating_duration_since(self.made).as_nanos();
         self.shared.ends.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Ends the wait also when the caller does not want to wait any more. Holds until the next `until`.
+    pub(crate) fn only_for(&self, caller: Arc<dyn Interrupt>) {
+        *self.shared.caller() = Some(caller);
     }
 
     /// When the wait ends, for a later `until`.
@@ -61,7 +85,7 @@ impl BusyWait {
     /// false at once.
     pub(crate) fn again(&self, tries: u32) -> bool {
         let left = Duration::from_nanos(self.shared.ends.load(Ordering::Relaxed)).saturating_sub(self.made.elapsed());
-        if left.is_zero() {
+        if left.is_zero() || self.shared.caller().as_ref().is_some_and(|caller| caller.should_stop()) {
             return false;
         }
         let pause = pause(tries).min(left);
@@ -103,5 +127,23 @@ mod tests {
         assert!(wait.waited() >= pause(1));
         wait.until(Instant::now());
         assert!(!wait.again(0));
+    }
+
+    struct Left;
+
+    impl Interrupt for Left {
+        fn should_stop(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_wait_ends_when_its_only_caller_left_and_the_next_one_does_not() {
+        let wait = BusyWait::default();
+        wait.until(Instant::now() + Duration::from_secs(60));
+        wait.only_for(Arc::new(Left));
+        assert!(!wait.again(0));
+        wait.until(Instant::now() + Duration::from_secs(60));
+        assert!(wait.again(0));
     }
 }

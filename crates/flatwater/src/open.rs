@@ -3,7 +3,7 @@
 //! Owns: the call that opens. Its work runs on a thread of its own, or on the caller's if that may block. Invariant: if the
 //! caller has left, the database is closed again. Leaves out: what opening does (`engine`).
 
-use crate::call::Call;
+use crate::call::{Call, Read};
 use crate::database::Database;
 use crate::engine::dispatch::Submitted;
 use crate::engine::handle::{Handle, refuse_forked};
@@ -25,6 +25,10 @@ impl Options {
     /// the path, the file or its directory cannot be used; `Busy` if another process keeps it locked; `Io` if the file
     /// was replaced while it was open.
     pub fn open(self) -> Call<Database> {
+        self.open_as(|answer, _| answer.returned())
+    }
+
+    pub(crate) fn open_as<T>(self, read: Read<T, Error>) -> Call<T> {
         let start = move |may_block| {
             refuse_forked()?;
             let open = || Answer::Returned(Box::new(open_migrated(self)), None);
@@ -34,14 +38,14 @@ impl Options {
             let (promise, opened) = reply();
             let open = move || {
                 // If the caller has dropped the call, the database is dropped here, which closes it.
-                if let Ok(waker) = promise.fill(Ok(open())) {
-                    wake(waker);
+                if let Ok(waiter) = promise.fill(Ok(open())) {
+                    wake(waiter);
                 }
             };
             openers::run(open).map_err(|error| Error::new(Kind::Io, format!("a thread cannot be started: {error}")))?;
             Ok(Submitted::Queued(None, opened))
         };
-        Call::starting(None, "open", Box::new(start), |answer, _| answer.returned())
+        Call::starting(None, "open", Box::new(start), read)
     }
 }
 

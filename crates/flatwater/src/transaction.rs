@@ -7,7 +7,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::call::Call;
+use crate::call::{Call, Read};
 use crate::engine::dispatch::Caller;
 use crate::error::{Error, Result};
 use crate::many::ExecuteMany;
@@ -47,7 +47,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Creates the handle of the savepoint `number`, nested in the transaction of `caller`.
-    fn nested(caller: &Caller, number: u64) -> Self {
+    pub(crate) fn nested(caller: &Caller, number: u64) -> Self {
         let mut caller = caller.clone();
         let mut level = Level::Ended;
         if let Some(inside) = &mut caller.inside {
@@ -206,7 +206,7 @@ impl<'a> Transaction<'a> {
     /// `Constraint` for a deferred foreign key; `Io`, `Full`; `CommitUnknown` if the outcome cannot be known. After any
     /// error the transaction is rolled back.
     pub fn commit(self) -> Call<()> {
-        self.end("commit", Work::Commit, Work::Release)
+        self.commit_as(|answer, _| answer.done())
     }
 
     /// Rolls back the transaction, or undoes what was done since the savepoint began. Dropping the transaction does the
@@ -215,13 +215,21 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// `Misuse`, with the reason, if the transaction is over.
     pub fn rollback(self) -> Call<()> {
-        self.end("rollback", Work::Rollback, Work::Undo)
+        self.rollback_as(|answer, _| answer.done())
     }
 
-    fn end(self, operation: &'static str, outermost: Work, savepoint: Work) -> Call<()> {
+    pub(crate) fn commit_as<T>(self, read: Read<T, Error>) -> Call<T> {
+        self.end("commit", Work::Commit, Work::Release, read)
+    }
+
+    pub(crate) fn rollback_as<T>(self, read: Read<T, Error>) -> Call<T> {
+        self.end("rollback", Work::Rollback, Work::Undo, read)
+    }
+
+    fn end<T>(self, operation: &'static str, outermost: Work, savepoint: Work, read: Read<T, Error>) -> Call<T> {
         let Self { operations, level, .. } = self;
         let work = if matches!(level, Level::Savepoint(_)) { savepoint } else { outermost };
-        operations.call(operation, Ok(work), |answer, _| answer.done()).ending(level)
+        operations.call(operation, Ok(work), read).ending(level)
     }
 }
 

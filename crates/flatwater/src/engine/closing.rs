@@ -207,8 +207,8 @@ pub(super) fn left_behind(what: &str, path: &std::path::Path) -> Error {
 
 fn fill(promise: Option<Closed>, answer: Result<Answer>) {
     if let Some(promise) = promise
-        && let Ok(Some(waker)) = promise.fill(answer)
+        && let Ok(waiter) = promise.fill(answer)
     {
-        wake(Some(waker));
+        wake(waiter);
     }
 }

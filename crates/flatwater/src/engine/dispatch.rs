@@ -97,7 +97,8 @@ pub enum Cancelled {
     Withdrawn,
     /// The request runs and only reads. It is interrupted.
     ReadInterrupted,
-    /// The request runs and may write. It is finished, and its result is discarded.
+    /// The request runs and may write. It is finished, and its result is discarded. One that waits for a lock of another
+    /// process, and shares no commit, ends and has done nothing.
     WriteRunning,
     /// The result was already there, and is discarded.
     Answered,

@@ -1,10 +1,10 @@
 //! The one reply to a request.
 //!
-//! Owns: the slot between a worker and a caller's future. Runs on the worker's thread and on the caller's. Invariants:
-//! a reply is delivered at most once; a caller whose worker is gone without a reply learns of it; a reply whose caller
-//! is gone is returned to the worker, or dropped with the slot if it was already in the slot. No lock is held while a
-//! waker runs, is cloned or is dropped, nor while a reply is dropped: each of these may run the user's code. Leaves
-//! out: deadlines and cancellation, which belong to the ticket.
+//! Owns: the slot between a worker and a caller, and how the caller is told: by its waker, or through a mailbox. Runs
+//! on the worker's thread and on the caller's. Invariants: a reply is delivered at most once; a caller whose worker is
+//! gone without a reply learns of it; a reply whose caller is gone is returned to the worker, or dropped with the slot
+//! if it was already in the slot. No lock is held while a waiter is told, cloned or dropped, nor while a reply is
+//! dropped: each of these may run the user's code. Leaves out: deadlines and cancellation, which belong to the ticket.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,16 +15,74 @@ use flatwater_sqlite::is_stranded;
 use super::sync::{Arc, Mutex, lock};
 use crate::thread::park::unmark_closure;
 
-/// Wakes callers. A waker belongs to a foreign runtime: a waker that panics must affect neither other callers nor a
-/// worker.
-pub(crate) fn wake(wakers: impl IntoIterator<Item = Waker>) {
-    for waker in wakers {
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| unmark_closure(|| waker.wake())));
+/// Where calls of a front end learn that their replies are there. A call names itself by a token of its own choice.
+pub trait Mailbox: Send + Sync {
+    /// Notes that the call is to be polled again. Called on a worker's thread. Must not block.
+    fn ready(&self, token: u64);
+
+    /// Wakes whoever reads the mailbox. Called once after a batch of notes, on the same thread.
+    fn flush(&self);
+}
+
+/// Who waits for a reply.
+pub(crate) enum Waiter {
+    Task(Waker),
+    Call(std::sync::Arc<dyn Mailbox>, u64),
+}
+
+impl From<Waker> for Waiter {
+    fn from(waker: Waker) -> Self {
+        Self::Task(waker)
     }
 }
 
+/// Tells waiters. Each belongs to a foreign runtime: one that panics must affect neither other callers nor a worker.
+/// Several calls of one mailbox are told with one flush, when this is dropped at the latest.
+#[derive(Default)]
+pub(crate) struct Teller {
+    to_flush: Option<std::sync::Arc<dyn Mailbox>>,
+}
+
+impl Teller {
+    pub(crate) fn tell(&mut self, waiter: Waiter) {
+        match waiter {
+            Waiter::Task(waker) => foreign(|| waker.wake()),
+            Waiter::Call(mailbox, token) => {
+                foreign(|| mailbox.ready(token));
+                if !self.to_flush.as_ref().is_some_and(|before| std::sync::Arc::ptr_eq(before, &mailbox)) {
+                    self.flush();
+                    self.to_flush = Some(mailbox);
+                }
+            }
+        }
+    }
+
+    /// Called before this thread does anything that takes long.
+    pub(crate) fn flush(&mut self) {
+        if let Some(mailbox) = self.to_flush.take() {
+            foreign(|| mailbox.flush());
+        }
+    }
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+/// Tells these waiters.
+pub(crate) fn wake(waiters: impl IntoIterator<Item = impl Into<Waiter>>) {
+    let mut teller = Teller::default();
+    waiters.into_iter().for_each(|waiter| teller.tell(waiter.into()));
+}
+
+fn foreign(code: impl FnOnce()) {
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| unmark_closure(code)));
+}
+
 enum Slot<T> {
-    Empty(Option<Waker>),
+    Empty(Option<Waiter>),
     Full(T),
     /// The reply was taken, or the caller is gone.
     Done,
@@ -44,15 +102,15 @@ pub(crate) fn reply<T>() -> (Promise<T>, Reply<T>) {
 }
 
 impl<T> Promise<T> {
-    /// Stores the reply for the caller and returns the waker to wake. Returns the reply if the caller is gone.
-    pub(crate) fn fill(mut self, answer: T) -> Result<Option<Waker>, T> {
+    /// Stores the reply for the caller and returns the waiter to tell. Returns the reply if the caller is gone.
+    pub(crate) fn fill(mut self, answer: T) -> Result<Option<Waiter>, T> {
         let Some(slot) = self.0.take() else { return Err(answer) };
         let mut slot = lock(&slot);
         match &mut *slot {
-            Slot::Empty(waker) => {
-                let waker = waker.take();
+            Slot::Empty(waiter) => {
+                let waiter = waiter.take();
                 *slot = Slot::Full(answer);
-                Ok(waker)
+                Ok(waiter)
             }
             _ => Err(answer),
         }
@@ -66,16 +124,16 @@ impl<T> Drop for Promise<T> {
             return;
         }
         let mut slot = lock(&slot);
-        let waker = match &mut *slot {
-            Slot::Empty(waker) => {
-                let waker = waker.take();
+        let waiter = match &mut *slot {
+            Slot::Empty(waiter) => {
+                let waiter = waiter.take();
                 *slot = Slot::Broken;
-                waker
+                waiter
             }
             _ => None,
         };
         drop(slot);
-        wake(waker);
+        wake(waiter);
     }
 }
 
@@ -87,23 +145,22 @@ impl<T> Reply<T> {
 }
 
 impl<T: Send + 'static> Reply<T> {
-    /// Returns a closure that wakes the waiting caller without delivering a reply.
+    /// Returns a closure that tells the waiting caller without delivering a reply.
     pub(crate) fn nudge(&self) -> impl FnOnce() + Send + use<T> {
         let slot = self.0.clone();
         move || {
-            let waker = match &mut *lock(&slot) {
-                Slot::Empty(waker) => waker.take(),
+            let waiter = match &mut *lock(&slot) {
+                Slot::Empty(waiter) => waiter.take(),
                 _ => None,
             };
-            wake(waker);
+            wake(waiter);
         }
     }
 }
 
-impl<T> Future for Reply<T> {
-    type Output = Option<T>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+impl<T> Reply<T> {
+    /// Takes the reply, or leaves the waiter that `make` returns. `is_same` says that the one of before is as good.
+    fn poll_by(&self, is_same: impl Fn(&Waiter) -> bool, make: impl Fn() -> Waiter) -> Poll<Option<T>> {
         // In a forked child the worker's thread does not exist, and the lock may be one that it held.
         if is_stranded() {
             return Poll::Ready(None);
@@ -116,7 +173,7 @@ impl<T> Future for Reply<T> {
                 Slot::Done | Slot::Broken => return Poll::Ready(None),
                 Slot::Empty(before) => before,
             };
-            if before.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            if before.as_ref().is_some_and(&is_same) {
                 *slot = Slot::Empty(before);
                 return Poll::Pending;
             }
@@ -128,8 +185,28 @@ impl<T> Future for Reply<T> {
             }
             *slot = Slot::Empty(before);
             drop(slot);
-            own = Some(context.waker().clone());
+            own = Some(make());
         }
+    }
+
+    /// Takes the reply if it is there.
+    pub(crate) fn look(&self) -> Poll<Option<T>> {
+        self.poll_by(|_| true, || Waiter::Task(Waker::noop().clone()))
+    }
+
+    /// Takes the reply, or has the call told through the mailbox when it is there.
+    pub(crate) fn poll_for(&self, mailbox: &std::sync::Arc<dyn Mailbox>, token: u64) -> Poll<Option<T>> {
+        self.poll_by(|_| false, || Waiter::Call(mailbox.clone(), token))
+    }
+}
+
+impl<T> Future for Reply<T> {
+    type Output = Option<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        let waker = context.waker();
+        let is_same = |before: &Waiter| matches!(before, Waiter::Task(before) if before.will_wake(waker));
+        self.poll_by(is_same, || Waiter::Task(waker.clone()))
     }
 }
 
@@ -164,7 +241,7 @@ mod tests {
     fn an_answer_nobody_waits_for_comes_back() {
         let (promise, reply) = reply();
         drop(reply);
-        assert_eq!(promise.fill(5).unwrap_err(), 5);
+        assert_eq!(promise.fill(5).err(), Some(5));
     }
 
     /// A waker that fills the promise when it is dropped.
@@ -188,6 +265,49 @@ mod tests {
         drop(fills);
         assert_eq!(poll(&mut reply), Poll::Pending);
         assert_eq!(poll(&mut reply), Poll::Ready(Some(5)));
+    }
+
+    /// Notes what it is told, in order; `None` is a flush.
+    #[derive(Default)]
+    struct Notes(Mutex<Vec<Option<u64>>>);
+
+    impl Mailbox for Notes {
+        fn ready(&self, token: u64) {
+            lock(&self.0).push(Some(token));
+        }
+
+        fn flush(&self) {
+            lock(&self.0).push(None);
+        }
+    }
+
+    #[test]
+    fn calls_of_one_mailbox_are_told_with_one_flush() {
+        let notes = [Arc::<Notes>::default(), Arc::default()];
+        let boxes = notes.clone().map(|notes| notes as Arc<dyn Mailbox>);
+        let mut told = Teller::default();
+        for (mailbox, token) in [(0, 7), (0, 8), (1, 9), (0, 10)] {
+            let (promise, reply) = reply();
+            assert_eq!(reply.poll_for(&boxes[mailbox], token), Poll::Pending);
+            told.tell(promise.fill(5).unwrap().unwrap());
+            assert_eq!(reply.poll_for(&boxes[mailbox], token), Poll::Ready(Some(5)));
+        }
+        drop(told);
+        assert_eq!(*lock(&notes[0].0), [Some(7), Some(8), None, Some(10), None]);
+        assert_eq!(*lock(&notes[1].0), [Some(9), None]);
+    }
+
+    #[test]
+    fn a_mailbox_is_told_of_a_broken_promise_and_of_a_nudge() {
+        let notes = Arc::<Notes>::default();
+        let mailbox = notes.clone() as Arc<dyn Mailbox>;
+        let (promise, reply) = reply::<i32>();
+        assert_eq!(reply.poll_for(&mailbox, 1), Poll::Pending);
+        reply.nudge()();
+        assert_eq!(reply.poll_for(&mailbox, 2), Poll::Pending);
+        drop(promise);
+        assert_eq!(reply.poll_for(&mailbox, 3), Poll::Ready(None));
+        assert_eq!(*lock(&notes.0), [Some(1), None, Some(2), None]);
     }
 
     #[test]
@@ -219,13 +339,39 @@ mod model {
         });
     }
 
+    struct Counts(loom::sync::atomic::AtomicUsize);
+
+    impl Mailbox for Counts {
+        fn ready(&self, token: u64) {
+            self.0.fetch_add(token as usize, loom::sync::atomic::Ordering::SeqCst);
+        }
+
+        fn flush(&self) {}
+    }
+
+    /// Either the caller finds the reply when it looks, or it is told afterwards.
+    #[test]
+    fn a_call_is_told_of_its_reply_or_finds_it() {
+        loom::model(|| {
+            let (promise, reply) = reply::<i32>();
+            let counts = std::sync::Arc::new(Counts(loom::sync::atomic::AtomicUsize::new(0)));
+            let mailbox = counts.clone() as std::sync::Arc<dyn Mailbox>;
+            let worker = thread::spawn(move || wake(promise.fill(7).unwrap_or_default()));
+            let found = reply.poll_for(&mailbox, 1).is_ready();
+            worker.join().unwrap();
+            let told = counts.0.load(loom::sync::atomic::Ordering::SeqCst);
+            assert_eq!(usize::from(found) + told, 1);
+            assert!(found || reply.poll_for(&mailbox, 1).is_ready());
+        });
+    }
+
     #[test]
     fn a_waiting_caller_is_woken() {
         loom::model(|| {
             let (promise, reply) = reply::<i32>();
             let worker = thread::spawn(move || {
-                if let Ok(waker) = promise.fill(7) {
-                    waker.into_iter().for_each(Waker::wake);
+                if let Ok(waiter) = promise.fill(7) {
+                    wake(waiter);
                 }
             });
             assert_eq!(loom::future::block_on(reply), Some(7));

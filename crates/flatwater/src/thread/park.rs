@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn block_on_sleeps_until_it_is_woken() {
         let (promise, reply) = crate::queue::reply::reply();
-        let other = thread::spawn(move || promise.fill(3).unwrap().into_iter().for_each(std::task::Waker::wake));
+        let other = thread::spawn(move || crate::queue::reply::wake(promise.fill(3).unwrap()));
         assert_eq!(block_on(reply), Some(3));
         other.join().unwrap();
     }

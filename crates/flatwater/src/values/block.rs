@@ -32,6 +32,12 @@ impl Block {
         Self { cells: Vec::with_capacity(cells), bytes: Vec::with_capacity(bytes) }
     }
 
+    /// Removes all cells, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.cells.clear();
+        self.bytes.clear();
+    }
+
     /// The number of cells.
     pub(crate) fn cells(&self) -> usize {
         self.cells.len()

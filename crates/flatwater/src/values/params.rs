@@ -72,6 +72,15 @@ impl Params {
         add(&mut self.block, &value)
     }
 
+    pub(crate) fn into_block(self) -> Block {
+        self.block
+    }
+
+    /// Removes all values, and keeps their names and the memory.
+    pub(crate) fn clear(&mut self) {
+        self.block.clear();
+    }
+
     /// Adds the values of other parameters without names.
     pub(super) fn append(&mut self, others: &Self) {
         others.row().values().for_each(|value| self.block.push(value));

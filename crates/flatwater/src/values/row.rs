@@ -118,7 +118,7 @@ impl Rows {
     }
 
     #[inline]
-    pub(super) fn value(&self, row: usize, column: usize) -> ValueRef<'_> {
+    pub(crate) fn value(&self, row: usize, column: usize) -> ValueRef<'_> {
         self.block.value(row * self.names.len() + column)
     }
 
@@ -160,6 +160,11 @@ impl Row<'_> {
             Source::Borrowed(rows) => rows,
             Source::Shared(rows) => rows,
         }
+    }
+
+    /// The result and the number of the row, if the row shares it.
+    pub(crate) fn place(&self) -> Option<(&Arc<Rows>, usize)> {
+        if let Source::Shared(rows) = &self.rows { Some((rows, self.index)) } else { None }
     }
 
     pub(crate) fn names(&self) -> &ColumnNames {

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::queue::reply::{Promise, wake};
+use crate::queue::reply::{Promise, Teller};
 use crate::queue::ticket::Ticket;
 use crate::stats::{CallKind, Recorder};
 use crate::thread::dispose::dispose;
@@ -85,15 +85,17 @@ impl<'a> Outbox<'a> {
         self.decodes && self.answers.iter().any(is_large)
     }
 
-    /// Delivers the answers and wakes their callers. Wakers may run arbitrary code.
+    /// Delivers the answers and tells their callers. Wakers may run arbitrary code.
     pub(crate) fn deliver(&mut self) {
+        let mut teller = Teller::default();
         for Finished { promise, answer, decode } in self.answers.drain(..) {
             match (answer, decode) {
                 (Ok(Answer::Rows(rows)), Some(decode)) if rows.len() > FEW => {
                     let large = Large { promise, rows, decode };
-                    if self.decodes { large.deliver() } else { large.deliver_elsewhere() }
+                    teller.flush();
+                    if self.decodes { large.deliver(&mut teller) } else { large.deliver_elsewhere() }
                 }
-                (answer, _) => fill(promise, answer),
+                (answer, _) => fill(promise, answer, &mut teller),
             }
         }
     }
@@ -107,8 +109,8 @@ struct Large {
 }
 
 impl Large {
-    fn deliver(self) {
-        fill(self.promise, Ok(Answer::Decoded((self.decode)(self.rows))));
+    fn deliver(self, teller: &mut Teller) {
+        fill(self.promise, Ok(Answer::Decoded((self.decode)(self.rows))), teller);
     }
 
     /// Delivers from another thread. If none can be started, the caller decodes.
@@ -116,18 +118,20 @@ impl Large {
         let place = Arc::new(Mutex::new(Some(self)));
         let take = |place: &Mutex<Option<Self>>| place.lock().unwrap_or_else(PoisonError::into_inner).take();
         let taken = place.clone();
-        let thread = start_own("fw-decode", move || take(&taken).into_iter().for_each(Self::deliver));
+        let thread = start_own("fw-decode", move || {
+            take(&taken).into_iter().for_each(|large| large.deliver(&mut Teller::default()))
+        });
         if thread.is_err()
             && let Some(Self { promise, rows, .. }) = take(&place)
         {
-            fill(promise, Ok(Answer::Rows(rows)));
+            fill(promise, Ok(Answer::Rows(rows)), &mut Teller::default());
         }
     }
 }
 
-fn fill(promise: Promise<Result<Answer>>, answer: Result<Answer>) {
+fn fill(promise: Promise<Result<Answer>>, answer: Result<Answer>, teller: &mut Teller) {
     match promise.fill(answer) {
-        Ok(waker) => wake(waker),
+        Ok(waiter) => waiter.into_iter().for_each(|waiter| teller.tell(waiter)),
         // Dropped here, which rolls back a transaction in it, and may run the user's code.
         Err(unwanted) => drop(catch_unwind(AssertUnwindSafe(|| drop(unwanted)))),
     }

@@ -4,7 +4,7 @@
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use flatwater::{Applied, Error, Kind};
+use flatwater::{Applied, Cancelled, CheckpointMode, Error, Kind};
 use futures_util::future::join_all;
 use rusqlite::config::DbConfig;
 
@@ -243,6 +243,37 @@ fn a_lock_of_another_connection_is_busy_after_the_lock_wait_and_then_nothing_was
 fn is_busy(error: &Error, operation: &str) {
     assert_eq!((error.kind(), error.operation()), (Kind::Busy, Some(operation)), "{error}");
     assert!(error.is_retryable() && error.hint().unwrap().contains("Options::busy_timeout"), "{error}");
+}
+
+/// A checkpoint takes its turn among the writes and needs no write lock, so it tells when the write has ended.
+#[test]
+fn a_write_that_waits_for_a_lock_ends_when_its_caller_leaves() {
+    let file = TestFile::new();
+    run(async {
+        let db = empty_table(file.options().busy_timeout(Duration::from_secs(3600))).await;
+        let insert = "INSERT INTO t VALUES (?)";
+        for n in 0..3 {
+            db.execute(insert, (n,)).await.unwrap();
+        }
+        let plain = file.plain();
+        plain.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let is_running = || db.stats().writes_waiting == 0;
+        for _ in 0..3 {
+            let mut write = db.execute(insert, (7,));
+            assert!(futures_util::poll!(&mut write).is_pending());
+            until(is_running).await;
+            assert_eq!(write.cancel(), Cancelled::WriteRunning);
+            db.checkpoint(CheckpointMode::Passive).await.unwrap();
+            let mut begin = db.begin();
+            assert!(futures_util::poll!(&mut begin).is_pending());
+            until(is_running).await;
+            assert_eq!(begin.cancel(), Cancelled::WriteRunning);
+            db.checkpoint(CheckpointMode::Passive).await.unwrap();
+        }
+        plain.execute_batch("COMMIT").unwrap();
+        db.execute(insert, (8,)).await.unwrap();
+        assert_eq!(count(&db).await, 4);
+    });
 }
 
 #[test]

@@ -22,6 +22,7 @@ const FLOORS: &[&[&str]] = &[
     &["closures", "executor", "live", "long_reads", "migrate", "open", "savepoints", "testing", "typed"],
     &["live_changes", "live_typed", "plan"],
     &["live_group"],
+    &["front"],
     &["lib"],
 ];
 

@@ -35,6 +35,10 @@ pub(super) fn run_alone(
     since: Instant,
 ) -> Result<Answer> {
     writer.wait_for_locks(since, ticket.deadline);
+    if !matches!(work, Work::WithConnection(_) | Work::Checkpoint(_)) {
+        // Before it has the lock, nothing is done. So if the caller leaves, the wait ends.
+        writer.busy_timeout.only_for(ticket.clone());
+    }
     let result = match work {
         Work::WriteWith(closure) => write_with(writer, shared, closure, ticket),
         Work::ReadWith(closure) => read_with(writer, shared, closure, ticket),

@@ -67,8 +67,9 @@ impl Drop for CloseAtLast {
     }
 }
 
-fn begin(writer: &mut WriterConnection, shared: &Shared, ticket: &Ticket) -> Result<()> {
+fn begin(writer: &mut WriterConnection, shared: &Shared, ticket: &Arc<Ticket>) -> Result<()> {
     writer.wait_for_locks(Instant::now(), ticket.deadline);
+    writer.busy_timeout.only_for(ticket.clone());
     shared.twice(writer, WriterConnection::begin)?;
     // From here on no other connection can change the schema.
     writer.see_schema(&shared.catalogue.left);

@@ -1,0 +1,18 @@
+//! What the front ends of Flatwater in other languages share: replies of many calls with one wake of an event loop,
+//! options by name, the classes of errors, and hints for names that are nearly right.
+//!
+//! Pure Rust: no interpreter, no unsafe code, no thread of its own. The design is in `docs/design/bridge.md`.
+
+#![forbid(unsafe_code)]
+
+mod errors;
+mod inbox;
+mod names;
+mod options;
+mod tokens;
+
+pub use errors::{Class, Language, class, text};
+pub use inbox::{Inbox, waker};
+pub use names::{nearest, unknown};
+pub use options::{Given, OPTIONS, set};
+pub use tokens::Tokens;

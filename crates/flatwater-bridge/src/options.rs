@@ -1,0 +1,186 @@
+//! The options of `open`, by name.
+//!
+//! Owns: the names, the form of each value, and the refusal of an unknown name or a value of another form. Pure.
+//! Invariant: each name is that of the method of `Options`. Durations are numbers of seconds. Leaves out: what the
+//! options mean, and which of them exclude each other.
+
+use std::time::Duration;
+
+use flatwater::{
+    Checkpoint, CheckpointLimits, Durability, GroupLimits, Inline, Journal, Options, SecondCopy, TempStore,
+};
+
+use crate::names::unknown;
+
+/// A value that a caller gave for an option.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Given {
+    /// On or off.
+    Bool(bool),
+    /// A whole number.
+    Integer(i64),
+    /// Any other number.
+    Real(f64),
+    /// A word, or SQL.
+    Text(String),
+    /// Names and values, such as the files to attach.
+    Pairs(Vec<(String, String)>),
+    /// A list, such as of SQL.
+    Texts(Vec<String>),
+}
+
+/// How one option is set.
+type Set = fn(Options, Given) -> Result<Options, &'static str>;
+
+/// Every option, by name.
+pub const OPTIONS: &[(&str, Set)] = &[
+    ("attach", |options, given| match given {
+        Given::Pairs(files) => Ok(files.into_iter().fold(options, |options, (name, path)| options.attach(name, path))),
+        _ => Err("names with the path of a file each"),
+    }),
+    ("busy_timeout", |options, given| Ok(options.busy_timeout(seconds(&given)?))),
+    ("cascading_drop", |options, given| Ok(options.cascading_drop(switch(&given)?))),
+    ("checkpoint", |options, given| match given {
+        Given::Text(text) if text == "managed" => Ok(options.checkpoint(Checkpoint::default())),
+        Given::Text(text) if text == "external" => Ok(options.checkpoint(Checkpoint::External)),
+        _ => Err("\"managed\" or \"external\""),
+    }),
+    ("close_wait", |options, given| Ok(options.close_wait(seconds(&given)?))),
+    ("create", |options, given| Ok(options.create(switch(&given)?))),
+    ("durability", |options, given| match given {
+        Given::Text(text) if text == "normal" => Ok(options.durability(Durability::Normal)),
+        Given::Text(text) if text == "full" => Ok(options.durability(Durability::Full)),
+        _ => Err("\"normal\" or \"full\""),
+    }),
+    ("extra_readers", |options, given| Ok(options.extra_readers(count(&given)?))),
+    ("foreign_keys", |options, given| Ok(options.foreign_keys(switch(&given)?))),
+    ("group", |options, given| match switch(&given)? {
+        true => Ok(options.group(GroupLimits::default())),
+        false => Ok(options.no_group()),
+    }),
+    ("immutable", |options, given| Ok(options.immutable(switch(&given)?))),
+    ("inline", |options, given| match switch(&given)? {
+        true => Ok(options.inline(Inline::default())),
+        false => Ok(options.inline(Inline::Never)),
+    }),
+    ("journal", |options, given| match given {
+        Given::Text(text) if text == "wal" => Ok(options.journal(Journal::Wal)),
+        Given::Text(text) if text == "keep" => Ok(options.journal(Journal::Keep)),
+        _ => Err("\"wal\" or \"keep\""),
+    }),
+    ("leases", |options, given| Ok(options.leases(switch(&given)?))),
+    ("live_poll", |options, given| Ok(options.live_poll(seconds(&given)?))),
+    ("max_open", |options, given| Ok(options.max_open(count(&given)?))),
+    ("mmap_bytes", |options, given| Ok(options.mmap_bytes(count(&given)?))),
+    ("network_filesystem", |options, given| Ok(options.network_filesystem(switch(&given)?))),
+    ("on_open", |options, given| match given {
+        Given::Text(sql) => Ok(options.on_open(sql)),
+        Given::Texts(all) => Ok(all.into_iter().fold(options, |options, sql| options.on_open(sql))),
+        _ => Err("SQL, or a list of it"),
+    }),
+    ("queue", |options, given| Ok(options.queue(count(&given)?))),
+    ("read_limit", |options, given| Ok(options.read_limit(seconds(&given)?))),
+    ("read_only", |options, given| Ok(options.read_only(switch(&given)?))),
+    ("reader_cache_bytes", |options, given| Ok(options.reader_cache_bytes(count(&given)?))),
+    ("readers", |options, given| Ok(options.readers(count(&given)?))),
+    ("second_copy", |options, given| match given {
+        Given::Text(text) if text == "refuse" => Ok(options.second_copy(SecondCopy::Refuse)),
+        Given::Text(text) if text == "warn" => Ok(options.second_copy(SecondCopy::Warn)),
+        Given::Text(text) if text == "off" => Ok(options.second_copy(SecondCopy::Off)),
+        _ => Err("\"refuse\", \"warn\" or \"off\""),
+    }),
+    ("snapshot_age", |options, given| Ok(options.snapshot_age(seconds(&given)?))),
+    ("spill_bytes", |options, given| Ok(options.spill_bytes(count(&given)?))),
+    ("statement_cache", |options, given| Ok(options.statement_cache(count(&given)?))),
+    ("stream_idle", |options, given| Ok(options.stream_idle(seconds(&given)?))),
+    ("temp_store", |options, given| match given {
+        Given::Text(text) if text == "auto" => Ok(options.temp_store(TempStore::Auto)),
+        Given::Text(text) if text == "file" => Ok(options.temp_store(TempStore::File)),
+        Given::Text(text) if text == "memory" => Ok(options.temp_store(TempStore::Memory)),
+        _ => Err("\"auto\", \"file\" or \"memory\""),
+    }),
+    ("timeout", |options, given| Ok(options.timeout(seconds(&given)?))),
+    ("transaction_idle", |options, given| Ok(options.transaction_idle(seconds(&given)?))),
+    ("vfs", |options, given| match given {
+        Given::Text(name) => Ok(options.vfs(name)),
+        _ => Err("the name of a VFS"),
+    }),
+    ("wal_limit_bytes", |options, given| {
+        let limit_bytes = count(&given)? as u64;
+        let hard_limit_bytes = CheckpointLimits::default().hard_limit_bytes.max(limit_bytes.saturating_mul(8));
+        Ok(options.checkpoint(Checkpoint::Managed(CheckpointLimits { limit_bytes, hard_limit_bytes })))
+    }),
+    ("writer_cache_bytes", |options, given| Ok(options.writer_cache_bytes(count(&given)?))),
+];
+
+/// Sets the option of this name.
+///
+/// # Errors
+/// A sentence that names the option, for an unknown name and for a value of another form.
+pub fn set(options: Options, name: &str, given: Given) -> Result<Options, String> {
+    match OPTIONS.iter().find(|(known, _)| *known == name) {
+        Some((_, set)) => set(options, given).map_err(|form| format!("the option {name:?} is {form}")),
+        None => Err(unknown("option", name, OPTIONS.iter().map(|(known, _)| *known))),
+    }
+}
+
+fn switch(given: &Given) -> Result<bool, &'static str> {
+    if let Given::Bool(on) = given { Ok(*on) } else { Err("true or false") }
+}
+
+fn count(given: &Given) -> Result<usize, &'static str> {
+    let number = if let Given::Integer(number) = given { usize::try_from(*number).ok() } else { None };
+    number.ok_or("a number that is not negative")
+}
+
+fn seconds(given: &Given) -> Result<Duration, &'static str> {
+    let seconds = match given {
+        Given::Integer(seconds) => *seconds as f64,
+        Given::Real(seconds) => *seconds,
+        _ => f64::NAN,
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_| "a number of seconds")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain() -> Options {
+        Options::new("a.db")
+    }
+
+    #[test]
+    fn an_option_by_name_is_the_option_of_that_method() {
+        let given = [
+            ("busy_timeout", Given::Real(1.5), plain().busy_timeout(Duration::from_millis(1500))),
+            ("readers", Given::Integer(3), plain().readers(3)),
+            ("foreign_keys", Given::Bool(false), plain().foreign_keys(false)),
+            ("durability", Given::Text("full".into()), plain().durability(Durability::Full)),
+            ("group", Given::Bool(false), plain().no_group()),
+            ("inline", Given::Bool(false), plain().inline(Inline::Never)),
+            ("attach", Given::Pairs(vec![("b".into(), "b.db".into())]), plain().attach("b", "b.db")),
+            ("on_open", Given::Texts(vec!["A".into(), "B".into()]), plain().on_open("A").on_open("B")),
+        ];
+        for (name, value, expected) in given {
+            assert_eq!(set(plain(), name, value), Ok(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_value_of_another_form_and_an_unknown_name_are_refused() {
+        let refused = |name: &str, value| set(plain(), name, value).unwrap_err();
+        assert_eq!(refused("readers", Given::Bool(true)), "the option \"readers\" is a number that is not negative");
+        assert_eq!(refused("readers", Given::Integer(-1)), "the option \"readers\" is a number that is not negative");
+        for seconds in [f64::NAN, -1.0, f64::INFINITY] {
+            assert_eq!(refused("timeout", Given::Real(seconds)), "the option \"timeout\" is a number of seconds");
+        }
+        assert!(refused("journal", Given::Text("WAL".into())).contains("\"wal\" or \"keep\""));
+        assert!(refused("busy_timeuot", Given::Integer(1)).contains("did you mean \"busy_timeout\""));
+    }
+
+    #[test]
+    fn the_names_are_sorted_and_each_is_there_once() {
+        assert!(OPTIONS.is_sorted_by(|(a, _), (b, _)| a < b));
+    }
+}

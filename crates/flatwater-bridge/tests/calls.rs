@@ -1,0 +1,134 @@
+//! Front calls, as an event loop makes them.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use flatwater::front::{FrontCall, Mailbox, Output, Polled, Target, close, commit, open};
+use flatwater::{Cancelled, Database, Error, Options, Params};
+use flatwater_bridge::Inbox;
+
+/// A loop of one call at a time: how many times it was woken does not matter, which tokens it read does.
+struct Loop {
+    inbox: Arc<Inbox>,
+    mailbox: Arc<dyn Mailbox>,
+    woken: Receiver<()>,
+}
+
+impl Loop {
+    fn new() -> Self {
+        let (bell, woken) = channel();
+        let inbox = Inbox::new(move || _ = bell.send(()));
+        Self { mailbox: inbox.clone(), inbox, woken }
+    }
+
+    /// Waits until tokens were told, and returns them.
+    fn read(&self) -> Vec<u64> {
+        let mut tokens = Vec::new();
+        while tokens.is_empty() {
+            self.woken.recv_timeout(Duration::from_secs(60)).expect("the loop was not woken");
+            self.inbox.read(&mut tokens);
+        }
+        tokens
+    }
+
+    /// Begins a call. Returns its result if it has one, or leaves the mailbox with it.
+    fn begin(&self, call: &mut FrontCall, token: u64) -> Option<Result<Output, Error>> {
+        loop {
+            match call.poll(None) {
+                Polled::Ready(result) => return Some(result),
+                Polled::Yields => {}
+                Polled::Waits => match call.poll(Some((&self.mailbox, token))) {
+                    Polled::Ready(result) => return Some(result),
+                    Polled::Yields | Polled::Waits => return None,
+                },
+            }
+        }
+    }
+
+    fn run(&self, mut call: FrontCall) -> Result<Output, Error> {
+        loop {
+            match self.begin(&mut call, 1) {
+                Some(result) => return result,
+                None => assert_eq!(self.read(), [1]),
+            }
+        }
+    }
+}
+
+fn params(values: &[i64]) -> Result<Params, Error> {
+    Params::positional(values)
+}
+
+fn database(events: &Loop) -> (Database, Target) {
+    let Ok(Output::Database(database)) = events.run(open(Options::new(":memory:"))) else { panic!("it opens") };
+    let target = Target::of(&database);
+    assert!(matches!(events.run(target.execute("CREATE TABLE t (a)", params(&[]))), Ok(Output::Executed(_))));
+    (database, target)
+}
+
+fn count(events: &Loop, target: &Target) -> i64 {
+    match events.run(target.query("query", "SELECT count(*) FROM t", params(&[]), false)) {
+        Ok(Output::Rows(rows)) => rows.get(0).unwrap().get(0).unwrap(),
+        _ => panic!("there is a row"),
+    }
+}
+
+#[test]
+fn calls_are_told_and_the_order_of_their_first_polls_is_that_of_their_writes() {
+    let events = Loop::new();
+    let (database, target) = database(&events);
+    let mut calls: Vec<_> = (0..100).map(|n| target.execute("INSERT INTO t VALUES (?)", params(&[n]))).collect();
+    let mut waiting = 0;
+    for (token, call) in (0..).zip(&mut calls) {
+        match events.begin(call, token) {
+            Some(result) => assert!(result.is_ok()),
+            None => waiting += 1,
+        }
+    }
+    while waiting > 0 {
+        for token in events.read() {
+            let call = &mut calls[usize::try_from(token).unwrap()];
+            assert!(matches!(call.poll(None), Polled::Ready(Ok(Output::Executed(_)))));
+            waiting -= 1;
+        }
+    }
+    let sorted = "SELECT min(a = rowid - 1) FROM t";
+    let Ok(Output::Rows(rows)) = events.run(target.query("query", sorted, params(&[]), true)) else { panic!("a row") };
+    assert_eq!((rows.get(0).unwrap().get::<i64>(0).unwrap(), count(&events, &target)), (1, 100));
+    assert!(events.run(close(&database)).is_ok());
+    assert!(events.run(target.execute("DELETE FROM t", params(&[]))).is_err());
+}
+
+#[test]
+fn a_write_that_waits_is_withdrawn_and_one_from_inside_the_transaction_is_refused() {
+    let events = Loop::new();
+    let (_database, target) = database(&events);
+    let Ok(Output::Transaction(transaction)) = events.run(target.begin()) else { panic!("it begins") };
+    let inside = Target::of(&transaction);
+    assert!(events.run(inside.execute("INSERT INTO t VALUES (?)", params(&[1]))).is_ok());
+    let mut waits = target.execute("INSERT INTO t VALUES (?)", params(&[2]));
+    assert!(events.begin(&mut waits, 7).is_none());
+    assert_eq!(waits.give_up(), Cancelled::Withdrawn);
+    let mut inner = target.execute("INSERT INTO t VALUES (?)", params(&[3]));
+    inner.set_inside_body();
+    let refused = events.run(inner);
+    assert!(refused.is_err_and(|error| error.message().contains("transaction")));
+    assert!(events.run(commit(transaction)).is_ok());
+    assert_eq!(count(&events, &target), 1);
+}
+
+#[test]
+fn a_nested_transaction_that_is_dropped_is_undone_and_the_outer_one_goes_on() {
+    let events = Loop::new();
+    let (_database, target) = database(&events);
+    let Ok(Output::Transaction(outer)) = events.run(target.begin()) else { panic!("it begins") };
+    let outside = Target::of(&outer);
+    assert!(events.run(outside.execute("INSERT INTO t VALUES (?)", params(&[1]))).is_ok());
+    let Ok(Output::Transaction(nested)) = events.run(outside.begin()) else { panic!("it begins") };
+    assert!(events.run(Target::of(&nested).execute("INSERT INTO t VALUES (?)", params(&[2]))).is_ok());
+    drop(nested);
+    assert_eq!(count(&events, &outside), 1);
+    assert!(events.run(commit(outer)).is_ok());
+    assert_eq!(count(&events, &target), 1);
+}

@@ -1,0 +1,308 @@
+//! What the front ends in other languages need beyond the API. Not for programs: it may change in any version.
+//!
+//! Owns: the calls of a front end, which have one type of result and are polled without a waker; the cells of a result
+//! without a `Row`; rows of parameters that are filled in slices. Runs on the caller's thread. Invariant: a call of a
+//! front end does what the call of the API does. Leaves out: telling the host's event loop (`flatwater-bridge`).
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use flatwater_sqlite::{CheckpointMode, Checkpointed};
+use rusqlite::types::ValueRef;
+
+use crate::call::{Call, Stepped};
+use crate::cursor::Cursor;
+use crate::database::Database;
+use crate::engine::dispatch::{Caller, Cancelled};
+use crate::error::{Error, Result};
+use crate::executor::Executor;
+use crate::inline::budget;
+use crate::live::LiveRows;
+use crate::live_changes::LiveChange;
+use crate::migrations::Migrations;
+use crate::operations::Operations;
+use crate::options::Options;
+use crate::options::json::JsonOptions;
+pub use crate::queue::reply::Mailbox;
+use crate::queue::ticket::CallOptions;
+use crate::snapshot::Snapshot;
+use crate::transaction::Transaction;
+use crate::values::column::{ColumnNames, Names};
+use crate::values::executed::{BatchResult, Executed};
+pub use crate::values::param_rows::ParamRows;
+use crate::values::params::Params;
+use crate::values::row::{Row, Rows};
+use crate::workers::answer::Answer;
+use crate::workers::request::{Wanted, Work};
+
+/// The result of any call.
+pub enum Output {
+    Executed(Executed),
+    Changes(u64),
+    Rows(Rows),
+    Json(String),
+    Batch(Vec<BatchResult>),
+    Done,
+    Database(Database),
+    Transaction(Transaction<'static>),
+    Snapshot(Snapshot),
+    Checkpointed(Checkpointed),
+    Migrated(Vec<String>),
+    /// The newest results of a live query, one for each statement.
+    Live(Vec<LiveRows>),
+    LiveChange(LiveChange),
+}
+
+/// What a poll came to.
+pub enum Polled {
+    /// The call is over.
+    Ready(Result<Output>),
+    /// The result is there, and the next poll returns it: other tasks get their turn before.
+    Yields,
+    /// The call waits for its reply.
+    Waits,
+}
+
+/// A call of a front end. It begins when it is first polled.
+pub struct FrontCall(Call<Output>);
+
+impl FrontCall {
+    /// Polls the call. Without a mailbox it only looks. If the call waits, it is polled with one at once; the mailbox
+    /// is then told, with the token, when the call is to be polled once more.
+    pub fn poll(&mut self, mailbox: Option<(&Arc<dyn Mailbox>, u64)>) -> Polled {
+        let stepped = self.0.step(|reply| match mailbox {
+            Some((mailbox, token)) => reply.poll_for(mailbox, token),
+            None => reply.look(),
+        });
+        let polled = match stepped {
+            Stepped::Ready(answer) => return Polled::Ready(self.0.finish(answer)),
+            Stepped::Yields => Polled::Yields,
+            Stepped::Waits => Polled::Waits,
+        };
+        budget::suspend();
+        polled
+    }
+
+    /// Gives the call up, unless its write runs: then it is polled on, until its outcome is known.
+    pub fn give_up(&mut self) -> Cancelled {
+        self.0.give_up(true)
+    }
+
+    /// The task that begins the call has a transaction open on the same database. If the call would wait for the end of
+    /// that, it is refused.
+    pub fn set_inside_body(&mut self) {
+        self.0.set_inside_body();
+    }
+
+    /// See [`Call::timeout`].
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self(self.0.timeout(timeout))
+    }
+
+    /// See [`Call::wait`].
+    ///
+    /// # Errors
+    /// Those of the operation.
+    pub fn wait(self) -> Result<Output> {
+        self.0.wait()
+    }
+}
+
+/// What a front end's calls are made on: a database, a transaction or a snapshot. It does not keep a transaction open.
+#[derive(Clone)]
+pub struct Target(Operations);
+
+impl Target {
+    #[must_use]
+    pub fn of(executor: &impl Executor) -> Self {
+        Self(executor.runs().0.clone())
+    }
+
+    /// The same, whose calls have a deadline.
+    #[must_use]
+    pub fn timeout(&self, timeout: Duration) -> Self {
+        let caller = &self.0.0;
+        Self(Operations(Caller { options: CallOptions { timeout: Some(timeout), ..caller.options }, ..caller.clone() }))
+    }
+
+    fn call(
+        &self,
+        operation: &'static str,
+        work: Result<Work>,
+        read: fn(Answer, Option<&Caller>) -> Result<Output>,
+    ) -> FrontCall {
+        FrontCall(self.0.call(operation, work, read))
+    }
+
+    fn query_work(&self, sql: &str, params: Result<Params>, wanted: Wanted) -> Result<Work> {
+        Ok(Work::Query { text: self.0.text(sql)?, params: params?, wanted })
+    }
+
+    pub fn execute(&self, sql: &str, params: Result<Params>) -> FrontCall {
+        let work = || Ok(Work::Execute { text: self.0.text(sql)?, params: params? });
+        self.call("execute", work(), |answer, _| answer.executed().map(Output::Executed))
+    }
+
+    pub fn execute_many(&self, sql: &str, rows: Result<ParamRows>) -> FrontCall {
+        let work = || Ok(Work::Many { text: self.0.text(sql)?, rows: rows? });
+        self.call("executemany", work(), |answer, _| answer.changes().map(Output::Changes))
+    }
+
+    pub fn execute_script(&self, sql: &str) -> FrontCall {
+        let work = self.0.text(sql).map(Work::Script);
+        self.call("executescript", work, |answer, _| answer.done().map(|()| Output::Done))
+    }
+
+    pub fn batch(&self, statements: Result<Vec<(String, Params)>>) -> FrontCall {
+        let work = statements.and_then(|statements| {
+            let texts = statements.into_iter().map(|(sql, params)| Ok((self.0.text(&*sql)?, params)));
+            texts.collect::<Result<_>>().map(Work::Batch)
+        });
+        self.call("batch", work, |answer, _| answer.batch().map(Output::Batch))
+    }
+
+    /// The rows of a query, or its first only.
+    pub fn query(&self, operation: &'static str, sql: &str, params: Result<Params>, first_only: bool) -> FrontCall {
+        let wanted = if first_only { Wanted::First } else { Wanted::All };
+        self.call(operation, self.query_work(sql, params, wanted), |answer, _| answer.rows().map(Output::Rows))
+    }
+
+    pub fn query_json(&self, sql: &str, params: Result<Params>, options: JsonOptions) -> FrontCall {
+        let work = self.query_work(sql, params, Wanted::Json(Arc::new(options)));
+        let read = |answer: Answer, _: Option<&Caller>| {
+            answer.json().map(Output::Json).map_err(|error| error.in_operation("query_json"))
+        };
+        self.call("query_json", work, read)
+    }
+
+    /// Compiles a statement, so that an error in it is reported.
+    pub fn prepare(&self, sql: &str) -> FrontCall {
+        let text = self.0.text(sql).inspect(|text| text.mark_used_again());
+        self.call("prepare", text.map(Work::Prepare), |answer, _| answer.prepared().map(|_| Output::Done))
+    }
+
+    /// Begins a transaction, or in a transaction a nested one.
+    pub fn begin(&self) -> FrontCall {
+        let Some(inside) = &self.0.0.inside else {
+            return self.call("begin", Ok(Work::Begin), |answer, caller| {
+                let guard = answer.transaction()?;
+                caller.map(|caller| Output::Transaction(Transaction::new(caller, guard))).ok_or_else(Error::closed)
+            });
+        };
+        self.call("begin", Ok(Work::Savepoint(inside.session.next_savepoint())), |answer, caller| {
+            let number = answer.savepoint()?;
+            caller.map(|caller| Output::Transaction(Transaction::nested(caller, number))).ok_or_else(Error::closed)
+        })
+    }
+
+    pub fn snapshot(&self) -> FrontCall {
+        self.call("snapshot", Ok(Work::Snapshot), |answer, caller| {
+            let snapshot = |caller| Snapshot::new(caller, answer).map(Output::Snapshot);
+            caller.map_or_else(|| Err(Error::closed()), snapshot)
+        })
+    }
+
+    pub fn migrate(&self, migrations: Migrations) -> FrontCall {
+        self.call("migrate", Ok(Work::Migrate(migrations)), |answer, _| answer.returned().map(Output::Migrated))
+    }
+
+    pub fn checkpoint(&self, mode: CheckpointMode) -> FrontCall {
+        self.call("checkpoint", Ok(Work::Checkpoint(mode)), |answer, _| answer.checkpointed().map(Output::Checkpointed))
+    }
+
+    /// A result in batches; see [`poll_batch`].
+    pub fn cursor(&self, sql: &str, params: Result<Params>) -> Cursor {
+        Cursor::new(&self.0.0, "cursor", self.query_work(sql, params, Wanted::Batches))
+    }
+}
+
+/// Opens a database.
+#[must_use]
+pub fn open(options: Options) -> FrontCall {
+    FrontCall(options.open_as(|answer, _| answer.returned().map(Output::Database)))
+}
+
+/// Closes a database.
+#[must_use]
+pub fn close(database: &Database) -> FrontCall {
+    FrontCall(database.close_as(|answer, _| answer.done().map(|()| Output::Done)))
+}
+
+/// Commits a transaction, or keeps a nested one.
+#[must_use]
+pub fn commit(transaction: Transaction<'static>) -> FrontCall {
+    FrontCall(transaction.commit_as(|answer, _| answer.done().map(|()| Output::Done)))
+}
+
+/// Rolls back a transaction, or a nested one.
+#[must_use]
+pub fn rollback(transaction: Transaction<'static>) -> FrontCall {
+    FrontCall(transaction.rollback_as(|answer, _| answer.done().map(|()| Output::Done)))
+}
+
+/// Polls for the next batch of rows, as [`Cursor::next_batch`] does.
+pub fn poll_batch(cursor: &mut Cursor, context: &mut Context<'_>) -> Poll<Result<Option<Rows>>> {
+    cursor.poll_batch(context)
+}
+
+/// Makes the rows of a result that no query returned: one row with these values.
+#[must_use]
+pub fn row_of(names: Vec<Box<str>>, values: Params) -> Rows {
+    let sources = vec![flatwater_sqlite::ColumnSource::default(); names.len()];
+    Rows { names: ColumnNames::new(names, sources, "".into()), block: values.into_block() }
+}
+
+/// Adds a row of parameters, and empties `row`, whose memory and names are used again.
+pub fn add_row(rows: &mut ParamRows, row: &mut Params) {
+    rows.push(row);
+    row.clear();
+}
+
+/// The number of rows of parameters.
+#[must_use]
+pub fn rows_added(rows: &ParamRows) -> usize {
+    rows.len()
+}
+
+/// The value of a cell, which the result must have.
+#[inline]
+#[must_use]
+pub fn cell(rows: &Rows, row: usize, column: usize) -> ValueRef<'_> {
+    rows.value(row, column)
+}
+
+/// The rows of a live query, which are shared and not copied.
+#[must_use]
+pub fn shared_rows(live: &LiveRows) -> Arc<Rows> {
+    live.rows.clone()
+}
+
+/// Where a row is that shares its result, such as one of a change: the result, and the number of the row.
+#[must_use]
+pub fn place_of<'a>(row: &'a Row<'static>) -> Option<(&'a Arc<Rows>, usize)> {
+    row.place()
+}
+
+/// The caller uses rows of the last batch: the cursor is not idle.
+pub fn touch(cursor: &Cursor) {
+    cursor.touch();
+}
+
+/// The columns of a result, which results of one prepared statement share: a key for what is made of them once.
+#[derive(Clone)]
+pub struct Schema(Names);
+
+impl Schema {
+    #[must_use]
+    pub fn of(rows: &Rows) -> Self {
+        Self(rows.names.clone())
+    }
+
+    /// Equal for two results only if they share their columns, as long as this is not dropped.
+    #[must_use]
+    pub fn key(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+}

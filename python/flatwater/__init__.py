@@ -1,0 +1,68 @@
+"""SQLite for asyncio: as fast as calling it directly, and it never stalls your event loop.
+
+    import flatwater
+
+    async with flatwater.connect("app.db") as db:
+        await db.execute("CREATE TABLE IF NOT EXISTS users (id INTEGER PRIMARY KEY, name TEXT NOT NULL)")
+        await db.execute("INSERT INTO users (name) VALUES (?)", ("Ada",))
+        for user in await db.query("SELECT id, name FROM users"):
+            print(user["id"], user["name"])
+
+One writer and several readers serve any number of tasks. Every call is a coroutine, which begins when it is awaited.
+"""
+
+from ._database import Database, connect
+from ._errors import (
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    TimeoutError,
+    Warning,
+)
+from ._live import Live, Subscription
+from ._native import BatchResult, Change, Checkpointed, Executed, Row, Rows
+from ._prepared import Prepared
+from ._reads import Cursor, Stream
+from ._scopes import Snapshot, Transaction
+from ._sql import Sql
+from ._types import Options, Params
+from ._values import register_adapter
+
+__all__ = [
+    "BatchResult",
+    "Change",
+    "Checkpointed",
+    "Cursor",
+    "DataError",
+    "Database",
+    "DatabaseError",
+    "Error",
+    "Executed",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "Live",
+    "NotSupportedError",
+    "OperationalError",
+    "Options",
+    "Params",
+    "Prepared",
+    "ProgrammingError",
+    "Row",
+    "Rows",
+    "Snapshot",
+    "Sql",
+    "Stream",
+    "Subscription",
+    "TimeoutError",
+    "Transaction",
+    "Warning",
+    "connect",
+    "register_adapter",
+]

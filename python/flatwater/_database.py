@@ -1,0 +1,186 @@
+"""The database: opening and closing it, and what only a database can do.
+
+Owns the handle of a program. A database that is dropped while it is open is closed in the background, with a
+`ResourceWarning`. When the interpreter ends, databases that are still open are closed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import warnings
+import weakref
+from collections.abc import Coroutine, Generator, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._live import Live, Subscription
+from ._native import Call, Rows
+from ._prepared import Prepared
+from ._scopes import Reads, Snapshot, Transaction
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from ._sql import Sql
+    from ._types import Options, Params
+
+_open: weakref.WeakSet[Opened] = weakref.WeakSet()
+
+
+class Opened:
+    """An open database, whether its calls are awaited or wait."""
+
+    def __init__(self, native: _native.NativeDatabase, path: str, executor: _native.Executor) -> None:
+        self._native = native
+        self._path = path
+        self._is_closed = False
+        # The tasks or threads that have a transaction open, and how many.
+        self._owners: dict[Any, int] = {}
+        executor._open(native, self._owners)
+        _open.add(self)
+
+    def stats(self) -> dict[str, Any]:
+        """Returns what the database has done since it was opened."""
+        return self._native.stats()
+
+    def _begin_close(self) -> Call[None]:
+        self._is_closed = True
+        return self._native.close()
+
+    def __repr__(self) -> str:
+        return f"<flatwater.{type(self).__name__} {self._path!r}{' (closed)' if self._is_closed else ''}>"
+
+    def __del__(self) -> None:
+        if not self.__dict__.get("_is_closed", True):
+            warnings.warn(f"unclosed database {self!r}", ResourceWarning, source=self, stacklevel=2)
+
+
+class Database(Opened, Reads):
+    """An open database: one writer, several readers, any number of tasks. Made by `connect`."""
+
+    def __init__(self, native: _native.NativeDatabase, path: str) -> None:
+        Opened.__init__(self, native, path, self)
+
+    def transaction(self, *, timeout: float | None = None) -> Transaction:
+        """Returns a transaction, for `async with`. `timeout` is that of its beginning: it waits for other writes."""
+        return Transaction(self, self._owners, timeout)
+
+    def snapshot(self, *, timeout: float | None = None) -> Snapshot:
+        """Returns a snapshot, for `async with`: several reads of one point in time."""
+        return Snapshot(self, timeout)
+
+    async def prepare(self, sql: str, *, timeout: float | None = None) -> Prepared:
+        """Compiles a statement, so that an error in it is raised here, and returns a handle for running it."""
+        await self._prepare(sql, timeout)
+        return Prepared(self, sql)
+
+    def live(self, sql: str | Sql, params: Params = None, *, debounce: float = 0, throttle: float = 0) -> Live:
+        """Returns the results of a query, again whenever they changed, for `async with`: whoever changed them, this
+        program or another process. `debounce` waits until no newer result has come for so many seconds, `throttle`
+        delivers at most one in so many."""
+        return Live(
+            lambda: self._native.live([(sql, params)], debounce, throttle),
+            lambda: self._native.live_changes(sql, params, debounce, throttle),
+        )
+
+    def live_group(
+        self, queries: Iterable[tuple[str | Sql, Params]], *, debounce: float = 0, throttle: float = 0
+    ) -> Subscription[list[Rows]]:
+        """Returns the results of several queries, which are pairs of SQL and parameters, again whenever one of them
+        changed, for `async with`. They are of one point in time, so a list and its count never disagree."""
+        pairs = list(queries)
+        return Subscription(lambda: self._native.live(pairs, debounce, throttle), lambda results: results)
+
+    def migrate(
+        self,
+        migrations: Iterable[tuple[str, str]] | str | os.PathLike[str],
+        *,
+        ignore_missing: bool = False,
+        timeout: float | None = None,
+    ) -> Call[list[str]]:
+        """Applies the migrations that the database does not have yet, and returns their names.
+
+        They are pairs of a name, such as "0001_users", and SQL; or a folder with a file for each. Each is applied once,
+        however many processes start at the same time.
+        """
+        return self._native.migrate(migrations, ignore_missing, timeout)
+
+    def checkpoint(self, mode: str = "passive") -> Call[_native.Checkpointed]:
+        """Copies the WAL into the database now. You do not have to call this. The mode is "passive", "full",
+        "restart" or "truncate"."""
+        return self._native.checkpoint(mode)
+
+    def close(self) -> Call[None]:
+        """Closes the database: executes the writes that were begun before, waits for an open transaction
+        (`close_wait`), and then rolls it back. Calls that begin later raise `ProgrammingError`. Closing twice is no
+        error."""
+        return self._begin_close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class Connecting(Coroutine[Any, Any, Database]):
+    """What `connect` returns: await it, or use it with `async with`."""
+
+    __slots__ = ("_call", "_database", "_path")
+
+    def __init__(self, path: str, options: Options) -> None:
+        self._path = path
+        self._database: Database | None = None
+        self._call: Call[_native.NativeDatabase] = _native.connect(path, options)
+
+    def _opened(self, native: _native.NativeDatabase) -> Database:
+        return Database(native, self._path)
+
+    def __await__(self) -> Generator[Any, None, Database]:
+        return self._opened((yield from self._call.__await__()))
+
+    def send(self, value: Any) -> Any:
+        try:
+            return self._call.send(value)
+        except StopIteration as done:
+            raise StopIteration(self._opened(done.value)) from None
+
+    def throw(self, *exception: Any) -> Any:
+        try:
+            return self._call.throw(*exception)
+        except StopIteration as done:
+            raise StopIteration(self._opened(done.value)) from None
+
+    def close(self) -> None:
+        self._call.close()
+
+    async def __aenter__(self) -> Database:
+        self._database = await self
+        return self._database
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._database is not None
+        await self._database.close()
+
+
+def connect(path: str | os.PathLike[str], **options: Unpack[Options]) -> Connecting:
+    """Opens or creates the database file at `path`: `db = await connect(path)`, or `async with connect(path) as db`.
+
+    ":memory:" is a private database in memory. `Options` lists the options; durations are seconds or a `timedelta`. An
+    unknown option is a `TypeError` that names the nearest one.
+    """
+    return Connecting(os.fspath(path), options)
+
+
+@atexit.register
+def _close_all() -> None:
+    """Closes what is still open when the interpreter ends, and waits for that."""
+    for database in list(_open):
+        if not database._is_closed:
+            database._native.close_at_exit()

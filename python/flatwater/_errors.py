@@ -1,0 +1,101 @@
+"""The exceptions: those of PEP 249, each of which is also the one of the `sqlite3` module.
+
+Owns the classes and their attributes. Leaves out which class an error has: `flatwater-bridge`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sqlite3
+
+
+class Warning(sqlite3.Warning):
+    """Never raised; PEP 249 asks for it."""
+
+
+class Error(sqlite3.Error):
+    """Any failure of a call. Bound values are in none of its attributes.
+
+    `sqlite_errorcode` is SQLite's extended result code, and `sqlite_errorname` its name, such as
+    "SQLITE_CONSTRAINT_UNIQUE". Both are None if the error is not SQLite's.
+    """
+
+    kind: str = "misuse"
+    """The kind of failure, such as "constraint", "busy" or "timeout"."""
+    retryable: bool = False
+    """True if the same call may succeed later, and this one did nothing."""
+    sql: str | None = None
+    """The SQL, shortened."""
+    hint: str | None = None
+    """What to do about it."""
+    offset: int | None = None
+    """The byte in the SQL at which the offending token begins, if SQLite reported it."""
+    applied: str | None = None
+    """For a timeout, whether the work was done: "no", "yes" or "unknown"."""
+
+
+class InterfaceError(Error, sqlite3.InterfaceError):
+    """Never raised; PEP 249 asks for it."""
+
+
+class DatabaseError(Error, sqlite3.DatabaseError):
+    """The file is damaged, or is no database."""
+
+
+class DataError(DatabaseError, sqlite3.DataError):
+    """Never raised; PEP 249 asks for it."""
+
+
+class OperationalError(DatabaseError, sqlite3.OperationalError):
+    """The SQL, the state of the database or its surroundings: a lock, a disk."""
+
+
+class TimeoutError(OperationalError, builtins.TimeoutError):
+    """The deadline of the call passed, or a transaction was idle for too long."""
+
+
+class IntegrityError(DatabaseError, sqlite3.IntegrityError):
+    """A constraint failed."""
+
+
+class InternalError(DatabaseError, sqlite3.InternalError):
+    """Never raised; PEP 249 asks for it."""
+
+
+class ProgrammingError(DatabaseError, sqlite3.ProgrammingError):
+    """The call is wrong, whatever the database contains."""
+
+
+class NotSupportedError(DatabaseError, sqlite3.NotSupportedError):
+    """Never raised; PEP 249 asks for it."""
+
+
+def make(
+    name: str,
+    message: str,
+    kind: str,
+    retryable: bool = False,
+    sql: str | None = None,
+    hint: str | None = None,
+    code: tuple[int | None, str | None] = (None, None),
+    offset: int | None = None,
+    applied: str | None = None,
+) -> Error:
+    """Makes an exception. Called by the native part. The text is SQLite's own, with the hint behind it if there is
+    one."""
+    error: Error = globals()[name](f"{message} -- {hint}" if hint else message)
+    error.kind, error.retryable, error.sql, error.hint = kind, retryable, sql, hint
+    error.__dict__["sqlite_errorcode"], error.__dict__["sqlite_errorname"] = code
+    error.offset, error.applied = offset, applied
+    return error
+
+
+def in_row(error: BaseException, row: int) -> None:
+    """Says in which row of parameters a value was refused. Called by the native part."""
+    if len(error.args) == 1 and isinstance(error.args[0], str):
+        error.args = (f"{error.args[0]} (row {row})",)
+
+
+def misuse(message: str, hint: str | None = None) -> Error:
+    """Makes the exception for a call that is wrong."""
+    return make("ProgrammingError", message, "misuse", hint=hint)

@@ -1,0 +1,265 @@
+"""The types of the native part. What of it is for programs is in `flatwater`."""
+
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
+from os import PathLike
+from typing import Any, Generic, SupportsIndex, TypeVar, final, overload
+
+from typing_extensions import Self, disjoint_base
+
+from ._sql import Sql
+from ._types import Options, Params
+
+__all__ = [
+    "BatchResult",
+    "Call",
+    "Change",
+    "Checkpointed",
+    "Executed",
+    "Executor",
+    "NativeCursor",
+    "NativeDatabase",
+    "NativeLive",
+    "Row",
+    "Rows",
+    "SnapshotGuard",
+    "TransactionGuard",
+    "connect",
+    "options",
+    "restore_row",
+]
+
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
+
+@final
+class Call(Coroutine[Any, Any, _T_co], Generic[_T_co]):
+    """One call of the database: a coroutine, which begins when it is awaited."""
+
+    __name__: str
+    __qualname__: str
+    @property
+    def cr_await(self) -> None: ...
+    @property
+    def cr_code(self) -> None: ...
+    @property
+    def cr_frame(self) -> None: ...
+    @property
+    def cr_origin(self) -> None: ...
+    @property
+    def cr_running(self) -> bool: ...
+    def __await__(self) -> Generator[Any, Any, _T_co]: ...
+    def send(self, value: Any, /) -> Any: ...
+    def throw(self, *exception: Any) -> Any: ...
+    def close(self) -> None: ...
+    def _wait(self) -> _T_co: ...
+
+@final
+class Row:
+    """One row: immutable; by position, by name, and as an iterable of its values."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, key: str | SupportsIndex, /) -> Any: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> tuple[Any, ...]: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __lt__(self, other: Row | tuple[Any, ...], /) -> bool: ...
+    def __le__(self, other: Row | tuple[Any, ...], /) -> bool: ...
+    def __gt__(self, other: Row | tuple[Any, ...], /) -> bool: ...
+    def __ge__(self, other: Row | tuple[Any, ...], /) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def keys(self) -> tuple[str, ...]:
+        """The names of the columns. With it, `dict(row)` works."""
+
+@final
+class Rows:
+    """All rows of a query: a sequence of `Row`."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: SupportsIndex, /) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> list[Row]: ...
+    def __iter__(self) -> Iterator[Row]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: None  # type: ignore[assignment]
+
+@final
+class Executed:
+    """What one statement changed."""
+
+    @property
+    def changes(self) -> int:
+        """Rows that the statement itself inserted, updated or deleted."""
+    @property
+    def last_insert_rowid(self) -> int | None:
+        """The rowid of the last row that it inserted, or None."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class BatchResult:
+    """The result of one statement of a batch."""
+
+    @property
+    def changes(self) -> int: ...
+    @property
+    def last_insert_rowid(self) -> int | None: ...
+    @property
+    def rows(self) -> Rows | None:
+        """The rows of a statement with RETURNING, or None."""
+
+@final
+class Checkpointed:
+    """What a checkpoint did."""
+
+    @property
+    def wal_frames(self) -> int:
+        """Frames in the WAL."""
+    @property
+    def copied_frames(self) -> int:
+        """How many of them are in the database."""
+
+@final
+class Change:
+    """What has changed in the result of a live query since the change before."""
+
+    @property
+    def full(self) -> Rows | None:
+        """The whole result, if it replaces what was known before; otherwise None."""
+    @property
+    def inserted(self) -> list[Row]:
+        """The rows whose key is new."""
+    @property
+    def updated(self) -> list[tuple[Row, Row]]:
+        """Pairs of a row as it was and as it is."""
+    @property
+    def deleted(self) -> list[Row]:
+        """The rows whose key is gone."""
+
+@disjoint_base
+class Executor:
+    """Runs SQL. The base of `Database`, `Transaction` and `Snapshot`."""
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self: ...
+    def execute(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Call[Executed]:
+        """Runs one statement that returns no rows. Returns its changes and the rowid of the last row it inserted."""
+    def executemany(self, sql: str, rows: Iterable[Params], *, timeout: float | None = None) -> Call[int]:
+        """Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed."""
+    def executescript(self, sql: str, *, timeout: float | None = None) -> Call[None]:
+        """Runs several statements without parameters, separated by semicolons, all or nothing."""
+    def batch(
+        self, statements: Iterable[str | Sql | tuple[str, Params]], *, timeout: float | None = None
+    ) -> Call[list[BatchResult]]:
+        """Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each."""
+    @overload
+    def query(
+        self, sql: str | Sql, params: Params = None, *, into: None = None, timeout: float | None = None
+    ) -> Call[Rows]:
+        """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each."""
+    @overload
+    def query(
+        self, sql: str | Sql, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
+    ) -> Call[list[dict[str, Any]]]: ...
+    @overload
+    def query(
+        self, sql: str | Sql, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
+    ) -> Call[list[tuple[Any, ...]]]: ...
+    @overload
+    def query(
+        self, sql: str | Sql, params: Params = None, *, into: Callable[..., _T], timeout: float | None = None
+    ) -> Call[list[_T]]: ...
+    @overload
+    def query_one(
+        self, sql: str | Sql, params: Params = None, *, into: None = None, timeout: float | None = None
+    ) -> Call[Row | None]:
+        """Runs one statement and returns its first row, or None."""
+    @overload
+    def query_one(
+        self, sql: str | Sql, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
+    ) -> Call[dict[str, Any] | None]: ...
+    @overload
+    def query_one(
+        self, sql: str | Sql, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
+    ) -> Call[tuple[Any, ...] | None]: ...
+    @overload
+    def query_one(
+        self, sql: str | Sql, params: Params = None, *, into: Callable[..., _T], timeout: float | None = None
+    ) -> Call[_T | None]: ...
+    def query_value(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Call[Any]:
+        """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
+    def query_values(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Call[list[Any]]:
+        """Runs one statement and returns the first value of every row."""
+    def query_json(
+        self,
+        sql: str | Sql,
+        params: Params = None,
+        *,
+        arrays: bool = False,
+        big_integers_as_strings: bool = False,
+        embed: list[str] | None = None,
+        timeout: float | None = None,
+    ) -> Call[str]:
+        """Runs one statement and returns its rows as the text of a JSON array of objects, or of arrays."""
+    def _prepare(self, sql: str, timeout: float | None) -> Call[None]: ...
+    def _open(
+        self, on: NativeDatabase | TransactionGuard | SnapshotGuard, owners: dict[Any, int] | None = None
+    ) -> None: ...
+    def _begin(self, timeout: float | None) -> Call[TransactionGuard]: ...
+    def _snapshot(self, timeout: float | None) -> Call[SnapshotGuard]: ...
+    def _cursor(self, sql: str | Sql, params: Params, timeout: float | None) -> NativeCursor: ...
+
+@final
+class NativeDatabase:
+    """An open database."""
+
+    def close(self) -> Call[None]: ...
+    def close_at_exit(self) -> None: ...
+    def migrate(
+        self, migrations: Iterable[tuple[str, str]] | str | PathLike[str], ignore_missing: bool, timeout: float | None
+    ) -> Call[list[str]]: ...
+    def checkpoint(self, mode: str) -> Call[Checkpointed]: ...
+    def live(self, queries: list[tuple[str | Sql, Params]], debounce: float, throttle: float) -> NativeLive: ...
+    def live_changes(self, sql: str | Sql, params: Params, debounce: float, throttle: float) -> NativeLive: ...
+    def stats(self) -> dict[str, Any]: ...
+
+@final
+class TransactionGuard:
+    """The right to an open transaction, or to a nested one."""
+
+    def commit(self) -> Call[None]: ...
+    def rollback(self) -> Call[None]: ...
+    def is_open(self) -> bool: ...
+
+@final
+class SnapshotGuard:
+    """The right to an open snapshot."""
+
+    def close(self) -> None: ...
+
+@final
+class NativeCursor:
+    """The rest of a result."""
+
+    def next_batch(self) -> Call[Rows | None]: ...
+    def touch(self) -> None: ...
+    def close(self) -> None: ...
+
+@final
+class NativeLive:
+    """A live query that goes on."""
+
+    def next(self) -> Call[Any]: ...
+    def close(self) -> None: ...
+
+def connect(path: str | PathLike[str], options: Options | None = None) -> Call[NativeDatabase]: ...
+def options() -> list[str]: ...
+def restore_row(names: tuple[str, ...], values: tuple[Any, ...]) -> Row: ...

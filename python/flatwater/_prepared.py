@@ -1,0 +1,56 @@
+"""A statement that was compiled once, whose errors are known before it runs.
+
+Owns the handle. Leaves out running it: that is done by its database, which finds the compiled statement by its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ._native import Call, Executed
+
+if TYPE_CHECKING:
+    from ._scopes import Reads
+    from ._types import Params
+
+
+class Prepared:
+    """A statement of a database: `statement = await db.prepare(sql)`. Its calls do not belong to a transaction."""
+
+    __slots__ = ("_on", "sql")
+
+    def __init__(self, on: Reads, sql: str) -> None:
+        self._on = on
+        self.sql = sql
+
+    def execute(self, params: Params = None, *, timeout: float | None = None) -> Call[Executed]:
+        """As `Database.execute`."""
+        return self._on.execute(self.sql, params, timeout=timeout)
+
+    def executemany(self, rows: Iterable[Params], *, timeout: float | None = None) -> Call[int]:
+        """As `Database.executemany`."""
+        return self._on.executemany(self.sql, rows, timeout=timeout)
+
+    def query(self, params: Params = None, *, into: Any = None, timeout: float | None = None) -> Call[Any]:
+        """As `Database.query`."""
+        return self._on.query(self.sql, params, into=into, timeout=timeout)
+
+    def query_one(self, params: Params = None, *, into: Any = None, timeout: float | None = None) -> Call[Any]:
+        """As `Database.query_one`."""
+        return self._on.query_one(self.sql, params, into=into, timeout=timeout)
+
+    def query_value(self, params: Params = None, *, timeout: float | None = None) -> Call[Any]:
+        """As `Database.query_value`."""
+        return self._on.query_value(self.sql, params, timeout=timeout)
+
+    def query_values(self, params: Params = None, *, timeout: float | None = None) -> Call[list[Any]]:
+        """As `Database.query_values`."""
+        return self._on.query_values(self.sql, params, timeout=timeout)
+
+    def query_json(self, params: Params = None, *, timeout: float | None = None) -> Call[str]:
+        """As `Database.query_json`."""
+        return self._on.query_json(self.sql, params, timeout=timeout)
+
+    def __repr__(self) -> str:
+        return f"<flatwater.Prepared {self.sql!r}>"

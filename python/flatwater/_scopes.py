@@ -1,0 +1,118 @@
+"""Transactions and snapshots: the blocks of code within which several calls belong together.
+
+Owns their beginning and their end. Invariant: however a block is left, what it opened is ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ._errors import misuse
+from ._names import no_attribute
+from ._native import Executor, SnapshotGuard, TransactionGuard
+from ._reads import Cursor, Stream
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ._sql import Sql
+    from ._types import Params
+
+
+class Reads(Executor):
+    """What runs SQL and reads large results in parts."""
+
+    def stream(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Stream:
+        """Returns the rows of a query one by one, in bounded memory and of one point in time, for `async with`.
+        `timeout` is that of each fetch."""
+        return Stream(self, sql, params, timeout)
+
+    def cursor(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Cursor:
+        """Returns the rows of a query in batches, for `async with`."""
+        return Cursor(self, sql, params, timeout)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            no_attribute(self, name)
+
+
+class Transaction(Reads):
+    """A transaction: `async with db.transaction() as tx`. It is committed when the block ends, and rolled back if the
+    block raises or its task is cancelled. It holds the writer, so other writes wait for it."""
+
+    def __init__(self, outer: Executor, owners: dict[Any, int] | None, timeout: float | None) -> None:
+        self._outer = outer
+        self._timeout = timeout
+        # The tasks that have a transaction of this database open, and how many.
+        self._owners = owners
+        self._task: Any = None
+        self._guard: TransactionGuard | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._guard is not None:
+            raise misuse("a transaction is used once", "call `transaction()` for another one")
+        guard: TransactionGuard = await self._outer._begin(self._timeout)
+        self._guard = guard
+        self._open(guard)
+        if self._owners is not None:
+            self._task = asyncio.current_task()
+            self._owners[self._task] = self._owners.get(self._task, 0) + 1
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._disown()
+        guard = self._guard
+        if guard is None or (exc_type is not None and not guard.is_open()):
+            return
+        if exc_type is None:
+            await guard.commit()
+            return
+        try:
+            await guard.rollback()
+        except Exception:
+            # The error of the block is raised. If the rollback fails, the connection is replaced.
+            pass
+
+    def _disown(self) -> None:
+        if self._owners is not None and self._task is not None:
+            left = self._owners.pop(self._task, 1) - 1
+            if left:
+                self._owners[self._task] = left
+            self._task = None
+
+    def transaction(self, *, timeout: float | None = None) -> Transaction:
+        """Returns a nested transaction. What it did is undone if its block raises; this one stays open."""
+        return Transaction(self, None, timeout)
+
+    @property
+    def in_transaction(self) -> bool:
+        """True until the transaction is over."""
+        return self._guard is not None and self._guard.is_open()
+
+
+class Snapshot(Reads):
+    """One point in time: `async with db.snapshot() as snapshot`. Its reads see it whatever is committed meanwhile."""
+
+    def __init__(self, outer: Executor, timeout: float | None) -> None:
+        self._outer = outer
+        self._timeout = timeout
+        self._guard: SnapshotGuard | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._guard is not None:
+            raise misuse("a snapshot is used once", "call `snapshot()` for another one")
+        guard: SnapshotGuard = await self._outer._snapshot(self._timeout)
+        self._guard = guard
+        self._open(guard)
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._guard is not None:
+            self._guard.close()

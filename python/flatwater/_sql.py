@@ -1,0 +1,93 @@
+"""SQL that is put together at run time: text of the program, and values that are bound.
+
+Owns the builder, and taking t-strings apart (Python 3.14). Invariant: a value never becomes part of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ._errors import misuse
+
+
+class Sql:
+    """SQL with bound values. Pass it in place of a text::
+
+    sql = Sql("SELECT id, title FROM tasks WHERE id IN ").bind_list(ids)
+    if state is not None:
+        sql.push(" AND state = ").bind(state)
+    tasks = await db.query(sql)
+    """
+
+    __slots__ = ("_params", "_text")
+
+    def __init__(self, text: str = "") -> None:
+        self._text = [text]
+        self._params: list[object] = []
+
+    def push(self, text: str) -> Sql:
+        """Appends a text of the program. It must not contain what a user typed: bind that."""
+        self._text.append(text)
+        return self
+
+    def push_identifier(self, name: str) -> Sql:
+        """Appends the name of a table, a column or an index, quoted."""
+        if "\0" in name:
+            raise misuse("an identifier has a NUL byte")
+        # Two backticks are one inside of a name.
+        gap = " " if "".join(self._text).endswith("`") else ""
+        self._text.append(f"{gap}`{name.replace('`', '``')}`")
+        return self
+
+    def push_sql(self, other: Sql) -> Sql:
+        """Appends other SQL with its values."""
+        self._text.extend(other._text)
+        self._params.extend(other._params)
+        return self
+
+    def bind(self, value: object) -> Sql:
+        """Appends a `?` and binds the value to it."""
+        self._text.append("?")
+        self._params.append(value)
+        return self
+
+    def bind_list(self, values: Iterable[object]) -> Sql:
+        """Appends a list in parentheses, `(?, ?, ?)`, and binds the values to it. The list may be empty."""
+        values = list(values)
+        self._text.append(f"({', '.join('?' * len(values))})")
+        self._params.extend(values)
+        return self
+
+    @property
+    def text(self) -> str:
+        """The SQL text."""
+        return "".join(self._text)
+
+    @property
+    def params(self) -> tuple[object, ...]:
+        """The values, in the order of the text's parameters."""
+        return tuple(self._params)
+
+    def __repr__(self) -> str:
+        return f"Sql({self.text!r}, {len(self._params)} values)"
+
+
+def take_apart(sql: Any, params: object) -> tuple[str, object]:
+    """Returns the text and the parameters of what was passed in place of a text. Called by the native part."""
+    if hasattr(sql, "strings") and hasattr(sql, "interpolations"):
+        sql = _of_template(sql)
+    if not isinstance(sql, Sql):
+        raise TypeError(f"SQL is a str, a t-string or an Sql, not {type(sql).__name__}")
+    if params is not None:
+        raise misuse("there are two sets of values: the Sql has its own", "bind all of them in the Sql")
+    return sql.text, sql.params
+
+
+def _of_template(template: Any) -> Sql:
+    sql = Sql(template.strings[0])
+    for part, text in zip(template.interpolations, template.strings[1:], strict=True):
+        if part.conversion or part.format_spec:
+            raise misuse("a value in a t-string is bound as it is", "format it before, or cast it in SQL")
+        sql.bind(part.value).push(text)
+    return sql

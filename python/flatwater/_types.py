@@ -1,0 +1,94 @@
+"""Types of arguments."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, Union
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+Params = Union[Sequence[Any], Mapping[str, Any], None]
+"""The parameters of a statement: values in order, or values by name."""
+
+Seconds = Union[float, datetime.timedelta]
+
+
+class Options(TypedDict, total=False):
+    """How to open a database. Every option has a default."""
+
+    attach: Mapping[str, str | os.PathLike[str]]
+    """Other database files, by the name that they have in SQL. Default: none."""
+    busy_timeout: Seconds
+    """How long a call waits for a lock that another process holds. Default 30 s."""
+    cascading_drop: bool
+    """Whether DROP TABLE may change rows of other tables. Default off."""
+    checkpoint: Literal["managed", "external"]
+    """Whether Flatwater keeps the WAL short, or another program, such as Litestream. Default "managed"."""
+    close_wait: Seconds
+    """How long `close` waits for what was begun before. Default 5 s."""
+    create: bool
+    """Creates the file if it does not exist. Default on."""
+    durability: Literal["normal", "full"]
+    """What an acknowledged write survives: the end of the process, or also a power failure. Default "normal"."""
+    extra_readers: int
+    """How many streams, cursors and snapshots may be open at a time. Default 8."""
+    foreign_keys: bool
+    """Enforces foreign keys. Default on."""
+    group: bool
+    """Commits writes that arrive together in one transaction. Each keeps its own result. Default on."""
+    immutable: bool
+    """Asserts that no process changes the file. Default off."""
+    inline: bool
+    """Runs statements that are known to be short in the await itself. Default on."""
+    journal: Literal["wal", "keep"]
+    """Switches the file to WAL, or keeps the mode that it has. Default "wal"."""
+    leases: bool
+    """Keeps a snapshot open for the next read while nothing is committed. Default on."""
+    live_poll: Seconds
+    """How often commits of other processes are looked for, while there is a live query. Default 20 ms."""
+    max_open: int
+    """How many databases of the process have connections at a time. Default 64."""
+    migrations: Iterable[tuple[str, str]] | str | os.PathLike[str]
+    """Migrations to apply before the database is open: see `Database.migrate`. Default: none."""
+    mmap_bytes: int
+    """How much of the file is mapped into memory. Default 0."""
+    network_filesystem: bool
+    """Allows a file on a network file system, which only one machine may use. Default off."""
+    on_open: str | list[str]
+    """SQL that runs on every connection right after it was opened. Default: none."""
+    queue: int
+    """How many requests may wait before callers wait for a place. Default 1,024."""
+    read_limit: Seconds
+    """How long a read may keep the WAL from starting over. Default: no limit."""
+    read_only: bool
+    """Opens the database for reading. Default off."""
+    reader_cache_bytes: int
+    """The page cache of each reader. Default 4 MiB."""
+    readers: int
+    """How many reads run at the same time. Default: as many as there are cores, from 2 to 8."""
+    second_copy: Literal["refuse", "warn", "off"]
+    """What happens if another SQLite library of this process, such as that of the `sqlite3` module, has the file
+    open. Default "refuse"."""
+    snapshot_age: Seconds
+    """How long a snapshot may be open. Default 300 s."""
+    spill_bytes: int
+    """How much of a transaction's changes stays in memory. Default 64 MiB."""
+    statement_cache: int
+    """How many compiled statements each connection keeps. Default 128."""
+    stream_idle: Seconds
+    """How long a stream or cursor may go unused. Default 30 s."""
+    temp_store: Literal["auto", "file", "memory"]
+    """Where temporary data is kept. Default "auto"."""
+    timeout: Seconds
+    """The deadline of every call that has none of its own. Default: none."""
+    transaction_idle: Seconds
+    """How long a transaction may go unused before it is rolled back. Default 30 s."""
+    vfs: str
+    """The VFS to open the file with. Default: SQLite's."""
+    wal_limit_bytes: int
+    """The WAL starts over before it grows beyond this. Default 32 MiB."""
+    writer_cache_bytes: int
+    """The page cache of the writer. Default 16 MiB."""

@@ -1,0 +1,317 @@
+"""Flatwater without `await`, for scripts, threads and WSGI: the same calls, each of which waits for its result.
+
+    from flatwater import blocking
+
+    with blocking.connect("app.db") as db:
+        for user in db.query("SELECT id, name FROM users"):
+            print(user["name"])
+
+Owns the calls that wait, and their blocks. A `Database` may be used by any number of threads. Do not use it on a
+thread that runs an event loop: it would hold the loop.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from . import _native
+from ._database import Opened
+from ._errors import misuse
+from ._names import no_attribute
+from ._native import (
+    BatchResult,
+    Checkpointed,
+    Executed,
+    NativeCursor,
+    NativeDatabase,
+    Row,
+    Rows,
+    SnapshotGuard,
+    TransactionGuard,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from ._sql import Sql
+    from ._types import Options, Params
+
+T = TypeVar("T")
+
+
+class Executor:
+    """What runs SQL, and waits for it."""
+
+    def __init__(self) -> None:
+        self._on = _native.Executor()
+
+    def execute(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Executed:
+        """Runs one statement that returns no rows."""
+        return self._on.execute(sql, params, timeout=timeout)._wait()
+
+    def executemany(self, sql: str, rows: Iterable[Params], *, timeout: float | None = None) -> int:
+        """Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed."""
+        return self._on.executemany(sql, rows, timeout=timeout)._wait()
+
+    def executescript(self, sql: str, *, timeout: float | None = None) -> None:
+        """Runs several statements without parameters, separated by semicolons, all or nothing."""
+        self._on.executescript(sql, timeout=timeout)._wait()
+
+    def batch(
+        self, statements: Iterable[str | Sql | tuple[str, Params]], *, timeout: float | None = None
+    ) -> list[BatchResult]:
+        """Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each."""
+        return self._on.batch(statements, timeout=timeout)._wait()
+
+    @overload
+    def query(
+        self, sql: str | Sql, params: Params = None, *, into: None = None, timeout: float | None = None
+    ) -> Rows: ...
+
+    @overload
+    def query(
+        self, sql: str | Sql, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
+    ) -> list[dict[str, Any]]: ...
+
+    @overload
+    def query(
+        self, sql: str | Sql, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
+    ) -> list[tuple[Any, ...]]: ...
+
+    @overload
+    def query(
+        self, sql: str | Sql, params: Params = None, *, into: Callable[..., T], timeout: float | None = None
+    ) -> list[T]: ...
+
+    def query(self, sql: str | Sql, params: Params = None, *, into: Any = None, timeout: float | None = None) -> Any:
+        """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each."""
+        return self._on.query(sql, params, into=into, timeout=timeout)._wait()
+
+    @overload
+    def query_one(
+        self, sql: str | Sql, params: Params = None, *, into: None = None, timeout: float | None = None
+    ) -> Row | None: ...
+
+    @overload
+    def query_one(
+        self, sql: str | Sql, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
+    ) -> dict[str, Any] | None: ...
+
+    @overload
+    def query_one(
+        self, sql: str | Sql, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
+    ) -> tuple[Any, ...] | None: ...
+
+    @overload
+    def query_one(
+        self, sql: str | Sql, params: Params = None, *, into: Callable[..., T], timeout: float | None = None
+    ) -> T | None: ...
+
+    def query_one(
+        self, sql: str | Sql, params: Params = None, *, into: Any = None, timeout: float | None = None
+    ) -> Any:
+        """Runs one statement and returns its first row, or None."""
+        return self._on.query_one(sql, params, into=into, timeout=timeout)._wait()
+
+    def query_value(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Any:
+        """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
+        return self._on.query_value(sql, params, timeout=timeout)._wait()
+
+    def query_values(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> list[Any]:
+        """Runs one statement and returns the first value of every row."""
+        return self._on.query_values(sql, params, timeout=timeout)._wait()
+
+    def query_json(
+        self,
+        sql: str | Sql,
+        params: Params = None,
+        *,
+        arrays: bool = False,
+        big_integers_as_strings: bool = False,
+        embed: list[str] | None = None,
+        timeout: float | None = None,
+    ) -> str:
+        """Runs one statement and returns its rows as the text of a JSON array of objects, or of arrays."""
+        strings = big_integers_as_strings
+        call = self._on.query_json(
+            sql, params, arrays=arrays, big_integers_as_strings=strings, embed=embed, timeout=timeout
+        )
+        return call._wait()
+
+    def stream(self, sql: str | Sql, params: Params = None) -> Stream:
+        """Returns the rows of a query one by one, in bounded memory and of one point in time, for `with`."""
+        return Stream(self, sql, params)
+
+    def cursor(self, sql: str | Sql, params: Params = None) -> Cursor:
+        """Returns the rows of a query in batches, for `with`."""
+        return Cursor(self, sql, params)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            no_attribute(self, name)
+
+
+class Transaction(Executor):
+    """A transaction: `with db.transaction() as tx`. It is committed when the block ends, and rolled back if it
+    raises."""
+
+    def __init__(self, outer: Executor, owners: dict[Any, int] | None, timeout: float | None) -> None:
+        super().__init__()
+        self._timeout = timeout
+        self._outer = outer
+        # The threads that have a transaction of this database open, and how many.
+        self._owners = owners
+        self._guard: TransactionGuard | None = None
+
+    def __enter__(self) -> Self:
+        if self._guard is not None:
+            raise misuse("a transaction is used once", "call `transaction()` for another one")
+        self._guard = self._outer._on._begin(self._timeout)._wait()
+        self._on._open(self._guard)
+        if self._owners is not None:
+            self._owners[threading.get_ident()] = 1
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._owners is not None:
+            self._owners.pop(threading.get_ident(), None)
+        guard = self._guard
+        if guard is None:
+            return
+        if exc_type is None:
+            guard.commit()._wait()
+        elif guard.is_open():
+            try:
+                guard.rollback()._wait()
+            except Exception:
+                # The error of the block is raised. If the rollback fails, the connection is replaced.
+                pass
+
+    def transaction(self, *, timeout: float | None = None) -> Transaction:
+        """Returns a nested transaction. What it did is undone if its block raises; this one stays open."""
+        return Transaction(self, None, timeout)
+
+    @property
+    def in_transaction(self) -> bool:
+        """True until the transaction is over."""
+        return self._guard is not None and self._guard.is_open()
+
+
+class Snapshot(Executor):
+    """One point in time: `with db.snapshot() as snapshot`. Its reads see it whatever is committed meanwhile."""
+
+    def __init__(self, outer: Executor, timeout: float | None) -> None:
+        super().__init__()
+        self._timeout = timeout
+        self._outer = outer
+        self._guard: SnapshotGuard | None = None
+
+    def __enter__(self) -> Self:
+        if self._guard is not None:
+            raise misuse("a snapshot is used once", "call `snapshot()` for another one")
+        self._guard = self._outer._on._snapshot(self._timeout)._wait()
+        self._on._open(self._guard)
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._guard is not None:
+            self._guard.close()
+
+
+class Cursor:
+    """The rows of a query in batches: `with db.cursor(sql) as batches`, `for rows in batches`."""
+
+    def __init__(self, of: Executor, sql: str | Sql, params: Params) -> None:
+        self._native: NativeCursor = of._on._cursor(sql, params, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._native.close()
+
+    def __iter__(self) -> Iterator[Rows]:
+        while (rows := self._native.next_batch()._wait()) is not None:
+            yield rows
+
+
+class Stream:
+    """The rows of a query one by one: `with db.stream(sql) as rows`, `for row in rows`."""
+
+    def __init__(self, of: Executor, sql: str | Sql, params: Params) -> None:
+        self._cursor = Cursor(of, sql, params)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._cursor._native.close()
+
+    def __iter__(self) -> Iterator[Row]:
+        for rows in self._cursor:
+            for number, row in enumerate(rows, 1):
+                yield row
+                if number % 64 == 0:
+                    self._cursor._native.touch()
+
+
+class Database(Opened, Executor):
+    """An open database. Made by `connect`."""
+
+    def __init__(self, native: NativeDatabase, path: str) -> None:
+        Executor.__init__(self)
+        Opened.__init__(self, native, path, self._on)
+
+    def transaction(self, *, timeout: float | None = None) -> Transaction:
+        """Returns a transaction, for `with`."""
+        return Transaction(self, self._owners, timeout)
+
+    def snapshot(self, *, timeout: float | None = None) -> Snapshot:
+        """Returns a snapshot, for `with`: several reads of one point in time."""
+        return Snapshot(self, timeout)
+
+    def migrate(
+        self,
+        migrations: Iterable[tuple[str, str]] | str | os.PathLike[str],
+        *,
+        ignore_missing: bool = False,
+        timeout: float | None = None,
+    ) -> list[str]:
+        """Applies the migrations that the database does not have yet, and returns their names."""
+        return self._native.migrate(migrations, ignore_missing, timeout)._wait()
+
+    def checkpoint(self, mode: str = "passive") -> Checkpointed:
+        """Copies the WAL into the database now. You do not have to call this."""
+        return self._native.checkpoint(mode)._wait()
+
+    def close(self) -> None:
+        """Closes the database, and waits for that. Closing twice is no error."""
+        self._begin_close()._wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def connect(path: str | os.PathLike[str], **options: Unpack[Options]) -> Database:
+    """Opens or creates the database file at `path`, and waits for that. The options are those of
+    `flatwater.connect`."""
+    path = os.fspath(path)
+    return Database(_native.connect(path, options)._wait(), path)

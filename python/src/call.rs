@@ -1,0 +1,292 @@
+//! What a call does: from the first await to its result.
+//!
+//! Owns: the states of one call, and what happens if its task is cancelled in any of them. Runs on the loop's thread,
+//! with the interpreter's lock, and never waits there. Invariants: nothing begins before the first await; a result is
+//! returned once; a write that runs is waited for, also by a task that was cancelled, so that its outcome is known when
+//! the task goes on. Leaves out: the object around it (`capi::call_type`), what becomes of a result (`shape`).
+
+use std::sync::Arc;
+
+use flatwater::Cancelled;
+use flatwater::front::{FrontCall, Mailbox, Output, Polled};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+
+use crate::blocked::Blocked;
+use crate::errors::raised;
+use crate::inbox::Waiting;
+use crate::shape::{Shape, Shaping};
+
+/// What a call yields to its task, or returns.
+pub(crate) enum Step {
+    Yield(Py<PyAny>),
+    Return(Py<PyAny>),
+}
+
+/// What a call waits for.
+pub(crate) trait Pending: Send + Sync {
+    /// As `FrontCall::poll`. The work may also have failed in Python.
+    fn poll(&mut self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled>;
+
+    /// The task that begins it has a transaction open on the same database.
+    fn set_inside_body(&mut self) {}
+
+    /// Gives it up. Returns true if it goes on nevertheless, and its outcome is to be waited for.
+    fn give_up(&mut self) -> bool;
+}
+
+impl Pending for FrontCall {
+    fn poll(&mut self, _: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
+        Ok(Self::poll(self, address))
+    }
+
+    fn set_inside_body(&mut self) {
+        Self::set_inside_body(self);
+    }
+
+    fn give_up(&mut self) -> bool {
+        Self::give_up(self) == Cancelled::WriteRunning
+    }
+}
+
+/// One call.
+pub(crate) struct Body {
+    name: &'static str,
+    state: State,
+    /// `None` once the result is being made.
+    shape: Option<Shape>,
+    was_begun: bool,
+    /// The tasks and threads that have a transaction of the database open, as keys. Asked when the call begins.
+    owners: Option<Py<PyDict>>,
+    /// What ends the call instead of its result, once its write has ended.
+    cancelled: Option<PyErr>,
+}
+
+enum State {
+    /// The parameters are wrong. It is raised by the await.
+    Refused(PyErr),
+    /// It is resumed as soon as other tasks had their turn.
+    Next(Work),
+    Waiting(Work, Waiting),
+    Shaping(Shaping),
+    Over,
+}
+
+/// A call of the engine is not boxed, because that is what most calls are.
+#[allow(clippy::large_enum_variant)]
+enum Work {
+    Call(FrontCall),
+    Other(Box<dyn Pending>),
+}
+
+impl Work {
+    fn as_pending(&mut self) -> &mut dyn Pending {
+        match self {
+            Self::Call(call) => call,
+            Self::Other(other) => &mut **other,
+        }
+    }
+}
+
+impl Body {
+    fn new(name: &'static str, state: State, shape: Shape) -> Self {
+        Self { name, state, shape: Some(shape), was_begun: false, owners: None, cancelled: None }
+    }
+
+    /// A call of the engine, unless its parameters could not be converted.
+    pub(crate) fn call(name: &'static str, call: PyResult<FrontCall>, shape: Shape) -> Self {
+        let state = call.map_or_else(State::Refused, |call| State::Next(Work::Call(call)));
+        Self::new(name, state, shape)
+    }
+
+    /// Anything else that is polled.
+    pub(crate) fn other(name: &'static str, other: PyResult<Box<dyn Pending>>, shape: Shape) -> Self {
+        let state = other.map_or_else(State::Refused, |other| State::Next(Work::Other(other)));
+        Self::new(name, state, shape)
+    }
+
+    /// Refuses to wait for a transaction of the same task.
+    pub(crate) fn with_owners(mut self, owners: Option<Py<PyDict>>) -> Self {
+        self.owners = owners;
+        self
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn was_begun(&self) -> bool {
+        self.was_begun
+    }
+
+    /// Goes on, until the call has its result or has to wait.
+    pub(crate) fn resume(&mut self, py: Python<'_>) -> PyResult<Step> {
+        let begins = !std::mem::replace(&mut self.was_begun, true);
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Next(mut work) => {
+                if begins && self.is_owner(py, current_task)? {
+                    work.as_pending().set_inside_body();
+                }
+                self.advance(py, work)
+            }
+            State::Waiting(work, waiting) if !waiting.is_over(py)? => {
+                self.state = State::Waiting(work, waiting);
+                Err(PyRuntimeError::new_err("coroutine is being awaited already"))
+            }
+            State::Waiting(work, waiting) => {
+                drop(waiting);
+                self.advance(py, work)
+            }
+            State::Shaping(shaping) => self.shape(py, shaping),
+            State::Refused(error) => Err(error),
+            State::Over => Err(PyRuntimeError::new_err("cannot reuse already awaited coroutine")),
+        }
+    }
+
+    /// Goes on until the call has its result, on a thread that may wait. Signals are handled meanwhile: an exception of
+    /// their handlers, such as `KeyboardInterrupt`, gives the call up.
+    pub(crate) fn wait(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.was_begun = true;
+        let mut work = match std::mem::replace(&mut self.state, State::Over) {
+            State::Next(mut work) => {
+                if self.is_owner(py, this_thread)? {
+                    work.as_pending().set_inside_body();
+                }
+                work
+            }
+            State::Refused(error) => return Err(error),
+            _ => return Err(PyRuntimeError::new_err("cannot reuse already awaited coroutine")),
+        };
+        let thread = Blocked::new();
+        let output = loop {
+            let mut polled = work.as_pending().poll(py, None)?;
+            if matches!(polled, Polled::Waits) {
+                polled = work.as_pending().poll(py, Some(thread.address()))?;
+            }
+            match polled {
+                Polled::Ready(result) => break result.map_err(|error| raised(py, &error))?,
+                Polled::Yields => {}
+                Polled::Waits => {
+                    if let Err(error) = thread.wait(py) {
+                        self.cancelled = Some(error);
+                        if !work.as_pending().give_up() {
+                            break Output::Done;
+                        }
+                    }
+                }
+            }
+        };
+        if let Some(cancelled) = self.cancelled.take() {
+            return Err(cancelled);
+        }
+        let mut shaping = self.shape.take().unwrap_or(Shape::Plain).begin(py, output)?;
+        loop {
+            if let Some(result) = shaping.go_on(py)? {
+                return Ok(result);
+            }
+        }
+    }
+
+    /// Returns true if the task or the thread that `who` returns has a transaction of the database open.
+    fn is_owner<'py>(
+        &self,
+        py: Python<'py>,
+        who: fn(Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>>,
+    ) -> PyResult<bool> {
+        let Some(owners) = self.owners.as_ref().map(|owners| owners.bind(py)).filter(|owners| !owners.is_empty())
+        else {
+            return Ok(false);
+        };
+        who(py)?.map_or(Ok(false), |who| owners.contains(who))
+    }
+
+    fn advance(&mut self, py: Python<'_>, mut work: Work) -> PyResult<Step> {
+        let mut polled = work.as_pending().poll(py, None)?;
+        if matches!(polled, Polled::Waits) {
+            let waiting = Waiting::new(py)?;
+            polled = work.as_pending().poll(py, Some(waiting.address()))?;
+            if matches!(polled, Polled::Waits) {
+                let future = waiting.to_yield(py)?;
+                self.state = State::Waiting(work, waiting);
+                return Ok(Step::Yield(future));
+            }
+        }
+        match polled {
+            Polled::Ready(result) => self.finish(py, result),
+            Polled::Yields | Polled::Waits => {
+                self.state = State::Next(work);
+                Ok(Step::Yield(py.None()))
+            }
+        }
+    }
+
+    fn finish(&mut self, py: Python<'_>, result: flatwater::Result<Output>) -> PyResult<Step> {
+        if let Some(cancelled) = self.cancelled.take() {
+            return Err(cancelled);
+        }
+        let output = result.map_err(|error| raised(py, &error))?;
+        match self.shape.take() {
+            Some(shape) => self.shape(py, shape.begin(py, output)?),
+            None => Err(PyRuntimeError::new_err("cannot reuse already awaited coroutine")),
+        }
+    }
+
+    fn shape(&mut self, py: Python<'_>, mut shaping: Shaping) -> PyResult<Step> {
+        match shaping.go_on(py)? {
+            Some(result) => Ok(Step::Return(result)),
+            None => {
+                self.state = State::Shaping(shaping);
+                Ok(Step::Yield(py.None()))
+            }
+        }
+    }
+
+    /// Gives the call up because of an exception, such as that of a task that is cancelled.
+    pub(crate) fn throw(&mut self, py: Python<'_>, error: PyErr) -> PyResult<Step> {
+        self.was_begun = true;
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Waiting(mut work, waiting) => {
+                drop(waiting);
+                if work.as_pending().give_up() {
+                    self.cancelled.get_or_insert(error);
+                    return self.advance(py, work);
+                }
+                Err(self.cancelled.take().unwrap_or(error))
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// Gives the call up without waiting for anything.
+    pub(crate) fn close(&mut self, _: Python<'_>) {
+        self.was_begun = true;
+        if let State::Waiting(mut work, waiting) = std::mem::replace(&mut self.state, State::Over) {
+            drop(waiting);
+            work.as_pending().give_up();
+        }
+    }
+}
+
+/// The task that runs now, if this is in a task.
+fn current_task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    // Without a loop, as on a plain thread, it raises.
+    let task = FUNCTION.import(py, "asyncio", "current_task")?.call0().ok();
+    Ok(task.filter(|task| !task.is_none()))
+}
+
+/// The number of this thread, for calls that wait.
+fn this_thread(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    FUNCTION.import(py, "threading", "get_ident")?.call0().map(Some)
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        if let State::Waiting(work, _) = &mut self.state {
+            work.as_pending().give_up();
+        }
+    }
+}

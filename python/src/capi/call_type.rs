@@ -1,0 +1,290 @@
+//! The type of calls: a coroutine whose result, if it is there at once, costs no exception.
+//!
+//! Owns: the object's memory, the slots of the type, and the warning about calls that were never awaited. Everything
+//! that a call does is in `Body`. Invariants: the body is used by one caller at a time (`running`); no panic leaves a
+//! slot.
+//!
+//! The slots `am_send` and `tp_iternext` both resume the call: which of them is used depends on the interpreter's
+//! version.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
+
+use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyTypeError, PyValueError};
+use pyo3::ffi::{self, PyObject, PySendResult};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyTuple, PyType};
+
+use crate::call::{Body, Step};
+
+#[repr(C)]
+struct CallObject {
+    head: PyObject,
+    /// The body is in use: what it calls may come back to this object.
+    running: bool,
+    body: ManuallyDrop<Body>,
+}
+
+static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// Returns the type, which is made once.
+pub(crate) fn type_object(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    TYPE.get_or_try_init(py, || make_type(py)).map(|made| made.bind(py).clone())
+}
+
+/// Makes a call.
+pub(crate) fn new_call(py: Python<'_>, body: Body) -> PyResult<Bound<'_, PyAny>> {
+    let class = type_object(py)?;
+    // SAFETY: the type is a heap type made from `SPEC`, so its instances have room for a `CallObject`. The memory is
+    // zeroed but for the head, and the body is written before anything else sees the object.
+    unsafe {
+        let made = ffi::PyType_GenericAlloc(class.as_type_ptr(), 0);
+        let object = Bound::from_owned_ptr_or_opt(py, made);
+        let object = object.ok_or_else(|| PyErr::fetch(py))?;
+        let call = made.cast::<CallObject>();
+        (&raw mut (*call).running).write(false);
+        (&raw mut (*call).body).write(ManuallyDrop::new(body));
+        Ok(object)
+    }
+}
+
+fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
+    fn slot(slot: c_int, function: *mut c_void) -> ffi::PyType_Slot {
+        ffi::PyType_Slot { slot, pfunc: function }
+    }
+    fn method(
+        name: &'static CStr,
+        function: ffi::PyMethodDefPointer,
+        flags: c_int,
+        doc: &'static CStr,
+    ) -> ffi::PyMethodDef {
+        ffi::PyMethodDef { ml_name: name.as_ptr(), ml_meth: function, ml_flags: flags, ml_doc: doc.as_ptr() }
+    }
+    fn getter(name: &'static CStr, get: ffi::getter, doc: &'static CStr) -> ffi::PyGetSetDef {
+        ffi::PyGetSetDef { name: name.as_ptr(), get: Some(get), set: None, doc: doc.as_ptr(), closure: null_mut() }
+    }
+    let c_function = |function: ffi::PyCFunction| ffi::PyMethodDefPointer { PyCFunction: function };
+    // The type refers to these tables for as long as it lives, which is until the process ends.
+    let methods = Box::leak(Box::new([
+        method(c"send", c_function(send_method), ffi::METH_O, c"Resumes the call."),
+        method(c"throw", c_function(throw_method), ffi::METH_VARARGS, c"Gives the call up, and raises the exception."),
+        method(c"close", c_function(close_method), ffi::METH_NOARGS, c"Gives the call up."),
+        method(c"_wait", c_function(wait_method), ffi::METH_NOARGS, c"Blocks this thread until the result is there."),
+        ffi::PyMethodDef::zeroed(),
+    ]));
+    let getters = Box::leak(Box::new([
+        getter(c"__name__", get_name, c"The name of the operation."),
+        getter(c"__qualname__", get_name, c"The name of the operation."),
+        getter(c"cr_running", get_running, c"True while the call is being resumed."),
+        getter(c"cr_await", get_none, c"None."),
+        getter(c"cr_code", get_none, c"None: a call has no code of Python."),
+        getter(c"cr_frame", get_none, c"None: a call has no frame."),
+        getter(c"cr_origin", get_none, c"None."),
+        ffi::PyGetSetDef { name: std::ptr::null(), get: None, set: None, doc: std::ptr::null(), closure: null_mut() },
+    ]));
+    let mut slots = [
+        slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
+        slot(ffi::Py_tp_repr, repr as *mut c_void),
+        slot(ffi::Py_am_await, itself as *mut c_void),
+        slot(ffi::Py_am_send, am_send as *mut c_void),
+        slot(ffi::Py_tp_iter, itself as *mut c_void),
+        slot(ffi::Py_tp_iternext, iternext as *mut c_void),
+        slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
+        slot(ffi::Py_tp_getset, getters.as_mut_ptr().cast()),
+        slot(
+            ffi::Py_tp_doc,
+            c"One call of the database: a coroutine, which begins when it is awaited.".as_ptr() as *mut c_void,
+        ),
+        slot(0, null_mut()),
+    ];
+    let flags = ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION | ffi::Py_TPFLAGS_IMMUTABLETYPE;
+    let mut spec = ffi::PyType_Spec {
+        name: c"flatwater.Call".as_ptr(),
+        basicsize: c_int::try_from(size_of::<CallObject>())?,
+        itemsize: 0,
+        flags: u32::try_from(flags)?,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: the specification and its slots live during the call, the tables for ever; each slot has the signature
+    // that its number stands for; the result is a new reference to a type, or null with an exception set.
+    unsafe {
+        let made = Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpec(&raw mut spec))?;
+        Ok(made.cast_into_unchecked::<PyType>().unbind())
+    }
+}
+
+/// Runs `work` on the body. Its result is `None` if an exception was set.
+///
+/// # Safety
+/// `object` is an instance of the type, and the interpreter is attached.
+unsafe fn with_body<T>(object: *mut PyObject, work: impl FnOnce(Python<'_>, &mut Body) -> PyResult<T>) -> Option<T> {
+    let call = object.cast::<CallObject>();
+    let run = || {
+        Python::attach(|py| {
+            // SAFETY: the object lives during the slot, and only `running` is touched without the mark.
+            let running = unsafe { &mut (*call).running };
+            if std::mem::replace(running, true) {
+                return Err((PyValueError::new_err("coroutine already executing"), false));
+            }
+            // SAFETY: the mark keeps others from the body until it is taken back.
+            let body = unsafe { &mut *(*call).body };
+            work(py, body).map_err(|error| (error, true))
+        })
+    };
+    let done = catch_unwind(AssertUnwindSafe(run));
+    let (error, was_marked) = match done {
+        Ok(Ok(value)) => {
+            // SAFETY: as above; the body is not in use any more.
+            unsafe { (&raw mut (*call).running).write(false) };
+            return Some(value);
+        }
+        Ok(Err((error, was_marked))) => (error, was_marked),
+        Err(_) => (PyRuntimeError::new_err("a call of flatwater panicked; please report it"), true),
+    };
+    if was_marked {
+        // SAFETY: as above.
+        unsafe { (&raw mut (*call).running).write(false) };
+    }
+    Python::attach(|py| error.restore(py));
+    None
+}
+
+/// Returns what a slot that yields or returns an object returns: null with `StopIteration` for a result.
+fn as_generator(step: Option<Step>) -> *mut PyObject {
+    match step {
+        Some(Step::Yield(object)) => object.into_ptr(),
+        Some(Step::Return(result)) => {
+            Python::attach(|py| PyStopIteration::new_err((result,)).restore(py));
+            null_mut()
+        }
+        None => null_mut(),
+    }
+}
+
+unsafe extern "C" fn am_send(object: *mut PyObject, _: *mut PyObject, result: *mut *mut PyObject) -> PySendResult {
+    // SAFETY: a slot of the type.
+    let step = unsafe { with_body(object, |py, body| body.resume(py)) };
+    let (object, sent) = match step {
+        Some(Step::Yield(object)) => (object.into_ptr(), PySendResult::PYGEN_NEXT),
+        Some(Step::Return(object)) => (object.into_ptr(), PySendResult::PYGEN_RETURN),
+        None => (null_mut(), PySendResult::PYGEN_ERROR),
+    };
+    // SAFETY: the caller gives a place for the result.
+    unsafe { result.write(object) };
+    sent
+}
+
+unsafe extern "C" fn iternext(object: *mut PyObject) -> *mut PyObject {
+    // SAFETY: a slot of the type.
+    as_generator(unsafe { with_body(object, |py, body| body.resume(py)) })
+}
+
+unsafe extern "C" fn itself(object: *mut PyObject) -> *mut PyObject {
+    // SAFETY: a slot of the type; the result is a new reference.
+    unsafe { ffi::Py_NewRef(object) }
+}
+
+unsafe extern "C" fn send_method(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
+    // SAFETY: a method of the type.
+    as_generator(unsafe { with_body(object, |py, body| body.resume(py)) })
+}
+
+unsafe extern "C" fn throw_method(object: *mut PyObject, arguments: *mut PyObject) -> *mut PyObject {
+    let throw = |py: Python<'_>, body: &mut Body| {
+        // SAFETY: the interpreter passes a tuple, which lives during the call.
+        let arguments = unsafe { Bound::from_borrowed_ptr(py, arguments).cast_into_unchecked::<PyTuple>() };
+        body.throw(py, exception(&arguments)?)
+    };
+    // SAFETY: a method of the type.
+    as_generator(unsafe { with_body(object, throw) })
+}
+
+unsafe extern "C" fn close_method(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
+    let close = |py: Python<'_>, body: &mut Body| {
+        body.close(py);
+        Ok(py.None())
+    };
+    // SAFETY: a method of the type.
+    unsafe { with_body(object, close) }.map_or(null_mut(), Py::into_ptr)
+}
+
+unsafe extern "C" fn wait_method(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
+    // SAFETY: a method of the type.
+    unsafe { with_body(object, |py, body| body.wait(py)) }.map_or(null_mut(), Py::into_ptr)
+}
+
+/// Returns the exception of `throw(exception)` or of the old form `throw(type, value, traceback)`.
+fn exception(arguments: &Bound<'_, PyTuple>) -> PyResult<PyErr> {
+    let first = arguments.get_item(0).map_err(|_| PyTypeError::new_err("throw expected at least 1 argument, got 0"))?;
+    let value = arguments.get_item(1).ok().filter(|value| !value.is_none());
+    match (first.cast::<PyType>(), value) {
+        (Ok(_), Some(value)) if value.is_instance_of::<pyo3::exceptions::PyBaseException>() => {
+            Ok(PyErr::from_value(value))
+        }
+        (Ok(class), Some(value)) => Ok(PyErr::from_value(class.call1((value,))?)),
+        _ => Ok(PyErr::from_value(first)),
+    }
+}
+
+unsafe extern "C" fn get_name(object: *mut PyObject, _: *mut c_void) -> *mut PyObject {
+    let name = |py: Python<'_>, body: &mut Body| Ok(pyo3::types::PyString::intern(py, body.name()).into_any().unbind());
+    // SAFETY: a getter of the type.
+    unsafe { with_body(object, name) }.map_or(null_mut(), Py::into_ptr)
+}
+
+unsafe extern "C" fn get_running(object: *mut PyObject, _: *mut c_void) -> *mut PyObject {
+    // SAFETY: a getter of the type, with the interpreter attached; reading the mark does not touch the body.
+    unsafe { ffi::PyBool_FromLong((*object.cast::<CallObject>()).running.into()) }
+}
+
+unsafe extern "C" fn get_none(_: *mut PyObject, _: *mut c_void) -> *mut PyObject {
+    // SAFETY: the interpreter is attached; the result is a new reference.
+    unsafe { ffi::Py_NewRef(ffi::Py_None()) }
+}
+
+unsafe extern "C" fn repr(object: *mut PyObject) -> *mut PyObject {
+    let text = |py: Python<'_>, body: &mut Body| {
+        let text = format!("<flatwater.Call {} at {object:p}>", body.name());
+        Ok(pyo3::types::PyString::new(py, &text).into_any().unbind())
+    };
+    // SAFETY: a slot of the type.
+    unsafe { with_body(object, text) }.map_or(null_mut(), Py::into_ptr)
+}
+
+unsafe extern "C" fn dealloc(object: *mut PyObject) {
+    let drop_body = || {
+        Python::attach(|py| {
+            // An object may be freed while an exception is on its way.
+            let before = PyErr::take(py);
+            // SAFETY: nobody refers to the object any more, and its body is dropped once.
+            let body = unsafe { ManuallyDrop::take(&mut (*object.cast::<CallObject>()).body) };
+            if !body.was_begun() {
+                warn_never_awaited(py, &body);
+            }
+            drop(body);
+            if let Some(before) = before {
+                before.restore(py);
+            }
+        });
+    };
+    // A panic has nowhere to go.
+    let _ = catch_unwind(AssertUnwindSafe(drop_body));
+    // SAFETY: the memory came from `PyType_GenericAlloc` of a type without garbage collection, which also took a
+    // reference to the type.
+    unsafe {
+        let class = ffi::Py_TYPE(object);
+        ffi::PyObject_Free(object.cast());
+        ffi::Py_DECREF(class.cast());
+    }
+}
+
+fn warn_never_awaited(py: Python<'_>, body: &Body) {
+    let text = format!("coroutine 'flatwater.{}' was never awaited", body.name());
+    let Ok(text) = std::ffi::CString::new(text) else { return };
+    if let Err(error) = PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1) {
+        error.write_unraisable(py, None);
+    }
+}

@@ -1,0 +1,49 @@
+//! A result that is fetched in batches.
+//!
+//! Owns: the native side of `Stream` and `Cursor`. Runs on the loop's thread. Invariant: closing gives the reader back.
+//! Leaves out: blocks and loops, which are in Python (`flatwater._reads`).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flatwater::Cursor;
+use flatwater::front::{Output, poll_batch, touch};
+use pyo3::prelude::*;
+
+use crate::call::Body;
+use crate::capi::call_type::new_call;
+use crate::polls::{Next, Shared, close};
+use crate::shape::Shape;
+
+/// The rest of a result.
+#[pyclass(frozen, module = "flatwater._native")]
+pub(crate) struct NativeCursor(Shared<Cursor>);
+
+impl NativeCursor {
+    pub(crate) fn new(cursor: Cursor) -> Self {
+        Self(Arc::new(Mutex::new(Some(cursor))))
+    }
+}
+
+#[pymethods]
+impl NativeCursor {
+    /// Returns the next rows, or None after the last.
+    fn next_batch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let next = Next::new(&self.0, |cursor, context| {
+            let output = |rows: Option<_>| rows.map_or(Output::Done, Output::Rows);
+            poll_batch(cursor, context).map(|batch| batch.map(output))
+        });
+        new_call(py, Body::other("cursor", Ok(Box::new(next)), Shape::Plain))
+    }
+
+    /// The rows of the last batch are being used.
+    fn touch(&self) {
+        if let Some(cursor) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            touch(cursor);
+        }
+    }
+
+    /// Gives the reader back.
+    fn close(&self) {
+        close(&self.0);
+    }
+}

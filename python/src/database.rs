@@ -1,0 +1,134 @@
+//! The handle of an open database.
+//!
+//! Owns: opening, closing, and the operations that only a database has. Runs on the loop's thread. Leaves out: those
+//! that it shares with transactions (`executor`).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use flatwater::CheckpointMode;
+use flatwater::front::{FrontCall, Target, close, open};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::call::Body;
+use crate::capi::call_type::new_call;
+use crate::executor::{Statement, statement, timed};
+use crate::live::{NativeLive, Pace};
+use crate::shape::Shape;
+
+/// An open database.
+#[pyclass(frozen, module = "flatwater._native")]
+pub(crate) struct NativeDatabase {
+    database: flatwater::Database,
+}
+
+impl NativeDatabase {
+    pub(crate) fn new(database: flatwater::Database) -> Self {
+        Self { database }
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        Target::of(&self.database)
+    }
+
+    fn call<'py>(&self, py: Python<'py>, name: &'static str, call: PyResult<FrontCall>) -> PyResult<Bound<'py, PyAny>> {
+        new_call(py, Body::call(name, call, Shape::Plain))
+    }
+}
+
+fn pace(debounce: f64, throttle: f64) -> PyResult<Pace> {
+    let time = |seconds| {
+        Duration::try_from_secs_f64(seconds).map_err(|_| PyValueError::new_err("a time is a number of seconds"))
+    };
+    Ok(Pace { debounce: time(debounce)?, throttle: time(throttle)? })
+}
+
+/// Opens a database.
+#[pyfunction]
+#[pyo3(signature = (path, options=None))]
+pub(crate) fn connect<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    new_call(py, Body::call("connect", crate::options::of(path, options).map(open), Shape::Plain))
+}
+
+/// The names of all options.
+#[pyfunction]
+pub(crate) fn options() -> Vec<&'static str> {
+    flatwater_bridge::OPTIONS.iter().map(|(name, _)| *name).collect()
+}
+
+#[pymethods]
+impl NativeDatabase {
+    /// Closes the database.
+    fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.call(py, "close", Ok(close(&self.database)))
+    }
+
+    /// Closes the database and waits for that, at the interpreter's end. What cannot be closed is left as after a
+    /// crash, which the next open recovers.
+    fn close_at_exit(&self, py: Python<'_>) {
+        let _ = py.detach(|| close(&self.database).wait());
+    }
+
+    /// Returns the native side of live queries, whose results are of one snapshot. Nothing begins.
+    fn live(
+        &self,
+        queries: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+        debounce: f64,
+        throttle: f64,
+    ) -> PyResult<NativeLive> {
+        let owned = |(sql, params): &(Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            let Statement { sql, params } = statement(sql, (!params.is_none()).then_some(params))?;
+            Ok((sql.into_owned(), params))
+        };
+        let queries = queries.iter().map(owned).collect::<PyResult<Vec<_>>>()?;
+        Ok(NativeLive::results(&self.database, queries, pace(debounce, throttle)?))
+    }
+
+    /// Returns the native side of the changes of a live query. Nothing begins.
+    fn live_changes(
+        &self,
+        sql: &Bound<'_, PyAny>,
+        params: Option<&Bound<'_, PyAny>>,
+        debounce: f64,
+        throttle: f64,
+    ) -> PyResult<NativeLive> {
+        let Statement { sql, params } = statement(sql, params)?;
+        Ok(NativeLive::changes(&self.database, &sql, params, pace(debounce, throttle)?))
+    }
+
+    /// Returns what the database has done since it was opened.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        crate::stats::of(py, &self.database.stats())
+    }
+
+    /// Applies migrations: pairs of a name and SQL, or the path of a folder.
+    #[pyo3(signature = (migrations, ignore_missing, timeout))]
+    fn migrate<'py>(
+        &self,
+        migrations: &Bound<'py, PyAny>,
+        ignore_missing: bool,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let list = crate::options::migrations(migrations);
+        let call = list.and_then(|list| timed(self.target().migrate(list.ignore_missing(ignore_missing)), timeout));
+        self.call(migrations.py(), "migrate", call)
+    }
+
+    /// Runs a checkpoint.
+    fn checkpoint<'py>(&self, py: Python<'py>, mode: &str) -> PyResult<Bound<'py, PyAny>> {
+        let mode = match mode {
+            "passive" => Ok(CheckpointMode::Passive),
+            "full" => Ok(CheckpointMode::Full),
+            "restart" => Ok(CheckpointMode::Restart),
+            "truncate" => Ok(CheckpointMode::Truncate),
+            _ => Err(PyValueError::new_err("the mode is \"passive\", \"full\", \"restart\" or \"truncate\"")),
+        };
+        self.call(py, "checkpoint", mode.map(|mode| self.target().checkpoint(mode)))
+    }
+}

@@ -1,0 +1,61 @@
+//! Errors of the engine as exceptions.
+//!
+//! Owns: filling in an exception of `flatwater._errors`. Runs wherever an error is raised. Leaves out: the classes,
+//! which are Python's; which class an error has (`flatwater-bridge`).
+
+use flatwater::Error;
+use flatwater_bridge::{Class, Language, class, text};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+/// Returns the exception for an error of the engine.
+#[cold]
+pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    make(py, error).map_or_else(|failed| failed, PyErr::from_value)
+}
+
+fn make<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
+    static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let name = match class(error) {
+        _ if error.kind() == flatwater::Kind::Timeout => "TimeoutError",
+        Class::Operational => "OperationalError",
+        Class::Integrity => "IntegrityError",
+        Class::Programming => "ProgrammingError",
+        Class::Database => "DatabaseError",
+    };
+    let words = |part: &str| text(part, Language::Python).into_owned();
+    let applied = error.applied().map(|applied| match applied {
+        flatwater::Applied::No => "no",
+        flatwater::Applied::Yes => "yes",
+        flatwater::Applied::Unknown => "unknown",
+    });
+    MAKE.import(py, "flatwater._errors", "make")?.call1((
+        name,
+        words(error.message()),
+        error.kind().name(),
+        error.is_retryable(),
+        error.sql(),
+        error.hint().map(words),
+        (error.sqlite_code(), error.sqlite_name()),
+        error.offset(),
+        applied,
+    ))
+}
+
+/// Returns a `ProgrammingError` of the front end itself.
+#[cold]
+pub(crate) fn misuse(py: Python<'_>, message: &str, hint: Option<&str>) -> PyErr {
+    own(py, "ProgrammingError", message, "misuse", hint)
+}
+
+/// Returns an `OperationalError` of the front end itself.
+#[cold]
+pub(crate) fn operational(py: Python<'_>, message: &str, hint: Option<&str>) -> PyErr {
+    own(py, "OperationalError", message, "sql", hint)
+}
+
+fn own(py: Python<'_>, class: &str, message: &str, kind: &str, hint: Option<&str>) -> PyErr {
+    let make =
+        || py.import("flatwater._errors")?.getattr("make")?.call1((class, message, kind, false, None::<&str>, hint));
+    make().map_or_else(|failed| failed, PyErr::from_value)
+}

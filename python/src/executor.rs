@@ -1,0 +1,283 @@
+//! What a database, a transaction and a snapshot have in common: the operations that run SQL.
+//!
+//! Owns: making calls of arguments. Runs on the loop's thread; no work runs here. Invariants: nothing begins; an error
+//! in an argument is raised by the await, as by any coroutine. Leaves out: what differs between the three, which is in
+//! Python.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use flatwater::front::{FrontCall, Target};
+use flatwater::{JsonOptions, Params};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use crate::call::{Body, Pending};
+use crate::capi::call_type::new_call;
+use crate::cursor::NativeCursor;
+use crate::database::NativeDatabase;
+use crate::errors::misuse;
+use crate::guards::{SnapshotGuard, TransactionGuard};
+use crate::many::Collecting;
+use crate::params;
+use crate::shape::{Into, Shape};
+
+/// Runs SQL. The base of `Database`, `Transaction` and `Snapshot`.
+#[pyclass(subclass, frozen, weakref, module = "flatwater._native")]
+pub(crate) struct Executor {
+    /// Set when the database, the transaction or the snapshot is open.
+    target: OnceLock<Target>,
+    /// The tasks that have a transaction of this database open, as keys.
+    owners: OnceLock<Py<PyDict>>,
+}
+
+/// A statement with its parameters, taken apart.
+pub(crate) struct Statement<'a> {
+    pub(crate) sql: Cow<'a, str>,
+    pub(crate) params: Params,
+}
+
+pub(crate) fn statement<'a>(sql: &'a Bound<'_, PyAny>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Statement<'a>> {
+    static TAKE_APART: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if let Ok(sql) = sql.cast::<PyString>() {
+        let params = given.map_or_else(|| Ok(Params::default()), params::of)?;
+        return Ok(Statement { sql: sql.to_str()?.into(), params });
+    }
+    let parts = TAKE_APART.import(sql.py(), "flatwater._sql", "take_apart")?.call1((sql, given))?;
+    let (sql, given) = parts.extract::<(String, Bound<'_, PyAny>)>()?;
+    Ok(Statement { sql: sql.into(), params: params::of(&given)? })
+}
+
+fn duration(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| PyValueError::new_err("a timeout is a number of seconds"))
+}
+
+/// Sets the deadline of a call, in seconds.
+pub(crate) fn timed(call: FrontCall, timeout: Option<f64>) -> PyResult<FrontCall> {
+    Ok(match timeout.map(duration).transpose()? {
+        Some(timeout) => call.timeout(timeout),
+        None => call,
+    })
+}
+
+impl Executor {
+    /// Returns what calls are made on.
+    pub(crate) fn target(&self, py: Python<'_>) -> PyResult<&Target> {
+        let hint = "open it with `async with`, or await it, and use it inside";
+        self.target.get().ok_or_else(|| misuse(py, "this is not open", Some(hint)))
+    }
+
+    /// Makes the object of a call.
+    pub(crate) fn object<'py>(&self, py: Python<'py>, body: Body) -> PyResult<Bound<'py, PyAny>> {
+        new_call(py, body.with_owners(self.owners.get().map(|owners| owners.clone_ref(py))))
+    }
+
+    fn make<'py>(
+        &self,
+        py: Python<'py>,
+        name: &'static str,
+        timeout: Option<f64>,
+        shape: Shape,
+        call: impl FnOnce(&Target) -> PyResult<FrontCall>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let call = self.target(py).and_then(|target| timed(call(target)?, timeout));
+        self.object(py, Body::call(name, call, shape))
+    }
+}
+
+#[pymethods]
+impl Executor {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        Self { target: OnceLock::new(), owners: OnceLock::new() }
+    }
+
+    /// Takes what calls are made on. Called once.
+    #[pyo3(signature = (on, owners=None))]
+    fn _open(&self, on: &Bound<'_, PyAny>, owners: Option<Py<PyDict>>) -> PyResult<()> {
+        let target = if let Ok(database) = on.cast::<NativeDatabase>() {
+            database.get().target()
+        } else if let Ok(guard) = on.cast::<TransactionGuard>() {
+            guard.get().target(on.py())?
+        } else {
+            on.cast::<SnapshotGuard>()?.get().target()
+        };
+        let is_first = self.target.set(target).is_ok();
+        owners.map(|owners| self.owners.set(owners));
+        if is_first { Ok(()) } else { Err(misuse(on.py(), "it was opened before", Some("make another one"))) }
+    }
+
+    /// Runs one statement that returns no rows. Returns its changes and the rowid of the last row it inserted.
+    #[pyo3(signature = (sql, params=None, *, timeout=None))]
+    fn execute<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make(sql.py(), "execute", timeout, Shape::Plain, |target| {
+            let Statement { sql, params } = statement(sql, params)?;
+            Ok(target.execute(&sql, Ok(params)))
+        })
+    }
+
+    /// Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed.
+    #[pyo3(signature = (sql, rows, *, timeout=None))]
+    fn executemany<'py>(
+        &self,
+        sql: &Bound<'py, PyString>,
+        rows: &Bound<'py, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = sql.py();
+        let begin = || {
+            let target = self.target(py)?.clone();
+            let sql = sql.to_str()?.to_owned();
+            let make = move |rows| timed(target.execute_many(&sql, Ok(rows)), timeout);
+            Ok(Box::new(Collecting::new(rows, Box::new(make))?) as Box<dyn Pending>)
+        };
+        self.object(py, Body::other("executemany", begin(), Shape::Plain))
+    }
+
+    /// Runs several statements without parameters, separated by semicolons, all or nothing.
+    #[pyo3(signature = (sql, *, timeout=None))]
+    fn executescript<'py>(&self, sql: &Bound<'py, PyString>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        let make = |target: &Target| Ok(target.execute_script(sql.to_str()?));
+        self.make(sql.py(), "executescript", timeout, Shape::Plain, make)
+    }
+
+    /// Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each.
+    #[pyo3(signature = (statements, *, timeout=None))]
+    fn batch<'py>(&self, statements: &Bound<'py, PyAny>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        self.make(statements.py(), "batch", timeout, Shape::Plain, |target| {
+            let mut all = Vec::new();
+            for given in statements.try_iter()? {
+                let given = given?;
+                let (sql, params) = match given.cast::<PyTuple>() {
+                    Ok(pair) if pair.len() == 2 => (pair.get_item(0)?, Some(pair.get_item(1)?)),
+                    Ok(alone) if alone.len() == 1 => (alone.get_item(0)?, None),
+                    Ok(_) => return Err(PyTypeError::new_err("a statement of a batch is (sql, params) or sql")),
+                    Err(_) => (given, None),
+                };
+                let Statement { sql, params } = statement(&sql, params.as_ref())?;
+                all.push((sql.into_owned(), params));
+            }
+            Ok(target.batch(Ok(all)))
+        })
+    }
+
+    /// Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each.
+    #[pyo3(signature = (sql, params=None, *, into=None, timeout=None))]
+    fn query<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        into: Option<&Bound<'py, PyAny>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make(sql.py(), "query", timeout, Shape::Rows(Into::of(into)), |target| {
+            let Statement { sql, params } = statement(sql, params)?;
+            Ok(target.query("query", &sql, Ok(params), false))
+        })
+    }
+
+    /// Runs one statement and returns its first row, or None.
+    #[pyo3(signature = (sql, params=None, *, into=None, timeout=None))]
+    fn query_one<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        into: Option<&Bound<'py, PyAny>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make(sql.py(), "query_one", timeout, Shape::First(Into::of(into)), |target| {
+            let Statement { sql, params } = statement(sql, params)?;
+            Ok(target.query("query_one", &sql, Ok(params), true))
+        })
+    }
+
+    /// Runs one statement and returns the first value of its first row; None for NULL and if there is no row.
+    #[pyo3(signature = (sql, params=None, *, timeout=None))]
+    fn query_value<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make(sql.py(), "query_value", timeout, Shape::Value, |target| {
+            let Statement { sql, params } = statement(sql, params)?;
+            Ok(target.query("query_value", &sql, Ok(params), true))
+        })
+    }
+
+    /// Runs one statement and returns the first value of every row.
+    #[pyo3(signature = (sql, params=None, *, timeout=None))]
+    fn query_values<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make(sql.py(), "query_values", timeout, Shape::Rows(Into::Value), |target| {
+            let Statement { sql, params } = statement(sql, params)?;
+            Ok(target.query("query_values", &sql, Ok(params), false))
+        })
+    }
+
+    /// Runs one statement and returns its rows as the text of a JSON array of objects, or of arrays.
+    #[pyo3(signature = (sql, params=None, *, arrays=false, big_integers_as_strings=false, embed=None, timeout=None))]
+    fn query_json<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        arrays: bool,
+        big_integers_as_strings: bool,
+        embed: Option<Vec<String>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = JsonOptions::new().arrays(arrays).big_integers_as_strings(big_integers_as_strings);
+        let options = embed.into_iter().flatten().fold(options, JsonOptions::embed);
+        self.make(sql.py(), "query_json", timeout, Shape::Plain, |target| {
+            let Statement { sql, params } = statement(sql, params)?;
+            Ok(target.query_json(&sql, Ok(params), options))
+        })
+    }
+
+    /// Compiles a statement. Nothing runs.
+    #[pyo3(signature = (sql, timeout))]
+    fn _prepare<'py>(&self, sql: &Bound<'py, PyString>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        self.make(sql.py(), "prepare", timeout, Shape::Plain, |target| Ok(target.prepare(sql.to_str()?)))
+    }
+
+    /// Returns the native side of a stream or a cursor. Nothing begins.
+    #[pyo3(signature = (sql, params, timeout))]
+    fn _cursor(
+        &self,
+        sql: &Bound<'_, PyAny>,
+        params: Option<&Bound<'_, PyAny>>,
+        timeout: Option<f64>,
+    ) -> PyResult<NativeCursor> {
+        let Statement { sql: text, params } = statement(sql, params)?;
+        let target = self.target(sql.py())?;
+        Ok(NativeCursor::new(match timeout.map(duration).transpose()? {
+            Some(timeout) => target.timeout(timeout).cursor(&text, Ok(params)),
+            None => target.cursor(&text, Ok(params)),
+        }))
+    }
+
+    /// Begins a transaction, or in a transaction a nested one. Returns its guard.
+    #[pyo3(signature = (timeout))]
+    fn _begin<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        self.make(py, "transaction", timeout, Shape::Plain, |target| Ok(target.begin()))
+    }
+
+    /// Opens a snapshot. Returns its guard.
+    #[pyo3(signature = (timeout))]
+    fn _snapshot<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        self.make(py, "snapshot", timeout, Shape::Plain, |target| Ok(target.snapshot()))
+    }
+}

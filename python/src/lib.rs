@@ -1,0 +1,60 @@
+//! The native part of the Python package `flatwater`.
+//!
+//! Owns: the module `flatwater._native`. The design is in `docs/design/bridge.md`. All unsafe code is in `capi`.
+
+#![deny(unsafe_code)]
+
+mod blocked;
+mod call;
+#[allow(unsafe_code)]
+mod capi;
+mod cells;
+mod cursor;
+mod database;
+mod errors;
+mod executor;
+mod guards;
+mod inbox;
+mod known_rows;
+mod live;
+mod many;
+mod options;
+mod params;
+mod polls;
+mod results;
+mod rows;
+mod shape;
+mod stats;
+
+use pyo3::prelude::*;
+
+/// Everything native; the package `flatwater` has the names for programs.
+#[pymodule(gil_used = true)]
+mod _native {
+    use super::*;
+
+    #[pymodule_export]
+    use crate::cursor::NativeCursor;
+    #[pymodule_export]
+    use crate::database::NativeDatabase;
+    #[pymodule_export]
+    use crate::executor::Executor;
+    #[pymodule_export]
+    use crate::guards::{SnapshotGuard, TransactionGuard};
+    #[pymodule_export]
+    use crate::live::{Change, NativeLive};
+    #[pymodule_export]
+    use crate::results::{BatchResult, Checkpointed, Executed};
+    #[pymodule_export]
+    use crate::rows::{Row, Rows};
+
+    #[pymodule_export]
+    use crate::database::{connect, options};
+    #[pymodule_export]
+    use crate::rows::restore_row;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("Call", capi::call_type::type_object(module.py())?)
+    }
+}

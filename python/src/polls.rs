@@ -1,0 +1,59 @@
+//! What goes on for longer than one call: cursors and live queries, whose next part is awaited.
+//!
+//! Owns: polling them on behalf of a call. Runs on the loop's thread, and never waits there. Invariant: an await that
+//! is cancelled loses nothing: the next one gets what it would have got. Leaves out: the objects of Python (`cursor`,
+//! `live`).
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use flatwater::Result;
+use flatwater::front::{Mailbox, Output, Polled};
+use flatwater_bridge::waker;
+use pyo3::prelude::*;
+
+use crate::call::Pending;
+
+/// Something with a next part. `None`: there is no more, or it was closed.
+pub(crate) type Shared<T> = Arc<Mutex<Option<T>>>;
+
+/// Awaits the next part of it.
+pub(crate) struct Next<T, P> {
+    of: Shared<T>,
+    poll: P,
+}
+
+impl<T, P> Next<T, P>
+where
+    P: FnMut(&mut T, &mut Context<'_>) -> Poll<Result<Output>>,
+{
+    pub(crate) fn new(of: &Shared<T>, poll: P) -> Self {
+        Self { of: of.clone(), poll }
+    }
+}
+
+impl<T, P> Pending for Next<T, P>
+where
+    T: Send,
+    P: FnMut(&mut T, &mut Context<'_>) -> Poll<Result<Output>> + Send + Sync,
+{
+    fn poll(&mut self, _: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
+        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(of) = &mut *of else { return Ok(Polled::Ready(Ok(Output::Done))) };
+        let waker = address.map_or_else(|| Waker::noop().clone(), |(mailbox, token)| waker(mailbox.clone(), token));
+        Ok(match (self.poll)(of, &mut Context::from_waker(&waker)) {
+            Poll::Ready(result) => Polled::Ready(result),
+            Poll::Pending => Polled::Waits,
+        })
+    }
+
+    fn give_up(&mut self) -> bool {
+        false
+    }
+}
+
+/// Ends it: what it holds is given back.
+pub(crate) fn close<T>(of: &Shared<T>) {
+    let ended = of.lock().unwrap_or_else(PoisonError::into_inner).take();
+    drop(ended);
+}

@@ -1,0 +1,68 @@
+//! Small results of calls that return no rows. Plain data.
+
+use pyo3::prelude::*;
+
+use crate::rows::Rows;
+
+/// What one statement changed.
+#[pyclass(frozen, eq, hash, get_all, module = "flatwater")]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct Executed {
+    /// Rows that the statement itself inserted, updated or deleted.
+    changes: u64,
+    /// The rowid of the last row that it inserted, or None.
+    last_insert_rowid: Option<i64>,
+}
+
+impl From<flatwater::Executed> for Executed {
+    fn from(executed: flatwater::Executed) -> Self {
+        Self { changes: executed.changes, last_insert_rowid: executed.last_insert_rowid }
+    }
+}
+
+#[pymethods]
+impl Executed {
+    fn __repr__(&self) -> String {
+        let rowid = self.last_insert_rowid.map_or("None".into(), |rowid| rowid.to_string());
+        format!("Executed(changes={}, last_insert_rowid={rowid})", self.changes)
+    }
+}
+
+/// The result of one statement of a batch.
+#[pyclass(frozen, get_all, module = "flatwater")]
+pub(crate) struct BatchResult {
+    changes: u64,
+    last_insert_rowid: Option<i64>,
+    /// The rows of a statement with RETURNING, or None.
+    rows: Option<Py<Rows>>,
+}
+
+impl BatchResult {
+    pub(crate) fn new(py: Python<'_>, result: flatwater::BatchResult) -> PyResult<Self> {
+        let rows = result.rows.map(|rows| Rows::new(py, rows.into())).transpose()?.map(Bound::unbind);
+        let flatwater::Executed { changes, last_insert_rowid } = result.executed;
+        Ok(Self { changes, last_insert_rowid, rows })
+    }
+}
+
+#[pymethods]
+impl BatchResult {
+    fn __repr__(&self) -> String {
+        format!("BatchResult(changes={})", self.changes)
+    }
+}
+
+/// What a checkpoint did.
+#[pyclass(frozen, get_all, module = "flatwater")]
+pub(crate) struct Checkpointed {
+    /// Frames in the WAL.
+    wal_frames: u32,
+    /// How many of them are in the database.
+    copied_frames: u32,
+}
+
+impl From<flatwater::Checkpointed> for Checkpointed {
+    fn from(done: flatwater::Checkpointed) -> Self {
+        Self { wal_frames: done.frames, copied_frames: done.copied }
+    }
+}

@@ -1,0 +1,281 @@
+//! Results: rows that become Python objects when they are touched.
+//!
+//! Owns: `Rows`, a sequence over the engine's block of values, and `Row`, a view of one of them. Runs on any thread of
+//! the interpreter. Invariants: a result is immutable; its memory holds no reference to an object of Python, so it may
+//! be given back by any thread. Leaves out: the conversion of a value (`cells`).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flatwater::front::Schema;
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyIterator, PyList, PySlice, PyString, PyTuple};
+
+use crate::capi::tuples;
+use crate::cells::to_python;
+use crate::known_rows::KnownRows;
+use crate::params;
+
+/// All rows of a query: a sequence of `Row`.
+#[pyclass(frozen, sequence, weakref, module = "flatwater")]
+pub(crate) struct Rows {
+    pub(crate) rows: Arc<flatwater::Rows>,
+    /// The names of the columns: interned strings, which results of one statement share.
+    #[pyo3(get)]
+    pub(crate) columns: Py<PyTuple>,
+    /// Of a live query: the rows of other results that the program holds.
+    known: Option<KnownRows>,
+}
+
+/// One row: immutable; by position, by name, and as an iterable of its values.
+#[pyclass(frozen, weakref, module = "flatwater")]
+pub(crate) struct Row {
+    rows: Py<Rows>,
+    index: usize,
+}
+
+/// Names of columns by the identity of the schema, which each entry keeps.
+type Names = HashMap<usize, (Schema, Py<PyTuple>)>;
+
+/// The names that were used last.
+static NAMES: Mutex<Option<Names>> = Mutex::new(None);
+/// When there are more, all are forgotten.
+const MOST_NAMES: usize = 512;
+
+fn names(py: Python<'_>, rows: &flatwater::Rows) -> PyResult<Py<PyTuple>> {
+    let schema = Schema::of(rows);
+    let lock = || NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = lock().as_ref().and_then(|known| known.get(&schema.key()).map(|(_, names)| names.clone_ref(py)));
+    if let Some(names) = known {
+        return Ok(names);
+    }
+    let names = PyTuple::new(py, rows.columns().map(|name| PyString::intern(py, name)).collect::<Vec<_>>())?.unbind();
+    let mut guard = lock();
+    let all = guard.get_or_insert_default();
+    let forgotten = if all.len() >= MOST_NAMES { std::mem::take(all) } else { HashMap::new() };
+    all.insert(schema.key(), (schema, names.clone_ref(py)));
+    drop(guard);
+    drop(forgotten);
+    Ok(names)
+}
+
+impl Rows {
+    pub(crate) fn new(py: Python<'_>, rows: Arc<flatwater::Rows>) -> PyResult<Bound<'_, Self>> {
+        Self::with_known(py, rows, None)
+    }
+
+    /// Makes a result of a live query: rows that the program holds, from results before, are the same objects in it.
+    pub(crate) fn with_known(
+        py: Python<'_>,
+        rows: Arc<flatwater::Rows>,
+        known: Option<KnownRows>,
+    ) -> PyResult<Bound<'_, Self>> {
+        let columns = names(py, &rows)?;
+        Bound::new(py, Self { rows, columns, known })
+    }
+
+    /// Returns the values of a row as a tuple.
+    pub(crate) fn tuple<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyTuple>> {
+        let width = self.columns.bind(py).len();
+        tuples::of_cells(py, width, |column| to_python(py, &self.rows, row, column))
+    }
+}
+
+/// Returns the index from the front, if there is such an item.
+fn in_range(index: isize, length: usize) -> Option<usize> {
+    let index = if index < 0 { length.checked_sub(index.unsigned_abs())? } else { index.unsigned_abs() };
+    (index < length).then_some(index)
+}
+
+/// Returns the row at an index that the result has.
+pub(crate) fn row<'py>(rows: &Bound<'py, Rows>, index: usize) -> PyResult<Bound<'py, Row>> {
+    let row = Bound::new(rows.py(), Row { rows: rows.clone().unbind(), index })?;
+    match &rows.get().known {
+        Some(known) => known.same_or(row),
+        None => Ok(row),
+    }
+}
+
+#[pymethods]
+impl Rows {
+    fn __len__(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn __getitem__<'py>(this: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let length = this.get().rows.len();
+        if let Ok(slice) = index.cast::<PySlice>() {
+            let part = slice.indices(isize::try_from(length)?)?;
+            let mut at = part.start;
+            let list = PyList::empty(this.py());
+            for _ in 0..part.slicelength {
+                list.append(row(this, at.unsigned_abs())?)?;
+                at += part.step;
+            }
+            return Ok(list.into_any());
+        }
+        let index = in_range(index.extract::<isize>()?, length);
+        let index = index.ok_or_else(|| PyIndexError::new_err("the result has no row of this number"))?;
+        Ok(row(this, index)?.into_any())
+    }
+
+    fn __iter__(this: Bound<'_, Self>) -> RowIterator {
+        RowIterator { rows: this.unbind(), next: 0 }
+    }
+
+    /// Equal to any sequence of rows or tuples with the same values.
+    fn __richcmp__<'py>(
+        this: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        compare: CompareOp,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = this.py();
+        let is_rows =
+            other.is_instance_of::<Self>() || other.is_instance_of::<PyList>() || other.is_instance_of::<PyTuple>();
+        if !is_rows || !matches!(compare, CompareOp::Eq | CompareOp::Ne) {
+            return Ok(py.NotImplemented().into_bound(py));
+        }
+        let mut is_equal = this.len()? == other.len()?;
+        let mut others = other.try_iter()?;
+        for own in this.try_iter()? {
+            let Some(other) = others.next().filter(|_| is_equal) else { break };
+            is_equal = own?.eq(other?)?;
+        }
+        let is_true = is_equal == matches!(compare, CompareOp::Eq);
+        Ok(pyo3::types::PyBool::new(py, is_true).to_owned().into_any())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<flatwater.Rows: {} rows of {}>", self.rows.len(), self.columns.bind(py).repr()?))
+    }
+}
+
+/// Iterates over the rows of a result.
+#[pyclass(module = "flatwater._native")]
+pub(crate) struct RowIterator {
+    rows: Py<Rows>,
+    next: usize,
+}
+
+#[pymethods]
+impl RowIterator {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, Row>>> {
+        let rows = self.rows.bind(py);
+        if self.next >= rows.get().rows.len() {
+            return Ok(None);
+        }
+        self.next += 1;
+        row(rows, self.next - 1).map(Some)
+    }
+}
+
+impl Row {
+    /// The result that it is of, and its number there.
+    pub(crate) fn place(&self) -> (&flatwater::Rows, usize) {
+        (&self.rows.get().rows, self.index)
+    }
+
+    fn value<'py>(&self, py: Python<'py>, column: usize) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.rows.get().rows, self.index, column)
+    }
+
+    fn width(&self, py: Python<'_>) -> usize {
+        self.rows.get().columns.bind(py).len()
+    }
+
+    fn tuple<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.rows.get().tuple(py, self.index)
+    }
+
+    /// Returns the column of this name; if there is none, one whose name differs in case only.
+    fn find(&self, name: &Bound<'_, PyString>) -> PyResult<Option<usize>> {
+        let names = self.rows.get().columns.bind(name.py());
+        if let Some(column) = names.iter_borrowed().position(|known| known.is(name)) {
+            return Ok(Some(column));
+        }
+        let name = name.to_cow()?;
+        let all = &self.rows.get().rows;
+        let exact = all.columns().position(|known| known == name);
+        Ok(exact.or_else(|| all.columns().position(|known| known.eq_ignore_ascii_case(&name))))
+    }
+}
+
+#[pymethods]
+impl Row {
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.width(py)
+    }
+
+    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = key.py();
+        if let Ok(name) = key.cast::<PyString>() {
+            return match self.find(name)? {
+                Some(column) => self.value(py, column),
+                None => {
+                    let names = self.rows.get().rows.columns().collect::<Vec<_>>().join(", ");
+                    let text = format!("there is no column named {:?}; the result has {names}", name.to_cow()?);
+                    Err(PyKeyError::new_err(text))
+                }
+            };
+        }
+        if key.is_instance_of::<PySlice>() {
+            return self.tuple(py)?.into_any().get_item(key);
+        }
+        let index = key.extract::<isize>().map_err(|_| PyTypeError::new_err("a row is read by position or by name"))?;
+        let column = in_range(index, self.width(py));
+        self.value(py, column.ok_or_else(|| PyIndexError::new_err("the row has no column of this number"))?)
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        self.tuple(py)?.try_iter()
+    }
+
+    /// The names of the columns. With it, `dict(row)` works.
+    fn keys(&self, py: Python<'_>) -> Py<PyTuple> {
+        self.rows.get().columns.clone_ref(py)
+    }
+
+    /// Equal to a row or a tuple with the same values; names do not count.
+    fn __richcmp__<'py>(&self, other: &Bound<'py, PyAny>, compare: CompareOp) -> PyResult<Bound<'py, PyAny>> {
+        let py = other.py();
+        let own = self.tuple(py)?;
+        if let Ok(other) = other.cast::<Self>() {
+            return own.rich_compare(other.get().tuple(py)?, compare);
+        }
+        if other.is_instance_of::<PyTuple>() {
+            return own.rich_compare(other, compare);
+        }
+        Ok(py.NotImplemented().into_bound(py))
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        self.tuple(py)?.hash()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let cell =
+            |(column, name): (usize, Bound<'_, PyAny>)| Ok(format!("{name}={}", self.value(py, column)?.repr()?));
+        let cells = self.rows.get().columns.bind(py).iter().enumerate().map(cell).collect::<PyResult<Vec<_>>>()?;
+        Ok(format!("<Row {}>", cells.join(", ")))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let restore = py.import("flatwater._native")?.getattr("restore_row")?;
+        (restore, (self.keys(py), self.tuple(py)?)).into_pyobject(py)
+    }
+}
+
+/// Makes the row that was pickled.
+#[pyfunction]
+pub(crate) fn restore_row<'py>(names: Vec<String>, values: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, Row>> {
+    let py = values.py();
+    let values = params::of(values.as_any())?;
+    let names = names.into_iter().map(Box::from).collect();
+    row(&Rows::new(py, Arc::new(flatwater::front::row_of(names, values)))?, 0)
+}

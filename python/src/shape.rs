@@ -1,0 +1,159 @@
+//! What a call returns of the engine's result.
+//!
+//! Owns: making Python objects of a result, a large one in slices. Runs on the loop's thread. Invariant: one slice
+//! takes about half a millisecond, so that the loop is not held. Leaves out: single values (`cells`) and rows (`rows`).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flatwater::front::Output;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString};
+
+use crate::database::NativeDatabase;
+use crate::guards::{SnapshotGuard, TransactionGuard};
+use crate::known_rows::KnownRows;
+use crate::live::{self, Change};
+use crate::results::{BatchResult, Checkpointed, Executed};
+use crate::rows::{self, Rows};
+
+/// After this time other tasks get their turn. The clock is read once per so many rows.
+const SLICE: Duration = Duration::from_micros(500);
+const ROWS: usize = 32;
+
+/// What becomes of rows.
+pub(crate) enum Into {
+    Row,
+    Tuple,
+    Dict,
+    /// The value of the first column.
+    Value,
+    /// Called with the columns by name.
+    Class(Py<PyAny>),
+}
+
+/// What a call returns.
+pub(crate) enum Shape {
+    /// What the output is by itself.
+    Plain,
+    Rows(Into),
+    /// The first row, or `None`.
+    First(Into),
+    /// The first value of the first row, or `None`.
+    Value,
+    /// The results of a live query, with the rows that the program holds.
+    Live(Arc<[KnownRows]>),
+}
+
+/// A result that is being made.
+pub(crate) enum Shaping {
+    Done(Py<PyAny>),
+    Listing { rows: Py<Rows>, into: Into, next: usize, list: Py<PyList> },
+}
+
+impl Into {
+    /// Returns the form that a caller asked for.
+    pub(crate) fn of(given: Option<&Bound<'_, PyAny>>) -> Self {
+        let Some(given) = given else { return Self::Row };
+        let py = given.py();
+        if given.is(py.get_type::<PyDict>()) {
+            Self::Dict
+        } else if given.is(py.get_type::<pyo3::types::PyTuple>()) {
+            Self::Tuple
+        } else {
+            Self::Class(given.clone().unbind())
+        }
+    }
+
+    fn make<'py>(&self, rows: &Bound<'py, Rows>, index: usize) -> PyResult<Bound<'py, PyAny>> {
+        let py = rows.py();
+        let by_name = || -> PyResult<Bound<'py, PyDict>> {
+            let dict = PyDict::new(py);
+            for (column, name) in rows.get().columns.bind(py).iter_borrowed().enumerate() {
+                dict.set_item(name, crate::cells::to_python(py, &rows.get().rows, index, column)?)?;
+            }
+            Ok(dict)
+        };
+        match self {
+            Self::Row => Ok(rows::row(rows, index)?.into_any()),
+            Self::Tuple => Ok(rows.get().tuple(py, index)?.into_any()),
+            Self::Dict => Ok(by_name()?.into_any()),
+            Self::Value => crate::cells::to_python(py, &rows.get().rows, index, 0),
+            Self::Class(class) => class.bind(py).call((), Some(&by_name()?)),
+        }
+    }
+}
+
+impl Shape {
+    /// Begins to make the result.
+    pub(crate) fn begin(self, py: Python<'_>, output: Output) -> PyResult<Shaping> {
+        let rows = match output {
+            Output::Rows(rows) => Rows::new(py, rows.into())?,
+            Output::Live(all) => {
+                let known = if let Self::Live(known) = &self { &**known } else { &[] };
+                return Ok(Shaping::Done(live::results(py, &all, known)?.into_any().unbind()));
+            }
+            output => return plain(py, output).map(Shaping::Done),
+        };
+        let is_empty = rows.get().rows.is_empty();
+        let done = match self {
+            Self::Rows(Into::Row) | Self::Plain | Self::Live(_) => rows.into_any().unbind(),
+            Self::Rows(into) => {
+                let list = PyList::empty(py).unbind();
+                return Ok(Shaping::Listing { rows: rows.unbind(), into, next: 0, list });
+            }
+            Self::First(_) | Self::Value if is_empty => py.None(),
+            Self::First(into) => into.make(&rows, 0)?.unbind(),
+            Self::Value => crate::cells::to_python(py, &rows.get().rows, 0, 0)?.unbind(),
+        };
+        Ok(Shaping::Done(done))
+    }
+}
+
+impl Shaping {
+    /// Goes on for a slice. Returns the result if it is complete.
+    pub(crate) fn go_on(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match self {
+            Self::Done(result) => Ok(Some(result.clone_ref(py))),
+            Self::Listing { rows, into, next, list } => {
+                let end = Instant::now() + SLICE;
+                let (rows, list) = (rows.bind(py), list.bind(py));
+                while *next < rows.get().rows.len() {
+                    list.append(into.make(rows, *next)?)?;
+                    *next += 1;
+                    if next.is_multiple_of(ROWS) && Instant::now() >= end {
+                        return Ok(None);
+                    }
+                }
+                Ok(Some(list.clone().into_any().unbind()))
+            }
+        }
+    }
+}
+
+fn plain(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
+    fn object<T>(py: Python<'_>, value: T) -> PyResult<Py<PyAny>>
+    where
+        T: pyo3::PyClass + std::convert::Into<PyClassInitializer<T>>,
+    {
+        Bound::new(py, value).map(|object| object.into_any().unbind())
+    }
+    match output {
+        Output::Executed(executed) => object(py, Executed::from(executed)),
+        Output::Changes(changes) => Ok(changes.into_pyobject(py)?.into_any().unbind()),
+        Output::Json(json) => Ok(PyString::new(py, &json).into_any().unbind()),
+        Output::Batch(results) => {
+            let results = results.into_iter().map(|result| Bound::new(py, BatchResult::new(py, result)?));
+            Ok(PyList::new(py, results.collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
+        }
+        Output::Done => Ok(py.None()),
+        Output::Database(database) => object(py, NativeDatabase::new(database)),
+        Output::Transaction(transaction) => object(py, TransactionGuard::new(transaction)),
+        Output::Snapshot(snapshot) => object(py, SnapshotGuard::new(snapshot)),
+        Output::Checkpointed(done) => object(py, Checkpointed::from(done)),
+        Output::Migrated(names) => Ok(PyList::new(py, names)?.into_any().unbind()),
+        Output::LiveChange(change) => object(py, Change::new(py, &change)?),
+        Output::Rows(_) | Output::Live(_) => Err(PyRuntimeError::new_err("rows are no plain output; please report it")),
+    }
+}

@@ -1,0 +1,35 @@
+//! The counters of a database, as dictionaries.
+//!
+//! Owns: their names, which are those of the API. Runs on the caller's thread. Leaves out: what is counted.
+
+use flatwater::Stats;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Makes a dictionary of fields.
+macro_rules! dictionary {
+    ($py:expr, $of:expr, $($field:ident)+) => {{
+        let dictionary = PyDict::new($py);
+        $(dictionary.set_item(stringify!($field), $of.$field.clone())?;)+
+        dictionary
+    }};
+}
+
+pub(crate) fn of<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
+    let all = dictionary!(py, stats, journal one_connection second_copies writes_waiting reads_waiting readers_held groups
+        members replays failed_commits abandoned replaced_connections parked);
+    let calls = PyDict::new(py);
+    for call in &stats.calls {
+        calls.set_item(call.kind, dictionary!(py, call, count p50_us p99_us p999_us max_us))?;
+    }
+    all.set_item("calls", calls)?;
+    let inline = dictionary!(py, stats.inline, reads writes moved interrupted queued yields longest_us);
+    all.set_item("inline", inline)?;
+    let wal = dictionary!(py, stats.wal, frames backlog file_bytes copied_frames copies copy_max_us resets pause_max_us
+        starved cut_off waits_for_room slowed failures oldest_read);
+    all.set_item("wal", wal)?;
+    let live = dictionary!(py, stats.live, queries subscribers pending by_row by_column by_table by_commit everything runs
+        unchanged deliveries superseded lag_max_us);
+    all.set_item("live", live)?;
+    Ok(all)
+}

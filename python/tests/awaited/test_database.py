@@ -1,0 +1,228 @@
+"""Opening, closing, and running SQL."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import gc
+
+import pytest
+
+import flatwater
+
+
+async def test_connect_is_awaited_or_a_context_manager(place):
+    db = await flatwater.connect(place)
+    assert await db.query_value("SELECT 1") == 1
+    await db.close()
+    async with flatwater.connect(place) as db:
+        assert await db.query_value("SELECT 2") == 2
+    opened = await asyncio.create_task(flatwater.connect(place))
+    assert await opened.query_value("SELECT 3") == 3
+    await opened.close()
+
+
+async def test_after_close_calls_are_refused_and_closing_twice_is_no_error(place):
+    db = await flatwater.connect(place)
+    await db.close()
+    await db.close()
+    with pytest.raises(flatwater.ProgrammingError, match="the database is closed") as caught:
+        await db.execute("CREATE TABLE t (a)")
+    assert caught.value.kind == "closed"
+
+
+async def test_writes_that_were_begun_before_a_close_are_executed(file):
+    db = await flatwater.connect(file)
+    await db.execute("CREATE TABLE t (a)")
+    writes = [asyncio.create_task(db.execute("INSERT INTO t VALUES (?)", (n,))) for n in range(100)]
+    await asyncio.sleep(0)
+    await db.close()
+    assert [(await write).changes for write in writes] == [1] * 100
+    async with flatwater.connect(file) as db:
+        assert await db.query_value("SELECT count(*) FROM t") == 100
+
+
+async def test_a_database_that_is_dropped_open_warns_and_is_closed(file):
+    db = await flatwater.connect(file)
+    await db.execute("CREATE TABLE t (a)")
+    with pytest.warns(ResourceWarning, match="unclosed database"):
+        del db
+        gc.collect()
+    async with flatwater.connect(file) as db:
+        assert await db.query_value("SELECT count(*) FROM t") == 0
+
+
+async def test_execute_returns_what_it_changed(place):
+    async with flatwater.connect(place) as db:
+        done = await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
+        assert (done.changes, done.last_insert_rowid) == (0, None)
+        done = await db.execute("INSERT INTO t VALUES (7, 'x'), (8, 'y')")
+        assert (done.changes, done.last_insert_rowid) == (2, 8)
+        assert repr(done) == "Executed(changes=2, last_insert_rowid=8)"
+
+
+async def test_parameters_are_positional_or_named(place):
+    async with flatwater.connect(place) as db:
+        for params in [(1, "x"), [1, "x"]]:
+            assert await db.query_one("SELECT ?, ?", params) == (1, "x")
+        assert await db.query_one("SELECT :a, @b, $c", {"a": 1, "b": 2, "c": 3}) == (1, 2, 3)
+        assert await db.query_one("SELECT :a", {":a": 1}) == (1,)
+        assert await db.query_one("SELECT ?2, ?1", (1, 2)) == (2, 1)
+        with pytest.raises(flatwater.ProgrammingError):
+            await db.query_one("SELECT ?, ?", (1,))
+        with pytest.raises(flatwater.ProgrammingError):
+            await db.query_one("SELECT :a", {"b": 1})
+        with pytest.raises(flatwater.ProgrammingError, match=r"\(value,\)"):
+            await db.query_one("SELECT ?", "abc")
+        with pytest.raises(flatwater.ProgrammingError, match="a sequence or a mapping, not int"):
+            await db.query_one("SELECT ?", 5)
+
+
+async def test_executemany_is_all_or_nothing(place):
+    async with flatwater.connect(place) as db:
+        await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
+        assert await db.executemany("INSERT INTO t VALUES (?, ?)", [(1, "x"), (2, "y")]) == 2
+        assert await db.executemany("INSERT INTO t VALUES (:id, :a)", ({"id": n, "a": n} for n in (3, 4))) == 2
+        assert await db.executemany("INSERT INTO t VALUES (?, ?)", []) == 0
+        with pytest.raises(flatwater.IntegrityError):
+            await db.executemany("INSERT INTO t VALUES (?, ?)", [(5, "x"), (1, "y")])
+        with pytest.raises(ZeroDivisionError):
+            await db.executemany("INSERT INTO t VALUES (?, ?)", ((n, 1 // (7 - n)) for n in (6, 7)))
+        with pytest.raises(flatwater.ProgrammingError, match=r"\[\(value,\), \.\.\.\]"):
+            await db.executemany("INSERT INTO t (a) VALUES (?)", "abc")
+        assert await db.query_value("SELECT count(*) FROM t") == 4
+
+
+async def test_executemany_takes_rows_in_slices(file):
+    async with flatwater.connect(file) as db:
+        await db.execute("CREATE TABLE t (a, b)")
+        turns = 0
+
+        async def other():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(other())
+        assert await db.executemany("INSERT INTO t VALUES (?, ?)", ((n, str(n)) for n in range(100_000))) == 100_000
+        task.cancel()
+        assert turns > 3
+        assert await db.query_one("SELECT count(*), sum(a), max(b) FROM t") == (100_000, 4999950000, "99999")
+
+
+async def test_a_script_runs_several_statements(place):
+    async with flatwater.connect(place) as db:
+        assert await db.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)") is None
+        assert await db.query_value("SELECT count(*) FROM t") == 2
+
+
+async def test_a_batch_is_atomic_and_returns_a_result_each(place):
+    async with flatwater.connect(place) as db:
+        await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
+        first, second = await db.batch(
+            [("INSERT INTO t (a) VALUES (?) RETURNING id, a", ("x",)), "UPDATE t SET a = 'y'"]
+        )
+        assert first.rows == [(1, "x")]
+        assert (second.changes, second.rows) == (1, None)
+        with pytest.raises(flatwater.IntegrityError):
+            await db.batch([("INSERT INTO t VALUES (?, ?)", (2, "z")), ("INSERT INTO t VALUES (?, ?)", (1, "z"))])
+        assert await db.query_value("SELECT count(*) FROM t") == 1
+
+
+async def test_query_forms(place):
+    async with flatwater.connect(place) as db:
+        await db.executescript("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 'x'), (2, NULL)")
+        assert await db.query("SELECT a, b FROM t") == [(1, "x"), (2, None)]
+        assert await db.query_one("SELECT a FROM t WHERE a = ?", (2,)) == (2,)
+        assert await db.query_one("SELECT a FROM t WHERE a = ?", (3,)) is None
+        assert await db.query_value("SELECT b FROM t WHERE a = 1") == "x"
+        assert await db.query_value("SELECT b FROM t WHERE a = 2") is None
+        assert await db.query_value("SELECT b FROM t WHERE a = 3") is None
+        assert await db.query_json("SELECT a, b FROM t") == '[{"a":1,"b":"x"},{"a":2,"b":null}]'
+        assert await db.query("INSERT INTO t VALUES (3, 'z') RETURNING a") == [(3,)]
+
+
+async def test_wrong_uses_are_refused_with_a_hint(place):
+    async with flatwater.connect(place) as db:
+        await db.execute("CREATE TABLE users (a)")
+        for sql, hint in [
+            ("SELECT 1", "`query`"),
+            ("BEGIN", "async with db.transaction()"),
+            ("INSERT INTO usres VALUES (1)", "users"),
+        ]:
+            with pytest.raises(flatwater.Error) as caught:
+                await db.execute(sql)
+            assert hint in caught.value.hint
+            assert caught.value.hint in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["fetchall", "fetchone", "commit", "execute_many", "fetchval", "row_factory"])
+async def test_names_of_other_libraries_are_answered_with_a_hint(name):
+    async with flatwater.connect(":memory:") as db:
+        with pytest.raises(AttributeError, match=f"no attribute '{name}': "):
+            getattr(db, name)
+        assert not hasattr(db, name)
+        with pytest.raises(AttributeError, match="no attribute 'nonsense'$"):
+            db.nonsense
+
+
+async def test_options_are_checked(file):
+    with pytest.raises(TypeError, match='did you mean "busy_timeout"'):
+        await flatwater.connect(file, busy_timeuot=1)
+    with pytest.raises(TypeError, match='"readers" is a number'):
+        await flatwater.connect(file, readers="many")
+    async with flatwater.connect(file, busy_timeout=1.5, readers=2, foreign_keys=False, durability="full") as db:
+        assert await db.query_value("PRAGMA foreign_keys") == 0
+    with pytest.raises(flatwater.OperationalError):
+        await flatwater.connect(file.parent / "nowhere" / "test.db")
+
+
+def test_every_option_has_a_type():
+    from flatwater import _native
+
+    assert sorted(flatwater.Options.__annotations__) == sorted([*_native.options(), "migrations"])
+
+
+async def test_durations_are_seconds_or_timedeltas(file):
+    idle = datetime.timedelta(milliseconds=50)
+    async with flatwater.connect(file, transaction_idle=idle) as db:
+        with pytest.raises(flatwater.TimeoutError, match="50ms"):
+            async with db.transaction() as tx:
+                while tx.in_transaction:
+                    await asyncio.sleep(0.01)
+                await tx.execute("CREATE TABLE t (a)")
+
+
+async def test_migrations_of_the_options_are_applied_before_the_database_is_open(place):
+    migrations = [("0001_users", "CREATE TABLE users (id INTEGER PRIMARY KEY)")]
+    async with flatwater.connect(place, migrations=iter(migrations)) as db:
+        assert await db.query_value("SELECT count(*) FROM users") == 0
+
+
+async def test_attached_files_are_there(file, tmp_path):
+    async with flatwater.connect(tmp_path / "other.db") as other:
+        await other.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (5)")
+    async with flatwater.connect(file, attach={"other": tmp_path / "other.db"}) as db:
+        assert await db.query_value("SELECT a FROM other.t") == 5
+
+
+async def test_migrations_are_applied_once(place, tmp_path):
+    async with flatwater.connect(place) as db:
+        migrations = [("0001_users", "CREATE TABLE users (id INTEGER PRIMARY KEY)")]
+        assert await db.migrate(migrations) == ["0001_users"]
+        assert await db.migrate(migrations) == []
+        folder = tmp_path / "migrations"
+        folder.mkdir()
+        (folder / "0001_users.sql").write_text(migrations[0][1])
+        (folder / "0002_name.sql").write_text("ALTER TABLE users ADD COLUMN name TEXT")
+        assert await db.migrate(folder) == ["0002_name"]
+
+
+async def test_a_checkpoint_copies_the_wal(file):
+    async with flatwater.connect(file) as db:
+        await db.execute("CREATE TABLE t (a)")
+        done = await db.checkpoint("truncate")
+        assert (done.wal_frames, done.copied_frames) == (0, 0)
+        with pytest.raises(ValueError, match="passive"):
+            await db.checkpoint("fast")

@@ -1,0 +1,71 @@
+"""What all tests share: coroutines as tests, and places for databases, which are checked afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sqlite3
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+
+import pytest
+
+SECONDS = 60
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--loop", default="asyncio", choices=["asyncio", "uvloop"], help="the event loop of the tests")
+
+
+def run(config: pytest.Config, test: Coroutine[object, object, None]) -> None:
+    """Runs a coroutine in a new loop of the kind that was asked for."""
+    if config.getoption("--loop") == "asyncio":
+        asyncio.run(asyncio.wait_for(test, SECONDS))
+        return
+    import uvloop
+
+    event_loop = uvloop.new_event_loop()
+    try:
+        event_loop.run_until_complete(asyncio.wait_for(test, SECONDS))
+    finally:
+        event_loop.run_until_complete(event_loop.shutdown_asyncgens())
+        event_loop.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test that is a coroutine function in a loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    run(pyfuncitem.config, pyfuncitem.obj(**arguments))
+    return True
+
+
+def check(path: Path) -> None:
+    """Checks a closed file with plain SQLite."""
+    if path.exists():
+        plain = sqlite3.connect(path)
+        try:
+            assert plain.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert plain.execute("PRAGMA foreign_key_check").fetchall() == []
+        finally:
+            plain.close()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "test.db"
+    yield path
+    check(path)
+
+
+@pytest.fixture(params=["file", "memory"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database file, and memory."""
+    if request.param == "memory":
+        yield ":memory:"
+        return
+    path = tmp_path / "test.db"
+    yield str(path)
+    check(path)

@@ -1,0 +1,150 @@
+"""What happens at the ends of processes, after a fork, and beside the `sqlite3` module."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import flatwater
+
+
+def run(program, *arguments):
+    """Runs a program to its end, which it must reach by itself."""
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", textwrap.dedent(program), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout.strip(), done.stderr.strip()
+
+
+def test_a_database_that_is_open_at_the_end_is_closed(file):
+    program = """
+        import asyncio, sys, flatwater
+        async def main():
+            global db
+            db = await flatwater.connect(sys.argv[1])
+            await db.execute("CREATE TABLE t (a)")
+        asyncio.run(main())
+    """
+    assert run(program, file) == (0, "", "")
+    assert not os.path.exists(f"{file}-wal"), "the last close removes the WAL"
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "await asyncio.sleep(0)",
+        "return",
+        "raise SystemExit(0)",
+        "sys.exit(0)",
+        "asyncio.get_running_loop().stop()",
+        "task.cancel(); await asyncio.sleep(0)",
+        "threading.Thread(target=asyncio.run, args=(other(),), daemon=True).start(); time.sleep(0.05)",
+    ],
+)
+def test_a_program_ends_whatever_is_under_way(file, ending):
+    program = f"""
+        import asyncio, sys, threading, time, flatwater
+        endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
+        async def other():
+            db = await flatwater.connect(sys.argv[1], close_wait=0.01)
+            await db.query_value(endless)
+        async def main():
+            global db, tx
+            db = await flatwater.connect(sys.argv[1], close_wait=0.01)
+            await db.execute("CREATE TABLE IF NOT EXISTS t (a)")
+            task = asyncio.create_task(db.query_value(endless))
+            tx = db.transaction()
+            await tx.__aenter__()
+            await tx.execute("INSERT INTO t VALUES (1)")
+            write = asyncio.create_task(db.execute("INSERT INTO t VALUES (2)"))
+            await asyncio.sleep(0.01)
+            {ending}
+        try:
+            asyncio.run(main())
+        except RuntimeError as error:
+            assert "stopped before" in str(error)
+    """
+    code, _, errors = run(program, file)
+    assert code == 0, errors
+    assert "panic" not in errors and "Fatal" not in errors
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_after_a_fork_use_is_refused_and_the_parent_goes_on(file):
+    program = """
+        import asyncio, os, sys, warnings, flatwater
+        # From 3.12 on: the process has threads.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        async def main():
+            async with flatwater.connect(sys.argv[1]) as db:
+                await db.execute("CREATE TABLE t (a)")
+                child = os.fork()
+                if child == 0:
+                    try:
+                        await db.execute("INSERT INTO t VALUES (1)")
+                    except flatwater.ProgrammingError as error:
+                        os._exit(7 if "forked" in str(error) else 8)
+                    os._exit(9)
+                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+                await db.execute("INSERT INTO t VALUES (2)")
+                print(*(await db.query_one("SELECT a FROM t")))
+        asyncio.run(main())
+    """
+    assert run(program, file) == (0, "2", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_child_that_exits_leaves_the_files_of_its_parent_alone(file):
+    program = """
+        import asyncio, os, sys, flatwater
+        async def main():
+            async with flatwater.connect(sys.argv[1]) as db:
+                await db.execute("CREATE TABLE t (a)")
+                if os.fork() == 0:
+                    sys.exit(0)
+                os.wait()
+                await db.execute("INSERT INTO t VALUES (2)")
+                print(await db.query_value("SELECT count(*) FROM t"))
+        asyncio.run(main())
+    """
+    code, out, errors = run(program, file)
+    assert (code, out) == (0, "1"), errors
+
+
+async def test_the_sqlite3_module_beside_it_loses_nothing(file):
+    """The module has a SQLite of its own, whose close drops the locks of the process."""
+    async with flatwater.connect(file) as db:
+        await db.execute("CREATE TABLE t (a)")
+        second = sqlite3.connect(file)
+        assert second.execute("SELECT count(*) FROM t").fetchone() == (0,)
+        second.close()
+        for n in range(100):
+            await db.execute("INSERT INTO t VALUES (?)", (n,))
+    async with flatwater.connect(file) as db:
+        assert await db.query_value("SELECT count(*) FROM t") == 100
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="another copy is looked for on Linux only")
+async def test_a_file_that_the_sqlite3_module_has_open_is_refused(file):
+    other = sqlite3.connect(file)
+    other.execute("PRAGMA journal_mode = wal")
+    other.execute("CREATE TABLE t (a)")
+    try:
+        with pytest.raises(flatwater.ProgrammingError) as caught:
+            await flatwater.connect(file)
+        assert "SQLite" in str(caught.value) and caught.value.hint
+        async with flatwater.connect(file, second_copy="off") as db:
+            assert await db.query_value("SELECT count(*) FROM t") == 0
+    finally:
+        other.close()
+
+
+async def test_the_wheel_has_the_extensions_that_programs_expect():
+    async with flatwater.connect(":memory:") as db:
+        assert await db.query_value("SELECT sqrt(16.0)") == 4.0
+        assert await db.query_value("SELECT json_extract('{\"a\":[1,2]}', '$.a[1]')") == 2
+        await db.executescript("CREATE VIRTUAL TABLE f USING fts5(a); CREATE VIRTUAL TABLE r USING rtree(id, x0, x1)")

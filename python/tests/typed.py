@@ -1,0 +1,59 @@
+"""Uses of the package, checked by mypy and pyright; nothing here runs."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from typing import Any
+
+from typing_extensions import assert_type
+
+import flatwater
+from flatwater import blocking
+
+
+@dataclasses.dataclass
+class User:
+    id: int
+    name: str
+
+
+async def awaited() -> None:
+    async with flatwater.connect("app.db", busy_timeout=1.5) as db:
+        assert_type(db, flatwater.Database)
+        assert_type((await db.execute("DELETE FROM users")).changes, int)
+        assert_type(await db.executemany("INSERT INTO users VALUES (?)", [(1,), (2,)]), int)
+        assert_type(await db.query("SELECT 1"), flatwater.Rows)
+        assert_type(await db.query("SELECT 1", into=dict), list[dict[str, Any]])
+        assert_type(await db.query("SELECT 1", {"id": 1}, into=User), list[User])
+        assert_type(await db.query_one("SELECT 1", (1,), into=User), "User | None")
+        row = await db.query_one(flatwater.Sql("SELECT ").bind(1))
+        if row is not None:
+            assert_type(row[0:1], tuple[Any, ...])
+            assert_type(dict(row)["id"], Any)
+        async with db.transaction() as tx, tx.transaction() as nested:
+            assert_type(nested, flatwater.Transaction)
+            await nested.execute("DELETE FROM users")
+        async with db.stream("SELECT 1") as rows:
+            async for streamed in rows:
+                assert_type(streamed, flatwater.Row)
+        async with db.live("SELECT 1").changes() as changes:
+            async for change in changes:
+                for old, new in change.updated:
+                    assert_type((old, new), tuple[flatwater.Row, flatwater.Row])
+        async with db.live_group([("SELECT 1", None)]) as results:
+            async for one in results:
+                assert_type(one, list[flatwater.Rows])
+        task = asyncio.create_task(db.query_json("SELECT 1"))
+        assert_type(await task, str)
+        db.fetchall()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+    db = await flatwater.connect("app.db", journal="keep", attach={"other": "other.db"})
+    await flatwater.connect("app.db", busy_timeuot=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    assert_type(await db.migrate("migrations"), list[str])
+
+
+def waited() -> None:
+    with blocking.connect("app.db") as db, db.transaction() as tx:
+        assert_type(tx.query("SELECT 1", into=User), list[User])
+        assert_type(tx.query_one("SELECT 1"), "flatwater.Row | None")
+        assert_type(db.executemany("INSERT INTO users VALUES (?)", ((n,) for n in range(3))), int)
