@@ -59,9 +59,9 @@ $(VENV)/.made: python/tests/requirements.txt
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
-# The small form of every lane, on the floor and on Flatwater; a lane checks its own work.
+# The small form of every lane, on the floor and on Flatwater, also from Python; a lane checks its own work.
 test-lanes:
-	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints,flatwater-never-inline,flatwater-no-leases --json lab/out/test-lanes.json
+	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints,flatwater-never-inline,flatwater-no-leases,py-flatwater --json lab/out/test-lanes.json
 
 # The lab's page in a browser, and the page of the web service in several tabs. Without a browser they are skipped, and say so,
 # unless FLATWATER_BROWSER=required.
