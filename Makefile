@@ -55,12 +55,19 @@ test-python: $(VENV)/.made
 	mypy flatwater tests/typed.py && pyright --pythonpath .venv/bin/python flatwater tests/typed.py && \
 	python -m mypy.stubtest flatwater && python -m pytest --quiet && python -m pytest --quiet --loop uvloop tests/awaited
 
+# A chat on Flatwater for Python and on aiosqlite: the same traffic, the time until a message is seen, a cancelled query.
+.PHONY: demo-python
+demo-python: $(VENV)/.made
+	. $(VENV)/bin/activate && pip install --quiet --disable-pip-version-check --requirement examples/python/requirements.txt && \
+	(cd python && maturin develop --release --quiet --locked) && python examples/python/compare.py
+
 $(VENV)/.made: python/tests/requirements.txt
 	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
-# The small form of every lane, on the floor and on Flatwater; a lane checks its own work.
+# The small form of every lane, on the floor and on Flatwater; a lane checks its own work. Those of Python are run by
+# `make test-python`, without a second build of the package.
 test-lanes:
 	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints,flatwater-never-inline,flatwater-no-leases --json lab/out/test-lanes.json
 

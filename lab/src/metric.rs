@@ -63,6 +63,7 @@ pub fn headline(lane: &str) -> &'static str {
     match lane {
         _ if lane.starts_with("caller_blocking") => "longest_gap_us",
         "loop_gap" => "excess_gap_p999_us",
+        "loop_holds" => "longest_cpu_us",
         "long_queries" | "large_results" | "live_large" => "longest_poll_us",
         _ if lane.starts_with("caller_polls") => "longest_poll_us",
         _ if lane.starts_with("memory") => "peak_rss_bytes",
@@ -129,6 +130,7 @@ mod tests {
         assert!(decides("random_keys", "update_p99_us") && decides("random_keys", "p99_us"));
         assert!(decides("loop_gap", "excess_longest_gap_us") && decides("large_results", "longest_poll_us"));
         assert!(decides("live_large", "longest_poll_us") && decides("live_foreign", "p50_us"));
+        assert!(decides("loop_holds", "longest_cpu_us") && !decides("loop_holds", "idle_longest_cpu_us"));
         assert!(decides("sustained_saturated", "wal_bytes_max") && !decides("sustained_8k", "wal_bytes_max"));
         assert!(decides("live_keyed_10k", "same_p50_us") && !decides("live_keyed_10k", "same_max_us"));
         assert!(!decides("point_query", "peak_rss_bytes"));

@@ -60,8 +60,9 @@ async def trial(name, lane, directory, quick):
 
 def offered(name):
     """The lanes of a peer by name."""
-    one_thread = load(name).one_thread
-    return {lane.name: lane for lane in lanes.ALL if not (one_thread and lane.tasks)}
+    peer = load(name)
+    able = [lane for lane in lanes.ALL if not (peer.one_thread and lane.tasks)]
+    return {lane.name: lane for lane in able if peer.has_names or not lane.names}
 
 
 def main():

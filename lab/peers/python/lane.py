@@ -23,6 +23,8 @@ class Lane:
     release: bool = False
     # Several tasks call the peer at once.
     tasks: bool = False
+    # Rows are read by name.
+    names: bool = False
 
     def info(self):
         """The description that `--list` prints."""

@@ -1,4 +1,5 @@
-"""json_10k: 10,000 rows of 6 columns as the bytes of a JSON array of objects, by Python's own json module."""
+"""json_10k: 10,000 rows of 6 columns as the bytes of a JSON array of objects, by the library's own call, or else by
+Python's json module."""
 
 import json
 

@@ -1,6 +1,7 @@
 """transaction_interactive, transaction_batched, transaction_loop, transaction_reads, savepoints, savepoints_deep.
 
-A sample is one whole transaction, awaited statement by statement. A nested one is SAVEPOINT to RELEASE.
+A sample is one whole transaction, awaited statement by statement. A nested one is SAVEPOINT to RELEASE, or the
+library's own nested transaction.
 """
 
 from functools import partial
@@ -54,17 +55,17 @@ async def loop(peer, rows):
 
 async def shallow(peer, rows):
     for row in rows:
-        await peer.execute("SAVEPOINT step")
+        await peer.savepoint()
         await peer.execute(INSERT_T, row)
-        await peer.execute("RELEASE step")
+        await peer.release()
 
 
 async def deep(peer, rows):
     if rows:
-        await peer.execute("SAVEPOINT step")
+        await peer.savepoint()
         await peer.execute(INSERT_T, rows[0])
         await deep(peer, rows[1:])
-        await peer.execute("RELEASE step")
+        await peer.release()
 
 
 async def writes(trial, body, rows, count):

@@ -5,8 +5,10 @@ import importlib
 PEERS = {
     "py-sqlite3": "builtin.Sqlite3",
     "py-aiosqlite": "aio.Aiosqlite",
+    "py-aiosqlite-idiomatic": "aio_idiomatic.Idiomatic",
     "py-apsw": "apsw_sync.Apsw",
     "py-apsw-async": "apsw_async.ApswAsync",
+    "py-flatwater": "flat.Flatwater",
 }
 
 

@@ -1,6 +1,7 @@
 """The peer `py-aiosqlite`: asyncio over a thread of its own with Python's sqlite3."""
 
 import platform
+import sqlite3
 
 import aiosqlite
 
@@ -8,6 +9,7 @@ from peers.base import BUSY_SECONDS, STATEMENT_CACHE, Peer, as_json, settings
 
 
 class Aiosqlite(Peer):
+    module = "aiosqlite"
     version = f"aiosqlite {aiosqlite.__version__}, Python {platform.python_version()}"
 
     @classmethod
@@ -25,6 +27,16 @@ class Aiosqlite(Peer):
 
     async def query(self, sql, params=()):
         return await self.database.execute_fetchall(sql, params)
+
+    async def one(self, sql, params=()):
+        return next(iter(await self.database.execute_fetchall(sql, params)), None)
+
+    async def named(self, sql):
+        self.database.row_factory = sqlite3.Row
+        try:
+            return await self.database.execute_fetchall(sql)
+        finally:
+            self.database.row_factory = None
 
     async def json(self, sql):
         async with self.database.execute(sql) as cursor:

@@ -8,6 +8,8 @@ from peers.base import BUSY_SECONDS, STATEMENT_CACHE, Peer, as_json, settings
 
 
 class ApswAsync(Peer):
+    module = "apsw"
+    has_names = False
     version = f"apsw {apsw.apsw_version()}, Python {platform.python_version()}"
 
     @classmethod
@@ -25,6 +27,9 @@ class ApswAsync(Peer):
 
     async def query(self, sql, params=()):
         return await (await self.database.execute(sql, params)).fetchall()
+
+    async def one(self, sql, params=()):
+        return await (await self.database.execute(sql, params)).fetchone()
 
     async def json(self, sql):
         cursor = await self.database.execute(sql)

@@ -8,6 +8,8 @@ from peers.base import BUSY_SECONDS, STATEMENT_CACHE, Synchronous, as_json, sett
 
 
 class Apsw(Synchronous):
+    module = "apsw"
+    has_names = False
     version = f"apsw {apsw.apsw_version()}, Python {platform.python_version()}"
 
     @classmethod

@@ -7,6 +7,7 @@ from peers.base import BUSY_SECONDS, STATEMENT_CACHE, Synchronous, as_json, sett
 
 
 class Sqlite3(Synchronous):
+    module = "sqlite3"
     version = f"Python {platform.python_version()}"
 
     @classmethod
@@ -15,6 +16,11 @@ class Sqlite3(Synchronous):
         database = sqlite3.connect(path, **options)
         database.executescript(settings(synchronous))
         return cls(database)
+
+    async def named(self, sql):
+        cursor = self.database.cursor()
+        cursor.row_factory = sqlite3.Row
+        return cursor.execute(sql).fetchall()
 
     async def json(self, sql):
         cursor = self.database.execute(sql)

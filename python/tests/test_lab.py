@@ -1,0 +1,26 @@
+"""The small form of every lane of the lab, on this package. A lane checks its own work."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+DRIVER = Path(__file__).parents[2] / "lab/peers/python/driver.py"
+
+
+def drive(*arguments):
+    ran = subprocess.run(
+        [sys.executable, DRIVER, "--as", "py-flatwater", *arguments], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, f"{arguments}: {ran.stderr}"
+    return json.loads(ran.stdout)
+
+
+def test_every_lane_runs(tmp_path):
+    lanes = [lane["name"] for lane in drive("--list")["lanes"]]
+    assert {"one_row", "one_insert", "rows_10k", "loop_holds", "import"} <= set(lanes)
+    for lane in lanes:
+        directory = tmp_path / lane
+        directory.mkdir()
+        figures = drive("--lane", lane, "--dir", directory, "--quick")
+        assert figures["lane"] == lane and figures["ops"] > 0
