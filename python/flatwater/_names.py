@@ -32,6 +32,8 @@ _HINTS = {
     "total_changes": "the result of `execute` has `changes`",
     "interrupt": "cancel the task, or give the call a `timeout`",
     "register_adapter": "use `flatwater.register_adapter`",
+    "backup": "use `await db.execute('VACUUM INTO ?', (path,))`, which writes a copy of one point in time",
+    "iterdump": "use `await db.execute('VACUUM INTO ?', (path,))`, which writes a copy of one point in time",
     "create_function": "functions written in Python are not supported",
 }
 
