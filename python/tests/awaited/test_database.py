@@ -157,7 +157,9 @@ async def test_wrong_uses_are_refused_with_a_hint(place):
             assert caught.value.hint in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["fetchall", "fetchone", "commit", "execute_many", "fetchval", "row_factory", "backup"])
+@pytest.mark.parametrize(
+    "name", ["fetchall", "fetchone", "commit", "execute_many", "fetchval", "row_factory", "backup"]
+)
 async def test_names_of_other_libraries_are_answered_with_a_hint(name):
     async with flatwater.connect(":memory:") as db:
         with pytest.raises(AttributeError, match=f"no attribute '{name}': "):
