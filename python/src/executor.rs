@@ -86,6 +86,21 @@ impl Executor {
         let call = self.target(py).and_then(|target| timed(call(target)?, timeout));
         self.object(py, Body::call(name, call, shape))
     }
+
+    /// A query for all its rows, or its first only.
+    fn make_query<'py>(
+        &self,
+        name: &'static str,
+        (sql, params): (&Bound<'py, PyAny>, Option<&Bound<'py, PyAny>>),
+        timeout: Option<f64>,
+        shape: Shape,
+        first_only: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make(sql.py(), name, timeout, shape, |target| {
+            let Statement { sql, params } = statement(sql, params)?;
+            Ok(target.query(name, &sql, Ok(params), first_only))
+        })
+    }
 }
 
 #[pymethods]
@@ -179,10 +194,7 @@ impl Executor {
         into: Option<&Bound<'py, PyAny>>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make(sql.py(), "query", timeout, Shape::Rows(Into::of(into)), |target| {
-            let Statement { sql, params } = statement(sql, params)?;
-            Ok(target.query("query", &sql, Ok(params), false))
-        })
+        self.make_query("query", (sql, params), timeout, Shape::Rows(Into::of(into)), false)
     }
 
     /// Runs one statement and returns its first row, or None.
@@ -194,10 +206,7 @@ impl Executor {
         into: Option<&Bound<'py, PyAny>>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make(sql.py(), "query_one", timeout, Shape::First(Into::of(into)), |target| {
-            let Statement { sql, params } = statement(sql, params)?;
-            Ok(target.query("query_one", &sql, Ok(params), true))
-        })
+        self.make_query("query_one", (sql, params), timeout, Shape::First(Into::of(into)), true)
     }
 
     /// Runs one statement and returns the first value of its first row; None for NULL and if there is no row.
@@ -208,10 +217,7 @@ impl Executor {
         params: Option<&Bound<'py, PyAny>>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make(sql.py(), "query_value", timeout, Shape::Value, |target| {
-            let Statement { sql, params } = statement(sql, params)?;
-            Ok(target.query("query_value", &sql, Ok(params), true))
-        })
+        self.make_query("query_value", (sql, params), timeout, Shape::Value, true)
     }
 
     /// Runs one statement and returns the first value of every row.
@@ -222,10 +228,7 @@ impl Executor {
         params: Option<&Bound<'py, PyAny>>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make(sql.py(), "query_values", timeout, Shape::Rows(Into::Value), |target| {
-            let Statement { sql, params } = statement(sql, params)?;
-            Ok(target.query("query_values", &sql, Ok(params), false))
-        })
+        self.make_query("query_values", (sql, params), timeout, Shape::Rows(Into::Value), false)
     }
 
     /// Runs one statement and returns its rows as the text of a JSON array of objects, or of arrays.

@@ -136,10 +136,6 @@ impl Target {
         FrontCall(self.0.call(operation, work, read))
     }
 
-    fn query_work(&self, sql: &str, params: Result<Params>, wanted: Wanted) -> Result<Work> {
-        Ok(Work::Query { text: self.0.text(sql)?, params: params?, wanted })
-    }
-
     pub fn execute(&self, sql: &str, params: Result<Params>) -> FrontCall {
         let work = || Ok(Work::Execute { text: self.0.text(sql)?, params: params? });
         self.call("execute", work(), |answer, _| answer.executed().map(Output::Executed))
@@ -166,11 +162,11 @@ impl Target {
     /// The rows of a query, or its first only.
     pub fn query(&self, operation: &'static str, sql: &str, params: Result<Params>, first_only: bool) -> FrontCall {
         let wanted = if first_only { Wanted::First } else { Wanted::All };
-        self.call(operation, self.query_work(sql, params, wanted), |answer, _| answer.rows().map(Output::Rows))
+        self.call(operation, self.0.read(sql, params, wanted), |answer, _| answer.rows().map(Output::Rows))
     }
 
     pub fn query_json(&self, sql: &str, params: Result<Params>, options: JsonOptions) -> FrontCall {
-        let work = self.query_work(sql, params, Wanted::Json(Arc::new(options)));
+        let work = self.0.read(sql, params, Wanted::Json(Arc::new(options)));
         let read = |answer: Answer, _: Option<&Caller>| {
             answer.json().map(Output::Json).map_err(|error| error.in_operation("query_json"))
         };
@@ -214,7 +210,7 @@ impl Target {
 
     /// A result in batches; see [`poll_batch`].
     pub fn cursor(&self, sql: &str, params: Result<Params>) -> Cursor {
-        Cursor::new(&self.0.0, "cursor", self.query_work(sql, params, Wanted::Batches))
+        Cursor::new(&self.0.0, "cursor", self.0.read(sql, params, Wanted::Batches))
     }
 }
 

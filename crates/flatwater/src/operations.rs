@@ -142,7 +142,7 @@ impl Operations {
         Cursor::new(&self.0, operation, self.read(sql, params, Wanted::Batches))
     }
 
-    fn read(&self, sql: &(impl Text + ?Sized), params: impl IntoParams, wanted: Wanted) -> Result<Work> {
+    pub(crate) fn read(&self, sql: &(impl Text + ?Sized), params: impl IntoParams, wanted: Wanted) -> Result<Work> {
         Ok(Work::Query { text: self.text(sql)?, params: params.into_params()?, wanted })
     }
 }

@@ -230,16 +230,20 @@ fn look_at_all() {
 }
 
 impl Files {
+    /// Another file that is still in use at the same path.
+    fn other(&self, id: &FileId, options: &Options) -> Option<&Entry> {
+        let other = self.paths.get(&options.path).filter(|other| *other != id)?;
+        self.entries.get(other)
+    }
+
     /// The file of this identity, and another one that is still in use at the same path.
-    fn in_the_way<'a>(&'a self, id: &'a FileId, options: &Options) -> impl Iterator<Item = &'a Entry> {
-        let other = self.paths.get(&options.path).filter(|other| *other != id);
-        [Some(id), other].into_iter().flatten().filter_map(|id| self.entries.get(id))
+    fn in_the_way(&self, id: &FileId, options: &Options) -> impl Iterator<Item = &Entry> {
+        self.entries.get(id).into_iter().chain(self.other(id, options))
     }
 
     /// Returns the engine that opened another file at the same path.
     fn replaced(&self, id: &FileId, options: &Options) -> Option<Arc<Engine>> {
-        let other = self.paths.get(&options.path).filter(|other| *other != id)?;
-        if let Some(Entry::Open(engine, _)) = self.entries.get(other) { engine.upgrade() } else { None }
+        if let Some(Entry::Open(engine, _)) = self.other(id, options) { engine.upgrade() } else { None }
     }
 
     /// Returns true while one of the files is being opened or closed.
