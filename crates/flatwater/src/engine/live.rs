@@ -57,6 +57,7 @@ fn look(writer: Option<Writer>, readers: Option<Readers>) -> Look {
                 let is_new = |stamp: &u32| before.swap(*stamp, Ordering::Relaxed) != *stamp;
                 if readers.wal_stamp().filter(is_new).is_some() {
                     live.publish(&Change::Everything);
+                    live.start();
                 }
             })
         }

@@ -8,8 +8,8 @@ use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 
@@ -65,6 +65,27 @@ pub(crate) fn start_own(name: impl Into<String>, body: impl FnOnce() + Send + 's
         body();
     });
     started.map(|handle| handle.thread().clone())
+}
+
+/// The same for a body that takes `value`.
+///
+/// # Errors
+/// `value`, if no thread can be started.
+pub(crate) fn start_own_with<T: Send + 'static>(
+    name: &str,
+    value: T,
+    body: impl FnOnce(T) + Send + 'static,
+) -> Result<(), T> {
+    let take = |place: &Mutex<Option<T>>| place.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let place = Arc::new(Mutex::new(Some(value)));
+    let taken = place.clone();
+    let started = start_own(name, move || {
+        let _ = take(&taken).map(body);
+    });
+    match started {
+        Ok(_) => Ok(()),
+        Err(_) => take(&place).map_or(Ok(()), Err),
+    }
 }
 
 /// Returns true where blocking on a reply could be waiting for itself.

@@ -43,4 +43,8 @@ pub(crate) trait ChangeListener: Send + Sync {
     /// Reports what the commits since the last call changed. Called in the writer slot, after the commits and before
     /// their callers are woken.
     fn publish(&self, change: &Change);
+
+    /// Runs the live queries that were met. Called when the slot is released, on the thread that published; it may
+    /// wake tasks.
+    fn start(&self);
 }

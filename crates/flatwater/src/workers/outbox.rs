@@ -5,14 +5,13 @@
 //! a poll. Leaves out: what is answered.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::queue::reply::{Promise, Teller};
 use crate::queue::ticket::Ticket;
 use crate::stats::{CallKind, Recorder};
 use crate::thread::dispose::dispose;
-use crate::thread::park::start_own;
+use crate::thread::park::start_own_with;
 use crate::values::decoded::Decode;
 use crate::values::row::Rows;
 use crate::workers::answer::Answer;
@@ -115,15 +114,8 @@ impl Large {
 
     /// Delivers from another thread. If none can be started, the caller decodes.
     fn deliver_elsewhere(self) {
-        let place = Arc::new(Mutex::new(Some(self)));
-        let take = |place: &Mutex<Option<Self>>| place.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let taken = place.clone();
-        let thread = start_own("fw-decode", move || {
-            take(&taken).into_iter().for_each(|large| large.deliver(&mut Teller::default()))
-        });
-        if thread.is_err()
-            && let Some(Self { promise, rows, .. }) = take(&place)
-        {
+        let started = start_own_with("fw-decode", self, |large| large.deliver(&mut Teller::default()));
+        if let Err(Self { promise, rows, .. }) = started {
             fill(promise, Ok(Answer::Rows(rows)), &mut Teller::default());
         }
     }

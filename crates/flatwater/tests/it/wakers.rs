@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use flatwater::rusqlite::{self, Transaction};
 use flatwater::{Checkpoint, Database, Error, params};
+use futures_util::StreamExt;
 
 use crate::support::{TestFile, run};
 
@@ -77,7 +78,7 @@ impl Bench {
     }
 
     /// Repeats the call until its waker found the writer free.
-    fn until_woken(&mut self, call: impl Fn(&mut Self)) {
+    fn until_woken(&mut self, mut call: impl FnMut(&mut Self)) {
         let (before, began) = (self.found_free, Instant::now());
         while self.found_free == before {
             assert!(began.elapsed() < HANGS, "the writer is never free when a caller is woken");
@@ -123,5 +124,22 @@ fn whoever_is_woken_finds_the_writer_free() {
     };
     bench.until_woken(|bench| bench.finish(begun().commit()).unwrap());
     bench.until_woken(|bench| bench.finish(begun().rollback()).unwrap());
+    db.close().wait().unwrap();
+}
+
+/// On whichever thread the task is woken: on that of the write, if the query has ended by then, or on the reader's.
+#[test]
+fn whoever_is_told_of_a_result_finds_the_writer_free() {
+    let mut bench = Bench::new();
+    let db = bench.db.clone();
+    let mut live = db.live("SELECT count(*) FROM t WHERE x = 0", ());
+    bench.until_woken(|bench| {
+        while let Poll::Ready(result) = live.poll_next_unpin(&mut Context::from_waker(&bench.waker)) {
+            result.unwrap().unwrap();
+        }
+        db.execute(INSERT, (0,)).wait().unwrap();
+        bench.found_free += usize::from(bench.told.recv_timeout(HANGS).expect("nobody is told"));
+    });
+    drop(live);
     db.close().wait().unwrap();
 }

@@ -15,6 +15,9 @@ use crate::queue::ticket::Ticket;
 use crate::time::timer::Alarm;
 use crate::workers::request::LiveQuery;
 
+/// So many subscribers are woken in microseconds.
+const FEW: usize = 16;
+
 pub(super) struct Entry {
     pub(super) query: Arc<LiveQuery>,
     /// What each of its statements reads, as the index has it. Empty before its first run, and after an error.
@@ -77,6 +80,14 @@ impl Entry {
 
     pub(super) fn last(&self) -> Option<&Delivery> {
         self.last.as_ref()
+    }
+
+    /// Returns true if another result as small as the last one is compared and delivered in microseconds.
+    pub(super) fn is_small(&self) -> bool {
+        let is_small = |place: &Arc<Place>| place.has_small();
+        self.subscribers.len() <= FEW
+            && self.last().is_some_and(Delivery::is_small)
+            && self.subscribers.iter().all(is_small)
     }
 
     /// Notes that a change meets the query. Returns true if the entry is to be put into the queue.

@@ -2,7 +2,7 @@
 //!
 //! Owns: starting their runs, waking their subscribers, and looking for commits of others. It has no thread: a change is
 //! applied on the thread that holds the writer slot, a query runs on a reader, its result is delivered on that reader's
-//! thread, and the timer looks for commits of others. Invariants: no lock is held while a request is pushed or a waker
+//! thread, or by the one that released the slot, and the timer looks for commits of others. Invariants: no lock is held while a request is pushed or a waker
 //! runs; nothing here waits. Leaves out: which queries a change meets (`changes`, `registry`), and the stream that a caller
 //! polls.
 
@@ -124,8 +124,9 @@ impl Shared {
         Listener { is_watching: self.is_watching.clone(), live: Arc::downgrade(self) }
     }
 
-    fn publish(self: &Arc<Self>, change: &Change) {
-        let todo = self.lock().publish(change, Instant::now());
+    /// Starts the runs that may start now.
+    fn start_waiting(self: &Arc<Self>) {
+        let todo = self.lock().start_waiting();
         self.perform(todo);
     }
 
@@ -182,7 +183,13 @@ impl ChangeListener for Listener {
 
     fn publish(&self, change: &Change) {
         if let Some(live) = self.live.upgrade() {
-            live.publish(change);
+            live.lock().publish(change, Instant::now());
+        }
+    }
+
+    fn start(&self) {
+        if let Some(live) = self.live.upgrade() {
+            live.start_waiting();
         }
     }
 }

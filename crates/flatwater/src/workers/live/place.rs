@@ -77,6 +77,11 @@ impl Place {
         self.lock().version >= delivery.version
     }
 
+    /// Returns true if a small result is compared in microseconds with what the consumer has.
+    pub(super) fn has_small(&self) -> bool {
+        self.lock().has.is_small()
+    }
+
     /// Delivers a result if that takes no comparison of rows. `None`: it does.
     pub(super) fn put_at_once(&self, delivery: &Delivery) -> Option<Put> {
         let mut held = self.lock();

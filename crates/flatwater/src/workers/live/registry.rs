@@ -59,6 +59,8 @@ pub(super) struct Start {
     pub(super) query: Arc<LiveQuery>,
     pub(super) known: Box<[Option<Derived>]>,
     pub(super) ticket: Arc<Ticket>,
+    /// A small result is compared and delivered in microseconds.
+    pub(super) is_small: bool,
 }
 
 impl Registry {
@@ -149,8 +151,8 @@ impl Registry {
         }
     }
 
-    /// Marks the entries that the change meets.
-    pub(super) fn publish(&mut self, change: &Change, now: Instant) -> Todo {
+    /// Marks the entries that the change meets. They run when `start_waiting` is called, or a run ends.
+    pub(super) fn publish(&mut self, change: &Change, now: Instant) {
         self.number += 1;
         let mut met: Vec<(Id, Precision)> = Vec::new();
         let is_everything = *change == Change::Everything;
@@ -164,6 +166,10 @@ impl Registry {
         for (id, precision) in met {
             self.meet(id, precision, is_everything, now);
         }
+    }
+
+    /// Returns the runs that may start now.
+    pub(super) fn start_waiting(&mut self) -> Todo {
         let mut todo = Todo::default();
         self.start(&mut todo);
         todo
@@ -198,10 +204,10 @@ impl Registry {
             entry.run = RunState::Runs { ticket: ticket.clone(), commit, is_met: false, is_lost: false };
             self.in_flight += 1;
             self.counts.started();
-            let query = entry.query.clone();
+            let (query, is_small) = (entry.query.clone(), entry.is_small());
             let known = |part: &LivePart| self.texts.get(&part.text.sql).and_then(|(derived, _)| derived.clone());
             let known = query.0.iter().map(known).collect();
-            todo.starts.push_back(Start { id, query, known, ticket });
+            todo.starts.push_back(Start { id, query, known, ticket, is_small });
         }
     }
 
@@ -391,8 +397,10 @@ mod tests {
         let (mut registry, id, _place) = registry();
         let now = Instant::now();
         assert_eq!(registry.finish(id, found(7), now).starts.len(), 0);
-        assert_eq!(registry.publish(&update_of(9), now).starts.len(), 0, "the row of another key");
-        assert_eq!(registry.publish(&update_of(7), now).starts.len(), 1);
+        registry.publish(&update_of(9), now);
+        assert_eq!(registry.start_waiting().starts.len(), 0, "the row of another key");
+        registry.publish(&update_of(7), now);
+        assert_eq!(registry.start_waiting().starts.len(), 1);
         // The run found row 9, in a snapshot from before this.
         registry.publish(&update_of(9), now);
         assert_eq!(registry.finish(id, found(9), now).starts.len(), 1);

@@ -1,8 +1,10 @@
 //! The runs of live queries: each is a request whose answer no task awaits.
 //!
-//! Owns: pushing the request, and taking its answer on the thread that delivers it. Invariant: each run that was started
-//! ends in the registry, whatever becomes of its request. Leaves out: what the registry makes of it.
+//! Owns: pushing the request, and taking its answer on the thread that delivers it: the reader's, or the one that pushed,
+//! which may be a caller's. Invariants: each run that was started ends in the registry, whatever becomes of its request; the
+//! thread that pushed delivers one small result at most. Leaves out: what the registry makes of it.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,6 +18,7 @@ use crate::changes::index::Id;
 use crate::connection::reads::LiveRun;
 use crate::error::{Error, Result};
 use crate::queue::reply::{Reply, reply, wake};
+use crate::thread::park::start_own_with;
 use crate::workers::answer::Answer;
 use crate::workers::request::{Request, Work};
 
@@ -71,6 +74,11 @@ impl InFlight {
     }
 }
 
+/// Returns true if they are compared with other results in microseconds.
+fn are_small(run: &Result<Vec<LiveRun>>) -> bool {
+    run.iter().flatten().all(|run| run.rows.is_small())
+}
+
 impl Wake for InFlight {
     fn wake(self: Arc<Self>) {
         let Some(run) = self.look() else { return };
@@ -86,12 +94,34 @@ fn lost() -> Error {
     Error::misuse("the run of a live query was lost, because it was withdrawn or to a panic inside Flatwater")
 }
 
+thread_local! {
+    static DELIVERS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The right of this thread to deliver a result that is there when it has pushed the request.
+struct MayDeliver(bool);
+
+impl MayDeliver {
+    fn take() -> Self {
+        Self(!DELIVERS.replace(true))
+    }
+}
+
+impl Drop for MayDeliver {
+    fn drop(&mut self) {
+        DELIVERS.set(!self.0);
+    }
+}
+
 impl Shared {
     /// Starts the runs and wakes the tasks. Called without the lock.
     pub(super) fn perform(self: &Arc<Self>, mut todo: Todo) {
+        // This thread may be a caller's: it delivers the result of one run at most. A waker may write, and so start a run.
+        let may_deliver = MayDeliver::take();
+        let mut delivers = may_deliver.0 && todo.starts.len() == 1;
         while let Some(start) = todo.starts.pop_front() {
             let id = start.id;
-            if let Some(ended) = self.start(start) {
+            if let Some(ended) = self.start(start, std::mem::take(&mut delivers)) {
                 let mut more = self.finish(id, ended);
                 todo.starts.append(&mut more.starts);
                 todo.wakers.append(&mut more.wakers);
@@ -112,15 +142,174 @@ impl Shared {
         todo
     }
 
-    /// Pushes the request of a run. Returns the end of the run if no other thread will tell it: this one may be a caller's,
-    /// and a large result takes long to compare.
-    fn start(self: &Arc<Self>, start: Start) -> Option<Result<Vec<LiveRun>>> {
-        let Start { id, query, known, ticket } = start;
+    /// Pushes the request of a run. Returns the end of the run if no other thread will tell it. If this thread delivers,
+    /// that is also the case if the run has already ended and has a small result, which saves waking the task from
+    /// another thread.
+    fn start(self: &Arc<Self>, start: Start, delivers: bool) -> Option<Result<Vec<LiveRun>>> {
+        let Start { id, query, known, ticket, is_small } = start;
         let (promise, reply) = reply();
         let awaited = Mutex::new(Awaited { reply: Some(reply), is_pushed: false, is_lost: false });
         let in_flight = Arc::new(InFlight { live: Arc::downgrade(self), id, awaited });
-        let ended = in_flight.look();
-        debug_assert!(ended.is_none(), "it ends after it began");
-        in_flight.is_pushed((self.powers.push)(Request::new(ticket, Work::Live(query, known), promise)))
+        let delivers = delivers && is_small;
+        if !delivers {
+            let ended = in_flight.look();
+            debug_assert!(ended.is_none(), "it ends after it began");
+        }
+        let pushed = (self.powers.push)(Request::new(ticket, Work::Live(query, known), promise));
+        let unanswered = in_flight.is_pushed(pushed);
+        if unanswered.is_some() || !delivers {
+            return unanswered;
+        }
+        let ended = in_flight.look()?;
+        if are_small(&ended) { Some(ended) } else { self.finish_elsewhere(id, ended) }
+    }
+
+    /// Ends a run on a thread of its own. Returns its end if none can be started.
+    fn finish_elsewhere(self: &Arc<Self>, id: Id, run: Result<Vec<LiveRun>>) -> Option<Result<Vec<LiveRun>>> {
+        let live = self.clone();
+        let started = start_own_with("fw-live", run, move |run| {
+            let todo = live.finish(id, run);
+            live.perform(todo);
+        });
+        started.err()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::super::told::tests::delivery;
+    use super::super::{LiveQueries, Powers, Subscription};
+    use super::*;
+    use crate::changes::change::Change;
+    use crate::changes::reads::Reads;
+    use crate::connection::reads::Derived;
+    use crate::sql::catalogue::StatementInfo;
+    use crate::values::params::Params;
+    use crate::workers::listener::ChangeListener;
+    use crate::workers::request::{LivePart, LiveQuery};
+
+    const HANGS: Duration = Duration::from_secs(60);
+
+    /// Live queries of which each has ended its run when the request was pushed. Its result has as many rows as `rows` says.
+    struct AtOnce {
+        live: LiveQueries,
+        listener: Arc<dyn ChangeListener>,
+        rows: Arc<Mutex<i64>>,
+        /// For each run: whether its end was awaited when it came.
+        awaited: Receiver<bool>,
+    }
+
+    fn at_once() -> AtOnce {
+        let rows = Arc::new(Mutex::new(0));
+        let (tell, awaited) = channel();
+        let rows_of_run = rows.clone();
+        let push = move |Request { promise, .. }: Request| {
+            let mut rows = rows_of_run.lock().unwrap();
+            *rows += 1;
+            let values: Vec<[i64; 2]> = (0..*rows).map(|id| [id, id]).collect();
+            drop(rows);
+            let result = delivery(1, &[&values]).result.unwrap()[0].clone();
+            let derived = Derived::of(Reads::Tables(Vec::new()));
+            let run = LiveRun { rows: (*result).clone(), derived, found: Vec::new() };
+            let waiter = promise.fill(Ok(Answer::Live(vec![run]))).ok().flatten();
+            tell.send(waiter.is_some()).unwrap();
+            wake(waiter);
+            Ok(())
+        };
+        let powers = Powers { push: Box::new(push), look: Box::new(|_| {}) };
+        let live = LiveQueries::new(powers, 4, Duration::from_secs(3600));
+        AtOnce { listener: live.listener(), live, rows, awaited }
+    }
+
+    impl AtOnce {
+        fn subscribe(&self, sql: &str) -> Subscription {
+            let text = Arc::new(StatementInfo::new(sql));
+            let query = Arc::new(LiveQuery([LivePart { text, params: Params::default() }].into()));
+            let subscription = self.live.subscribe(query, false).unwrap();
+            assert!(take(&subscription, Waker::noop()));
+            subscription
+        }
+
+        /// Commits something that meets all queries. Returns whether the end of each run was awaited when it came.
+        fn commit(&self) -> Vec<bool> {
+            while self.awaited.try_recv().is_ok() {}
+            self.listener.publish(&Change::Everything);
+            self.listener.start();
+            self.awaited.try_iter().collect()
+        }
+    }
+
+    /// Takes the result, if it is there.
+    fn take(subscription: &Subscription, waker: &Waker) -> bool {
+        subscription.place.poll(&mut Context::from_waker(waker), |_| true).is_ready()
+    }
+
+    /// Sends the name of the thread on which it is woken.
+    struct Names(Mutex<std::sync::mpsc::Sender<Option<String>>>);
+
+    impl Wake for Names {
+        fn wake(self: Arc<Self>) {
+            self.0.lock().unwrap().send(thread::current().name().map(str::to_owned)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_small_result_that_is_there_is_delivered_by_the_thread_that_pushed_the_request() {
+        let bench = at_once();
+        let one = bench.subscribe("SELECT 1");
+        assert_eq!(bench.commit(), [false]);
+        assert!(take(&one, Waker::noop()));
+    }
+
+    #[test]
+    fn of_several_runs_none_is_delivered_by_it() {
+        let bench = at_once();
+        let (one, two) = (bench.subscribe("SELECT 1"), bench.subscribe("SELECT 2"));
+        assert_eq!(bench.commit(), [true, true]);
+        assert!(take(&one, Waker::noop()) && take(&two, Waker::noop()));
+        let many: Vec<Subscription> = (0..20).map(|_| bench.subscribe("SELECT 2")).collect();
+        drop(one);
+        bench.commit();
+        assert_eq!(bench.commit(), [true], "many subscribers are to be woken");
+        assert!(many.iter().all(|other| take(other, Waker::noop())));
+    }
+
+    #[test]
+    fn a_large_result_is_delivered_by_another_thread() {
+        let bench = at_once();
+        let one = bench.subscribe("SELECT 1");
+        let (tell, told) = channel();
+        let waker = Waker::from(Arc::new(Names(Mutex::new(tell))));
+        assert!(!take(&one, &waker));
+        *bench.rows.lock().unwrap() = 10_000;
+        assert_eq!(bench.commit(), [false]);
+        assert_eq!(told.recv_timeout(HANGS).unwrap().as_deref(), Some("fw-live"));
+        assert!(take(&one, Waker::noop()));
+        assert_eq!(bench.commit(), [true], "the last result is large");
+    }
+
+    /// A waker that commits, once.
+    struct Commits(Mutex<Option<Arc<dyn ChangeListener>>>);
+
+    impl Wake for Commits {
+        fn wake(self: Arc<Self>) {
+            let Some(listener) = self.0.lock().unwrap().take() else { return };
+            listener.publish(&Change::Everything);
+            listener.start();
+        }
+    }
+
+    #[test]
+    fn a_commit_of_a_waker_is_not_delivered_inside_of_it() {
+        let bench = at_once();
+        let one = bench.subscribe("SELECT 1");
+        assert!(!take(&one, &Waker::from(Arc::new(Commits(Mutex::new(Some(bench.listener.clone())))))));
+        assert_eq!(bench.commit(), [false, true]);
+        assert!(take(&one, Waker::noop()));
+        assert_eq!(bench.commit(), [false], "the next one is");
     }
 }

@@ -90,6 +90,11 @@ impl Has {
         }
     }
 
+    /// Returns true if a small result is compared with it in microseconds.
+    pub(super) fn is_small(&self) -> bool {
+        if let Self::Results(results, _) = self { are_small(results) } else { true }
+    }
+
     /// Returns the result of the statement at this position, if it has these columns and this key.
     fn comparable(&self, at: usize, new: &Rows, key: &Key) -> Option<&Arc<Rows>> {
         let Self::Results(results, keys) = self else { return None };
@@ -98,7 +103,17 @@ impl Has {
     }
 }
 
+/// Returns true if comparing them takes microseconds.
+fn are_small(results: &Results) -> bool {
+    results.iter().all(|rows| rows.is_small())
+}
+
 impl Delivery {
+    /// Returns true if a small result is compared with it in microseconds.
+    pub(super) fn is_small(&self) -> bool {
+        self.result.as_ref().is_ok_and(are_small)
+    }
+
     /// Returns what a consumer that has `has` is told of this, or `None` if that would take long.
     pub(super) fn at_once(&self, has: &Has, gets_differences: bool) -> Option<Compared> {
         let is_known = match has {

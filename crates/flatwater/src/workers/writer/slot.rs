@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! acquire -> run -> leave: what it left is noted, the checkpointer and the live queries are told
-//!         -> release -> deliver answers, wake callers
+//!         -> release -> start the live queries, deliver answers, wake callers
 //! ```
 //!
 //! Runs on the thread that holds the token. Invariants: however the code in the slot ends, the slot is released, and
@@ -107,6 +107,7 @@ impl<'a> Slot<'a> {
         let Some(mut connection) = self.held.0.take() else { return };
         connection.end_lease();
         let start = self.writer.0.queue.hand_over(connection, request);
+        self.writer.0.start_live();
         self.writer.start_for_others(start);
     }
 }
@@ -120,6 +121,7 @@ impl Drop for Slot<'_> {
             self.writer.watch_lease(&mut connection);
             self.writer.0.queue.give_back(connection)
         });
+        self.writer.0.start_live();
         self.outbox.deliver();
         if let Some(start) = start {
             self.writer.start_for_others(start);
