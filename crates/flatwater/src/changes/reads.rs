@@ -80,6 +80,7 @@ impl Reads {
             return Err(ReadsTemp);
         }
         let [program] = programs else { return Ok(Self::EveryCommit) };
+        let of_any_plan = of_any_plan || tables.has_statistics;
         let uses_attached = program.iter().any(|op| &*op.opcode == "Transaction" && op.p1 > TEMP);
         if uses_attached || has_impure_function(events, tables) {
             return Ok(Self::EveryCommit);
@@ -172,19 +173,23 @@ fn table_reads(name: &str, mut columns: Columns, program: &Program, tables: &Tab
         let Some(index) = tables.indexes.get(&root).filter(|index| &*index.table == name) else { continue };
         used.push((root, index));
     }
-    let others = tables.indexes.values().filter(|index| of_any_plan && &*index.table == name);
-    for index in used.iter().map(|(_, index)| *index).chain(others) {
-        match &index.columns {
-            Some(indexed) => indexed.iter().for_each(|column| columns.add(column)),
-            None => columns = Columns::All,
-        }
-    }
     let rows = match &used[..] {
         _ if table.kind != Kind::Rowid => RowReads::Any,
         [] => looked_up(program, table.root).map_or(RowReads::Any, RowReads::Rowids),
         [(root, index)] if !index.unique.is_empty() => by_key(program, table, *root, &index.unique),
         _ => RowReads::Any,
     };
+    // One table whose row is looked up has one plan (`whereShortCut`).
+    let is_of_table = |root: i32| root == table.root || used.iter().any(|(of_index, _)| *of_index == root);
+    let has_one_plan = rows != RowReads::Any && opened(program).all(|(_, root, _)| is_of_table(root));
+    let may_use_others = of_any_plan && !has_one_plan;
+    let others = tables.indexes.values().filter(|index| may_use_others && &*index.table == name);
+    for index in used.iter().map(|(_, index)| *index).chain(others) {
+        match &index.columns {
+            Some(indexed) => indexed.iter().for_each(|column| columns.add(column)),
+            None => columns = Columns::All,
+        }
+    }
     // With both rowids of each row it does not matter which column is the rowid.
     let mut rowid_aliases = Vec::new();
     if !REPORTS_ALL_ROWS {

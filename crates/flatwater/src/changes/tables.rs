@@ -60,6 +60,8 @@ pub(crate) struct Tables {
     pub(crate) indexes: HashMap<i32, Index>,
     /// The text, or a view that it reads, joins tables by USING or NATURAL. SQLite does not report what that reads.
     pub(crate) joins_by_name: bool,
+    /// There are statistics of ANALYZE. Each connection has read them at another time, and plans with what it has read.
+    pub(crate) has_statistics: bool,
     /// A table, or a trigger, replaces rows.
     pub(crate) replaces: bool,
     /// The functions whose result depends on their arguments alone, in lower case.

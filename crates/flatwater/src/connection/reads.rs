@@ -199,6 +199,7 @@ fn tables(sqlite: &Sqlite, read: &HashSet<&str>, sql: &str) -> rusqlite::Result<
         // A definition that is not valid UTF-8 may say anything.
         let definition = row.get_ref(4)?.as_str_or_null().unwrap_or(Some("REPLACE NATURAL")).unwrap_or_default();
         found.replaces |= may_replace(definition);
+        found.has_statistics |= name.starts_with("sqlite_stat");
         match row.get_ref(0)?.as_str()? {
             "index" => {
                 let mut index = Index { table: row.get(2)?, columns: None, unique: Vec::new() };
@@ -424,6 +425,23 @@ mod tests {
             ("SELECT id FROM t WHERE d = ?", "t(d id)"),
             ("SELECT y.a FROM t x JOIN t y ON y.id = x.b WHERE x.id = ?", "t(a b id)"),
             ("SELECT a, (SELECT count(*) FROM t) FROM t WHERE id = ?", "t(a c id)"),
+        ] {
+            assert_eq!(told(&mut connection, sql), reads, "{sql}");
+        }
+    }
+
+    #[test]
+    fn with_statistics_a_query_may_use_any_index() {
+        let (_directory, mut connection) = open(SCHEMA);
+        let query = "SELECT a FROM t ORDER BY a LIMIT 1";
+        assert_eq!(told(&mut connection, query), "t(a b)");
+        connection.sqlite.execute_batch("ANALYZE").unwrap();
+        for (sql, reads) in [
+            (query, "t(a b c d)"),
+            ("SELECT b FROM e", "e(*)"),
+            ("SELECT a FROM t WHERE id = ?", "t(a id) [?1]"),
+            ("SELECT id FROM t WHERE c = ?", "t(c id) [c = ?1]"),
+            ("SELECT t.c FROM t JOIN w ON w.k = t.b WHERE t.id = ?", "t(a b c d id) [?1] w(k)"),
         ] {
             assert_eq!(told(&mut connection, sql), reads, "{sql}");
         }
