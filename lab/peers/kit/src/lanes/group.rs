@@ -1,5 +1,5 @@
 //! insert_concurrent_{1,2,10,100,1000}, with `_full` and `_ct`: many tasks insert, each awaiting its own one after another;
-//! and insert_concurrent_100_10s, the same for a time.
+//! and insert_concurrent_100_10s, the same for a time; update_pages_100: many tasks update rows on 100 pages each.
 //!
 //! All tasks together do the same number of inserts in every lane, so that throughput can be drawn against concurrency.
 //! `_full` has an fsync per commit; `_ct` runs on a current-thread runtime instead of one with two threads. A sample is
@@ -44,6 +44,8 @@ pub(super) fn lanes<P: Peer>() -> Vec<Lane> {
     }
     let about = "100 tasks that insert for 10 s, 2 runtime threads";
     lanes.push(Lane::new("group", "insert_concurrent_100_10s", about, "inserts", for_a_time::<P>).tasks());
+    let about = "100 tasks that update 100 rows each call, each row on a page of its own";
+    lanes.push(Lane::new("group", "update_pages_100", about, "updates", update_pages::<P>).tasks());
     lanes
 }
 
@@ -110,6 +112,38 @@ async fn until<P: Peer>(peer: P, next: Arc<AtomicUsize>, end: Instant) -> Result
         latencies.time(peer.execute(INSERT_T, &[format!("item_{i}").into(), data::value(i).into()])).await?;
     }
     Ok(latencies)
+}
+
+/// A call of which the undo log is larger than what SQLite keeps in memory by default.
+async fn update_pages<P: Peer>(trial: Trial) -> Result<Measured> {
+    const TASKS: usize = 100;
+    const ROWS: usize = 10_000;
+    let each = trial.size(2_000, 200) / TASKS;
+    let peer = trial.open::<P>().await?;
+    data::fill_items(&peer, ROWS).await?;
+    let mut timing = Timing::begin()?;
+    let mut running = JoinSet::new();
+    for task in 0..TASKS {
+        let peer = peer.clone();
+        running.spawn(async move {
+            let mut latencies = Latencies::default();
+            for _ in 0..each {
+                let sql = "UPDATE items SET value = value + 1 WHERE id % 100 = ?";
+                latencies.time(peer.execute(sql, &[(task as i64).into()])).await?;
+            }
+            anyhow::Ok(latencies)
+        });
+    }
+    while let Some(latencies) = running.join_next().await {
+        timing.latencies.merge(&latencies??);
+    }
+    let measured = timing.end((each * TASKS) as u64)?;
+    let found = peer.query::<(f64,)>("SELECT sum(value) FROM items", &[]).await?.records()?;
+    let filled: f64 = (0..ROWS).map(data::value).sum();
+    let expected = filled + (each * ROWS) as f64;
+    ensure!(found == [(expected,)], "the sum is {found:?}, expected {expected}");
+    peer.close().await?;
+    Ok(measured)
 }
 
 /// As `expect_t`, where the rows are too many to hold: each row is right by itself, and their values are those of
