@@ -49,7 +49,7 @@ test-types:
 PYTHON ?= python3
 VENV = python/.venv
 EXAMPLES = ../examples/python
-TYPED = flatwater tests/typed.py $(addprefix $(EXAMPLES)/,flights.py web tests)
+TYPED = flatwater tests/typed.py $(addprefix $(EXAMPLES)/,flights.py jobs.py web tests)
 .PHONY: test-python python-package
 test-python: python-package
 	cd python && . .venv/bin/activate && \
