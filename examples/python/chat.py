@@ -6,7 +6,9 @@ import flatwater
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS rooms (name TEXT PRIMARY KEY, messages INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY, room TEXT NOT NULL, sender TEXT NOT NULL, body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS messages (
+    id INTEGER PRIMARY KEY, room TEXT NOT NULL, sender TEXT NOT NULL, body TEXT NOT NULL
+);
 CREATE INDEX IF NOT EXISTS messages_of_room ON messages (room, id);
 """
 INSERT = "INSERT INTO messages (room, sender, body) VALUES (?, ?, ?)"

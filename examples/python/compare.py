@@ -1,5 +1,5 @@
-"""The chat on Flatwater and on aiosqlite, in turns: the same traffic, the time until a message is seen, and what a cancelled
-query leaves behind. FLATWATER_DEMO_SECONDS (4) is how long each side has for its traffic.
+"""The chat on Flatwater and on aiosqlite, in turns: the same traffic, the time until a message is seen, and what a
+cancelled query leaves behind. FLATWATER_DEMO_SECONDS (4) is how long each side has for its traffic.
 
 Owns the traffic and its checks. The sides are `chat.py` and `chat_aiosqlite.py`.
 """

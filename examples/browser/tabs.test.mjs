@@ -1,4 +1,4 @@
-// The page of the service in three tabs of a browser. Two processes serve them from one file.
+// The page of the example web services in three tabs of a browser. Two servers serve them from one file.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -6,19 +6,36 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
 const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-const service = ["-p", "flatwater-example-axum", "--quiet"];
+const cwd = fileURLToPath(new URL("../..", import.meta.url));
+const cargo = ["-p", "flatwater-example-axum", "--quiet"];
+const uvicorn = ["--app-dir", "examples/python/web", "tasks:app", "--workers", "2", "--port", "0", "--timeout-graceful-shutdown", "1"];
 
-/** Starts a process of the service. Its first line says where it is. */
-async function started(t, file) {
-  const child = spawn("cargo", ["run", ...service, "--", file, "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
-  t.after(() => child.kill("SIGKILL"));
-  const [address] = await once(createInterface(child.stdout), "line");
-  return { child, address };
+/** The command that builds a service, and the one that starts a server of it on a file. */
+const services = {
+  axum: [["cargo", "build", ...cargo], (file) => ["cargo", "run", ...cargo, "--", file, "127.0.0.1:0"]],
+  FastAPI: [["make", "--silent", "python-package"], (file) => ["env", `TASKS_DB=${file}`, "python/.venv/bin/python", "-m", "uvicorn", ...uvicorn]],
+};
+
+/** Starts a server and waits until it answers at the address that it says. Its output is shown if the test fails. */
+async function started(t, [command, ...options]) {
+  const child = spawn(command, options, { cwd, stdio: ["ignore", "pipe", "pipe"] });
+  let said = "";
+  for (const output of [child.stdout, child.stderr]) output.setEncoding("utf8").on("data", (text) => (said += text));
+  const ended = once(child, "exit").then(() => assert.fail(`a server ended: ${said}`));
+  ended.catch(() => {});
+  t.after(() => {
+    child.kill();
+    if (!t.passed) console.error(said);
+  });
+  const address = () => said.match(/http:..[\d.]+:\d+(?=\s)/)?.[0];
+  while (!address()) await Promise.race([once(child.stdout, "data"), once(child.stderr, "data"), ended]);
+  while (!(await Promise.race([fetch(address()).catch(() => null), ended])));
+  return { child, address: address() };
 }
 
 /** Opens a tab. Anything on its console fails the test. */
@@ -30,12 +47,13 @@ async function opened(browser, address, complaints) {
   return tab;
 }
 
-test("a change in one tab appears in all of them, whichever process serves it", async (t) => {
+/** A change in one tab appears in all of them, whichever process serves it. */
+async function follow(t, [build, start]) {
   const folder = mkdtempSync(join(tmpdir(), "tabs-"));
   t.after(() => rmSync(folder, { recursive: true }));
-  execFileSync("cargo", ["build", ...service], { stdio: ["ignore", "ignore", "inherit"] });
-  const file = join(folder, "tasks.db");
-  const [one, other] = [await started(t, file), await started(t, file)];
+  execFileSync(build[0], build.slice(1), { cwd, stdio: ["ignore", "ignore", "inherit"] });
+  const command = start(join(folder, "tasks.db"));
+  const [one, other] = [await started(t, command), await started(t, command)];
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: flags });
   t.after(() => browser.close());
 
@@ -65,4 +83,8 @@ test("a change in one tab appears in all of them, whichever process serves it", 
     child.kill("SIGTERM");
     assert.deepEqual(await once(child, "exit"), [0, null]);
   }
-});
+}
+
+for (const [name, service] of Object.entries(services)) {
+  test(`a change in one tab appears in all of them, whichever process of ${name} serves it`, (t) => follow(t, service));
+}
