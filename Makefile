@@ -54,6 +54,18 @@ test-python: $(VENV)/.made
 	maturin develop --quiet --locked && \
 	mypy flatwater tests/typed.py && pyright --pythonpath .venv/bin/python flatwater tests/typed.py && \
 	python -m mypy.stubtest flatwater && python -m pytest --quiet && python -m pytest --quiet --loop uvloop tests/awaited
+	$(MAKE) test-wheel
+
+# A wheel, in a virtual environment that has nothing else, with nothing of Rust on its path. The profile is that of the tests,
+# so that nothing is built twice; `make test-wheel PROFILE=--release` is for the wheel as it is published.
+WHEEL = python/target/wheel
+.PHONY: test-wheel
+test-wheel: $(VENV)/.made
+	rm -rf $(WHEEL)
+	cd python && . .venv/bin/activate && maturin build --quiet --locked $(PROFILE) --interpreter python --out target/wheel
+	$(PYTHON) -m venv $(WHEEL)/venv
+	PATH=$(abspath $(WHEEL)/venv/bin) python -m pip install --quiet --disable-pip-version-check --no-index $(WHEEL)/*.whl
+	PATH=$(abspath $(WHEEL)/venv/bin) python -I python/tests/wheel/smoke.py
 
 # A chat on Flatwater for Python and on aiosqlite: the same traffic, the time until a message is seen, a cancelled query.
 .PHONY: demo-python
