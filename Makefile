@@ -1,11 +1,17 @@
-# The commands of a contributor are `make demo`, `make quick` and `make test`; they need cargo and nothing else. The tests in a
-# browser also need npm and chromium, and are skipped without them.
+# The commands of a contributor are `make demo`, `make quick` and `make test`; they need cargo, a C compiler and Python. The tests in
+# a browser also need npm and chromium, and are skipped without them.
 
 .PHONY: demo quick test test-tracing test-json lint loom bench bench-quick bench-check test-lanes test-page test-tabs
 
-# An embedded chat service's traffic beside what people do today, the longest commit and gap of a loop, a live query, three kills.
+# An embedded chat service's traffic beside what people do today, the longest commit and gap of a loop, a live query, three kills;
+# then the same kind of chat in Python, if there is a Python.
 demo:
 	cargo run --release --quiet -p flatwater-demo
+	@if command -v $(PYTHON) >/dev/null; then \
+	    printf '\nAnd in Python, beside aiosqlite:\n\n' && $(MAKE) --no-print-directory demo-python; \
+	else \
+	    echo "skipped: the act in Python needs $(PYTHON)"; \
+	fi
 
 # What to run between two edits: below a minute when all is built. It leaves out what is random, kills, or takes long.
 QUICK = --skip differential --skip kill --skip many_databases --skip checkpoint_processes --skip never_sees_less
@@ -56,11 +62,32 @@ test-python: python-package
 	ruff check --quiet . $(EXAMPLES) && ruff format --quiet --check . $(EXAMPLES) && \
 	mypy $(TYPED) && pyright --pythonpath .venv/bin/python $(TYPED) && \
 	python -m mypy.stubtest flatwater && python -m pytest --quiet && python -m pytest --quiet --loop uvloop tests/awaited
+	$(MAKE) test-wheel
 
-# A chat on Flatwater for Python and on aiosqlite: the same traffic, the time until a message is seen, a cancelled query.
+# A wheel, in a virtual environment that has nothing else, with nothing of Rust on its path. The profile is that of the tests,
+# so that nothing is built twice; `make test-wheel PROFILE=--release` is for the wheel as it is published.
+WHEEL = python/target/wheel
+.PHONY: test-wheel
+test-wheel: $(VENV)/.made
+	rm -rf $(WHEEL)
+	cd python && . .venv/bin/activate && maturin build --quiet --locked $(PROFILE) --interpreter python --out target/wheel
+	$(PYTHON) -m venv $(WHEEL)/venv
+	PATH=$(abspath $(WHEEL)/venv/bin) python -m pip install --quiet --disable-pip-version-check --no-index $(WHEEL)/*.whl
+	PATH=$(abspath $(WHEEL)/venv/bin) python -I python/tests/wheel/smoke.py
+
+# A chat on Flatwater for Python and on aiosqlite: the same traffic, the time until a message is seen, a cancelled query. The
+# package is installed as a user installs it, into an environment of its own.
+DEMO = python/target/demo
 .PHONY: demo-python
-demo-python: $(VENV)/.made
-	. $(VENV)/bin/activate && (cd python && maturin develop --release --quiet --locked) && python examples/python/compare.py
+demo-python: $(DEMO)/.made
+	@echo "Building the package for Python." >&2
+	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps ./python
+	@$(DEMO)/bin/python examples/python/compare.py
+
+$(DEMO)/.made: examples/python/requirements.txt
+	@$(PYTHON) -m venv --clear $(DEMO)
+	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
 
 python-package: $(VENV)/.made
 	cd python && . .venv/bin/activate && maturin develop --quiet --locked

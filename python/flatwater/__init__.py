@@ -26,7 +26,7 @@ from ._errors import (
     Warning,
 )
 from ._live import Live, Subscription
-from ._native import BatchResult, Change, Checkpointed, Executed, Row, Rows
+from ._native import BatchResult, Change, Checkpointed, Executed, LoggedQuery, Row, Rows
 from ._prepared import Prepared
 from ._reads import Cursor, Stream
 from ._scopes import Snapshot, Transaction
@@ -48,6 +48,7 @@ __all__ = [
     "InterfaceError",
     "InternalError",
     "Live",
+    "LoggedQuery",
     "NotSupportedError",
     "OperationalError",
     "Options",

@@ -1,20 +1,21 @@
 """The database: opening and closing it, and what only a database can do.
 
 Owns the handle of a program. A database that is dropped while it is open is closed in the background, with a
-`ResourceWarning`. When the interpreter ends, databases that are still open are closed.
+`ResourceWarning` and a record of the log. When the interpreter ends, databases that are still open are closed.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import sys
 import warnings
 import weakref
-from collections.abc import Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from . import _native
+from . import _logging, _native
 from ._live import Live, Subscription
 from ._native import Call, Rows
 from ._prepared import Prepared
@@ -38,12 +39,32 @@ class Opened:
         self._is_closed = False
         # The tasks or threads that have a transaction open, and how many.
         self._owners: dict[Any, int] = {}
+        self._loggers: list[Callable[[_native.LoggedQuery], object]] = []
         executor._open(native, self._owners)
         _open.add(self)
 
     def stats(self) -> dict[str, Any]:
         """Returns what the database has done since it was opened."""
         return self._native.stats()
+
+    def add_query_logger(self, logger: Callable[[_native.LoggedQuery], object]) -> None:
+        """Calls `logger` with a `LoggedQuery` for each call of this database that ends: a statement, a batch, a whole
+        stream, the beginning and the end of a transaction. Calls that began before are left out.
+
+        It is called by the event loop, soon after the call has ended, with the context variables of its task; for a
+        thread without a loop before the call returns. An exception in it is logged. Nothing is measured while there is
+        no logger. A logger that writes into the same file does it by another `connect`, or it logs its own writes."""
+        _logging.check(logger)
+        if logger not in self._loggers:
+            self._loggers.append(logger)
+        self._native.log_queries(_logging.teller(self))
+
+    def remove_query_logger(self, logger: Callable[[_native.LoggedQuery], object]) -> None:
+        """Calls `logger` no more. It is no error if it was not added."""
+        if logger in self._loggers:
+            self._loggers.remove(logger)
+        if not self._loggers:
+            self._native.log_queries(None)
 
     def _begin_close(self) -> Call[None]:
         self._is_closed = True
@@ -54,6 +75,8 @@ class Opened:
 
     def __del__(self) -> None:
         if not self.__dict__.get("_is_closed", True):
+            if not sys.is_finalizing():
+                _logging.log.warning("a database was dropped while it was open, and is closed: %r", self)
             warnings.warn(f"unclosed database {self!r}", ResourceWarning, source=self, stacklevel=2)
 
 
@@ -135,6 +158,7 @@ class Connecting(Coroutine[Any, Any, Database]):
     def __init__(self, path: str, options: Options) -> None:
         self._path = path
         self._database: Database | None = None
+        _logging.listen()
         self._call: Call[_native.NativeDatabase] = _native.connect(path, options)
 
     def _opened(self, native: _native.NativeDatabase) -> Database:

@@ -30,6 +30,7 @@ _HINTS = {
     "lastrowid": "the result of `execute` has `last_insert_rowid`",
     "rowcount": "the result of `execute` has `changes`",
     "total_changes": "the result of `execute` has `changes`",
+    "set_trace_callback": "use `db.add_query_logger`",
     "interrupt": "cancel the task, or give the call a `timeout`",
     "register_adapter": "use `flatwater.register_adapter`",
     "backup": "use `await db.execute('VACUUM INTO ?', (path,))`, which writes a copy of one point in time",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from os import PathLike
+from pathlib import Path
 from typing import Any, Generic, SupportsIndex, TypeVar, final, overload
 
 from typing_extensions import Self, disjoint_base
@@ -16,6 +17,7 @@ __all__ = [
     "Checkpointed",
     "Executed",
     "Executor",
+    "LoggedQuery",
     "NativeCursor",
     "NativeDatabase",
     "NativeLive",
@@ -24,6 +26,7 @@ __all__ = [
     "SnapshotGuard",
     "TransactionGuard",
     "connect",
+    "listen",
     "options",
     "restore_row",
 ]
@@ -145,6 +148,50 @@ class Change:
     def deleted(self) -> list[Row]:
         """The rows whose key is gone."""
 
+@final
+class LoggedQuery:
+    """One call that has ended. Times are in microseconds. Bound values are in none of it."""
+
+    @property
+    def path(self) -> Path:
+        """The file of the database."""
+    @property
+    def operation(self) -> str:
+        """What was called, such as "query_one", or "begin" and "commit" for a transaction."""
+    @property
+    def sql(self) -> str | None:
+        """The SQL. That of a batch is joined by "; ". None if the call has no SQL, or its parameters were refused."""
+    @property
+    def in_transaction(self) -> bool:
+        """True for a call of an open transaction."""
+    @property
+    def ran_on(self) -> str | None:
+        """Where it ran: on the "caller", a "reader", the "writer", or the writer in a "group". None if it did not."""
+    @property
+    def queue_us(self) -> float:
+        """How long it waited until it ran, locks excluded."""
+    @property
+    def lock_us(self) -> float:
+        """How long it waited for locks of other connections."""
+    @property
+    def run_us(self) -> float:
+        """How long it ran."""
+    @property
+    def total_us(self) -> float:
+        """From its first step to its end."""
+    @property
+    def rows(self) -> int | None:
+        """How many rows were returned, if rows were asked for."""
+    @property
+    def changes(self) -> int | None:
+        """How many rows were changed, if a write was asked for."""
+    @property
+    def error(self) -> str | None:
+        """The `kind` of the error, or None. A call that was cancelled has "cancelled"."""
+    @property
+    def is_slow(self) -> bool:
+        """True if it took at least `slow_statement`."""
+
 @disjoint_base
 class Executor:
     """Runs SQL. The base of `Database`, `Transaction` and `Snapshot`."""
@@ -223,6 +270,7 @@ class NativeDatabase:
 
     def close(self) -> Call[None]: ...
     def close_at_exit(self) -> None: ...
+    def log_queries(self, tell: Callable[[LoggedQuery], None] | None) -> None: ...
     def migrate(
         self, migrations: Iterable[tuple[str, str]] | str | PathLike[str], ignore_missing: bool, timeout: float | None
     ) -> Call[list[str]]: ...
@@ -261,5 +309,6 @@ class NativeLive:
     def close(self) -> None: ...
 
 def connect(path: str | PathLike[str], options: Options | None = None) -> Call[NativeDatabase]: ...
+def listen(engine: bool, calls: bool) -> None: ...
 def options() -> list[str]: ...
 def restore_row(names: tuple[str, ...], values: tuple[Any, ...]) -> Row: ...

@@ -72,6 +72,8 @@ class Options(TypedDict, total=False):
     second_copy: Literal["refuse", "warn", "off"]
     """What happens if another SQLite library of this process, such as that of the `sqlite3` module, has the file
     open. Default "refuse"."""
+    slow_statement: Seconds
+    """How long a call takes that is logged as slow. Default: no call is slow."""
     snapshot_age: Seconds
     """How long a snapshot may be open. Default 300 s."""
     spill_bytes: int

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from . import _native
+from . import _logging, _native
 from ._database import Opened
 from ._errors import misuse
 from ._names import no_attribute
@@ -314,4 +314,5 @@ def connect(path: str | os.PathLike[str], **options: Unpack[Options]) -> Databas
     """Opens or creates the database file at `path`, and waits for that. The options are those of
     `flatwater.connect`."""
     path = os.fspath(path)
+    _logging.listen()
     return Database(_native.connect(path, options)._wait(), path)

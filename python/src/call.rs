@@ -17,6 +17,7 @@ use pyo3::types::PyDict;
 use crate::blocked::Blocked;
 use crate::errors::raised;
 use crate::inbox::Waiting;
+use crate::records;
 use crate::shape::{Shape, Shaping};
 
 /// What a call yields to its task, or returns.
@@ -148,6 +149,12 @@ impl Body {
     /// Goes on until the call has its result, on a thread that may wait. Signals are handled meanwhile: an exception of
     /// their handlers, such as `KeyboardInterrupt`, gives the call up.
     pub(crate) fn wait(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let result = self.wait_for_result(py);
+        records::deliver(py);
+        result
+    }
+
+    fn wait_for_result(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.was_begun = true;
         let mut work = match std::mem::replace(&mut self.state, State::Over) {
             State::Next(mut work) => {

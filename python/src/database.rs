@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use flatwater::CheckpointMode;
-use flatwater::front::{FrontCall, Target, close, open};
+use flatwater::front::{FrontCall, Target, close, open, set_listener};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -17,6 +17,7 @@ use crate::capi::call_type::new_call;
 use crate::executor::{Statement, statement, timed};
 use crate::live::{NativeLive, Pace};
 use crate::shape::Shape;
+use crate::{logged_query, records};
 
 /// An open database.
 #[pyclass(frozen, module = "flatwater._native")]
@@ -69,10 +70,16 @@ impl NativeDatabase {
         self.call(py, "close", Ok(close(&self.database)))
     }
 
+    /// Calls `tell` with every call of this database that ends, or nobody.
+    fn log_queries(&self, tell: Option<Py<PyAny>>) {
+        set_listener(&self.database, tell.map(logged_query::listener));
+    }
+
     /// Closes the database and waits for that, at the interpreter's end. What cannot be closed is left as after a
     /// crash, which the next open recovers.
     fn close_at_exit(&self, py: Python<'_>) {
         let _ = py.detach(|| close(&self.database).wait());
+        records::deliver(py);
     }
 
     /// Returns the native side of live queries, whose results are of one snapshot. Nothing begins.

@@ -18,6 +18,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyWeakrefMethods, PyWeakrefReference};
 
+use crate::records;
+
 #[pyclass(frozen, module = "flatwater._native")]
 pub(crate) struct Inbox {
     inbox: Arc<flatwater_bridge::Inbox>,
@@ -61,6 +63,7 @@ impl Inbox {
         // A full socket has woken the loop already, and a loop that is gone needs no wake.
         let inbox = flatwater_bridge::Inbox::new(move || _ = (&bell).write(&[0]));
         let descriptor = woken.as_raw_fd();
+        records::add_bell(&inbox);
         let mailbox = inbox.clone() as Arc<dyn Mailbox>;
         let new = Bound::new(py, Self { inbox, mailbox, waiting: Mutex::default(), woken })?;
         let arguments = (descriptor, new.getattr(intern!(py, "deliver"))?);
@@ -122,7 +125,7 @@ fn forget_closed(all: &Bound<'_, PyAny>) -> PyResult<()> {
 
 #[pymethods]
 impl Inbox {
-    /// Resumes the calls whose tokens were noted. Called by the loop.
+    /// Resumes the calls whose tokens were noted, and logs what the engine told. Called by the loop.
     fn deliver(&self, py: Python<'_>) {
         // What is left in the socket wakes the loop once more.
         let _ = (&self.woken).read(&mut [0; 64]);
@@ -135,6 +138,7 @@ impl Inbox {
                 error.write_unraisable(py, Some(future.bind(py)));
             }
         }
+        records::deliver(py);
     }
 }
 

@@ -17,10 +17,12 @@ mod guards;
 mod inbox;
 mod known_rows;
 mod live;
+mod logged_query;
 mod many;
 mod options;
 mod params;
 mod polls;
+mod records;
 mod results;
 mod rows;
 mod shape;
@@ -44,12 +46,16 @@ mod _native {
     #[pymodule_export]
     use crate::live::{Change, NativeLive};
     #[pymodule_export]
+    use crate::logged_query::LoggedQuery;
+    #[pymodule_export]
     use crate::results::{BatchResult, Checkpointed, Executed};
     #[pymodule_export]
     use crate::rows::{Row, Rows};
 
     #[pymodule_export]
     use crate::database::{connect, options};
+    #[pymodule_export]
+    use crate::records::listen;
     #[pymodule_export]
     use crate::rows::restore_row;
 

@@ -53,6 +53,31 @@ def check(path: Path) -> None:
             plain.close()
 
 
+class OtherTask:
+    """Another task of the loop, which counts the turns that it gets."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+
+    async def _take_turns(self) -> None:
+        while True:
+            self.turns += 1
+            await asyncio.sleep(0)
+
+    async def __aenter__(self) -> OtherTask:
+        self._task = asyncio.create_task(self._take_turns())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+
+
+@pytest.fixture
+def other_task() -> type[OtherTask]:
+    """Another task beside the calls of a test: `async with other_task() as other`."""
+    return OtherTask
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "test.db"

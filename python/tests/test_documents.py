@@ -1,5 +1,10 @@
-"""The programs in the pages for users run as they stand there."""
+"""The Python code in the pages for users runs as it stands there: whole programs in the READMEs, and in the guide the
+blocks of a page one after the other, with `await` anywhere."""
 
+from __future__ import annotations
+
+import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -7,14 +12,61 @@ from pathlib import Path
 
 import pytest
 
+import flatwater
+
 PROJECT = Path(__file__).parents[2]
-PAGES = ["README.md", "python/README.md"]
+READMES = ["README.md", "python/README.md"]
+GUIDE = {page.name: page for page in sorted((PROJECT / "docs/guide").glob("*.md"))}
+
+# Pages about Rust and its libraries.
+ABOUT_RUST = {"coming-from-sqlx.md", "coming-from-tokio-rusqlite.md", "compile-errors.md"}
+
+NOTES = "CREATE TABLE notes (id INTEGER PRIMARY KEY, title TEXT, text TEXT, stars INTEGER);"
+USERS = "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT UNIQUE);"
+ADA_AND_EVE = f"{USERS} INSERT INTO users (name) VALUES ('Ada'), ('Eve');"
+
+# The tables of the database `db` that the code of a page is given, where it opens none.
+TABLES = {
+    "deadlines.md": ADA_AND_EVE,
+    "errors.md": USERS,
+    "json.md": f"""
+        {USERS} INSERT INTO users VALUES (1, 'Bob'), (9223372036854775807, 'Ada');
+        CREATE TABLE articles (id INTEGER PRIMARY KEY, author, title, words, tags);
+        INSERT INTO articles VALUES (1, 1, 'Tea', 512, '["tea","home"]'), (4, 1, 'More tea', NULL, NULL);""",
+    "live.md": """
+        CREATE TABLE todos (id INTEGER PRIMARY KEY, list INTEGER, title TEXT, done INTEGER NOT NULL DEFAULT 0);
+        INSERT INTO todos (list, title) VALUES (1, 'buy tea');""",
+    "reading.md": f"""
+        {NOTES} INSERT INTO notes (title) VALUES ('buy tea'), ('rest');
+        CREATE TABLE events (name, at, id);
+        CREATE TABLE hosts (id INTEGER PRIMARY KEY, address);""",
+    "streams.md": f"{NOTES} INSERT INTO notes (text) VALUES ('buy tea'), ('rest');",
+    "transactions.md": """
+        CREATE TABLE accounts (id INTEGER PRIMARY KEY, cents INTEGER NOT NULL);
+        INSERT INTO accounts VALUES (1, 100), (2, 100);
+        CREATE TABLE lines (text UNIQUE);
+        CREATE TABLE totals (lines);""",
+    "tuning.md": ADA_AND_EVE,
+    "writing.md": """
+        CREATE TABLE items (id INTEGER PRIMARY KEY, stock INTEGER);
+        INSERT INTO items VALUES (1, 2), (2, 9);
+        CREATE TABLE visits (page TEXT PRIMARY KEY, count INTEGER);
+        CREATE TABLE lines (number, text);
+        CREATE TABLE orders (id INTEGER PRIMARY KEY, item, count);
+        CREATE TABLE log (text);""",
+}
+# A query without an end, for pages that end it.
+ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
 
 
 def programs():
-    for page in PAGES:
-        for number, program in enumerate(re.findall(r"```python\n(.*?)```", (PROJECT / page).read_text(), re.DOTALL)):
-            yield pytest.param(program, id=f"{page}-{number}")
+    for readme in READMES:
+        for number, program in enumerate(blocks(PROJECT / readme)):
+            yield pytest.param(program, id=f"{readme}-{number}")
 
 
 @pytest.mark.parametrize("program", list(programs()))
@@ -22,3 +74,29 @@ def test_a_program_runs(program, tmp_path):
     ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "Ada" in ran.stdout
+
+
+def test_every_page_of_the_guide_with_rust_has_python_unless_it_is_about_rust():
+    assert {name for name, page in GUIDE.items() if "```rust" in page.read_text() and not blocks(page)} <= ABOUT_RUST
+    assert set(TABLES) <= set(GUIDE)
+
+
+@pytest.mark.parametrize("name", [name for name, page in GUIDE.items() if blocks(page)])
+async def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"ENDLESS": ENDLESS}
+    given = None
+    if name in TABLES:
+        names["db"] = given = await flatwater.connect("given.db")
+        await given.executescript(TABLES[name])
+    try:
+        for block in blocks(GUIDE[name]):
+            code = compile(block, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            running = eval(code, names)
+            if inspect.isawaitable(running):
+                await running
+        for test in [names[name] for name in names if name.startswith("test_")]:
+            await test(tmp_path)
+    finally:
+        if given is not None:
+            await given.close()

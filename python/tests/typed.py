@@ -46,6 +46,8 @@ async def awaited() -> None:
                 assert_type(one, list[flatwater.Rows])
         task = asyncio.create_task(db.query_json("SELECT 1"))
         assert_type(await task, str)
+        db.add_query_logger(lambda query: print(query.sql, query.total_us / 1000))
+        db.add_query_logger(lambda: None)  # type: ignore[arg-type, misc] # pyright: ignore[reportArgumentType]
         db.fetchall()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
     db = await flatwater.connect("app.db", journal="keep", attach={"other": "other.db"})
     await flatwater.connect("app.db", busy_timeuot=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]

@@ -89,6 +89,7 @@ pub const OPTIONS: &[(&str, Set)] = &[
         Given::Text(text) if text == "off" => Ok(options.second_copy(SecondCopy::Off)),
         _ => Err("\"refuse\", \"warn\" or \"off\""),
     }),
+    ("slow_statement", |options, given| Ok(options.slow_statement(seconds(&given)?))),
     ("snapshot_age", |options, given| Ok(options.snapshot_age(seconds(&given)?))),
     ("spill_bytes", |options, given| Ok(options.spill_bytes(count(&given)?))),
     ("statement_cache", |options, given| Ok(options.statement_cache(count(&given)?))),

@@ -27,6 +27,7 @@ use crate::options::json::JsonOptions;
 pub use crate::queue::reply::Mailbox;
 use crate::queue::ticket::CallOptions;
 use crate::snapshot::Snapshot;
+use crate::statement_event::{Listener, StatementEvent};
 use crate::transaction::Transaction;
 use crate::values::column::{ColumnNames, Names};
 use crate::values::executed::{BatchResult, Executed};
@@ -236,6 +237,15 @@ pub fn commit(transaction: Transaction<'static>) -> FrontCall {
 #[must_use]
 pub fn rollback(transaction: Transaction<'static>) -> FrontCall {
     FrontCall(transaction.rollback_as(|answer, _| answer.done().map(|()| Output::Done)))
+}
+
+/// What is told of the calls of one handle.
+pub type Hear = Arc<dyn Fn(&StatementEvent<'_>) + Send + Sync>;
+
+/// Sets who is told of the calls of this handle, as [`Options::on_statement`] says who is told of those of all handles.
+/// It may be changed at any time. A call that began while nobody listened is not told of.
+pub fn set_listener(database: &Database, listener: Option<Hear>) {
+    database.operations.0.handle.set_listener(listener.map(Listener::new));
 }
 
 /// Polls for the next batch of rows, as [`Cursor::next_batch`] does.

@@ -34,7 +34,9 @@ pub(crate) struct Report {
 #[inline]
 pub(crate) fn is_heard(caller: &Caller) -> bool {
     let options = &caller.handle.engine().options;
-    let is_heard = options.on_statement.is_some() || events::statements_are_heard(options.slow_statement.is_some());
+    let is_heard = options.on_statement.is_some()
+        || caller.handle.is_heard()
+        || events::statements_are_heard(options.slow_statement.is_some());
     is_heard && !is_telling()
 }
 
@@ -153,7 +155,7 @@ impl Report {
             error: facts.error.as_ref(),
             is_slow: options.slow_statement.is_some_and(|limit| own >= limit),
         };
-        if let Some(listener) = &options.on_statement {
+        for listener in options.on_statement.iter().chain(&self.handle.listener()) {
             tell(|| listener.hear(&event));
         }
         let short = sql.as_deref().map(shorten);

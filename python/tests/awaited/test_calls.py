@@ -183,23 +183,14 @@ async def test_a_write_that_waits_for_the_lock_of_another_process_is_ended(file)
             assert await db.query("SELECT a FROM t") == [(2,)]
 
 
-async def test_a_tight_loop_of_awaits_lets_other_tasks_run(place):
+async def test_a_tight_loop_of_awaits_lets_other_tasks_run(place, other_task):
     async with flatwater.connect(place) as db:
         await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
-        turns = 0
-
-        async def other():
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
         for _ in range(10):
             await db.query_one("SELECT id FROM t WHERE id = 1")
-        task = asyncio.create_task(other())
-        while turns < 20:
-            await db.query_one("SELECT id FROM t WHERE id = 1")
-        task.cancel()
+        async with other_task() as other:
+            while other.turns < 20:
+                await db.query_one("SELECT id FROM t WHERE id = 1")
 
 
 async def test_several_loops_in_several_threads_share_one_database(file):

@@ -93,21 +93,12 @@ async def test_executemany_is_all_or_nothing(place):
         assert await db.query_value("SELECT count(*) FROM t") == 4
 
 
-async def test_executemany_takes_rows_in_slices(file):
+async def test_executemany_takes_rows_in_slices(file, other_task):
     async with flatwater.connect(file) as db:
         await db.execute("CREATE TABLE t (a, b)")
-        turns = 0
-
-        async def other():
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        task = asyncio.create_task(other())
-        assert await db.executemany("INSERT INTO t VALUES (?, ?)", ((n, str(n)) for n in range(100_000))) == 100_000
-        task.cancel()
-        assert turns > 3
+        async with other_task() as other:
+            assert await db.executemany("INSERT INTO t VALUES (?, ?)", ((n, str(n)) for n in range(100_000))) == 100_000
+        assert other.turns > 3
         assert await db.query_one("SELECT count(*), sum(a), max(b) FROM t") == (100_000, 4999950000, "99999")
 
 

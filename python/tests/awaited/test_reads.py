@@ -94,19 +94,9 @@ async def test_transactions_and_snapshots_stream_too(file):
                 assert [row[0] async for row in rows] == [1]
 
 
-async def test_a_long_stream_lets_other_tasks_run(file):
+async def test_a_long_stream_lets_other_tasks_run(file, other_task):
     async with flatwater.connect(file) as db:
-        turns = 0
-
-        async def other():
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        task = asyncio.create_task(other())
-        async with db.stream(NUMBERS.replace("10000", "100000")) as rows:
+        async with other_task() as other, db.stream(NUMBERS.replace("10000", "100000")) as rows:
             async for row in rows:
                 row["n"]
-        task.cancel()
-        assert turns > 10
+        assert other.turns > 10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import pickle
 import typing
@@ -83,22 +82,13 @@ async def test_rows_become_what_into_says():
             await db.query("SELECT 1 AS age", into=User)
 
 
-async def test_a_large_result_is_made_in_slices(file):
+async def test_a_large_result_is_made_in_slices(file, other_task):
     async with flatwater.connect(file) as db:
-        turns = 0
-
-        async def other():
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
         numbers = "WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c LIMIT 50000) SELECT n, n AS m FROM c"
-        task = asyncio.create_task(other())
-        result = await db.query(numbers, into=dict)
-        task.cancel()
+        async with other_task() as other:
+            result = await db.query(numbers, into=dict)
         assert len(result) == 50_000 and result[-1] == {"n": 49_999, "m": 49_999}
-        assert turns > 3
+        assert other.turns > 3
 
 
 async def test_results_outlive_their_database(file):

@@ -1,9 +1,9 @@
 //! A handle to an open database: `open` returns it, and all its clones share it.
 //!
-//! Owns: the rights of this caller, and leaving the engine. Dropping the last clone leaves the engine; the last handle
-//! to leave begins to close it. Runs on the callers' threads. Invariants: a handle leaves once; a read-only handle
-//! never writes, whatever other handles to the same engine may do. After a fork the child uses nothing of it, and does
-//! not even drop it. Leaves out: serving.
+//! Owns: the rights of this caller, who listens to its calls, and leaving the engine. Dropping the last clone leaves the
+//! engine; the last handle to leave begins to close it. Runs on the callers' threads. Invariants: a handle leaves once; a
+//! read-only handle never writes, whatever other handles to the same engine may do. After a fork the child uses nothing of
+//! it, and does not even drop it. Leaves out: serving.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,12 +17,16 @@ use crate::error::{Error, Result};
 use crate::file::mount::refuse_network;
 use crate::options::{MEMORY, Options};
 use crate::queue::ticket::CallOptions;
+use crate::statement_event::Listener;
 
 pub(crate) struct Handle {
     engine: Arc<Engine>,
     read_only: bool,
     /// The time of each call, unless it has its own.
     timeout: Option<Duration>,
+    /// Who is told of the calls of this handle, besides the listener of the engine. The mark is true if there is one.
+    listener: Mutex<Option<Listener>>,
+    is_heard: AtomicBool,
     left: AtomicBool,
     /// Held while the handle leaves, so that a second `close` finds the close begun.
     leaving: Mutex<()>,
@@ -47,7 +51,15 @@ impl Handle {
     }
 
     fn new(engine: Arc<Engine>, read_only: bool, timeout: Option<Duration>) -> Self {
-        Self { engine, read_only, timeout, left: AtomicBool::new(false), leaving: Mutex::new(()) }
+        Self {
+            engine,
+            read_only,
+            timeout,
+            listener: Mutex::default(),
+            is_heard: AtomicBool::new(false),
+            left: AtomicBool::new(false),
+            leaving: Mutex::new(()),
+        }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -62,6 +74,26 @@ impl Handle {
     /// Returns the options that a call takes from its handle.
     pub(crate) fn call_options(&self) -> CallOptions {
         CallOptions { read_only: self.read_only, timeout: self.timeout, ..CallOptions::default() }
+    }
+
+    /// Sets who is told of the calls of this handle that end from now on, if they began while somebody listened.
+    pub(crate) fn set_listener(&self, listener: Option<Listener>) {
+        let mut own = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_heard.store(listener.is_some(), Ordering::Relaxed);
+        let before = std::mem::replace(&mut *own, listener);
+        drop(own);
+        // What it owns may be foreign code.
+        drop(before);
+    }
+
+    /// Returns true if somebody listens to the calls of this handle.
+    #[inline]
+    pub(crate) fn is_heard(&self) -> bool {
+        self.is_heard.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn listener(&self) -> Option<Listener> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns true if the handle was closed, or the engine is closed or closing: then new calls are refused.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use flatwater::front::set_listener;
 use flatwater::{CheckpointMode, Database, Error, Executor, Inline, Kind, Options, RanOn, StatementEvent};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
@@ -23,6 +24,7 @@ in_both_places!(
     a_stream_has_one_event_for_all_its_batches,
     a_listener_may_call_the_database_and_is_not_told_of_that,
     a_panic_of_the_listener_harms_no_call,
+    a_handle_may_have_a_listener_of_its_own_for_a_while,
     a_slow_call_is_one_beyond_the_limit,
     no_bound_value_is_in_an_event,
     a_plan_is_asked_for_by_text_and_runs_nothing,
@@ -396,6 +398,22 @@ async fn a_panic_of_the_listener_harms_no_call(place: &Place) {
     tx.execute(INSERT, (10,)).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), Some(11));
+}
+
+async fn a_handle_may_have_a_listener_of_its_own_for_a_while(place: &Place) {
+    let (log, db) = open(place.options()).await;
+    let own = Log::default();
+    let heard = own.clone();
+    set_listener(&db, Some(Arc::new(move |event: &StatementEvent<'_>| heard.hear(event))));
+    db.clone().execute(INSERT, (1,)).await.unwrap();
+    assert_eq!((own.one().operation, log.one().operation), ("execute", "execute"));
+    let tx = db.begin().await.unwrap();
+    tx.query("SELECT a FROM t", ()).await.unwrap();
+    set_listener(&db, None);
+    tx.commit().await.unwrap();
+    let operations = |log: &Log| log.take().iter().map(|heard| heard.operation).collect::<Vec<_>>();
+    assert_eq!(operations(&own), ["begin", "query"]);
+    assert_eq!(operations(&log), ["begin", "query", "commit"]);
 }
 
 async fn a_slow_call_is_one_beyond_the_limit(place: &Place) {
