@@ -272,3 +272,25 @@ impl Files {
         open.collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_database_leaves_nothing_in_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options::new(directory.path().join("a.db")).resolve().unwrap();
+        let engine = open(&options).unwrap();
+        // Each worker has it.
+        let recorder = Arc::downgrade(&engine.recorder);
+        assert!(recorder.strong_count() > 1);
+        engine.close(None, leave(&engine).unwrap());
+        drop(engine);
+        let end = Instant::now() + Duration::from_secs(60);
+        while recorder.strong_count() > 0 {
+            assert!(Instant::now() < end, "{} still refer to it", recorder.strong_count());
+            std::thread::yield_now();
+        }
+    }
+}
