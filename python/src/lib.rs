@@ -9,6 +9,7 @@ mod call;
 #[allow(unsafe_code)]
 mod capi;
 mod cells;
+mod changes;
 mod cursor;
 mod database;
 mod errors;
@@ -24,6 +25,7 @@ mod polls;
 mod results;
 mod rows;
 mod shape;
+mod slice;
 mod stats;
 
 use pyo3::prelude::*;
@@ -34,6 +36,8 @@ mod _native {
     use super::*;
 
     #[pymodule_export]
+    use crate::changes::Change;
+    #[pymodule_export]
     use crate::cursor::NativeCursor;
     #[pymodule_export]
     use crate::database::NativeDatabase;
@@ -42,7 +46,7 @@ mod _native {
     #[pymodule_export]
     use crate::guards::{SnapshotGuard, TransactionGuard};
     #[pymodule_export]
-    use crate::live::{Change, NativeLive};
+    use crate::live::NativeLive;
     #[pymodule_export]
     use crate::results::{BatchResult, Checkpointed, Executed};
     #[pymodule_export]
