@@ -25,6 +25,7 @@ __all__ = [
     "TransactionGuard",
     "connect",
     "options",
+    "refuses_second_copy",
     "restore_row",
 ]
 
@@ -262,4 +263,5 @@ class NativeLive:
 
 def connect(path: str | PathLike[str], options: Options | None = None) -> Call[NativeDatabase]: ...
 def options() -> list[str]: ...
+def refuses_second_copy(path: str | PathLike[str]) -> bool: ...
 def restore_row(names: tuple[str, ...], values: tuple[Any, ...]) -> Row: ...

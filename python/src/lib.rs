@@ -53,7 +53,7 @@ mod _native {
     use crate::rows::{Row, Rows};
 
     #[pymodule_export]
-    use crate::database::{connect, options};
+    use crate::database::{connect, options, refuses_second_copy};
     #[pymodule_export]
     use crate::rows::restore_row;
 

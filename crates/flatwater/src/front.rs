@@ -4,6 +4,7 @@
 //! without a `Row`; rows of parameters that are filled in slices. Runs on the caller's thread. Invariant: a call of a
 //! front end does what the call of the API does. Leaves out: telling the host's event loop (`flatwater-bridge`).
 
+use std::path::Path;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use crate::call::{Call, Stepped};
 use crate::cursor::Cursor;
 use crate::database::Database;
 use crate::engine::dispatch::{Caller, Cancelled};
+use crate::engine::registry;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::inline::budget;
@@ -293,6 +295,13 @@ pub struct ChangedRows<'a> {
 pub fn changed_rows(changes: &RowChanges) -> ChangedRows<'_> {
     let Difference { inserted, updated, deleted } = &*changes.difference;
     ChangedRows { old: &changes.old, new: &changes.new.rows, inserted, updated, deleted }
+}
+
+/// Returns true if this process has the file open in order to write, and another SQLite library must not open it here
+/// ([`Options::second_copy`]). Reads the file's identity.
+#[must_use]
+pub fn refuses_second_copy(path: &Path) -> bool {
+    registry::refuses_second_copy(path)
 }
 
 /// The caller uses rows of the last batch: the cursor is not idle.
