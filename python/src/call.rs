@@ -61,7 +61,7 @@ pub(crate) struct Body {
     was_begun: bool,
     /// The tasks and threads that have a transaction of the database open, as keys. Asked when the call begins.
     owners: Option<Py<PyDict>>,
-    /// What ends the call instead of its result, once its write has ended.
+    /// What ends the call instead of its result, once its write has ended or its result is freed.
     cancelled: Option<PyErr>,
 }
 
@@ -241,13 +241,20 @@ impl Body {
     }
 
     fn shape(&mut self, py: Python<'_>, mut shaping: Shaping) -> PyResult<Step> {
-        match shaping.go_on(py)? {
-            Some(result) => Ok(Step::Return(result)),
-            None => {
+        match shaping.go_on(py) {
+            Ok(Some(result)) => self.cancelled.take().map_or(Ok(Step::Return(result)), Err),
+            Ok(None) => {
                 self.state = State::Shaping(shaping);
                 Ok(Step::Yield(py.None()))
             }
+            Err(error) => self.abandon(py, shaping, error),
         }
+    }
+
+    /// Raises the exception when what there is of the result is freed.
+    fn abandon(&mut self, py: Python<'_>, shaping: Shaping, error: PyErr) -> PyResult<Step> {
+        self.cancelled.get_or_insert(error);
+        self.shape(py, shaping.give_up())
     }
 
     /// Gives the call up because of an exception, such as that of a task that is cancelled.
@@ -262,6 +269,7 @@ impl Body {
                 }
                 Err(self.cancelled.take().unwrap_or(error))
             }
+            State::Shaping(shaping) => self.abandon(py, shaping, error),
             _ => Err(error),
         }
     }

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::call::Body;
+use crate::capi::audit;
 use crate::capi::call_type::new_call;
 use crate::executor::{Statement, statement, timed};
 use crate::live::{NativeLive, Pace};
@@ -54,7 +55,14 @@ pub(crate) fn connect<'py>(
     path: PathBuf,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    audit::watch(py)?;
     new_call(py, Body::call("connect", crate::options::of(path, options).map(open), Shape::Plain))
+}
+
+/// True if the `sqlite3` module must not open this file, because it is open here.
+#[pyfunction]
+pub(crate) fn refuses_second_copy(path: PathBuf) -> bool {
+    flatwater::front::refuses_second_copy(&path)
 }
 
 /// The names of all options.

@@ -9,6 +9,7 @@ mod call;
 #[allow(unsafe_code)]
 mod capi;
 mod cells;
+mod changes;
 mod cursor;
 mod database;
 mod errors;
@@ -26,6 +27,7 @@ mod records;
 mod results;
 mod rows;
 mod shape;
+mod slice;
 mod stats;
 
 use pyo3::prelude::*;
@@ -36,6 +38,8 @@ mod _native {
     use super::*;
 
     #[pymodule_export]
+    use crate::changes::Change;
+    #[pymodule_export]
     use crate::cursor::NativeCursor;
     #[pymodule_export]
     use crate::database::NativeDatabase;
@@ -44,7 +48,7 @@ mod _native {
     #[pymodule_export]
     use crate::guards::{SnapshotGuard, TransactionGuard};
     #[pymodule_export]
-    use crate::live::{Change, NativeLive};
+    use crate::live::NativeLive;
     #[pymodule_export]
     use crate::logged_query::LoggedQuery;
     #[pymodule_export]
@@ -53,7 +57,7 @@ mod _native {
     use crate::rows::{Row, Rows};
 
     #[pymodule_export]
-    use crate::database::{connect, options};
+    use crate::database::{connect, options, refuses_second_copy};
     #[pymodule_export]
     use crate::records::listen;
     #[pymodule_export]

@@ -5,7 +5,6 @@
 //! out: the call.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use flatwater::Params;
 use flatwater::front::{FrontCall, Mailbox, ParamRows, Polled, add_row, rows_added};
@@ -15,10 +14,7 @@ use pyo3::types::{PyIterator, PyString};
 use crate::call::Pending;
 use crate::errors::misuse;
 use crate::params;
-
-/// After this time other tasks get their turn. The clock is read once per so many rows.
-const SLICE: Duration = Duration::from_micros(500);
-const ROWS: usize = 32;
+use crate::slice::Slice;
 
 type Make = Box<dyn FnOnce(ParamRows) -> PyResult<FrontCall> + Send + Sync>;
 
@@ -48,11 +44,11 @@ impl Collecting {
 impl Pending for Collecting {
     fn poll(&mut self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
         if let State::Collecting { rows, collected, row, make } = &mut self.state {
-            let end = Instant::now() + SLICE;
+            let mut slice = Slice::begin();
             for given in rows.bind(py).clone() {
                 params::fill(row, &given?).map_err(|error| in_row(py, error, rows_added(collected)))?;
                 add_row(collected, row);
-                if rows_added(collected).is_multiple_of(ROWS) && Instant::now() >= end {
+                if slice.is_over() {
                     return Ok(Polled::Yields);
                 }
             }

@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PySlice, PyString, PyTuple};
 
-use crate::capi::tuples;
+use crate::capi::untracked;
 use crate::cells::to_python;
 use crate::known_rows::KnownRows;
 use crate::params;
@@ -29,7 +29,8 @@ pub(crate) struct Rows {
     known: Option<KnownRows>,
 }
 
-/// One row: immutable; by position, by name, and as an iterable of its values.
+/// One row: immutable; by position, by name, and as an iterable of its values. It refers to its result only, which
+/// refers to names and to weak references.
 #[pyclass(frozen, weakref, module = "flatwater")]
 pub(crate) struct Row {
     rows: Py<Rows>,
@@ -79,7 +80,7 @@ impl Rows {
     /// Returns the values of a row as a tuple.
     pub(crate) fn tuple<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyTuple>> {
         let width = self.columns.bind(py).len();
-        tuples::of_cells(py, width, |column| to_python(py, &self.rows, row, column))
+        untracked::tuple(py, width, |column| to_python(py, &self.rows, row, column))
     }
 }
 
@@ -92,6 +93,7 @@ fn in_range(index: isize, length: usize) -> Option<usize> {
 /// Returns the row at an index that the result has.
 pub(crate) fn row<'py>(rows: &Bound<'py, Rows>, index: usize) -> PyResult<Bound<'py, Row>> {
     let row = Bound::new(rows.py(), Row { rows: rows.clone().unbind(), index })?;
+    untracked::untrack(&row);
     match &rows.get().known {
         Some(known) => known.same_or(row),
         None => Ok(row),

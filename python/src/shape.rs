@@ -1,26 +1,31 @@
 //! What a call returns of the engine's result.
 //!
-//! Owns: making Python objects of a result, a large one in slices. Runs on the loop's thread. Invariant: one slice
-//! takes about half a millisecond, so that the loop is not held. Leaves out: single values (`cells`) and rows (`rows`).
+//! Owns: making Python objects of a result, a large one in slices, and freeing those that nobody gets, in slices too.
+//! Runs on the loop's thread. Leaves out: single values (`cells`) and rows (`rows`).
 
+use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use flatwater::front::Output;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
+use crate::capi::texts::LongText;
+use crate::changes::Changing;
 use crate::database::NativeDatabase;
+use crate::errors::misuse;
 use crate::guards::{SnapshotGuard, TransactionGuard};
 use crate::known_rows::KnownRows;
-use crate::live::{self, Change};
+use crate::live;
 use crate::results::{BatchResult, Checkpointed, Executed};
 use crate::rows::{self, Rows};
+use crate::slice::Slice;
 
-/// After this time other tasks get their turn. The clock is read once per so many rows.
-const SLICE: Duration = Duration::from_micros(500);
-const ROWS: usize = 32;
+/// A text of fewer bytes becomes a string at once.
+const SHORT: usize = 128 << 10;
+/// So many objects are freed at once.
+const FEW: usize = 32;
 
 /// What becomes of rows.
 pub(crate) enum Into {
@@ -49,7 +54,16 @@ pub(crate) enum Shape {
 /// A result that is being made.
 pub(crate) enum Shaping {
     Done(Py<PyAny>),
-    Listing { rows: Py<Rows>, into: Into, next: usize, list: Py<PyList> },
+    Listing {
+        rows: Py<Rows>,
+        into: Into,
+        next: usize,
+        list: Py<PyList>,
+    },
+    Text(LongText),
+    Change(Changing),
+    /// The call was given up: nobody gets these.
+    Freeing(Vec<Py<PyList>>),
 }
 
 impl Into {
@@ -86,16 +100,35 @@ impl Into {
 }
 
 impl Shape {
+    /// Refuses two columns of one name if rows become something with names: one of the values would be lost.
+    fn check(&self, rows: &Bound<'_, Rows>) -> PyResult<()> {
+        let (Self::Rows(into) | Self::First(into)) = self else { return Ok(()) };
+        if !matches!(into, Into::Dict | Into::Class(_)) {
+            return Ok(());
+        }
+        let mut names = HashSet::new();
+        match rows.get().rows.columns().find(|name| !names.insert(*name)) {
+            Some(name) => {
+                let hint = "name one of them with AS";
+                Err(misuse(rows.py(), &format!("two columns are named {name:?}"), Some(hint)))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Begins to make the result.
     pub(crate) fn begin(self, py: Python<'_>, output: Output) -> PyResult<Shaping> {
         let rows = match output {
             Output::Rows(rows) => Rows::new(py, rows.into())?,
+            Output::Json(json) if json.len() >= SHORT => return Ok(Shaping::Text(LongText::new(json))),
+            Output::LiveChange(change) => return Changing::new(py, change).map(Shaping::Change),
             Output::Live(all) => {
                 let known = if let Self::Live(known) = &self { &**known } else { &[] };
                 return Ok(Shaping::Done(live::results(py, &all, known)?.into_any().unbind()));
             }
             output => return plain(py, output).map(Shaping::Done),
         };
+        self.check(&rows)?;
         let is_empty = rows.get().rows.is_empty();
         let done = match self {
             Self::Rows(Into::Row) | Self::Plain | Self::Live(_) => rows.into_any().unbind(),
@@ -117,17 +150,42 @@ impl Shaping {
         match self {
             Self::Done(result) => Ok(Some(result.clone_ref(py))),
             Self::Listing { rows, into, next, list } => {
-                let end = Instant::now() + SLICE;
+                let mut slice = Slice::begin();
                 let (rows, list) = (rows.bind(py), list.bind(py));
                 while *next < rows.get().rows.len() {
                     list.append(into.make(rows, *next)?)?;
                     *next += 1;
-                    if next.is_multiple_of(ROWS) && Instant::now() >= end {
+                    if slice.is_over() {
                         return Ok(None);
                     }
                 }
                 Ok(Some(list.clone().into_any().unbind()))
             }
+            Self::Text(text) => Ok(text.go_on(py)?.map(Py::into_any)),
+            Self::Change(change) => Ok(change.go_on(py)?.map(Py::into_any)),
+            Self::Freeing(lists) => {
+                let mut slice = Slice::begin();
+                while let Some(list) = lists.last().map(|list| list.bind(py)) {
+                    let length = list.len();
+                    if list.del_slice(length.saturating_sub(FEW), length).is_err() || length <= FEW {
+                        lists.pop();
+                    }
+                    if slice.is_over() {
+                        return Ok(None);
+                    }
+                }
+                Ok(Some(py.None()))
+            }
+        }
+    }
+
+    /// Gives it up. What there is of it may be large.
+    pub(crate) fn give_up(self) -> Self {
+        match self {
+            Self::Listing { list, .. } => Self::Freeing(vec![list]),
+            Self::Change(change) => Self::Freeing(change.into_lists()),
+            Self::Done(_) | Self::Text(_) => Self::Freeing(Vec::new()),
+            Self::Freeing(lists) => Self::Freeing(lists),
         }
     }
 }
@@ -153,7 +211,8 @@ fn plain(py: Python<'_>, output: Output) -> PyResult<Py<PyAny>> {
         Output::Snapshot(snapshot) => object(py, SnapshotGuard::new(snapshot)),
         Output::Checkpointed(done) => object(py, Checkpointed::from(done)),
         Output::Migrated(names) => Ok(PyList::new(py, names)?.into_any().unbind()),
-        Output::LiveChange(change) => object(py, Change::new(py, &change)?),
-        Output::Rows(_) | Output::Live(_) => Err(PyRuntimeError::new_err("rows are no plain output; please report it")),
+        Output::Rows(_) | Output::Live(_) | Output::LiveChange(_) => {
+            Err(PyRuntimeError::new_err("rows are no plain output; please report it"))
+        }
     }
 }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import sqlite3
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 
 import pytest
 
-SECONDS = 60
+SECONDS = int(os.environ.get("FLATWATER_TEST_SECONDS", "60"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import pathlib
 import sqlite3
 import subprocess
 import sys
@@ -115,9 +117,45 @@ def test_a_child_that_exits_leaves_the_files_of_its_parent_alone(file):
     assert (code, out) == (0, "1"), errors
 
 
-async def test_the_sqlite3_module_beside_it_loses_nothing(file):
+@pytest.mark.parametrize("form", [str, os.fsencode, pathlib.Path, lambda path: f"file:{path}?mode=rw", os.path.relpath])
+@pytest.mark.parametrize("link", [None, os.symlink, os.link])
+async def test_the_sqlite3_module_does_not_open_a_file_that_is_open_here(file, tmp_path, form, link):
     """The module has a SQLite of its own, whose close drops the locks of the process."""
+    path = file
     async with flatwater.connect(file) as db:
+        await db.execute("CREATE TABLE t (a)")
+        if link is not None:
+            path = tmp_path / "link.db"
+            link(file, path)
+        with pytest.raises(flatwater.ProgrammingError, match="is open in this process") as caught:
+            sqlite3.connect(form(path), uri=True)
+        assert "second_copy" in caught.value.hint
+        with pytest.raises(sqlite3.ProgrammingError):
+            await asyncio.to_thread(sqlite3.connect, form(path), uri=True)
+        # Other files are none of its business, and the database is as it was.
+        for other in [":memory:", tmp_path / "other.db", ""]:
+            sqlite3.connect(other).close()
+        with pytest.raises(TypeError):
+            sqlite3.connect(5.5)
+        await db.execute("INSERT INTO t VALUES (1)")
+    plain = sqlite3.connect(form(path), uri=True)
+    assert plain.execute("SELECT a FROM t").fetchall() == [(1,)]
+    plain.close()
+
+
+async def test_a_database_that_only_reads_leaves_the_sqlite3_module_alone(file):
+    sqlite3.connect(file).execute("CREATE TABLE t (a)").connection.close()
+    async with flatwater.connect(file, read_only=True) as db:
+        plain = sqlite3.connect(file)
+        plain.execute("INSERT INTO t VALUES (1)")
+        plain.commit()
+        plain.close()
+        assert await db.query_value("SELECT a FROM t") == 1
+
+
+async def test_the_sqlite3_module_beside_it_loses_nothing(file):
+    """Where the program has allowed it."""
+    async with flatwater.connect(file, second_copy="off") as db:
         await db.execute("CREATE TABLE t (a)")
         second = sqlite3.connect(file)
         assert second.execute("SELECT count(*) FROM t").fetchone() == (0,)

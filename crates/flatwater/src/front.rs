@@ -4,6 +4,7 @@
 //! without a `Row`; rows of parameters that are filled in slices. Runs on the caller's thread. Invariant: a call of a
 //! front end does what the call of the API does. Leaves out: telling the host's event loop (`flatwater-bridge`).
 
+use std::path::Path;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -15,11 +16,12 @@ use crate::call::{Call, Stepped};
 use crate::cursor::Cursor;
 use crate::database::Database;
 use crate::engine::dispatch::{Caller, Cancelled};
+use crate::engine::registry;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::inline::budget;
 use crate::live::LiveRows;
-use crate::live_changes::LiveChange;
+use crate::live_changes::{LiveChange, RowChanges};
 use crate::migrations::Migrations;
 use crate::operations::Operations;
 use crate::options::Options;
@@ -30,10 +32,11 @@ use crate::snapshot::Snapshot;
 use crate::statement_event::{Listener, StatementEvent};
 use crate::transaction::Transaction;
 use crate::values::column::{ColumnNames, Names};
+use crate::values::difference::Difference;
 use crate::values::executed::{BatchResult, Executed};
 pub use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
-use crate::values::row::{Row, Rows};
+use crate::values::row::Rows;
 use crate::workers::answer::Answer;
 use crate::workers::request::{Wanted, Work};
 
@@ -285,10 +288,30 @@ pub fn shared_rows(live: &LiveRows) -> Arc<Rows> {
     live.rows.clone()
 }
 
-/// Where a row is that shares its result, such as one of a change: the result, and the number of the row.
+/// The rows in which two results differ, as their positions in these.
+pub struct ChangedRows<'a> {
+    pub old: &'a Arc<Rows>,
+    pub new: &'a Arc<Rows>,
+    /// In the new result.
+    pub inserted: &'a [usize],
+    /// In the old result and in the new one.
+    pub updated: &'a [(usize, usize)],
+    /// In the old result.
+    pub deleted: &'a [usize],
+}
+
+/// What [`RowChanges`] yields row by row.
 #[must_use]
-pub fn place_of<'a>(row: &'a Row<'static>) -> Option<(&'a Arc<Rows>, usize)> {
-    row.place()
+pub fn changed_rows(changes: &RowChanges) -> ChangedRows<'_> {
+    let Difference { inserted, updated, deleted } = &*changes.difference;
+    ChangedRows { old: &changes.old, new: &changes.new.rows, inserted, updated, deleted }
+}
+
+/// Returns true if this process has the file open in order to write, and another SQLite library must not open it here
+/// ([`Options::second_copy`]). Reads the file's identity.
+#[must_use]
+pub fn refuses_second_copy(path: &Path) -> bool {
+    registry::refuses_second_copy(path)
 }
 
 /// The caller uses rows of the last batch: the cursor is not idle.

@@ -44,9 +44,9 @@ pub enum LiveChange {
 /// Both results stay in memory until this, and each row that was taken from it, is dropped.
 #[derive(Debug, Clone)]
 pub struct RowChanges {
-    old: Arc<Rows>,
-    new: LiveRows,
-    difference: Arc<Difference>,
+    pub(crate) old: Arc<Rows>,
+    pub(crate) new: LiveRows,
+    pub(crate) difference: Arc<Difference>,
 }
 
 /// A row as it was, and the row with the same key as it is.

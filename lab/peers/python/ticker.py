@@ -1,11 +1,13 @@
-"""A task that ticks every millisecond on the loop it is begun on.
+"""How long a loop is held: by what lies between the ticks of a task, and by each callback of the loop.
 
-Owns: the gaps between its ticks, by the clock and by the CPU time of the loop's thread. A gap is how long everything else
+Owns: the gaps between the ticks, by the clock and by the CPU time of the loop's thread. A gap is how long everything else
 on the loop could not run, of which the timer's own is a millisecond or more; CPU time has no such part, and none of what
-other threads and programs take. Leaves out: what the loop does meanwhile.
+other threads and programs take. But a loop that has work does some of it while the timer runs, and one callback more until
+the task is woken. The CPU time of single callbacks has neither. Leaves out: what the loop does meanwhile.
 """
 
 import asyncio
+from asyncio.events import Handle
 from time import perf_counter_ns, thread_time_ns
 
 EVERY = 0.001
@@ -38,3 +40,24 @@ class Ticker:
     async def end(self):
         self._stops = True
         await self._task
+
+
+class Callbacks:
+    """The CPU time in nanoseconds of the longest callback that a loop of asyncio begins within the block."""
+
+    def __enter__(self):
+        self.longest = 0
+        self._run = Handle._run
+        Handle._run = self._timed(self._run)
+        return self
+
+    def __exit__(self, *_):
+        Handle._run = self._run
+
+    def _timed(self, run):
+        def timed(handle):
+            began = thread_time_ns()
+            run(handle)
+            self.longest = max(self.longest, thread_time_ns() - began)
+
+        return timed

@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 
+use super::thread_end::attached;
 use crate::call::{Body, Step};
 
 #[repr(C)]
@@ -123,7 +124,7 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
 unsafe fn with_body<T>(object: *mut PyObject, work: impl FnOnce(Python<'_>, &mut Body) -> PyResult<T>) -> Option<T> {
     let call = object.cast::<CallObject>();
     let run = || {
-        Python::attach(|py| {
+        attached(|py| {
             // SAFETY: the object lives during the slot, and only `running` is touched without the mark.
             let running = unsafe { &mut (*call).running };
             if std::mem::replace(running, true) {
@@ -148,7 +149,7 @@ unsafe fn with_body<T>(object: *mut PyObject, work: impl FnOnce(Python<'_>, &mut
         // SAFETY: as above.
         unsafe { (&raw mut (*call).running).write(false) };
     }
-    Python::attach(|py| error.restore(py));
+    attached(|py| error.restore(py));
     None
 }
 
@@ -157,7 +158,7 @@ fn as_generator(step: Option<Step>) -> *mut PyObject {
     match step {
         Some(Step::Yield(object)) => object.into_ptr(),
         Some(Step::Return(result)) => {
-            Python::attach(|py| PyStopIteration::new_err((result,)).restore(py));
+            attached(|py| PyStopIteration::new_err((result,)).restore(py));
             null_mut()
         }
         None => null_mut(),
@@ -256,7 +257,7 @@ unsafe extern "C" fn repr(object: *mut PyObject) -> *mut PyObject {
 
 unsafe extern "C" fn dealloc(object: *mut PyObject) {
     let drop_body = || {
-        Python::attach(|py| {
+        attached(|py| {
             // An object may be freed while an exception is on its way.
             let before = PyErr::take(py);
             // SAFETY: nobody refers to the object any more, and its body is dropped once.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import gc
+import json
 import pickle
 import typing
 
@@ -80,6 +83,97 @@ async def test_rows_become_what_into_says():
         assert await db.query_one("SELECT 7 AS id, 'x' AS name WHERE 0", into=User) is None
         with pytest.raises(TypeError, match="unexpected keyword argument 'age'"):
             await db.query("SELECT 1 AS age", into=User)
+
+
+@pytest.mark.parametrize("into", [dict, lambda **columns: columns])
+async def test_two_columns_of_one_name_are_no_dict(into):
+    for sql in ["SELECT 1 AS id, 2 AS b, 3 AS id", "SELECT 1 AS id, 2 AS id WHERE 0"]:
+        with pytest.raises(flatwater.ProgrammingError, match='two columns are named "id"') as caught:
+            await rows(sql, into=into)
+        assert "AS" in caught.value.hint
+        async with flatwater.connect(":memory:") as db:
+            with pytest.raises(flatwater.ProgrammingError, match='two columns are named "id"'):
+                await db.query_one(sql, into=into)
+    assert await rows("SELECT 1 AS id, 2 AS ID", into=dict) == [{"id": 1, "ID": 2}]
+    assert await rows("SELECT 1 AS id, 2 AS id", into=tuple) == [(1, 2)]
+    # A row is read by position; by name it is the first.
+    row = (await rows("SELECT 1 AS id, 2 AS id"))[0]
+    assert (tuple(row), row["id"]) == ((1, 2), 1)
+
+
+async def test_the_garbage_collector_does_not_visit_rows(place):
+    """However many there are: a collection would hold the loop for as long."""
+    async with flatwater.connect(place) as db:
+        await db.executescript("CREATE TABLE t (id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+        result = await db.query("SELECT * FROM t")
+        made = [*result, *result[:], result[0], await db.query_one("SELECT * FROM t"), dict(result[0])]
+        made += await db.query("SELECT * FROM t", into=tuple) + await db.query("SELECT * FROM t", into=dict)
+        async with db.live("SELECT * FROM t").changes() as changes:
+            async for change in changes:
+                if change.full is None:
+                    break
+                await db.execute("UPDATE t SET a = 'z'")
+        made += [*change.updated, *change.updated[0]]
+        assert len(change.updated) == 2 and len(made) >= 12
+        assert [one for one in made if gc.is_tracked(one)] == []
+
+
+@pytest.mark.parametrize("sign", ["a", "é", "ş", "\U0001f41f", "a\0é\U0001f41f"])
+@pytest.mark.parametrize("size", [1, 1000, 100_000, 400_001])
+async def test_json_of_any_size_is_the_same_text(sign, size):
+    async with flatwater.connect(":memory:") as db:
+        text = "x" * (size % 7) + sign * size
+        await db.execute("CREATE TABLE t (a)")
+        await db.execute("INSERT INTO t VALUES (?)", (text,))
+        found = await db.query_json("SELECT a FROM t", arrays=True)
+        assert json.loads(found) == [[text]] and found.encode().decode() == found
+
+
+async def test_a_large_result_that_nobody_gets_is_freed_in_slices(file):
+    async with flatwater.connect(file) as db:
+        numbers = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 200000) SELECT n, n AS m FROM c"
+        await db.executescript(f"CREATE TABLE t (n PRIMARY KEY, m); INSERT INTO t {numbers}")
+        seen = 0
+
+        def make(n, m):
+            nonlocal seen
+            seen = n
+            if n == limit:
+                raise ZeroDivisionError
+            return m
+
+        for limit in [150_000, -1]:
+            task = asyncio.create_task(db.query("SELECT n, m FROM t", into=make))
+            seen = turns = 0
+            while seen < 100_000:
+                await asyncio.sleep(0)
+            if limit < 0:
+                task.cancel()
+            last = seen
+            while not task.done():
+                turns += seen == last
+                last = seen
+                await asyncio.sleep(0)
+            with pytest.raises((ZeroDivisionError, asyncio.CancelledError)):
+                await task
+            assert turns > 1, "the exception came after some turns of the loop"
+        assert await db.query_value("SELECT count(*) FROM t") == 200_000
+
+
+async def test_a_large_change_is_made_in_slices(file, other_task):
+    async with flatwater.connect(file) as db:
+        numbers = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 60000) SELECT n, n FROM c"
+        await db.executescript(f"CREATE TABLE t (id INTEGER PRIMARY KEY, a); INSERT INTO t {numbers}")
+        async with other_task() as other, db.live("SELECT id, a FROM t WHERE id > 0").changes() as changes:
+            async for change in changes:
+                if change.full is None:
+                    break
+                write = "UPDATE t SET a = -a WHERE id <= 30000", "INSERT INTO t SELECT id + 100000, a FROM t"
+                await db.batch([*write, "DELETE FROM t WHERE id > 30000 AND id <= 60000"])
+        assert [len(part) for part in (change.updated, change.inserted, change.deleted)] == [30_000, 60_000, 30_000]
+        assert change.updated[-1] == ((30_000, 30_000), (30_000, -30_000))
+        assert (change.inserted[0], change.deleted[-1]) == ((100_001, -1), (60_000, 60_000))
+        assert other.turns > 3
 
 
 async def test_a_large_result_is_made_in_slices(file, other_task):

@@ -1,7 +1,7 @@
 //! The checkpointer, connected to the other workers, which do not know each other.
 //!
-//! Owns: which functions of the other workers the checkpointer may call. Runs while a database is opened. Leaves out:
-//! how the checkpointer uses them.
+//! Owns: which functions of the other workers the checkpointer may call. Runs while a database is opened. Invariant: the
+//! checkpointer, which the writer refers to, keeps neither the writer nor the readers. Leaves out: how it uses them.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) fn checkpointer(
     watch: Option<&Arc<Watch>>,
     recorder: &Recorder,
 ) -> Option<Checkpointer> {
-    let (writer, readers, watch) = (writer?, readers?.clone(), watch?.clone());
+    let (writer, readers, watch) = (writer?, readers?.downgrade(), watch?.clone());
     let managed = match options.checkpoint {
         Checkpoint::Managed(managed) if !writer.is_external() => managed,
         _ => {
@@ -32,9 +32,9 @@ pub(super) fn checkpointer(
     let leasing = readers.clone();
     let powers = Powers {
         in_slot: Box::new(writer.in_slot()),
-        end_leases: Box::new(move || Box::new(leasing.end_leases())),
+        end_leases: Box::new(move || Box::new(leasing.upgrade().map(|readers| readers.end_leases()))),
         oldest_read: Box::new(move || {
-            let oldest = readers.oldest()?;
+            let oldest = readers.upgrade()?.oldest()?;
             Some(OldestRead { age: oldest.age(), sql: oldest.sql(), cut_off: Box::new(move || oldest.cut_off()) })
         }),
     };

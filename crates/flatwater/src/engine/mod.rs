@@ -11,7 +11,7 @@ pub(crate) mod handle;
 mod inline;
 mod live;
 mod parking;
-mod registry;
+pub(crate) mod registry;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -16,7 +16,7 @@
 //! ```
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ use crate::file::copies::mappings;
 use crate::file::guard;
 use crate::file::identity::FileId;
 use crate::file::watch::Watch;
-use crate::options::Options;
+use crate::options::{Options, SecondCopy};
 use crate::thread::park::in_closure;
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
@@ -75,6 +75,16 @@ pub(crate) fn open(options: &Options) -> Result<Arc<Engine>> {
             return Ok(engine);
         }
     }
+}
+
+/// Returns true if the file is open here for writing, and no other SQLite library may open it in this process.
+pub(crate) fn refuses_second_copy(path: &Path) -> bool {
+    let id = FileId::of(path);
+    let engine = match FILES.lock().entries.get(&id) {
+        Some(Entry::Open(engine, _)) => engine.upgrade(),
+        _ => None,
+    };
+    engine.is_some_and(|engine| engine.options.second_copy == SecondCopy::Refuse && !engine.options.read_only)
 }
 
 enum Found {
@@ -270,5 +280,27 @@ impl Files {
             Entry::Claimed | Entry::Left(_) => None,
         });
         open.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_database_leaves_nothing_in_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options::new(directory.path().join("a.db")).resolve().unwrap();
+        let engine = open(&options).unwrap();
+        // Each worker has it.
+        let recorder = Arc::downgrade(&engine.recorder);
+        assert!(recorder.strong_count() > 1);
+        engine.close(None, leave(&engine).unwrap());
+        drop(engine);
+        let end = Instant::now() + Duration::from_secs(60);
+        while recorder.strong_count() > 0 {
+            assert!(Instant::now() < end, "{} still refer to it", recorder.strong_count());
+            std::thread::yield_now();
+        }
     }
 }

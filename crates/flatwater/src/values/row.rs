@@ -167,11 +167,6 @@ impl Row<'_> {
         }
     }
 
-    /// The result and the number of the row, if the row shares it.
-    pub(crate) fn place(&self) -> Option<(&Arc<Rows>, usize)> {
-        if let Source::Shared(rows) = &self.rows { Some((rows, self.index)) } else { None }
-    }
-
     pub(crate) fn names(&self) -> &ColumnNames {
         &self.rows().names
     }

@@ -1,9 +1,10 @@
 """loop_holds: for how long the loop can do nothing else while calls are awaited on it.
 
-A task ticks every millisecond. `KIND_longest_gap_us` is the longest time between two ticks, and `KIND_longest_cpu_us` the
-most CPU time of the loop's thread between two, while: `idle`, nothing runs, the control; `statement`, a sum that takes about
-500 ms; `calls`, point queries one after another; `many_300k`, one statement for each of so many rows; `rows_300k`, so many
-rows as the library has them; `freed_300k`, such a result is dropped. `longest_cpu_us` is the longest of all but the control.
+A task ticks every millisecond. `KIND_longest_gap_us` is the longest time between two ticks, `KIND_longest_cpu_us` the most
+CPU time of the loop's thread between two, and `KIND_longest_callback_us` the most in one callback of the loop, while: `idle`,
+nothing runs, the control; `statement`, a sum that takes about 500 ms; `calls`, point queries one after another; `many_300k`,
+one statement for each of so many rows; `rows_300k`, so many rows as the library has them; `freed_300k`, such a result is
+dropped. `longest_cpu_us` is the longest of all but the control.
 The sample is one call.
 """
 
@@ -13,7 +14,7 @@ from functools import partial
 from data import DELETE_T, INSERT_T, T, expect, expect_rows, t_row, t_rows
 from lane import Lane
 from measure import Timing
-from ticker import Ticker
+from ticker import Callbacks, Ticker
 
 SUM = "WITH RECURSIVE i (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i WHERE i < ?) SELECT sum(i) FROM i"
 SELECT = "SELECT id, name, value FROM t"
@@ -32,14 +33,20 @@ class Held:
     async def during(self, kind, calls):
         """Awaits the calls beside a ticker."""
         ticker = await Ticker.begin()
-        answer = await calls()
+        with Callbacks() as callbacks:
+            # A task, so that no callback has anything of the lane's own.
+            answer = await asyncio.ensure_future(awaited(calls))
         await ticker.end()
-        for word, of in [("gap", ticker.gaps), ("cpu", ticker.cpu)]:
+        for word, of in [("gap", ticker.gaps), ("cpu", ticker.cpu), ("callback", [callbacks.longest])]:
             name = f"{kind}_longest_{word}_us"
             self.timing.extra[name] = max(self.timing.extra.get(name, 0), max(of) / 1000)
         if kind != "idle":
             self.cpu = max(self.cpu, max(ticker.cpu) / 1000)
         return answer
+
+
+async def awaited(calls):
+    return await calls()
 
 
 async def statement(peer, timing, numbers):

@@ -19,7 +19,7 @@ mod session;
 mod state;
 mod threads;
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use holder::ReleaseRequests;
 pub(crate) use inline::Tried;
@@ -64,7 +64,21 @@ pub(crate) struct InLine {
     holds: bool,
 }
 
+/// The readers, for those whom the writer keeps alive: the readers keep the writer alive.
+#[derive(Clone)]
+pub(crate) struct WeakReaders(Weak<Shared>);
+
+impl WeakReaders {
+    pub(crate) fn upgrade(&self) -> Option<Readers> {
+        self.0.upgrade().map(Readers)
+    }
+}
+
 impl Readers {
+    pub(crate) fn downgrade(&self) -> WeakReaders {
+        WeakReaders(Arc::downgrade(&self.0))
+    }
+
     pub(crate) fn new(
         options: Arc<Options>,
         catalogue: Arc<Catalogue>,

@@ -1,0 +1,29 @@
+"""The `sqlite3` module beside this package.
+
+It has a SQLite of its own. When that closes a file, the system releases all locks that the process has on it, those of
+transactions that run here too. Owns the refusal to open a file that is open here.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from . import _native
+from ._errors import misuse
+
+
+def opens(database: Any) -> None:
+    """Called by the interpreter before the `sqlite3` module opens a file. What this raises is raised there."""
+    try:
+        path = os.fsdecode(database)
+    except TypeError:
+        # It is no path, as the module will say itself.
+        return
+    if path.startswith("file:"):
+        path = unquote(urlsplit(path).path)
+    if _native.refuses_second_copy(path):
+        message = f"{path} is open in this process, and the sqlite3 module is another SQLite library: it would release"
+        hint = "use `flatwater.blocking`, another process, or close it here first; the option `second_copy` decides"
+        raise misuse(f"{message} the locks", hint)

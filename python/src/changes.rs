@@ -1,0 +1,112 @@
+//! The changes of a live query's result.
+//!
+//! Owns: `Change`, and making one, a large one in slices. Runs on the loop's thread. Leaves out: the live query.
+
+use std::sync::Arc;
+
+use flatwater::front::{ChangedRows, changed_rows, shared_rows};
+use flatwater::{LiveChange, RowChanges};
+use pyo3::PyTypeInfo;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::capi::untracked;
+use crate::rows::{self, Rows};
+use crate::slice::Slice;
+
+/// What has changed in the result of a live query since the change before.
+#[pyclass(frozen, get_all, module = "flatwater")]
+pub(crate) struct Change {
+    /// The whole result, if it replaces what was known before; otherwise None.
+    full: Option<Py<Rows>>,
+    /// The rows whose key is new.
+    inserted: Py<PyList>,
+    /// Pairs of a row as it was and as it is.
+    updated: Py<PyList>,
+    /// The rows whose key is gone.
+    deleted: Py<PyList>,
+}
+
+/// A change that is being made.
+pub(crate) struct Changing {
+    /// `None` if the whole result is new.
+    rows: Option<Differing>,
+    /// `None` once it is complete.
+    change: Option<Change>,
+}
+
+struct Differing {
+    changes: RowChanges,
+    old: Py<Rows>,
+    new: Py<Rows>,
+}
+
+impl Changing {
+    pub(crate) fn new(py: Python<'_>, change: LiveChange) -> PyResult<Self> {
+        let [inserted, updated, deleted] = [(); 3].map(|()| PyList::empty(py).unbind());
+        let object = |rows: Arc<flatwater::Rows>| Rows::new(py, rows).map(Bound::unbind);
+        let (full, rows) = match change {
+            LiveChange::Full(rows) => (Some(object(shared_rows(&rows))?), None),
+            LiveChange::Rows(changes) => {
+                let ChangedRows { old, new, .. } = changed_rows(&changes);
+                let (old, new) = (object(old.clone())?, object(new.clone())?);
+                (None, Some(Differing { changes, old, new }))
+            }
+        };
+        Ok(Self { rows, change: Some(Change { full, inserted, updated, deleted }) })
+    }
+
+    /// Goes on for a slice. Returns the change if it is complete.
+    pub(crate) fn go_on(&mut self, py: Python<'_>) -> PyResult<Option<Py<Change>>> {
+        if let (Some(Differing { changes, old, new }), Some(change)) = (&self.rows, &self.change) {
+            let mut slice = Slice::begin();
+            let (old, new) = (old.bind(py), new.bind(py));
+            let changed = changed_rows(changes);
+            let Change { inserted, updated, deleted, .. } = change;
+            let pair = |(before, now): (usize, usize)| {
+                let row = |which| if which == 0 { rows::row(old, before) } else { rows::row(new, now) };
+                untracked::tuple(py, 2, |which| Ok(row(which)?.into_any()))
+            };
+            let is_done = append(inserted.bind(py), changed.inserted, &mut slice, |at| rows::row(new, at))?
+                && append(updated.bind(py), changed.updated, &mut slice, pair)?
+                && append(deleted.bind(py), changed.deleted, &mut slice, |at| rows::row(old, at))?;
+            if !is_done {
+                return Ok(None);
+            }
+        }
+        self.change.take().map(|change| Py::new(py, change)).transpose()
+    }
+
+    /// Gives it up. Returns what there is of it.
+    pub(crate) fn into_lists(self) -> Vec<Py<PyList>> {
+        self.change.map_or_else(Vec::new, |change| vec![change.inserted, change.updated, change.deleted])
+    }
+}
+
+/// Appends what is made of the positions that the list does not have yet. Returns false if the slice is over.
+fn append<'py, P: Copy, T: PyTypeInfo>(
+    list: &Bound<'py, PyList>,
+    positions: &[P],
+    slice: &mut Slice,
+    make: impl Fn(P) -> PyResult<Bound<'py, T>>,
+) -> PyResult<bool> {
+    for position in &positions[list.len()..] {
+        list.append(make(*position)?)?;
+        if slice.is_over() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+#[pymethods]
+impl Change {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        if self.full.is_some() {
+            return "<Change: the full result>".into();
+        }
+        let [inserted, updated, deleted] =
+            [&self.inserted, &self.updated, &self.deleted].map(|list| list.bind(py).len());
+        format!("<Change: {inserted} inserted, {updated} updated, {deleted} deleted>")
+    }
+}
