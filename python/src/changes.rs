@@ -1,8 +1,9 @@
 //! The changes of a live query's result.
 //!
-//! Owns: `Change`, and making one, a large one in slices. Runs on the loop's thread. Leaves out: the live query.
+//! Owns: `Change`, and making one, a large one in slices. Runs on the loop's thread. Invariant: a change whose call is given
+//! up meanwhile is kept for the next call. Leaves out: the live query.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flatwater::front::{ChangedRows, changed_rows, shared_rows};
 use flatwater::{LiveChange, RowChanges};
@@ -27,6 +28,20 @@ pub(crate) struct Change {
     deleted: Py<PyList>,
 }
 
+/// The change of a live query that was given up before it was complete.
+#[derive(Clone, Default)]
+pub(crate) struct Kept(Arc<Mutex<Option<LiveChange>>>);
+
+impl Kept {
+    pub(crate) fn take(&self) -> Option<LiveChange> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, change: LiveChange) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(change);
+    }
+}
+
 /// A change that is being made.
 pub(crate) struct Changing {
     /// `None` if the whole result is new.
@@ -39,10 +54,11 @@ struct Differing {
     changes: RowChanges,
     old: Py<Rows>,
     new: Py<Rows>,
+    kept: Kept,
 }
 
 impl Changing {
-    pub(crate) fn new(py: Python<'_>, change: LiveChange) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, change: LiveChange, kept: Kept) -> PyResult<Self> {
         let [inserted, updated, deleted] = [(); 3].map(|()| PyList::empty(py).unbind());
         let object = |rows: Arc<flatwater::Rows>| Rows::new(py, rows).map(Bound::unbind);
         let (full, rows) = match change {
@@ -50,7 +66,7 @@ impl Changing {
             LiveChange::Rows(changes) => {
                 let ChangedRows { old, new, .. } = changed_rows(&changes);
                 let (old, new) = (object(old.clone())?, object(new.clone())?);
-                (None, Some(Differing { changes, old, new }))
+                (None, Some(Differing { changes, old, new, kept }))
             }
         };
         Ok(Self { rows, change: Some(Change { full, inserted, updated, deleted }) })
@@ -58,7 +74,7 @@ impl Changing {
 
     /// Goes on for a slice. Returns the change if it is complete.
     pub(crate) fn go_on(&mut self, py: Python<'_>) -> PyResult<Option<Py<Change>>> {
-        if let (Some(Differing { changes, old, new }), Some(change)) = (&self.rows, &self.change) {
+        if let (Some(Differing { changes, old, new, .. }), Some(change)) = (&self.rows, &self.change) {
             let mut slice = Slice::begin();
             let (old, new) = (old.bind(py), new.bind(py));
             let changed = changed_rows(changes);
@@ -78,8 +94,21 @@ impl Changing {
     }
 
     /// Gives it up. Returns what there is of it.
-    pub(crate) fn into_lists(self) -> Vec<Py<PyList>> {
-        self.change.map_or_else(Vec::new, |change| vec![change.inserted, change.updated, change.deleted])
+    pub(crate) fn into_lists(mut self) -> Vec<Py<PyList>> {
+        self.keep();
+        self.change.take().map_or_else(Vec::new, |change| vec![change.inserted, change.updated, change.deleted])
+    }
+
+    fn keep(&self) {
+        if let (Some(Differing { changes, kept, .. }), Some(_)) = (&self.rows, &self.change) {
+            kept.put(LiveChange::Rows(changes.clone()));
+        }
+    }
+}
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        self.keep();
     }
 }
 

@@ -17,6 +17,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::call::{Body, Pending};
 use crate::capi::call_type::new_call;
+use crate::capi::thread_end::staying;
 use crate::cursor::NativeCursor;
 use crate::database::NativeDatabase;
 use crate::errors::misuse;
@@ -83,7 +84,7 @@ impl Executor {
         shape: Shape,
         call: impl FnOnce(&Target) -> PyResult<FrontCall>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let call = self.target(py).and_then(|target| timed(call(target)?, timeout));
+        let call = staying(|| self.target(py).and_then(|target| timed(call(target)?, timeout)));
         self.object(py, Body::call(name, call, shape))
     }
 
@@ -155,7 +156,7 @@ impl Executor {
             let make = move |rows| timed(target.execute_many(&sql, Ok(rows)), timeout);
             Ok(Box::new(Collecting::new(rows, Box::new(make))?) as Box<dyn Pending>)
         };
-        self.object(py, Body::other("executemany", begin(), Shape::Plain))
+        self.object(py, Body::other("executemany", staying(begin), Shape::Plain))
     }
 
     /// Runs several statements without parameters, separated by semicolons, all or nothing.
@@ -264,7 +265,7 @@ impl Executor {
         params: Option<&Bound<'_, PyAny>>,
         timeout: Option<f64>,
     ) -> PyResult<NativeCursor> {
-        let Statement { sql: text, params } = statement(sql, params)?;
+        let Statement { sql: text, params } = staying(|| statement(sql, params))?;
         let target = self.target(sql.py())?;
         Ok(NativeCursor::new(match timeout.map(duration).transpose()? {
             Some(timeout) => target.timeout(timeout).cursor(&text, Ok(params)),

@@ -16,6 +16,7 @@ use pyo3::types::PyList;
 
 use crate::call::Body;
 use crate::capi::call_type::new_call;
+use crate::changes::Kept;
 use crate::known_rows::KnownRows;
 use crate::polls::{Next, Shared, close};
 use crate::rows::Rows;
@@ -27,6 +28,7 @@ pub(crate) struct NativeLive {
     of: Shared<Kind>,
     /// The rows that the program holds, for each query.
     known: Arc<[KnownRows]>,
+    kept: Kept,
 }
 
 enum Kind {
@@ -47,19 +49,23 @@ impl NativeLive {
         let known = queries.iter().map(|_| KnownRows::default()).collect();
         let queries = queries.iter().map(|(sql, params)| (&**sql, params.clone()));
         let live = database.live_group(queries).debounce(pace.debounce).throttle(pace.throttle);
-        Self { of: Arc::new(Mutex::new(Some(Kind::Results(live)))), known }
+        Self { of: Arc::new(Mutex::new(Some(Kind::Results(live)))), known, kept: Kept::default() }
     }
 
     pub(crate) fn changes(database: &Database, sql: &str, params: Params, pace: Pace) -> Self {
         let live = database.live(sql, params).debounce(pace.debounce).throttle(pace.throttle);
-        Self { of: Arc::new(Mutex::new(Some(Kind::Changes(live.changes())))), known: Arc::default() }
+        let of = Arc::new(Mutex::new(Some(Kind::Changes(live.changes()))));
+        Self { of, known: Arc::default(), kept: Kept::default() }
     }
 }
 
 impl Kind {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Output>> {
+    fn poll(&mut self, kept: &Kept, context: &mut Context<'_>) -> Poll<Result<Output>> {
         fn output<T>(next: Option<Result<T>>, of: fn(T) -> Output) -> Result<Output> {
             next.map_or(Ok(Output::Done), |next| next.map(of))
+        }
+        if let Some(change) = kept.take() {
+            return Poll::Ready(Ok(Output::LiveChange(change)));
         }
         match self {
             Self::Results(live) => Pin::new(live).poll_next(context).map(|next| output(next, Output::Live)),
@@ -72,8 +78,10 @@ impl Kind {
 impl NativeLive {
     /// Returns the next results, a list with one for each query, or the next change; None when the database is closed.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let next = Box::new(Next::new(&self.of, Kind::poll));
-        new_call(py, Body::other("live", Ok(next), Shape::Live(self.known.clone())))
+        let kept = self.kept.clone();
+        let next = Next::new(&self.of, move |kind: &mut Kind, context: &mut Context<'_>| kind.poll(&kept, context));
+        let shape = Shape::Live(self.known.clone(), self.kept.clone());
+        new_call(py, Body::other("live", Ok(Box::new(next)), shape))
     }
 
     /// Leaves the query.

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::capi::texts::LongText;
-use crate::changes::Changing;
+use crate::changes::{Changing, Kept};
 use crate::database::NativeDatabase;
 use crate::errors::misuse;
 use crate::guards::{SnapshotGuard, TransactionGuard};
@@ -47,8 +47,8 @@ pub(crate) enum Shape {
     First(Into),
     /// The first value of the first row, or `None`.
     Value,
-    /// The results of a live query, with the rows that the program holds.
-    Live(Arc<[KnownRows]>),
+    /// The results of a live query, with the rows that the program holds; or a change of them.
+    Live(Arc<[KnownRows]>, Kept),
 }
 
 /// A result that is being made.
@@ -121,9 +121,12 @@ impl Shape {
         let rows = match output {
             Output::Rows(rows) => Rows::new(py, rows.into())?,
             Output::Json(json) if json.len() >= SHORT => return Ok(Shaping::Text(LongText::new(json))),
-            Output::LiveChange(change) => return Changing::new(py, change).map(Shaping::Change),
+            Output::LiveChange(change) => {
+                let kept = if let Self::Live(_, kept) = self { kept } else { Kept::default() };
+                return Changing::new(py, change, kept).map(Shaping::Change);
+            }
             Output::Live(all) => {
-                let known = if let Self::Live(known) = &self { &**known } else { &[] };
+                let known = if let Self::Live(known, _) = &self { &**known } else { &[] };
                 return Ok(Shaping::Done(live::results(py, &all, known)?.into_any().unbind()));
             }
             output => return plain(py, output).map(Shaping::Done),
@@ -131,7 +134,7 @@ impl Shape {
         self.check(&rows)?;
         let is_empty = rows.get().rows.is_empty();
         let done = match self {
-            Self::Rows(Into::Row) | Self::Plain | Self::Live(_) => rows.into_any().unbind(),
+            Self::Rows(Into::Row) | Self::Plain | Self::Live(..) => rows.into_any().unbind(),
             Self::Rows(into) => {
                 let list = PyList::empty(py).unbind();
                 return Ok(Shaping::Listing { rows: rows.unbind(), into, next: 0, list });

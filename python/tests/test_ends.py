@@ -15,7 +15,7 @@ import flatwater
 from flatwater import blocking
 
 EVERYTHING = """
-    import asyncio, atexit, os, signal, sys, threading, time, warnings, flatwater
+    import asyncio, atexit, datetime, os, signal, sys, threading, time, warnings, flatwater
     from flatwater import blocking
     # Of calls that were never awaited, of databases that are not closed, and from 3.12 on of threads at a fork.
     warnings.simplefilter("ignore")
@@ -137,6 +137,19 @@ ENDINGS = {
         asyncio.run(begin())
         daemons()
         time.sleep(0.05)
+    """,
+    "daemon threads make calls": """
+        def make_calls():
+            other = blocking.connect(":memory:")
+            while True:
+                try:
+                    other.query("SELECT ? AS a", (datetime.date(2024, 2, 29),), into=lambda a: a)
+                    other.batch([("SELECT ?", [datetime.time()])])
+                except flatwater.Error as error:
+                    assert "closed" in str(error)
+        for _ in range(3):
+            threading.Thread(target=make_calls, daemon=True).start()
+        asyncio.run(begin())
     """,
     "a daemon thread has the loop": """
         def thread():

@@ -47,11 +47,14 @@ fn is_test_name(word: &str) -> bool {
 
 #[test]
 fn every_test_that_a_page_names_exists() {
-    let sources: String = files(&root().join("crates"), ".rs").iter().map(|file| read(file)).collect();
+    let of_rust = files(&root().join("crates"), ".rs");
+    let of_python = files(&root().join("python/tests"), ".py");
+    let sources: String = of_rust.iter().chain(&of_python).map(|file| read(file)).collect();
     let mut checked = 0;
     for page in pages() {
         for name in quoted(&read(&page)).into_iter().filter(|word| is_test_name(word)) {
-            assert!(sources.contains(&format!("fn {name}(")), "{} names {name}", page.display());
+            let is_there = ["fn", "def"].iter().any(|word| sources.contains(&format!("{word} {name}(")));
+            assert!(is_there, "{} names {name}", page.display());
             checked += 1;
         }
     }

@@ -11,13 +11,16 @@ use std::thread::{panicking, park};
 use pyo3::prelude::*;
 
 /// Runs `work` with the interpreter, on a thread that has its lock.
-pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> T {
-    Python::attach(|py| {
-        let stays = Stays;
-        let done = work(py);
-        forget(stays);
-        done
-    })
+pub(super) fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> T {
+    Python::attach(|py| staying(|| work(py)))
+}
+
+/// Runs `work`, which calls code of Python, in a function that PyO3 calls.
+pub(crate) fn staying<T>(work: impl FnOnce() -> T) -> T {
+    let stays = Stays;
+    let done = work();
+    forget(stays);
+    done
 }
 
 /// Is dropped only when the stack is unwound.

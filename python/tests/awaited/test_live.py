@@ -75,6 +75,36 @@ async def test_changes_are_rows_that_were_inserted_updated_and_deleted(place):
             assert repr(change) == "<Change: 1 inserted, 1 updated, 1 deleted>"
 
 
+async def test_a_large_change_whose_await_is_cancelled_comes_again(file):
+    async with flatwater.connect(file) as db:
+        await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+        numbers = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 30000) SELECT n + ? FROM c"
+        async with db.live("SELECT id FROM t").changes() as changes:
+            found = aiter(changes)
+            assert (await anext(found)).full == []
+            cancelled = 0
+            for number in range(10):
+                task = asyncio.ensure_future(anext(found))
+                while task._fut_waiter is None:
+                    await asyncio.sleep(0)
+                await db.execute(f"INSERT INTO t {numbers}", (number * 30_000,))
+                # It waits for the change, and is then being made.
+                while task._fut_waiter is not None:
+                    await asyncio.sleep(0)
+                for _ in range(number // 2):
+                    await asyncio.sleep(0)
+                task.cancel()
+                await asyncio.wait([task])
+                cancelled += task.cancelled()
+                change = await anext(found) if task.cancelled() else task.result()
+                assert [change.inserted[0], change.inserted[-1]] == [
+                    (number * 30_000 + 1,),
+                    (number * 30_000 + 30_000,),
+                ]
+                assert len(change.inserted) == 30_000
+            assert cancelled
+
+
 async def test_the_results_of_a_group_are_of_one_point_in_time(place):
     async with flatwater.connect(place) as db:
         await db.execute("CREATE TABLE t (a)")
