@@ -66,7 +66,9 @@ def end_with_the_pool() -> None:
 async def employ(db: flatwater.Database, path: str) -> None:
     """Runs a worker process, and another one when it has died."""
     while True:
-        worker = await asyncio.create_subprocess_exec(sys.executable, __file__, path, "work", stdin=PIPE)
+        program = (sys.executable, __file__, path, "work")
+        # In a session of its own, so that Ctrl-C reaches the pool only, which ends its workers.
+        worker = await asyncio.create_subprocess_exec(*program, stdin=PIPE, start_new_session=True)
         try:
             await worker.wait()
         finally:

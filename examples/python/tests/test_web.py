@@ -82,8 +82,11 @@ class Events:
         self.answer = self.connection.getresponse()
 
     def wait_for(self, titles: list[str]) -> None:
-        """Reads events until one has these tasks."""
+        """Reads events until one has these tasks. A comment comes whenever there was no event for some time."""
+        comments = 0
         for line in self.answer:
+            comments += line.startswith(b":")
+            assert comments < 4, f"no event with {titles}"
             if line.startswith(b"data: ") and [task["title"] for task in json.loads(line[6:])] == titles:
                 return
         raise AssertionError(f"the stream ended without {titles}")
@@ -114,27 +117,29 @@ def test_what_one_worker_is_sent_every_other_worker_shows(tmp_path: Path) -> Non
     command = [sys.executable, "-m", "uvicorn", "--app-dir", str(FOLDER), "tasks:app", *options.split()]
     place = {**os.environ, "TASKS_DB": str(tmp_path / "tasks.db")}
     with subprocess.Popen(command, env=place, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr
-        said = ""
-        while said.count("Application startup complete") < 4:
-            line = server.stderr.readline()
-            assert line, said
-            said += line
-        address = re.findall(r"http://([\d.:]+)", said)[0]
-        workers = [int(pid) for pid in re.findall(r"Started server process \[(\d+)\]", said)]
-        streams = []
-        for worker in workers:
-            with only(worker, workers):
-                streams.append(Events(address))
-        titles: list[str] = []
-        for worker in workers:
-            with only(worker, workers):
-                titles.append(f"a task for {worker}")
-                assert post(address, titles[-1]) == 201
-            for stream in streams:
-                stream.wait_for(titles)
-        server.send_signal(signal.SIGTERM)
-        server.communicate()
-        for stream in streams:
-            stream.connection.close()
+        try:
+            assert server.stderr
+            said = ""
+            while said.count("Application startup complete") < 4:
+                line = server.stderr.readline()
+                assert line, said
+                said += line
+            address = re.findall(r"http://([\d.:]+)", said)[0]
+            workers = [int(pid) for pid in re.findall(r"Started server process \[(\d+)\]", said)]
+            streams = []
+            for worker in workers:
+                with only(worker, workers):
+                    streams.append(Events(address))
+            titles: list[str] = []
+            for worker in workers:
+                with only(worker, workers):
+                    titles.append(f"a task for {worker}")
+                    assert post(address, titles[-1]) == 201
+                for stream in streams:
+                    stream.wait_for(titles)
+        finally:
+            server.terminate()
+            server.communicate()
+    for stream in streams:
+        stream.connection.close()
     assert server.returncode == 0

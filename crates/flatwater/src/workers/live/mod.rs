@@ -134,12 +134,15 @@ impl Shared {
     /// them.
     fn look_later(self: &Arc<Self>) {
         let live = Arc::downgrade(self);
-        let alarm = timer::at(later(Instant::now(), self.poll), move || {
+        // Locked before the alarm can go off: what goes off sets the next one, which must not be replaced by this one.
+        let mut alarm = self.lock_alarm();
+        let next = timer::at(later(Instant::now(), self.poll), move || {
             let Some(live) = live.upgrade().filter(|live| live.is_watching.load(Ordering::SeqCst)) else { return };
             (live.powers.look)(&live.listener());
             live.look_later();
         });
-        let before = std::mem::replace(&mut *self.lock_alarm(), alarm.ok());
+        let before = std::mem::replace(&mut *alarm, next.ok());
+        drop(alarm);
         drop(before);
     }
 
@@ -207,6 +210,36 @@ impl Drop for Subscription {
         // In a forked child the lock may be held by a thread that the child does not have.
         if !is_stranded() {
             self.live.0.unsubscribe(self.id, &self.place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::thread;
+
+    #[test]
+    fn an_alarm_goes_off_when_it_is_kept_and_sets_the_next_one() {
+        let (looked, looks) = mpsc::channel();
+        let look: Look = Box::new(move |_| {
+            let _ = looked.send(());
+        });
+        let powers = Powers { push: Box::new(|_| Err(Error::closed())), look };
+        let live = LiveQueries::new(powers, 1, Duration::ZERO);
+        live.0.is_watching.store(true, Ordering::SeqCst);
+        // If it went off before it is kept, it would replace the next one, which would never go off.
+        let held = live.0.lock_alarm();
+        let setter = thread::spawn({
+            let live = live.clone();
+            move || live.0.look_later()
+        });
+        looks.recv_timeout(Duration::from_millis(100)).expect_err("it has gone off before it is kept");
+        drop(held);
+        setter.join().unwrap();
+        for _ in 0..10 {
+            looks.recv_timeout(Duration::from_secs(30)).expect("it has set the next one");
         }
     }
 }
