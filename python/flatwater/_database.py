@@ -76,7 +76,8 @@ class Opened:
     def __del__(self) -> None:
         if not self.__dict__.get("_is_closed", True):
             if not sys.is_finalizing():
-                _logging.log.warning("a database was dropped while it was open, and is closed: %r", self)
+                # As text: a record that is kept would keep the database open.
+                _logging.log.warning("a database was dropped while it was open, and is closed: %s", repr(self))
             warnings.warn(f"unclosed database {self!r}", ResourceWarning, source=self, stacklevel=2)
 
 
