@@ -31,6 +31,9 @@ pub(crate) trait CommitListener: Send + Sync {
     /// Reports the state of the disk, when space was missing.
     fn looked_at(&self, disk: &Disk, header: &WalHeader);
 
+    /// Returns true while the checkpointer copies frames, which ends by itself and keeps every other checkpoint out.
+    fn is_copying(&self) -> bool;
+
     /// Ends the leases of readers. While the returned value lives, no reader takes a lease.
     fn end_leases(&self) -> Box<dyn Send>;
 }

@@ -73,6 +73,8 @@ struct Shared {
     pages: AtomicU32,
     /// The time that the disk takes for a frame, in nanoseconds. Written by the thread.
     frame_ns: AtomicU64,
+    /// Written by the thread, around each of its checkpoints outside of the slot.
+    is_copying: AtomicBool,
     /// When the next write may begin, in microseconds since `began`, and whether it waits because of the hard limit.
     next_write_us: AtomicU64,
     waits_for_room: AtomicBool,
@@ -115,6 +117,7 @@ impl Checkpointer {
             soft: AtomicU32::new(u32::MAX),
             pages: AtomicU32::new(u32::MAX),
             frame_ns: AtomicU64::new(0),
+            is_copying: AtomicBool::new(false),
             next_write_us: AtomicU64::new(0),
             waits_for_room: AtomicBool::new(false),
             state: Mutex::default(),
@@ -151,6 +154,10 @@ impl CommitListener for Checkpointer {
 
     fn end_leases(&self) -> Box<dyn Send> {
         (self.0.powers.end_leases)()
+    }
+
+    fn is_copying(&self) -> bool {
+        self.0.is_copying.load(Ordering::SeqCst)
     }
 
     fn page_limit(&self) -> u32 {

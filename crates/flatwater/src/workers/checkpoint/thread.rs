@@ -165,7 +165,10 @@ impl Shared {
     ) -> Result<Progress> {
         let before = connection.sqlite.wal_header().map_or(0, |header| header.copied);
         let began = Instant::now();
-        let done = checkpoint(connection)?;
+        self.is_copying.store(true, Ordering::SeqCst);
+        let done = checkpoint(connection);
+        self.is_copying.store(false, Ordering::SeqCst);
+        let done = done?;
         let frames = done.copied.saturating_sub(before);
         let progress = Progress { frames, left: done.frames.saturating_sub(done.copied), took: began.elapsed() };
         self.recorder.checkpointed(progress.frames, progress.left, progress.took);

@@ -18,7 +18,7 @@ use crate::file::disk::Disk;
 
 /// After a try that failed, the next one is so far away at least.
 const APART: Duration = Duration::from_millis(100);
-/// How long a try waits for readers and for another checkpoint.
+/// How long a try waits for readers and for a checkpoint of another process.
 const WAIT: Duration = Duration::from_millis(100);
 
 /// What is known of earlier tries to make room.
@@ -33,11 +33,13 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Returns true if room is to be made after `error`, on a disk in this state: SQLite reports its own limit of a
-    /// database in the same way as a disk without space.
-    fn is_due(&self, error: &Error, disk: &Disk, now: Instant) -> bool {
-        let is_of_the_disk = error.sqlite_code() != Some(ffi::SQLITE_FULL) || disk.is_scarce();
-        is_of_the_disk && self.failed.is_none_or(|failed| now.saturating_duration_since(failed) >= APART)
+    /// Decides what to do after `error`, with a disk in this state now.
+    fn step(&self, error: &Error, disk: &Disk, now: Instant) -> Step {
+        if error.sqlite_code() == Some(ffi::SQLITE_FULL) && !disk.is_scarce() {
+            return Step::HasRoom;
+        }
+        let is_due = self.failed.is_none_or(|failed| now.saturating_duration_since(failed) >= APART);
+        if is_due { Step::Make } else { Step::Leave }
     }
 
     fn tried(&mut self, is_made: bool, now: Instant) {
@@ -50,6 +52,17 @@ impl Room {
             self.noted = Some(error.clone());
         }
     }
+}
+
+/// What to do after a failure for want of space.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    Make,
+    /// There is space: the checkpointer or another program made it since the failure. Or the database has all the pages
+    /// that it may have, which SQLite reports in the same way, and a write that runs once more fails once more.
+    HasRoom,
+    /// A try failed just before.
+    Leave,
 }
 
 /// The page limit of a connection (<https://sqlite.org/pragma.html#pragma_max_page_count>).
@@ -98,13 +111,21 @@ impl Shared {
         let Some(listener) = self.listener.get().filter(|_| writer.is_autocommit()) else { return };
         let Some((disk, header)) = writer.disk() else { return };
         listener.looked_at(&disk, &header);
-        let now = Instant::now();
-        if !writer.room.is_due(error, &disk, now) {
-            return;
+        match writer.room.step(error, &disk, Instant::now()) {
+            Step::Leave => return,
+            Step::HasRoom => return writer.room.tried(true, Instant::now()),
+            Step::Make => {}
         }
         let end = writer.busy_timeout.end();
-        writer.busy_timeout.until(end.min(now + WAIT));
-        let made = checkpoint(writer, self, CheckpointMode::Truncate);
+        let made = loop {
+            let was_copying = listener.is_copying();
+            writer.busy_timeout.until(end.min(Instant::now() + WAIT));
+            let made = checkpoint(writer, self, CheckpointMode::Truncate);
+            let is_locked = made.as_ref().is_err_and(|error| error.kind() == Kind::Busy);
+            if !is_locked || !(was_copying || listener.is_copying()) || Instant::now() >= end {
+                break made;
+            }
+        };
         writer.busy_timeout.until(end);
         writer.room.tried(made.is_ok(), Instant::now());
     }
@@ -154,13 +175,13 @@ mod tests {
         let scarce = Disk { wal: 500, database: 10_000, free: 0 };
         let ample = Disk { free: 10_000, ..scarce };
         let (mut room, now) = (Room::default(), Instant::now());
-        assert!(room.is_due(&full, &scarce, now));
-        assert!(!room.is_due(&full, &ample, now), "the database has all the pages that it may have");
-        assert!(room.is_due(&quota, &ample, now), "the system reported it");
+        assert_eq!(room.step(&full, &scarce, now), Step::Make);
+        assert_eq!(room.step(&full, &ample, now), Step::HasRoom);
+        assert_eq!(room.step(&quota, &ample, now), Step::Make, "the system reported it");
         room.tried(true, now);
-        assert!(room.is_due(&full, &scarce, now));
+        assert_eq!(room.step(&full, &scarce, now), Step::Make);
         room.tried(false, now);
-        assert!(!room.is_due(&full, &scarce, now + APART / 2));
-        assert!(room.is_due(&full, &scarce, now + APART));
+        assert_eq!(room.step(&full, &scarce, now + APART / 2), Step::Leave);
+        assert_eq!(room.step(&full, &scarce, now + APART), Step::Make);
     }
 }
