@@ -131,6 +131,15 @@ class Database(Opened, Reads):
         """
         return self._native.migrate(migrations, ignore_missing, timeout)
 
+    def backup(self, path: str | os.PathLike[str], *, timeout: float | None = None) -> Call[None]:
+        """Copies the database into a new file: the same database at one point in time, while reads and writes go on.
+
+        It replaces nothing: `path` must not exist. The file has its name only when it is whole and on the disk, and is
+        called `PATH.RANDOM.partial` before. A backup that fails, is cancelled or passes its `timeout` removes that.
+        Attached files are not copied. A database in memory answers no other call meanwhile.
+        """
+        return self._native.backup(path, timeout)
+
     def checkpoint(self, mode: str = "passive") -> Call[_native.Checkpointed]:
         """Copies the WAL into the database now. You do not have to call this. The mode is "passive", "full",
         "restart" or "truncate"."""

@@ -293,6 +293,11 @@ class Database(Opened, Executor):
         """Applies the migrations that the database does not have yet, and returns their names."""
         return self._native.migrate(migrations, ignore_missing, timeout)._wait()
 
+    def backup(self, path: str | os.PathLike[str], *, timeout: float | None = None) -> None:
+        """Copies the database into a new file: the same database at one point in time, while other threads read and
+        write. It replaces nothing: `path` must not exist."""
+        self._native.backup(path, timeout)._wait()
+
     def checkpoint(self, mode: str = "passive") -> Checkpointed:
         """Copies the WAL into the database now. You do not have to call this."""
         return self._native.checkpoint(mode)._wait()

@@ -135,6 +135,12 @@ impl NativeDatabase {
         self.call(migrations.py(), "migrate", call)
     }
 
+    /// Copies the database into a new file.
+    #[pyo3(signature = (path, timeout))]
+    fn backup<'py>(&self, py: Python<'py>, path: PathBuf, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        self.call(py, "backup", timed(self.target().backup(&path), timeout))
+    }
+
     /// Runs a checkpoint.
     fn checkpoint<'py>(&self, py: Python<'py>, mode: &str) -> PyResult<Bound<'py, PyAny>> {
         let mode = match mode {

@@ -13,7 +13,7 @@ from flatwater import blocking
 ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
 
 
-def test_every_call_waits_for_its_result(place):
+def test_every_call_waits_for_its_result(place, tmp_path):
     with blocking.connect(place) as db:
         assert db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a)").changes == 0
         assert db.execute("INSERT INTO t (a) VALUES (?)", ("x",)).last_insert_rowid == 1
@@ -25,6 +25,9 @@ def test_every_call_waits_for_its_result(place):
         assert db.query_json("SELECT a FROM t LIMIT 1") == '[{"a":"y"}]'
         assert [one.changes for one in db.batch(["DELETE FROM t", ("INSERT INTO t (a) VALUES (?)", (1,))])] == [3, 1]
         assert db.migrate([("0001_u", "CREATE TABLE u (a)")]) == ["0001_u"]
+        assert db.backup(tmp_path / "copy.db") is None
+        with blocking.connect(tmp_path / "copy.db") as copy:
+            assert copy.query("SELECT a FROM t") == [(1,)]
         with db.stream("SELECT a FROM t") as rows:
             assert [row["a"] for row in rows] == [1]
         with db.cursor("SELECT a FROM t") as batches:

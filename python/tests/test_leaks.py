@@ -14,6 +14,7 @@ import gc
 import math
 import os
 import sys
+import tempfile
 import warnings
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -207,6 +208,12 @@ async def snapshot(db: flatwater.Database) -> None:
         await snapshot.query(SQL, (VALUE,))
 
 
+async def backed_up(db: flatwater.Database) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        await db.backup(f"{folder}/copy.db")
+        await fails(flatwater.ProgrammingError, db.backup(f"{folder}/copy.db"))
+
+
 async def prepared(db: flatwater.Database) -> None:
     statement = await db.prepare(SQL)
     await statement.query((VALUE,))
@@ -268,6 +275,7 @@ OPERATION: dict[str, Callable[[flatwater.Database], Awaitable[object]]] = {
     "prepare": prepared,
     "stats": lambda db: asyncio.sleep(0, db.stats()),
     "checkpoint": lambda db: db.checkpoint(),
+    "backup": backed_up,
     "migrate": lambda db: db.migrate([("0001_u", "CREATE TABLE IF NOT EXISTS u (a)")]),
     "two at once": waits_twice,
     "an error of SQL": lambda db: fails(flatwater.OperationalError, db.query("SELECT nothing")),

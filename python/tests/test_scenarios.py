@@ -53,6 +53,7 @@ VERBS = {
     "transaction": {"as", "raised"},
     "raise": set(),
     "migrate": {"ignore_missing", "applied"},
+    "backup": set(),
     "await": set(),
     "drop": set(),
     "write_file": set(),
@@ -206,18 +207,18 @@ class Program:
         assert name not in self.handles, f"{name} is used twice"
         self.handles[name] = handle
 
-    def connect(self, path: str | None, options: dict[str, Any]) -> Any:
-        def fill(text: str) -> str:
-            return text.replace("{path}", self.path).replace("{directory}", str(self.directory))
+    def named(self, path: str) -> str:
+        return path.replace("{path}", self.path).replace("{directory}", str(self.directory))
 
+    def connect(self, path: str | None, options: dict[str, Any]) -> Any:
         options = dict(options)
         if "busy_timeout_ms" in options:
             options["busy_timeout"] = options.pop("busy_timeout_ms") / 1000
         if "migrations" in options:
             options["migrations"] = [tuple(one) for one in options["migrations"]]
         if "attach" in options:
-            options["attach"] = {name: fill(file) for name, file in options["attach"].items()}
-        return flatwater.connect(fill("{path}" if path is None else path), **options)
+            options["attach"] = {name: self.named(file) for name, file in options["attach"].items()}
+        return flatwater.connect(self.named("{path}" if path is None else path), **options)
 
     async def run(self, scenario: dict[str, Any]) -> None:
         assert set(scenario) <= {"name", "options", "needs_a_file", "steps"}
@@ -373,6 +374,8 @@ class Program:
             case "migrate":
                 migrations = [tuple(one) for one in of]
                 return await on.migrate(migrations, ignore_missing=step.get("ignore_missing", False), timeout=limit)
+            case "backup":
+                return await on.backup(self.named(of), timeout=limit)
             case "query_json":
                 return await on.query_json(self.text(of), values, **step.get("json_options", {}), timeout=limit)
         return await getattr(on, verb)(self.text(of), values, timeout=limit)

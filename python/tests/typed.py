@@ -52,6 +52,7 @@ async def awaited() -> None:
     db = await flatwater.connect("app.db", journal="keep", attach={"other": "other.db"})
     await flatwater.connect("app.db", busy_timeuot=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     assert_type(await db.migrate("migrations"), list[str])
+    assert_type(await db.backup("copy.db", timeout=60), None)
 
 
 def waited() -> None:

@@ -138,6 +138,9 @@ pub(crate) enum Verb {
         ignore_missing: bool,
         applied: Option<Vec<String>>,
     },
+    Backup {
+        of: String,
+    },
     Await {
         of: String,
     },
@@ -159,7 +162,7 @@ fn common_of(verb: &str) -> Option<&'static [&'static str]> {
         "transaction" => &["in", "timeout_ms", "error"],
         "open" | "close" | "commit" | "rollback" => &["start", "error"],
         "execute" | "execute_many" | "batch" | "execute_script" | "query" | "query_one" | "query_value"
-        | "query_values" | "query_json" | "stream" | "snapshot" | "prepare" | "begin" | "migrate" => &COMMON,
+        | "query_values" | "query_json" | "stream" | "snapshot" | "prepare" | "begin" | "migrate" | "backup" => &COMMON,
         _ => return None,
     })
 }

@@ -161,6 +161,7 @@ fn a_wrong_expectation_fails() {
         r#"{"transaction": [], "as": "tx", "raised": "x"}"#,
         r#"{"transaction": [{"query": "SELECT 1", "rows": []}], "as": "tx"}"#,
         r#"{"migrate": [["1_a", "SELECT 1"]], "applied": []}"#,
+        r#"{"backup": "file:x", "error": {"kind": "open"}}"#,
         r#"{"raise": "x"}"#,
         r#"{"begin": "db"}"#,
         r#"{"query": "SELECT 1", "start": "never awaited"}"#,

@@ -13,6 +13,7 @@ use flatwater_sqlite::{CheckpointMode, Checkpointed};
 use rusqlite::types::ValueRef;
 
 use crate::call::{Call, Stepped};
+use crate::connection::backup::Target as BackupTarget;
 use crate::cursor::Cursor;
 use crate::database::Database;
 use crate::engine::dispatch::{Caller, Cancelled};
@@ -206,6 +207,11 @@ impl Target {
 
     pub fn migrate(&self, migrations: Migrations) -> FrontCall {
         self.call("migrate", Ok(Work::Migrate(migrations)), |answer, _| answer.returned().map(Output::Migrated))
+    }
+
+    pub fn backup(&self, path: &Path) -> FrontCall {
+        let work = BackupTarget::new(path).map(Work::Backup);
+        self.call("backup", work, |answer, _| answer.done().map(|()| Output::Done))
     }
 
     pub fn checkpoint(&self, mode: CheckpointMode) -> FrontCall {

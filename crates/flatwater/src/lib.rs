@@ -26,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+mod backup;
 mod call;
 mod changes;
 mod closures;

@@ -46,11 +46,13 @@ fn set<T>(opens: Options, given: Option<T>, option: fn(Options, T) -> Options) -
 }
 
 impl Program<'_> {
+    /// Returns the path that a scenario names.
+    fn named(&self, path: &str) -> String {
+        path.replace("{path}", &self.path).replace("{directory}", &self.directory.display().to_string())
+    }
+
     pub(super) fn options(&self, path: Option<&str>, options: &format::Options) -> Options {
-        let named = |path: &str| {
-            path.replace("{path}", &self.path).replace("{directory}", &self.directory.display().to_string())
-        };
-        let mut opens = Options::new(named(path.unwrap_or("{path}")));
+        let mut opens = Options::new(self.named(path.unwrap_or("{path}")));
         opens = set(opens, options.foreign_keys, Options::foreign_keys);
         opens = set(opens, options.cascading_drop, Options::cascading_drop);
         opens = set(opens, options.read_only, Options::read_only);
@@ -59,7 +61,7 @@ impl Program<'_> {
         opens = set(opens, options.busy_timeout_ms.map(Duration::from_millis), Options::busy_timeout);
         opens = set(opens, options.migrations.clone(), Options::migrations);
         opens = options.on_open.iter().fold(opens, |opens, sql| opens.on_open(sql));
-        options.attach.iter().fold(opens, |opens, (name, path)| opens.attach(name, named(path)))
+        options.attach.iter().fold(opens, |opens, (name, path)| opens.attach(name, self.named(path)))
     }
 
     /// Makes the call of a step. It has not begun.
@@ -84,6 +86,9 @@ impl Program<'_> {
             Verb::Migrate { of, ignore_missing, .. } => {
                 let migrations = Migrations::new(of.clone()).ignore_missing(*ignore_missing);
                 pending(within(self.database_of(step)?, step).migrate(migrations), Outcome::Names)
+            }
+            Verb::Backup { of } => {
+                pending(within(self.database_of(step)?, step).backup(self.named(of)), |()| Outcome::Done)
             }
             Verb::Commit { of } => pending(self.transaction_of(of)?.commit(), |()| Outcome::Done),
             Verb::Rollback { of } => pending(self.transaction_of(of)?.rollback(), |()| Outcome::Done),

@@ -2,6 +2,7 @@
 
 pub(crate) mod analyse;
 mod asks;
+pub(crate) mod backup;
 mod cannot_open;
 pub(crate) mod cursors;
 mod drops;

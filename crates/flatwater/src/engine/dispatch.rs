@@ -165,7 +165,11 @@ impl Caller {
         // For a read-only handle the writer of other handles may read if it has the only connection.
         let may_use = |is_only: bool| {
             !is_read_only
-                || is_only && matches!(work, Work::Query { .. } | Work::ReadWith(_) | Work::Prepare(_) | Work::Snapshot)
+                || is_only
+                    && matches!(
+                        work,
+                        Work::Query { .. } | Work::ReadWith(_) | Work::Prepare(_) | Work::Snapshot | Work::Backup(_)
+                    )
         };
         match (&engine.readers, &engine.writer) {
             (Some(readers), _) if only_reads => Ok(Route::Readers(readers)),

@@ -13,9 +13,9 @@ impl Options {
         self
     }
 
-    /// Sets how many connections beyond [`readers`](Self::readers) may be held by read closures, snapshots and streams,
-    /// so that other reads never wait for them. They are opened when they are needed. Further closures, snapshots and
-    /// streams wait. Default 8.
+    /// Sets how many connections beyond [`readers`](Self::readers) may be held by read closures, snapshots, streams
+    /// and backups, so that other reads never wait for them. They are opened when they are needed. Further ones wait.
+    /// Default 8.
     pub fn extra_readers(mut self, readers: usize) -> Self {
         self.extra_readers = readers;
         self

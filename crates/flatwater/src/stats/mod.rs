@@ -44,11 +44,12 @@ pub(crate) enum CallKind {
     WriteWith,
     WithConnection,
     Migrate,
+    Backup,
     Control,
 }
 
 impl CallKind {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Execute,
         Self::ExecuteMany,
         Self::Batch,
@@ -63,6 +64,7 @@ impl CallKind {
         Self::WriteWith,
         Self::WithConnection,
         Self::Migrate,
+        Self::Backup,
         Self::Control,
     ];
 
@@ -82,6 +84,7 @@ impl CallKind {
             Self::WriteWith => "write_with",
             Self::WithConnection => "with_connection",
             Self::Migrate => "migrate",
+            Self::Backup => "backup",
             Self::Control => "control",
         }
     }

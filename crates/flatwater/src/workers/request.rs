@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::CheckpointMode;
 
+use crate::connection::backup::Target;
 use crate::connection::execute::Output;
 use crate::connection::reads::Derived;
 use crate::error::{Error, Result};
@@ -152,6 +153,8 @@ pub(crate) enum Work {
     WriteWith(WriteClosure),
     WithConnection(WholeClosure),
     Migrate(Migrations),
+    /// Copies the database into a new file.
+    Backup(Target),
     Begin,
     /// Valid inside a transaction only: opens a savepoint with this number.
     Savepoint(u64),
@@ -224,14 +227,22 @@ impl Work {
                 Some(route) => route == Route::Read,
                 None => !looks_like_a_write(&text.sql),
             },
-            Self::ReadWith(_) | Self::Snapshot | Self::Fetch(_) | Self::Prepare(_) | Self::Live(..) => true,
+            Self::ReadWith(_)
+            | Self::Snapshot
+            | Self::Fetch(_)
+            | Self::Prepare(_)
+            | Self::Live(..)
+            | Self::Backup(_) => true,
             _ => false,
         }
     }
 
     /// Returns true if the work may keep a reader for as long as its caller wants.
     pub(crate) fn holds_a_reader(&self) -> bool {
-        matches!(self, Self::Query { wanted: Wanted::Batches, .. } | Self::ReadWith(_) | Self::Snapshot)
+        matches!(
+            self,
+            Self::Query { wanted: Wanted::Batches, .. } | Self::ReadWith(_) | Self::Snapshot | Self::Backup(_)
+        )
     }
 
     /// Returns true if the work belongs to the crate, or neither reads nor writes a caller's data.
@@ -260,6 +271,7 @@ impl Work {
             Self::WriteWith(_) => CallKind::WriteWith,
             Self::WithConnection(_) => CallKind::WithConnection,
             Self::Migrate(_) => CallKind::Migrate,
+            Self::Backup(_) => CallKind::Backup,
             Self::Begin | Self::Savepoint(_) => CallKind::Begin,
             Self::Commit | Self::Release => CallKind::Commit,
             Self::Settle(unsettled) => unsettled.kind,

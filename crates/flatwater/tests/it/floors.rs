@@ -19,7 +19,7 @@ const FLOORS: &[&[&str]] = &[
     &["many", "snapshot"],
     &["prepared", "transaction"],
     &["database"],
-    &["closures", "executor", "live", "long_reads", "migrate", "open", "savepoints", "testing", "typed"],
+    &["backup", "closures", "executor", "live", "long_reads", "migrate", "open", "savepoints", "testing", "typed"],
     &["live_changes", "live_typed", "plan"],
     &["live_group"],
     &["front"],

@@ -152,6 +152,12 @@ async fn every_operation_has_one_event_with_its_numbers(place: &Place) {
         db.checkpoint(CheckpointMode::Passive).await.unwrap();
         assert_eq!(log.one().operation, "checkpoint");
     }
+    let copies = tempfile::tempdir().unwrap();
+    db.backup(copies.path().join("copy.db")).await.unwrap();
+    let heard = log.one();
+    assert_eq!((heard.numbers(), heard.sql.as_deref()), (("backup", None, None), None));
+    assert_eq!(heard.ran_on, Some(if place.has_readers() { RanOn::Reader } else { RanOn::Writer }));
+    assert!(db.stats().calls.iter().any(|calls| (calls.kind, calls.count) == ("backup", 1)));
     let prepared = db.prepare(INSERT).await.unwrap();
     assert_eq!(log.take().len(), 0, "nothing ran");
     prepared.execute((4,)).await.unwrap();

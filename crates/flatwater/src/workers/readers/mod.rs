@@ -7,6 +7,7 @@
 //! it sees every commit that was acknowledged before the read began (<https://sqlite.org/isolation.html>). Leaves out:
 //! writes. A statement that turns out to be a write is handed over to the writer (`serve`).
 
+mod backup;
 mod close;
 mod held;
 mod holder;

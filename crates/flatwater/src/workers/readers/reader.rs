@@ -114,6 +114,7 @@ impl Reader {
                 let (answer, usable) = self.closure(closure, ticket);
                 (Performed::Answered(answer), usable)
             }
+            Work::Backup(target) => self.backup(options, &target, ticket),
             Work::Live(query, known) => self.live(catalogue, &query, &known, ticket),
             work if work.holds_a_reader() => self.open_held(catalogue, work, ticket),
             work => self.read(catalogue, work, ticket, now),
@@ -129,7 +130,7 @@ impl Reader {
     }
 
     /// Ends the lease, if the reader has one. Returns false if the connection cannot be used.
-    fn end_lease(&mut self) -> bool {
+    pub(super) fn end_lease(&mut self) -> bool {
         if let Some(leases) = &mut self.leases {
             leases.end(&mut self.connection);
         }
@@ -335,7 +336,7 @@ impl Reader {
 }
 
 #[cold]
-fn not_ended() -> Error {
+pub(super) fn not_ended() -> Error {
     Error::new(Kind::Io, "a read transaction could not be ended, and its connection was given up")
         .with_hint("try again")
 }

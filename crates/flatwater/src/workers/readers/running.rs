@@ -25,6 +25,7 @@ pub(super) struct Running {
 enum What {
     Text(Arc<StatementInfo>),
     Closure,
+    Backup,
     /// A read session, with the text of its cursor if it has one.
     Session(Weak<ReadSession>, Option<Arc<StatementInfo>>),
 }
@@ -33,6 +34,7 @@ impl Running {
     pub(super) fn new(request: &Request) -> Self {
         let what = match &request.work {
             Work::Query { text, .. } | Work::Prepare(text) => What::Text(text.clone()),
+            Work::Backup(_) => What::Backup,
             _ => What::Closure,
         };
         Self { ticket: request.ticket.clone(), began: Instant::now(), what }
@@ -67,6 +69,7 @@ impl Oldest {
         match &self.0.what {
             What::Text(text) | What::Session(_, Some(text)) => shorten(&text.sql).into_owned(),
             What::Closure => "a closure".into(),
+            What::Backup => "a backup".into(),
             What::Session(_, None) => "a snapshot".into(),
         }
     }

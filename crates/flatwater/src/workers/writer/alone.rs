@@ -13,6 +13,7 @@ use flatwater_sqlite::{CheckpointMode, Checkpointed, Interrupt};
 use rusqlite::DropBehavior;
 
 use super::Shared;
+use super::backup::backup;
 use super::commit::{commit, settle};
 use super::connection::WriterConnection;
 use super::effects::Effects;
@@ -48,6 +49,7 @@ pub(super) fn run_alone(
             connection.run_live(query.parts(&known)).map(Answer::Live)
         }
         Work::WithConnection(closure) => whole::with_connection(writer, shared, closure, ticket),
+        Work::Backup(target) => backup(writer, shared, &target, ticket),
         Work::Migrate(migrations) => migrate(writer, shared, &migrations, ticket),
         Work::Unpark => writer.connection().map(|_| Answer::Done),
         Work::Checkpoint(mode) => {

@@ -38,6 +38,7 @@ impl What {
             Work::ReadWith(_) => Self::Operation("a closure of `read_with`"),
             Work::WriteWith(_) => Self::Operation("a closure of `write_with`"),
             Work::WithConnection(_) => Self::Operation("a closure of `with_connection`"),
+            Work::Backup(_) => Self::Operation("a backup"),
             Work::Migrate(_) => Self::Operation("a migration"),
             Work::Batch(_) => Self::Operation("a batch"),
             Work::Begin => Self::Operation("the begin of a transaction"),

@@ -6,6 +6,7 @@
 //! round runs (`alone`, `group`, `transaction`).
 
 mod alone;
+mod backup;
 mod choice;
 mod commit;
 mod connection;

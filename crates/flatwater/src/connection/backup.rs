@@ -1,0 +1,213 @@
+//! Copying the database of a connection, page by page, into a new file.
+//!
+//! Owns: the read transaction that is copied, the file until it is whole, and its name. Runs on the thread that uses the
+//! connection, and blocks it. Invariants: all pages are of one commit; the file gets its name when it is whole and on
+//! the disk, and replaces nothing; a backup that fails leaves no file. Leaves out: which connection copies.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flatwater_sqlite::{Interrupt, has_nul};
+use rusqlite::OpenFlags;
+use rusqlite::backup::{Backup, StepResult};
+use tempfile::NamedTempFile;
+
+use super::open::Connection;
+use crate::error::{Error, Kind, Result};
+use crate::options::Options;
+use crate::options::resolve::beside;
+
+/// The pages that are copied between two looks at whether the backup is still wanted.
+const STEP_PAGES: i32 = 64;
+/// The steps between two syncs. A sync cannot be interrupted, so none of them has much to write.
+const SYNC_STEPS: usize = 256;
+
+/// The file that a backup makes: an absolute path.
+#[derive(Debug)]
+pub(crate) struct Target(PathBuf);
+
+impl Target {
+    /// Refuses what names no file.
+    pub(crate) fn new(path: &Path) -> Result<Self> {
+        let refuse = |what: &str, hint: &'static str| {
+            Err(Error::misuse(format!("a backup cannot be written to {:?}: {what}", path.display().to_string()))
+                .with_hint(hint))
+        };
+        if path == ":memory:" || path.as_os_str().as_encoded_bytes().starts_with(b"file:") {
+            return refuse("it is no path", "name a file that does not exist");
+        }
+        if has_nul(path) {
+            return refuse("it has a NUL byte", "a path ends at a NUL, so another file would be written");
+        }
+        if path.file_name().is_none() {
+            return refuse("it names no file", "name a file that does not exist");
+        }
+        let absolute = std::path::absolute(path);
+        absolute
+            .map(Self)
+            .map_err(|error| Error::new(Kind::Io, format!("the current directory cannot be read: {error}")))
+    }
+
+    fn directory(&self) -> &Path {
+        self.0.parent().unwrap_or(Path::new("/"))
+    }
+
+    /// Refuses a name that is taken, and one beside which SQLite would find the WAL or the journal of another file.
+    fn refuse_taken(&self) -> Result<()> {
+        let exists = |path: &Path| path.symlink_metadata().is_ok();
+        if exists(&self.0) {
+            return Err(self.is_taken());
+        }
+        let left = ["-wal", "-journal"].map(|end| beside(&self.0, end));
+        left.iter().find(|path| exists(path)).map_or(Ok(()), |path| {
+            Err(Error::misuse(format!("{} exists, and would become a part of the backup", path.display()))
+                .with_hint("remove it, or choose another name"))
+        })
+    }
+
+    fn is_taken(&self) -> Error {
+        Error::misuse(format!("{} exists already, and a backup replaces nothing", self.0.display()))
+            .with_hint("remove it, or choose another name")
+    }
+
+    /// Creates the file under a name of its own, which tells what it was to be.
+    fn create(&self, options: &Options) -> Result<NamedTempFile> {
+        let directory = self.directory();
+        if !directory.is_dir() {
+            let message = format!("the directory {} does not exist", directory.display());
+            return Err(Error::new(Kind::Open, message).with_hint("create it first"));
+        }
+        let mut prefix = self.0.file_name().unwrap_or(OsStr::new("backup")).to_owned();
+        prefix.push(".");
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix).suffix(".partial");
+        #[cfg(unix)]
+        builder.permissions(permissions(options));
+        #[cfg(not(unix))]
+        let _ = options;
+        builder.tempfile_in(directory).map_err(|error| {
+            let failed = self.failed("created", &error);
+            if failed.kind() == Kind::Io { failed.with_kind(Kind::Open) } else { failed }
+        })
+    }
+
+    /// Gives the file its name. After an error there is no file.
+    fn publish(&self, file: NamedTempFile) -> Result<()> {
+        file.as_file().sync_all().map_err(|error| self.failed("synced", &error))?;
+        self.refuse_taken()?;
+        file.persist_noclobber(&self.0).map_err(|kept| match kept.error.kind() {
+            io::ErrorKind::AlreadyExists => self.is_taken(),
+            _ => self.failed("renamed", &kept.error),
+        })?;
+        sync_directory(self.directory()).map_err(|error| {
+            // Whether the name survives a power loss is not known, so there is none.
+            let _ = std::fs::remove_file(&self.0);
+            self.failed("synced", &error)
+        })
+    }
+
+    #[cold]
+    fn failed(&self, what: &str, error: &io::Error) -> Error {
+        let kind = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Kind::Full,
+            _ => Kind::Io,
+        };
+        let error = Error::new(kind, format!("the backup {} cannot be {what}: {error}", self.0.display()));
+        if kind == Kind::Full { error.with_hint(ROOM) } else { error.with_hint(WRITABLE) }
+    }
+}
+
+const ROOM: &str = "make room on the disk of the backup; it needs as much as the database";
+const WRITABLE: &str = "check the directory of the backup, its permissions and its disk";
+
+/// The copy may be read by whom the database may be read by.
+#[cfg(unix)]
+fn permissions(options: &Options) -> std::fs::Permissions {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let of_source = if options.is_memory() { None } else { options.path.metadata().ok() };
+    let mode = of_source.map_or(0o644, |source| source.mode() & 0o777);
+    std::fs::Permissions::from_mode(mode | 0o600)
+}
+
+#[cfg(unix)]
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    std::fs::File::open(directory)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_directory(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+impl Connection {
+    /// Copies the main database into a new file, until `ends` says stop. The read transaction stays open.
+    pub(crate) fn backup(&mut self, options: &Options, target: &Target, ends: &Arc<dyn Interrupt>) -> Result<()> {
+        target.refuse_taken()?;
+        let file = target.create(options)?;
+        self.control.begin_read(&mut self.sqlite)?;
+        self.sqlite.arm(ends.clone());
+        // The first read takes the snapshot.
+        let begun = self.schema_cookie();
+        self.sqlite.disarm();
+        begun?;
+        copy(self.sqlite.rusqlite(), options, target, &file, &**ends)?;
+        stop(&**ends)?;
+        target.publish(file)
+    }
+}
+
+/// Copies all pages, without a pause between the steps: the transaction is open, so SQLite never begins anew.
+fn copy(
+    source: &rusqlite::Connection,
+    options: &Options,
+    target: &Target,
+    file: &NamedTempFile,
+    ends: &dyn Interrupt,
+) -> Result<()> {
+    let told = |error: rusqlite::Error| of_sqlite(Error::from(error), target);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = match options.vfs.as_deref() {
+        Some(vfs) => rusqlite::Connection::open_with_flags_and_vfs(file.path(), flags, vfs),
+        None => rusqlite::Connection::open_with_flags(file.path(), flags),
+    };
+    let mut copy = opened.map_err(told)?;
+    // A file that is not whole is removed, so nothing has to be undone in it.
+    copy.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF").map_err(told)?;
+    let backup = Backup::new(source, &mut copy).map_err(told)?;
+    for step in 1.. {
+        stop(ends)?;
+        match backup.step(STEP_PAGES).map_err(told)? {
+            StepResult::Done => break,
+            StepResult::More => {}
+            _ => return Err(Error::misuse("the connection of the backup writes; please report it")),
+        }
+        if step % SYNC_STEPS == 0 {
+            file.as_file().sync_data().map_err(|error| target.failed("synced", &error))?;
+        }
+    }
+    // A VFS may keep its files elsewhere, in memory for instance.
+    match file.as_file().metadata() {
+        Ok(written) if written.len() > 0 => Ok(()),
+        Ok(_) => Err(Error::misuse(format!("the VFS of the database wrote no file {}", target.0.display()))
+            .with_hint("a backup needs a VFS that keeps its files in the file system")),
+        Err(error) => Err(target.failed("read", &error)),
+    }
+}
+
+fn stop(ends: &dyn Interrupt) -> Result<()> {
+    if ends.should_stop() { Err(Error::new(Kind::Cancelled, "the backup was given up")) } else { Ok(()) }
+}
+
+/// SQLite's message is that of the connection, which knows nothing of a step.
+#[cold]
+fn of_sqlite(error: Error, target: &Target) -> Error {
+    let path = target.0.display();
+    if error.kind() == Kind::Full {
+        return Error::new(Kind::Full, format!("there is no space left for the backup {path}")).with_hint(ROOM);
+    }
+    let name = error.sqlite_name().unwrap_or("no reason given");
+    let message = format!("the database cannot be copied to {path}: {name}");
+    error.with_message(message).with_hint(WRITABLE)
+}
