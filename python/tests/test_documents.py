@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import logging
 import re
 import subprocess
 import sys
@@ -82,8 +83,10 @@ def test_every_page_of_the_guide_with_rust_has_python_unless_it_is_about_rust():
 
 
 @pytest.mark.parametrize("name", [name for name, page in GUIDE.items() if blocks(page)])
-async def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
+async def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
+    # A page may change the level, which is as before when the test ends.
+    caplog.set_level(logging.NOTSET, "flatwater")
     names = {"ENDLESS": ENDLESS}
     given = None
     if name in TABLES:
