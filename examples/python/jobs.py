@@ -7,7 +7,7 @@ Only the worker that has a job can store its result, so a job is done once.
     pip install ./python
     python examples/python/jobs.py [jobs.db]
 
-Kill a worker while it runs, or all of them: the next run does what was left. It needs Python 3.11 or newer.
+Kill a worker while it runs, or all of them: the next run does what was left.
 """
 
 import asyncio
@@ -78,17 +78,27 @@ async def employ(db: flatwater.Database, path: str) -> None:
         await db.execute(GIVE_BACK, (worker.pid,))
 
 
-async def run(db: flatwater.Database, path: str, workers: int = 4) -> None:
-    """Runs a pool until each job is done or has failed. A file has one pool at a time."""
-    await db.execute(GIVE_ALL_BACK)  # What the workers of a pool had that was killed.
-    async with asyncio.TaskGroup() as group, db.live(PROGRESS, throttle=0.25) as results:
-        pool = [group.create_task(employ(db, path)) for _ in range(workers)]
+async def show_progress(db: flatwater.Database) -> None:
+    """Prints how far the pool is, until no job is left."""
+    async with db.live(PROGRESS, throttle=0.25) as results:
         async for [now] in results:
             print(f"{now['done']} done, {now['running']} running, {now['waiting']} waiting, {now['failed']} failed")
             if now["running"] == now["waiting"] == 0:
                 break
-        for worker in pool:
-            worker.cancel()
+
+
+async def run(db: flatwater.Database, path: str, workers: int = 4) -> None:
+    """Runs a pool until each job is done or has failed. A file has one pool at a time."""
+    await db.execute(GIVE_ALL_BACK)  # What the workers of a pool had that was killed.
+    tasks = [asyncio.create_task(show_progress(db))]
+    tasks += [asyncio.create_task(employ(db, path)) for _ in range(workers)]
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await ended.pop()  # No job is left, or one of them has failed.
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def main(path: str) -> None:

@@ -11,7 +11,7 @@
 One writer and several readers serve any number of tasks. Every call is a coroutine, which begins when it is awaited.
 """
 
-from ._database import Database, connect
+from ._database import Connecting, Database, connect
 from ._errors import (
     DatabaseError,
     DataError,
@@ -31,23 +31,29 @@ from ._prepared import Prepared
 from ._reads import Cursor, Stream
 from ._scopes import Snapshot, Transaction
 from ._sql import Sql
-from ._types import Options, Params
+from ._stats import CallStats, InlineStats, LeaseStats, LiveStats, Stats, WalBlocker, WalStats
+from ._types import Options, Params, SqlLike
 from ._values import register_adapter
 
 __all__ = [
     "BatchResult",
+    "CallStats",
     "Change",
     "Checkpointed",
+    "Connecting",
     "Cursor",
     "DataError",
     "Database",
     "DatabaseError",
     "Error",
     "Executed",
+    "InlineStats",
     "IntegrityError",
     "InterfaceError",
     "InternalError",
+    "LeaseStats",
     "Live",
+    "LiveStats",
     "LoggedQuery",
     "NotSupportedError",
     "OperationalError",
@@ -59,10 +65,14 @@ __all__ = [
     "Rows",
     "Snapshot",
     "Sql",
+    "SqlLike",
+    "Stats",
     "Stream",
     "Subscription",
     "TimeoutError",
     "Transaction",
+    "WalBlocker",
+    "WalStats",
     "Warning",
     "connect",
     "register_adapter",

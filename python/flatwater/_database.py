@@ -24,8 +24,8 @@ from ._scopes import Reads, Snapshot, Transaction
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from ._sql import Sql
-    from ._types import Options, Params
+    from ._stats import Stats
+    from ._types import Options, Params, SqlLike
 
 _open: weakref.WeakSet[Opened] = weakref.WeakSet()
 
@@ -43,8 +43,8 @@ class Opened:
         executor._open(native, self._owners)
         _open.add(self)
 
-    def stats(self) -> dict[str, Any]:
-        """Returns what the database has done since it was opened."""
+    def stats(self) -> Stats:
+        """Returns what the database has done since it was opened, as dictionaries."""
         return self._native.stats()
 
     def add_query_logger(self, logger: Callable[[_native.LoggedQuery], object]) -> None:
@@ -100,7 +100,7 @@ class Database(Opened, Reads):
         await self._prepare(sql, timeout)
         return Prepared(self, sql)
 
-    def live(self, sql: str | Sql, params: Params = None, *, debounce: float = 0, throttle: float = 0) -> Live:
+    def live(self, sql: SqlLike, params: Params = None, *, debounce: float = 0, throttle: float = 0) -> Live:
         """Returns the results of a query, again whenever they changed, for `async with`: whoever changed them, this
         program or another process. `debounce` waits until no newer result has come for so many seconds, `throttle`
         delivers at most one in so many."""
@@ -110,7 +110,7 @@ class Database(Opened, Reads):
         )
 
     def live_group(
-        self, queries: Iterable[tuple[str | Sql, Params]], *, debounce: float = 0, throttle: float = 0
+        self, queries: Iterable[tuple[SqlLike, Params]], *, debounce: float = 0, throttle: float = 0
     ) -> Subscription[list[Rows]]:
         """Returns the results of several queries, which are pairs of SQL and parameters, again whenever one of them
         changed, for `async with`. They are of one point in time, so a list and its count never disagree."""
@@ -161,7 +161,15 @@ class Database(Opened, Reads):
 
 
 class Connecting(Coroutine[Any, Any, Database]):
-    """What `connect` returns: await it, or use it with `async with`."""
+    """What `connect` returns: a database that is about to be opened. `await` returns it; `async with` also closes it.
+
+    A function of your own that calls `connect` returns this too, and is used in the same two ways::
+
+        def connect_app(**options: Unpack[flatwater.Options]) -> flatwater.Connecting:
+            return flatwater.connect("app.db", **options)
+
+    Nothing is opened before the await.
+    """
 
     __slots__ = ("_call", "_database", "_path")
 

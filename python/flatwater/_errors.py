@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import builtins
 import sqlite3
+import sys
+from typing import TYPE_CHECKING
 
 
 class Warning(sqlite3.Warning):
@@ -32,6 +34,10 @@ class Error(sqlite3.Error):
     """The byte in the SQL at which the offending token begins, if SQLite reported it."""
     applied: str | None = None
     """For a timeout, whether the work was done: "no", "yes" or "unknown"."""
+    if TYPE_CHECKING and sys.version_info < (3, 11):
+        # From then on they are declared by the `sqlite3` module.
+        sqlite_errorcode: int
+        sqlite_errorname: str
 
 
 class InterfaceError(Error, sqlite3.InterfaceError):

@@ -7,8 +7,8 @@ from typing import Any, Generic, SupportsIndex, TypeVar, final, overload
 
 from typing_extensions import Self, disjoint_base
 
-from ._sql import Sql
-from ._types import Options, Params
+from ._stats import Stats
+from ._types import Options, Params, SqlLike
 
 __all__ = [
     "BatchResult",
@@ -198,57 +198,57 @@ class Executor:
     """Runs SQL. The base of `Database`, `Transaction` and `Snapshot`."""
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self: ...
-    def execute(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Call[Executed]:
+    def execute(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> Call[Executed]:
         """Runs one statement that returns no rows. Returns its changes and the rowid of the last row it inserted."""
     def executemany(self, sql: str, rows: Iterable[Params], *, timeout: float | None = None) -> Call[int]:
         """Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed."""
     def executescript(self, sql: str, *, timeout: float | None = None) -> Call[None]:
         """Runs several statements without parameters, separated by semicolons, all or nothing."""
     def batch(
-        self, statements: Iterable[str | Sql | tuple[str, Params]], *, timeout: float | None = None
+        self, statements: Iterable[SqlLike | tuple[str, Params]], *, timeout: float | None = None
     ) -> Call[list[BatchResult]]:
         """Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each."""
     @overload
     def query(
-        self, sql: str | Sql, params: Params = None, *, into: None = None, timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: float | None = None
     ) -> Call[Rows]:
         """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each."""
     @overload
     def query(
-        self, sql: str | Sql, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
     ) -> Call[list[dict[str, Any]]]: ...
     @overload
     def query(
-        self, sql: str | Sql, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
     ) -> Call[list[tuple[Any, ...]]]: ...
     @overload
     def query(
-        self, sql: str | Sql, params: Params = None, *, into: Callable[..., _T], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: float | None = None
     ) -> Call[list[_T]]: ...
     @overload
     def query_one(
-        self, sql: str | Sql, params: Params = None, *, into: None = None, timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: float | None = None
     ) -> Call[Row | None]:
         """Runs one statement and returns its first row, or None."""
     @overload
     def query_one(
-        self, sql: str | Sql, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
     ) -> Call[dict[str, Any] | None]: ...
     @overload
     def query_one(
-        self, sql: str | Sql, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
     ) -> Call[tuple[Any, ...] | None]: ...
     @overload
     def query_one(
-        self, sql: str | Sql, params: Params = None, *, into: Callable[..., _T], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: float | None = None
     ) -> Call[_T | None]: ...
-    def query_value(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Call[Any]:
+    def query_value(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> Call[Any]:
         """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
-    def query_values(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Call[list[Any]]:
+    def query_values(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> Call[list[Any]]:
         """Runs one statement and returns the first value of every row."""
     def query_json(
         self,
-        sql: str | Sql,
+        sql: SqlLike,
         params: Params = None,
         *,
         arrays: bool = False,
@@ -263,7 +263,7 @@ class Executor:
     ) -> None: ...
     def _begin(self, timeout: float | None) -> Call[TransactionGuard]: ...
     def _snapshot(self, timeout: float | None) -> Call[SnapshotGuard]: ...
-    def _cursor(self, sql: str | Sql, params: Params, timeout: float | None) -> NativeCursor: ...
+    def _cursor(self, sql: SqlLike, params: Params, timeout: float | None) -> NativeCursor: ...
 
 @final
 class NativeDatabase:
@@ -277,9 +277,9 @@ class NativeDatabase:
     ) -> Call[list[str]]: ...
     def backup(self, path: str | PathLike[str], timeout: float | None) -> Call[None]: ...
     def checkpoint(self, mode: str) -> Call[Checkpointed]: ...
-    def live(self, queries: list[tuple[str | Sql, Params]], debounce: float, throttle: float) -> NativeLive: ...
-    def live_changes(self, sql: str | Sql, params: Params, debounce: float, throttle: float) -> NativeLive: ...
-    def stats(self) -> dict[str, Any]: ...
+    def live(self, queries: list[tuple[SqlLike, Params]], debounce: float, throttle: float) -> NativeLive: ...
+    def live_changes(self, sql: SqlLike, params: Params, debounce: float, throttle: float) -> NativeLive: ...
+    def stats(self) -> Stats: ...
 
 @final
 class TransactionGuard:

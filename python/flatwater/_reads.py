@@ -17,8 +17,7 @@ from ._native import Executor, NativeCursor, Row, Rows
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ._sql import Sql
-    from ._types import Params
+    from ._types import Params, SqlLike
 
 # After this many seconds of rows from one batch other tasks get their turn. The clock is read once per so many rows.
 SLICE = 0.0005
@@ -28,7 +27,7 @@ ROWS = 64
 class Batches:
     """What `cursor` and `stream` have in common: `async with`, and the native side."""
 
-    def __init__(self, of: Executor, sql: str | Sql, params: Params, timeout: float | None) -> None:
+    def __init__(self, of: Executor, sql: SqlLike, params: Params, timeout: float | None) -> None:
         self._native: NativeCursor | None = of._cursor(sql, params, timeout)
         self._is_entered = False
 

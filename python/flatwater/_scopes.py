@@ -17,19 +17,18 @@ from ._reads import Cursor, Stream
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ._sql import Sql
-    from ._types import Params
+    from ._types import Params, SqlLike
 
 
 class Reads(Executor):
     """What runs SQL and reads large results in parts."""
 
-    def stream(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Stream:
+    def stream(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> Stream:
         """Returns the rows of a query one by one, in bounded memory and of one point in time, for `async with`.
         `timeout` is that of each fetch."""
         return Stream(self, sql, params, timeout)
 
-    def cursor(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Cursor:
+    def cursor(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> Cursor:
         """Returns the rows of a query in batches, for `async with`."""
         return Cursor(self, sql, params, timeout)
 

@@ -75,7 +75,7 @@ class Sql:
 
 def take_apart(sql: Any, params: object) -> tuple[str, object]:
     """Returns the text and the parameters of what was passed in place of a text. Called by the native part."""
-    if hasattr(sql, "strings") and hasattr(sql, "interpolations"):
+    if _is_template(sql):
         sql = _of_template(sql)
     if not isinstance(sql, Sql):
         raise TypeError(f"SQL is a str, a t-string or an Sql, not {type(sql).__name__}")
@@ -84,10 +84,21 @@ def take_apart(sql: Any, params: object) -> tuple[str, object]:
     return sql.text, sql.params
 
 
+def _is_template(value: Any) -> bool:
+    return hasattr(value, "strings") and hasattr(value, "interpolations")
+
+
 def _of_template(template: Any) -> Sql:
+    """Returns the SQL of a t-string. A value that is SQL itself, an `Sql` or a t-string, becomes part of it."""
     sql = Sql(template.strings[0])
     for part, text in zip(template.interpolations, template.strings[1:], strict=True):
         if part.conversion or part.format_spec:
             raise misuse("a value in a t-string is bound as it is", "format it before, or cast it in SQL")
-        sql.bind(part.value).push(text)
+        if _is_template(part.value):
+            sql.push_sql(_of_template(part.value))
+        elif isinstance(part.value, Sql):
+            sql.push_sql(part.value)
+        else:
+            sql.bind(part.value)
+        sql.push(text)
     return sql

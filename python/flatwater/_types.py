@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import datetime
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Union
 
+from ._sql import Sql
+
 if TYPE_CHECKING:
     from typing import Literal
+
+if sys.version_info >= (3, 14):
+    from string.templatelib import Template
+
+    SqlLike = Union[str, Sql, Template]
+else:
+    SqlLike = Union[str, Sql]
+"""A statement: a text, an `Sql`, or from Python 3.14 on a t-string."""
 
 Params = Union[Sequence[Any], Mapping[str, Any], None]
 """The parameters of a statement: values in order, or values by name."""

@@ -37,8 +37,7 @@ from ._native import (
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from ._sql import Sql
-    from ._types import Options, Params
+    from ._types import Options, Params, SqlLike
 
 T = TypeVar("T")
 
@@ -49,7 +48,7 @@ class Executor:
     def __init__(self) -> None:
         self._on = _native.Executor()
 
-    def execute(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Executed:
+    def execute(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> Executed:
         """Runs one statement that returns no rows."""
         return self._on.execute(sql, params, timeout=timeout)._wait()
 
@@ -62,72 +61,70 @@ class Executor:
         self._on.executescript(sql, timeout=timeout)._wait()
 
     def batch(
-        self, statements: Iterable[str | Sql | tuple[str, Params]], *, timeout: float | None = None
+        self, statements: Iterable[SqlLike | tuple[str, Params]], *, timeout: float | None = None
     ) -> list[BatchResult]:
         """Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each."""
         return self._on.batch(statements, timeout=timeout)._wait()
 
     @overload
     def query(
-        self, sql: str | Sql, params: Params = None, *, into: None = None, timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: float | None = None
     ) -> Rows: ...
 
     @overload
     def query(
-        self, sql: str | Sql, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
     ) -> list[dict[str, Any]]: ...
 
     @overload
     def query(
-        self, sql: str | Sql, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
     ) -> list[tuple[Any, ...]]: ...
 
     @overload
     def query(
-        self, sql: str | Sql, params: Params = None, *, into: Callable[..., T], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: Callable[..., T], timeout: float | None = None
     ) -> list[T]: ...
 
-    def query(self, sql: str | Sql, params: Params = None, *, into: Any = None, timeout: float | None = None) -> Any:
+    def query(self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: float | None = None) -> Any:
         """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each."""
         return self._on.query(sql, params, into=into, timeout=timeout)._wait()
 
     @overload
     def query_one(
-        self, sql: str | Sql, params: Params = None, *, into: None = None, timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: float | None = None
     ) -> Row | None: ...
 
     @overload
     def query_one(
-        self, sql: str | Sql, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
     ) -> dict[str, Any] | None: ...
 
     @overload
     def query_one(
-        self, sql: str | Sql, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
     ) -> tuple[Any, ...] | None: ...
 
     @overload
     def query_one(
-        self, sql: str | Sql, params: Params = None, *, into: Callable[..., T], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: Callable[..., T], timeout: float | None = None
     ) -> T | None: ...
 
-    def query_one(
-        self, sql: str | Sql, params: Params = None, *, into: Any = None, timeout: float | None = None
-    ) -> Any:
+    def query_one(self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: float | None = None) -> Any:
         """Runs one statement and returns its first row, or None."""
         return self._on.query_one(sql, params, into=into, timeout=timeout)._wait()
 
-    def query_value(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> Any:
+    def query_value(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> Any:
         """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
         return self._on.query_value(sql, params, timeout=timeout)._wait()
 
-    def query_values(self, sql: str | Sql, params: Params = None, *, timeout: float | None = None) -> list[Any]:
+    def query_values(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> list[Any]:
         """Runs one statement and returns the first value of every row."""
         return self._on.query_values(sql, params, timeout=timeout)._wait()
 
     def query_json(
         self,
-        sql: str | Sql,
+        sql: SqlLike,
         params: Params = None,
         *,
         arrays: bool = False,
@@ -142,11 +139,11 @@ class Executor:
         )
         return call._wait()
 
-    def stream(self, sql: str | Sql, params: Params = None) -> Stream:
+    def stream(self, sql: SqlLike, params: Params = None) -> Stream:
         """Returns the rows of a query one by one, in bounded memory and of one point in time, for `with`."""
         return Stream(self, sql, params)
 
-    def cursor(self, sql: str | Sql, params: Params = None) -> Cursor:
+    def cursor(self, sql: SqlLike, params: Params = None) -> Cursor:
         """Returns the rows of a query in batches, for `with`."""
         return Cursor(self, sql, params)
 
@@ -230,7 +227,7 @@ class Snapshot(Executor):
 class Cursor:
     """The rows of a query in batches: `with db.cursor(sql) as batches`, `for rows in batches`."""
 
-    def __init__(self, of: Executor, sql: str | Sql, params: Params) -> None:
+    def __init__(self, of: Executor, sql: SqlLike, params: Params) -> None:
         self._native: NativeCursor = of._on._cursor(sql, params, None)
 
     def __enter__(self) -> Self:
@@ -249,7 +246,7 @@ class Cursor:
 class Stream:
     """The rows of a query one by one: `with db.stream(sql) as rows`, `for row in rows`."""
 
-    def __init__(self, of: Executor, sql: str | Sql, params: Params) -> None:
+    def __init__(self, of: Executor, sql: SqlLike, params: Params) -> None:
         self._cursor = Cursor(of, sql, params)
 
     def __enter__(self) -> Self:

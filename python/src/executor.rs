@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use flatwater::front::{FrontCall, Target};
 use flatwater::{JsonOptions, Params};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -22,7 +22,7 @@ use crate::cursor::NativeCursor;
 use crate::database::NativeDatabase;
 use crate::errors::misuse;
 use crate::guards::{SnapshotGuard, TransactionGuard};
-use crate::many::Collecting;
+use crate::many::{Collecting, Collection, ManyRows, Statements};
 use crate::params;
 use crate::shape::{Into, Shape};
 
@@ -88,6 +88,22 @@ impl Executor {
         self.object(py, Body::call(name, call, shape))
     }
 
+    /// A call whose arguments are taken from an iterable when it runs.
+    fn make_of_many<'py, C: Collection + 'static>(
+        &self,
+        name: &'static str,
+        given: &Bound<'py, PyAny>,
+        timeout: Option<f64>,
+        call: impl FnOnce(&Target, C) -> PyResult<FrontCall> + Send + Sync + 'static,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let begin = || {
+            let target = self.target(given.py())?.clone();
+            let make = move |collected| timed(call(&target, collected)?, timeout);
+            Ok(Box::new(Collecting::new(given, Box::new(make))?) as Box<dyn Pending>)
+        };
+        self.object(given.py(), Body::other(name, staying(begin), Shape::Plain))
+    }
+
     /// A query for all its rows, or its first only.
     fn make_query<'py>(
         &self,
@@ -149,14 +165,9 @@ impl Executor {
         rows: &Bound<'py, PyAny>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = sql.py();
-        let begin = || {
-            let target = self.target(py)?.clone();
-            let sql = sql.to_str()?.to_owned();
-            let make = move |rows| timed(target.execute_many(&sql, Ok(rows)), timeout);
-            Ok(Box::new(Collecting::new(rows, Box::new(make))?) as Box<dyn Pending>)
-        };
-        self.object(py, Body::other("executemany", staying(begin), Shape::Plain))
+        let text = sql.to_str().map(str::to_owned);
+        let call = move |target: &Target, many: ManyRows| Ok(target.execute_many(&text?, Ok(many.rows)));
+        self.make_of_many("executemany", rows, timeout, call)
     }
 
     /// Runs several statements without parameters, separated by semicolons, all or nothing.
@@ -169,21 +180,8 @@ impl Executor {
     /// Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each.
     #[pyo3(signature = (statements, *, timeout=None))]
     fn batch<'py>(&self, statements: &Bound<'py, PyAny>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.make(statements.py(), "batch", timeout, Shape::Plain, |target| {
-            let mut all = Vec::new();
-            for given in statements.try_iter()? {
-                let given = given?;
-                let (sql, params) = match given.cast::<PyTuple>() {
-                    Ok(pair) if pair.len() == 2 => (pair.get_item(0)?, Some(pair.get_item(1)?)),
-                    Ok(alone) if alone.len() == 1 => (alone.get_item(0)?, None),
-                    Ok(_) => return Err(PyTypeError::new_err("a statement of a batch is (sql, params) or sql")),
-                    Err(_) => (given, None),
-                };
-                let Statement { sql, params } = statement(&sql, params.as_ref())?;
-                all.push((sql.into_owned(), params));
-            }
-            Ok(target.batch(Ok(all)))
-        })
+        let call = |target: &Target, Statements(statements)| Ok(target.batch(Ok(statements)));
+        self.make_of_many("batch", statements, timeout, call)
     }
 
     /// Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each.

@@ -1,53 +1,101 @@
-//! The rows of parameters of `executemany`.
+//! Arguments of which there may be many: the rows of parameters of `executemany`, and the statements of `batch`.
 //!
 //! Owns: taking them from an iterable in slices, between which other tasks run. Runs on the loop's thread. Invariants:
-//! the iterable is used on that thread only; the call takes its place in the queue when it has the last row. Leaves
+//! the iterable is used on that thread only; the call takes its place in the queue when it has the last one. Leaves
 //! out: the call.
 
 use std::sync::Arc;
 
 use flatwater::Params;
 use flatwater::front::{FrontCall, Mailbox, ParamRows, Polled, add_row, rows_added};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyString};
+use pyo3::types::{PyIterator, PyString, PyTuple};
 
 use crate::call::Pending;
 use crate::errors::misuse;
+use crate::executor::{Statement, statement};
 use crate::params;
 use crate::slice::Slice;
 
-type Make = Box<dyn FnOnce(ParamRows) -> PyResult<FrontCall> + Send + Sync>;
+/// What is taken from an iterable, one by one.
+pub(crate) trait Collection: Default + Send + Sync {
+    /// What a program is told that gives a string, and the hint.
+    const IS_STRING: (&'static str, &'static str);
 
-pub(crate) struct Collecting {
-    state: State,
+    fn add(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()>;
+}
+
+/// Rows of parameters, and an empty one, whose memory is used again.
+#[derive(Default)]
+pub(crate) struct ManyRows {
+    pub(crate) rows: ParamRows,
+    row: Params,
+}
+
+impl Collection for ManyRows {
+    const IS_STRING: (&'static str, &'static str) =
+        ("the rows of parameters are a string", "give a list of tuples: [(value,), ...]");
+
+    fn add(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Self { rows, row } = self;
+        params::fill(row, given).map_err(|error| in_row(given.py(), error, rows_added(rows)))?;
+        add_row(rows, row);
+        Ok(())
+    }
+}
+
+/// Statements with their parameters.
+#[derive(Default)]
+pub(crate) struct Statements(pub(crate) Vec<(String, Params)>);
+
+impl Collection for Statements {
+    const IS_STRING: (&'static str, &'static str) =
+        ("the statements are a string", "give a list: [(sql, params), sql, ...]; or use `executescript`");
+
+    fn add(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (sql, params) = match given.cast::<PyTuple>() {
+            Ok(pair) if pair.len() == 2 => (pair.get_item(0)?, Some(pair.get_item(1)?)),
+            Ok(alone) if alone.len() == 1 => (alone.get_item(0)?, None),
+            Ok(_) => return Err(PyTypeError::new_err("a statement of a batch is (sql, params) or sql")),
+            Err(_) => (given.clone(), None),
+        };
+        let Statement { sql, params } = statement(&sql, params.as_ref())?;
+        self.0.push((sql.into_owned(), params));
+        Ok(())
+    }
+}
+
+type Make<C> = Box<dyn FnOnce(C) -> PyResult<FrontCall> + Send + Sync>;
+
+pub(crate) struct Collecting<C> {
+    state: State<C>,
     is_inside_body: bool,
 }
 
-enum State {
-    Collecting { rows: Py<PyIterator>, collected: ParamRows, row: Params, make: Option<Make> },
+enum State<C> {
+    Collecting { given: Py<PyIterator>, collected: C, make: Option<Make<C>> },
     Call(FrontCall),
 }
 
-impl Collecting {
-    pub(crate) fn new(rows: &Bound<'_, PyAny>, make: Make) -> PyResult<Self> {
-        if rows.is_instance_of::<PyString>() {
-            let hint = "give a list of tuples: [(value,), ...]";
-            return Err(misuse(rows.py(), "the rows of parameters are a string", Some(hint)));
+impl<C: Collection> Collecting<C> {
+    pub(crate) fn new(given: &Bound<'_, PyAny>, make: Make<C>) -> PyResult<Self> {
+        if given.is_instance_of::<PyString>() {
+            let (message, hint) = C::IS_STRING;
+            return Err(misuse(given.py(), message, Some(hint)));
         }
-        let rows = rows.try_iter()?.unbind();
-        let state =
-            State::Collecting { rows, collected: ParamRows::default(), row: Params::default(), make: Some(make) };
+        let given = given.try_iter()?.unbind();
+        let state = State::Collecting { given, collected: C::default(), make: Some(make) };
         Ok(Self { state, is_inside_body: false })
     }
 }
 
-impl Pending for Collecting {
+impl<C: Collection> Pending for Collecting<C> {
     fn poll(&mut self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
-        if let State::Collecting { rows, collected, row, make } = &mut self.state {
+        if let State::Collecting { given, collected, make } = &mut self.state {
             let mut slice = Slice::begin();
-            for given in rows.bind(py).clone() {
-                params::fill(row, &given?).map_err(|error| in_row(py, error, rows_added(collected)))?;
-                add_row(collected, row);
+            for one in given.bind(py).clone() {
+                collected.add(&one?)?;
                 if slice.is_over() {
                     return Ok(Polled::Yields);
                 }

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import enum
 import math
+import sys
 import uuid
 
 import pytest
@@ -192,3 +193,30 @@ async def test_values_in_a_template_are_bound():
         assert await db.query_one(sql) == ("'; DROP TABLE t --", 5)
         with pytest.raises(flatwater.ProgrammingError, match="bound as it is"):
             await db.query_one(Template(("SELECT ", ""), Part(5, "r")))
+        named = Template(("", " AS two"), Part(2))
+        mixed = Template(("SELECT ", " AS one, ", ", ", ""), Part(1), Part(named), Part(flatwater.Sql("3 + ").bind(1)))
+        assert dict(await db.query_one(mixed)) == {"one": 1, "two": 2, "3 + ?": 4}
+        [first, second] = await db.batch([sql, Template(("SELECT ", ""), Part("'"))])
+        assert (first.rows, second.rows) == ([("'; DROP TABLE t --", 5)], [("'",)])
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="t-strings are of Python 3.14 and newer")
+async def test_values_in_a_t_string_are_bound():
+    def t(text, **values):
+        """The t-string, which is no syntax for an older interpreter."""
+        return eval(f"t{text!r}", values)
+
+    async with flatwater.connect(":memory:") as db:
+        await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, name)")
+        name = "'; DROP TABLE t --"
+        assert (await db.execute(t("INSERT INTO t (name) VALUES ({name})", name=name))).last_insert_rowid == 1
+        ours = t("name = {name}", name=name)
+        assert await db.query_value(t("SELECT id FROM t WHERE {ours} AND id < {1 + 1}", ours=ours)) == 1
+        async with db.stream(t("SELECT name FROM t WHERE id = {id}", id=1)) as rows:
+            assert [tuple(row) async for row in rows] == [(name,)]
+        async with db.live(t("SELECT name FROM t WHERE id = {id}", id=1)) as results:
+            assert list(await anext(aiter(results))) == [(name,)]
+        with pytest.raises(flatwater.ProgrammingError, match="bound as it is"):
+            await db.query(t("SELECT {name!r}", name=name))
+        with pytest.raises(flatwater.ProgrammingError, match="two sets of values"):
+            await db.query(t("SELECT {name}", name=name), (1,))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import datetime
+from collections.abc import Coroutine
 from typing import Any
 
-from typing_extensions import assert_type
+from typing_extensions import Unpack, assert_type
 
 import flatwater
 from flatwater import blocking
@@ -16,6 +18,30 @@ from flatwater import blocking
 class User:
     id: int
     name: str
+
+
+def connect_app(**options: Unpack[flatwater.Options]) -> flatwater.Connecting:
+    return flatwater.connect("app.db", **options)
+
+
+async def open_app() -> flatwater.Database:
+    async with connect_app(readers=2) as db:
+        assert_type(db, flatwater.Database)
+    connecting: Coroutine[Any, Any, flatwater.Database] = connect_app()
+    assert_type(await asyncio.wait_for(connecting, 5), flatwater.Database)
+    return await connect_app()
+
+
+async def find(db: flatwater.Database, sql: flatwater.SqlLike) -> flatwater.Rows:
+    return await db.query(sql)
+
+
+def report(stats: flatwater.Stats) -> None:
+    assert_type(stats["calls"]["query"]["p99_us"], int)
+    assert_type(stats["wal"]["oldest_read"], datetime.timedelta | None)
+    if (cause := stats["wal"]["cause"]) is not None:
+        assert_type(cause["sql"], "str | None")
+    stats["wal"]["copy_p99_us"]  # type: ignore[typeddict-item] # pyright: ignore[reportGeneralTypeIssues, reportTypedDictNotRequiredAccess, reportUnusedExpression]
 
 
 async def awaited() -> None:
@@ -46,6 +72,7 @@ async def awaited() -> None:
                 assert_type(one, list[flatwater.Rows])
         task = asyncio.create_task(db.query_json("SELECT 1"))
         assert_type(await task, str)
+        report(db.stats())
         db.add_query_logger(lambda query: print(query.sql, query.total_us / 1000))
         db.add_query_logger(lambda: None)  # type: ignore[arg-type, misc] # pyright: ignore[reportArgumentType]
         db.fetchall()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]

@@ -12,7 +12,7 @@ use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use flatwater::rusqlite::config::DbConfig;
-use flatwater::{Checkpoint, CheckpointLimits, Database, Error, Options};
+use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Error, Journal, Options};
 use support::{ENDLESS, TestFile, run, until};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -98,6 +98,36 @@ fn the_steps_of_the_checkpointer_are_told() {
         let copied = told(&file, Level::DEBUG, "copied frames of the WAL into the database");
         assert!(copied.iter().any(|line| line.contains(" frames=") && line.contains(" took_us=")), "{copied:?}");
         assert!(told(&file, Level::WARN, "").is_empty());
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_checkpoint_on_demand_is_told() {
+    let file = TestFile::new();
+    run(async {
+        let db = open(file.options().checkpoint(Checkpoint::External)).await;
+        db.execute(INSERT, ()).await.unwrap();
+        db.checkpoint(CheckpointMode::Passive).await.unwrap();
+        let copied = told(&file, Level::DEBUG, "copied frames of the WAL into the database");
+        assert!(copied.len() == 1 && copied[0].contains(" left=0 ") && !copied[0].contains(" frames=0 "), "{copied:?}");
+        db.checkpoint(CheckpointMode::Restart).await.unwrap();
+        assert_eq!(told(&file, Level::DEBUG, "started the WAL over").len(), 1);
+        db.checkpoint(CheckpointMode::Truncate).await.unwrap();
+        assert_eq!(told(&file, Level::DEBUG, "made the WAL's file empty").len(), 1);
+        assert_eq!(told(&file, Level::DEBUG, "copied frames of the WAL into the database").len(), 1);
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_checkpoint_without_a_wal_is_not_told() {
+    let file = TestFile::new();
+    run(async {
+        let db = open(file.options().journal(Journal::Keep)).await;
+        assert_eq!(db.stats().journal, "delete");
+        db.checkpoint(CheckpointMode::Truncate).await.unwrap();
+        assert!(told(&file, Level::DEBUG, "made the WAL's file empty").is_empty());
         db.close().await.unwrap();
     });
 }

@@ -76,10 +76,10 @@ async def check_all_done_once(db: flatwater.Database, count: int) -> None:
 def test_the_jobs_of_killed_workers_are_done_by_others_and_none_twice(tmp_path: Path) -> None:
     async def main() -> None:
         path = str(tmp_path / "jobs.db")
-        async with flatwater.connect(path, migrations=MIGRATIONS) as db, asyncio.TaskGroup() as group:
+        async with flatwater.connect(path, migrations=MIGRATIONS) as db:
             await db.executescript(RECORD)
             await db.executemany(ADD, [(100_000,)] * 20)
-            pool = group.create_task(jobs.run(db, path, workers=3))
+            pool = asyncio.create_task(jobs.run(db, path, workers=3))
             killed = {await kill_one_with_a_job(db) for _ in range(2)}
             await pool
             await check_all_done_once(db, 20)

@@ -118,7 +118,38 @@ async def test_a_batch_is_atomic_and_returns_a_result_each(place):
         assert (second.changes, second.rows) == (1, None)
         with pytest.raises(flatwater.IntegrityError):
             await db.batch([("INSERT INTO t VALUES (?, ?)", (2, "z")), ("INSERT INTO t VALUES (?, ?)", (1, "z"))])
+        with pytest.raises(flatwater.ProgrammingError, match="executescript"):
+            await db.batch("DELETE FROM t")
         assert await db.query_value("SELECT count(*) FROM t") == 1
+
+
+async def test_a_batch_takes_statements_in_slices(file, other_task):
+    async with flatwater.connect(file) as db:
+        await db.execute("CREATE TABLE t (a)")
+        async with other_task() as other:
+            taken = 0
+
+            def statements():
+                """There are more until the other task has had turns."""
+                nonlocal taken
+                while other.turns < 3:
+                    taken += 1
+                    assert taken < 1_000_000, "the loop is held"
+                    yield "INSERT INTO t VALUES (?)", (taken,)
+
+            results = await db.batch(statements())
+        assert len(results) == taken > 3
+        assert await db.query_one("SELECT count(*), max(a) FROM t") == (taken, taken)
+
+
+async def test_a_batch_whose_statements_fail_does_nothing(place):
+    async with flatwater.connect(place) as db:
+        await db.execute("CREATE TABLE t (a)")
+        with pytest.raises(ZeroDivisionError):
+            await db.batch(f"INSERT INTO t VALUES ({1 // (2 - n)})" for n in (1, 2))
+        with pytest.raises(TypeError, match=r"\(sql, params\) or sql"):
+            await db.batch(["INSERT INTO t VALUES (1)", ("INSERT INTO t VALUES (?)", 1, 2)])
+        assert await db.query_value("SELECT count(*) FROM t") == 0
 
 
 async def test_query_forms(place):

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use flatwater_sqlite::CheckpointMode;
+
 use super::{Times, record, times};
 use crate::error::Error;
 use crate::events::{self, InTheWay};
@@ -119,6 +121,15 @@ impl WalRecorder {
 
     pub(crate) fn truncated(&self) {
         events::truncated(&self.path);
+    }
+
+    /// Sends the event of a checkpoint outside of the checkpointer, which copied `frames`. It is not counted.
+    pub(crate) fn checkpointed_on_demand(&self, mode: CheckpointMode, frames: u32, left: u32, took: Duration) {
+        match mode {
+            CheckpointMode::Truncate => events::truncated(&self.path),
+            CheckpointMode::Restart => events::was_restarted(&self.path, took),
+            CheckpointMode::Passive | CheckpointMode::Full => events::checkpointed(&self.path, frames, left, took),
+        }
     }
 
     /// Records a checkpoint that failed for another reason than a lock.

@@ -75,9 +75,11 @@ pub(super) fn run_alone(
 pub(super) fn checkpoint(writer: &mut WriterConnection, shared: &Shared, mode: CheckpointMode) -> Result<Checkpointed> {
     let _without_leases = shared.listener.get().map(|listener| listener.end_leases());
     let (mut again, mut tries) = (writer.busy(), 0);
-    loop {
+    let began = Instant::now();
+    let before = writer.connection()?.sqlite.wal_header().map(|header| header.copied);
+    let done = loop {
         let error = match writer.connection()?.sqlite.checkpoint(mode) {
-            Ok(done) => return Ok(done),
+            Ok(done) => break done,
             Err(error) => Error::from(error),
         };
         // SQLite calls no busy handler while another checkpoint runs, such as one of our own checkpointer.
@@ -87,7 +89,13 @@ pub(super) fn checkpoint(writer: &mut WriterConnection, shared: &Shared, mode: C
         }
         writer.refuse_after_failed_sync(&error);
         return Err(error);
+    };
+    // Otherwise there is no WAL.
+    if let Some(before) = before {
+        let (frames, left) = (done.copied.saturating_sub(before), done.frames.saturating_sub(done.copied));
+        shared.recorder.wal.checkpointed_on_demand(mode, frames, left, began.elapsed());
     }
+    Ok(done)
 }
 
 fn autocommit(writer: &mut WriterConnection, shared: &Shared, work: &Work, ticket: &Arc<Ticket>) -> Result<Answer> {
