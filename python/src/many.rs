@@ -73,6 +73,8 @@ pub(crate) struct Collecting<C> {
     is_inside_body: bool,
 }
 
+/// Not boxed within, because a `Collecting` is boxed as a whole.
+#[allow(clippy::large_enum_variant)]
 enum State<C> {
     Collecting { given: Py<PyIterator>, collected: C, make: Option<Make<C>> },
     Call(FrontCall),
