@@ -15,9 +15,10 @@ use pyo3::types::PyDict;
 use crate::call::Body;
 use crate::capi::audit;
 use crate::capi::call_type::new_call;
-use crate::executor::{Statement, statement, timed};
+use crate::executor::timed;
 use crate::live::{NativeLive, Pace};
 use crate::shape::Shape;
+use crate::statement::{Statement, statement};
 use crate::{logged_query, records};
 
 /// An open database.

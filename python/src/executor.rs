@@ -4,15 +4,13 @@
 //! in an argument is raised by the await, as by any coroutine. Leaves out: what differs between the three, which is in
 //! Python.
 
-use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use flatwater::JsonOptions;
 use flatwater::front::{FrontCall, Target};
-use flatwater::{JsonOptions, Params};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::call::{Body, Pending};
@@ -23,8 +21,8 @@ use crate::database::NativeDatabase;
 use crate::errors::misuse;
 use crate::guards::{SnapshotGuard, TransactionGuard};
 use crate::many::{Collecting, Collection, ManyRows, Statements};
-use crate::params;
 use crate::shape::{Into, Shape};
+use crate::statement::{Statement, statement};
 
 /// Runs SQL. The base of `Database`, `Transaction` and `Snapshot`.
 #[pyclass(subclass, frozen, weakref, module = "flatwater._native")]
@@ -33,23 +31,6 @@ pub(crate) struct Executor {
     target: OnceLock<Target>,
     /// The tasks that have a transaction of this database open, as keys.
     owners: OnceLock<Py<PyDict>>,
-}
-
-/// A statement with its parameters, taken apart.
-pub(crate) struct Statement<'a> {
-    pub(crate) sql: Cow<'a, str>,
-    pub(crate) params: Params,
-}
-
-pub(crate) fn statement<'a>(sql: &'a Bound<'_, PyAny>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Statement<'a>> {
-    static TAKE_APART: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    if let Ok(sql) = sql.cast::<PyString>() {
-        let params = given.map_or_else(|| Ok(Params::default()), params::of)?;
-        return Ok(Statement { sql: sql.to_str()?.into(), params });
-    }
-    let parts = TAKE_APART.import(sql.py(), "flatwater._sql", "take_apart")?.call1((sql, given))?;
-    let (sql, given) = parts.extract::<(String, Bound<'_, PyAny>)>()?;
-    Ok(Statement { sql: sql.into(), params: params::of(&given)? })
 }
 
 fn duration(seconds: f64) -> PyResult<Duration> {

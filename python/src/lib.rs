@@ -28,6 +28,7 @@ mod results;
 mod rows;
 mod shape;
 mod slice;
+mod statement;
 mod stats;
 
 use pyo3::prelude::*;

@@ -14,9 +14,9 @@ use pyo3::types::{PyIterator, PyString, PyTuple};
 
 use crate::call::Pending;
 use crate::errors::misuse;
-use crate::executor::{Statement, statement};
 use crate::params;
 use crate::slice::Slice;
+use crate::statement::{Statement, statement};
 
 /// What is taken from an iterable, one by one.
 pub(crate) trait Collection: Default + Send + Sync {

@@ -1,0 +1,30 @@
+//! A statement as a program gives it: its SQL and its parameters, or an object that has both.
+//!
+//! Owns: taking it apart. Runs on the loop's thread, when the call is made. Invariant: a plain string is not copied.
+//! Leaves out: how values are bound (`params`), and what an `Sql` or a t-string means (`flatwater._sql`).
+
+use std::borrow::Cow;
+
+use flatwater::Params;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
+
+use crate::params;
+
+/// A statement with its parameters, taken apart.
+pub(crate) struct Statement<'a> {
+    pub(crate) sql: Cow<'a, str>,
+    pub(crate) params: Params,
+}
+
+pub(crate) fn statement<'a>(sql: &'a Bound<'_, PyAny>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Statement<'a>> {
+    static TAKE_APART: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if let Ok(sql) = sql.cast::<PyString>() {
+        let params = given.map_or_else(|| Ok(Params::default()), params::of)?;
+        return Ok(Statement { sql: sql.to_str()?.into(), params });
+    }
+    let parts = TAKE_APART.import(sql.py(), "flatwater._sql", "take_apart")?.call1((sql, given))?;
+    let (sql, given) = parts.extract::<(String, Bound<'_, PyAny>)>()?;
+    Ok(Statement { sql: sql.into(), params: params::of(&given)? })
+}
