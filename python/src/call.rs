@@ -7,18 +7,18 @@
 
 use std::sync::Arc;
 
-use flatwater::Cancelled;
 use flatwater::front::{FrontCall, Mailbox, Output, Polled};
+use flatwater::{Cancelled, Rows};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
 
 use crate::blocked::Blocked;
 use crate::errors::raised;
 use crate::inbox::Waiting;
+use crate::owners::Owners;
 use crate::records;
 use crate::shape::{Shape, Shaping};
+use crate::slice::Slice;
 
 /// What a call yields to its task, or returns.
 pub(crate) enum Step {
@@ -59,8 +59,8 @@ pub(crate) struct Body {
     /// `None` once the result is being made.
     shape: Option<Shape>,
     was_begun: bool,
-    /// The tasks and threads that have a transaction of the database open, as keys. Asked when the call begins.
-    owners: Option<Py<PyDict>>,
+    /// Who has a transaction of the database open. Asked when the call begins.
+    owners: Owners,
     /// What ends the call instead of its result, once its write has ended or its result is freed.
     cancelled: Option<PyErr>,
 }
@@ -93,7 +93,7 @@ impl Work {
 
 impl Body {
     fn new(name: &'static str, state: State, shape: Shape) -> Self {
-        Self { name, state, shape: Some(shape), was_begun: false, owners: None, cancelled: None }
+        Self { name, state, shape: Some(shape), was_begun: false, owners: Owners::new(None), cancelled: None }
     }
 
     /// A call of the engine, unless its parameters could not be converted.
@@ -109,7 +109,7 @@ impl Body {
     }
 
     /// Refuses to wait for a transaction of the same task.
-    pub(crate) fn with_owners(mut self, owners: Option<Py<PyDict>>) -> Self {
+    pub(crate) fn with_owners(mut self, owners: Owners) -> Self {
         self.owners = owners;
         self
     }
@@ -127,7 +127,7 @@ impl Body {
         let begins = !std::mem::replace(&mut self.was_begun, true);
         match std::mem::replace(&mut self.state, State::Over) {
             State::Next(mut work) => {
-                if begins && self.is_owner(py, current_task)? {
+                if begins && self.owners.has_task(py)? {
                     work.as_pending().set_inside_body();
                 }
                 self.advance(py, work)
@@ -158,7 +158,7 @@ impl Body {
         self.was_begun = true;
         let mut work = match std::mem::replace(&mut self.state, State::Over) {
             State::Next(mut work) => {
-                if self.is_owner(py, this_thread)? {
+                if self.owners.has_thread(py)? {
                     work.as_pending().set_inside_body();
                 }
                 work
@@ -174,6 +174,10 @@ impl Body {
             }
             match polled {
                 Polled::Ready(result) => break result.map_err(|error| raised(py, &error))?,
+                Polled::Part(rows) => {
+                    self.add(py, rows)?;
+                    while !self.list(py, &mut Slice::begin())? {}
+                }
                 Polled::Yields => {}
                 Polled::Waits => {
                     if let Err(error) = thread.wait(py) {
@@ -196,47 +200,85 @@ impl Body {
         }
     }
 
-    /// Returns true if the task or the thread that `who` returns has a transaction of the database open.
-    fn is_owner<'py>(
-        &self,
-        py: Python<'py>,
-        who: fn(Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>>,
-    ) -> PyResult<bool> {
-        let Some(owners) = self.owners.as_ref().map(|owners| owners.bind(py)).filter(|owners| !owners.is_empty())
-        else {
-            return Ok(false);
-        };
-        who(py)?.map_or(Ok(false), |who| owners.contains(who))
+    /// Goes on until the call has its result or has to wait. What there is of a list is made before it waits, in slices.
+    fn advance(&mut self, py: Python<'_>, mut work: Work) -> PyResult<Step> {
+        let mut slice = None;
+        loop {
+            let polled = match work.as_pending().poll(py, None)? {
+                Polled::Waits if self.has_rows_to_list() => {
+                    match self.list(py, slice.get_or_insert_with(Slice::begin)) {
+                        Ok(true) => continue,
+                        Ok(false) => Polled::Yields,
+                        Err(error) => return self.fail(py, Some(work), error),
+                    }
+                }
+                Polled::Waits => {
+                    let waiting = Waiting::new(py)?;
+                    let polled = work.as_pending().poll(py, Some(waiting.address()))?;
+                    if matches!(polled, Polled::Waits) {
+                        let future = waiting.to_yield(py)?;
+                        self.state = State::Waiting(work, waiting);
+                        return Ok(Step::Yield(future));
+                    }
+                    polled
+                }
+                polled => polled,
+            };
+            match polled {
+                Polled::Ready(result) => return self.finish(py, result),
+                Polled::Part(rows) => {
+                    if let Err(error) = self.add(py, rows) {
+                        return self.fail(py, Some(work), error);
+                    }
+                }
+                Polled::Yields | Polled::Waits => {
+                    self.state = State::Next(work);
+                    return Ok(Step::Yield(py.None()));
+                }
+            }
+        }
     }
 
-    fn advance(&mut self, py: Python<'_>, mut work: Work) -> PyResult<Step> {
-        let mut polled = work.as_pending().poll(py, None)?;
-        if matches!(polled, Polled::Waits) {
-            let waiting = Waiting::new(py)?;
-            polled = work.as_pending().poll(py, Some(waiting.address()))?;
-            if matches!(polled, Polled::Waits) {
-                let future = waiting.to_yield(py)?;
-                self.state = State::Waiting(work, waiting);
-                return Ok(Step::Yield(future));
-            }
+    /// Keeps rows for the list, unless nobody gets it.
+    fn add(&mut self, py: Python<'_>, rows: Rows) -> PyResult<()> {
+        match &mut self.shape {
+            Some(shape) if self.cancelled.is_none() => shape.add(py, rows),
+            _ => Ok(()),
         }
-        match polled {
-            Polled::Ready(result) => self.finish(py, result),
-            Polled::Yields | Polled::Waits => {
-                self.state = State::Next(work);
-                Ok(Step::Yield(py.None()))
-            }
-        }
+    }
+
+    fn has_rows_to_list(&self) -> bool {
+        matches!(&self.shape, Some(Shape::Begun(listing)) if !listing.is_complete())
+    }
+
+    /// Goes on with the list until the slice is over. Returns true if it has all rows that are there.
+    fn list(&mut self, py: Python<'_>, slice: &mut Slice) -> PyResult<bool> {
+        if let Some(Shape::Begun(listing)) = &mut self.shape { listing.go_on(py, slice) } else { Ok(true) }
     }
 
     fn finish(&mut self, py: Python<'_>, result: flatwater::Result<Output>) -> PyResult<Step> {
         if let Some(cancelled) = self.cancelled.take() {
-            return Err(cancelled);
+            return self.fail(py, None, cancelled);
         }
-        let output = result.map_err(|error| raised(py, &error))?;
+        let output = match result {
+            Ok(output) => output,
+            Err(error) => return self.fail(py, None, raised(py, &error)),
+        };
         match self.shape.take() {
             Some(shape) => self.shape(py, shape.begin(py, output)?),
             None => Err(PyRuntimeError::new_err("cannot reuse already awaited coroutine")),
+        }
+    }
+
+    /// Gives the work up, if it is not over, and raises the exception when what there is of a list is freed.
+    #[cold]
+    fn fail(&mut self, py: Python<'_>, work: Option<Work>, error: PyErr) -> PyResult<Step> {
+        if let Some(mut work) = work {
+            work.as_pending().give_up();
+        }
+        match self.shape.take() {
+            Some(Shape::Begun(listing)) => self.abandon(py, Shaping::Listing(listing), error),
+            _ => Err(error),
         }
     }
 
@@ -267,8 +309,10 @@ impl Body {
                     self.cancelled.get_or_insert(error);
                     return self.advance(py, work);
                 }
-                Err(self.cancelled.take().unwrap_or(error))
+                let error = self.cancelled.take().unwrap_or(error);
+                self.fail(py, None, error)
             }
+            State::Next(work) => self.fail(py, Some(work), error),
             State::Shaping(shaping) => self.abandon(py, shaping, error),
             _ => Err(error),
         }
@@ -282,20 +326,6 @@ impl Body {
             work.as_pending().give_up();
         }
     }
-}
-
-/// The task that runs now, if this is in a task.
-fn current_task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    // Without a loop, as on a plain thread, it raises.
-    let task = FUNCTION.import(py, "asyncio", "current_task")?.call0().ok();
-    Ok(task.filter(|task| !task.is_none()))
-}
-
-/// The number of this thread, for calls that wait.
-fn this_thread(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    FUNCTION.import(py, "threading", "get_ident")?.call0().map(Some)
 }
 
 impl Drop for Body {

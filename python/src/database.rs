@@ -87,7 +87,7 @@ impl NativeDatabase {
     /// Closes the database and waits for that, at the interpreter's end. What cannot be closed is left as after a
     /// crash, which the next open recovers.
     fn close_at_exit(&self, py: Python<'_>) {
-        let _ = py.detach(|| close(&self.database).wait());
+        let _ = py.detach(|| self.database.close().wait());
         records::deliver(py);
     }
 

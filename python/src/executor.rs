@@ -20,8 +20,10 @@ use crate::cursor::NativeCursor;
 use crate::database::NativeDatabase;
 use crate::errors::misuse;
 use crate::guards::{SnapshotGuard, TransactionGuard};
+use crate::listing::Into;
 use crate::many::{Collecting, Collection, ManyRows, Statements};
-use crate::shape::{Into, Shape};
+use crate::owners::Owners;
+use crate::shape::Shape;
 use crate::statement::{Statement, statement};
 
 /// Runs SQL. The base of `Database`, `Transaction` and `Snapshot`.
@@ -54,7 +56,7 @@ impl Executor {
 
     /// Makes the object of a call.
     pub(crate) fn object<'py>(&self, py: Python<'py>, body: Body) -> PyResult<Bound<'py, PyAny>> {
-        new_call(py, body.with_owners(self.owners.get().map(|owners| owners.clone_ref(py))))
+        new_call(py, body.with_owners(Owners::new(self.owners.get().map(|owners| owners.clone_ref(py)))))
     }
 
     fn make<'py>(
@@ -94,9 +96,14 @@ impl Executor {
         shape: Shape,
         first_only: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
+        // Rows become a list while the query runs.
+        let in_parts = matches!(&shape, Shape::Rows(into) if !matches!(into, Into::Row));
         self.make(sql.py(), name, timeout, shape, |target| {
             let Statement { sql, params } = statement(sql, params)?;
-            Ok(target.query(name, &sql, Ok(params), first_only))
+            Ok(match in_parts {
+                true => target.query_in_parts(name, &sql, Ok(params)),
+                false => target.query(name, &sql, Ok(params), first_only),
+            })
         })
     }
 }

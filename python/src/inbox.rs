@@ -1,13 +1,10 @@
 //! The mailbox of an event loop, in Python: how the loop is woken, and which futures it resumes then.
 //!
-//! Owns: the sockets through which a worker's thread wakes the loop without the interpreter's lock, and the futures of
-//! the calls that wait. One per loop; found by the loop itself, which it does not keep alive. Runs on the loop's
+//! Owns: the bell through which a worker's thread wakes the loop without the interpreter's lock, and the futures of the
+//! calls that wait. One per loop; found by the loop itself, which it does not keep alive. Runs on the loop's
 //! thread. Invariant: a call that waits has a future in the table, or its wake is on its way. Leaves out: the calls.
 
 use std::cell::RefCell;
-use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flatwater::front::Mailbox;
@@ -18,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyWeakrefMethods, PyWeakrefReference};
 
+use crate::bell::Bell;
 use crate::records;
 
 #[pyclass(frozen, module = "flatwater._native")]
@@ -25,7 +23,7 @@ pub(crate) struct Inbox {
     inbox: Arc<flatwater_bridge::Inbox>,
     mailbox: Arc<dyn Mailbox>,
     waiting: Mutex<Tokens<Py<PyAny>>>,
-    woken: UnixStream,
+    bell: Arc<Bell>,
 }
 
 /// What a call that waits has to do with its loop.
@@ -57,21 +55,20 @@ impl Inbox {
     /// Makes the inbox of a loop.
     fn new<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         let py = event_loop.py();
-        let (woken, bell) = UnixStream::pair()?;
-        woken.set_nonblocking(true)?;
-        bell.set_nonblocking(true)?;
-        // A full socket has woken the loop already, and a loop that is gone needs no wake.
-        let inbox = flatwater_bridge::Inbox::new(move || _ = (&bell).write(&[0]));
-        let descriptor = woken.as_raw_fd();
+        let bell = Arc::new(Bell::new()?);
+        let rung = bell.clone();
+        let inbox = flatwater_bridge::Inbox::new(move |then| rung.ring(then));
         records::add_bell(&inbox);
         let mailbox = inbox.clone() as Arc<dyn Mailbox>;
-        let new = Bound::new(py, Self { inbox, mailbox, waiting: Mutex::default(), woken })?;
-        let arguments = (descriptor, new.getattr(intern!(py, "deliver"))?);
-        if let Err(error) = event_loop.call_method1(intern!(py, "add_reader"), arguments) {
-            let refused =
-                PyRuntimeError::new_err("this event loop cannot watch a socket; on Windows use the selector loop");
-            refused.set_cause(py, Some(error));
-            return Err(refused);
+        let new = Bound::new(py, Self { inbox, mailbox, waiting: Mutex::default(), bell })?;
+        let deliver = new.getattr(intern!(py, "deliver"))?;
+        for (descriptor, of_busy) in new.get().bell.descriptors() {
+            if let Err(error) = event_loop.call_method1(intern!(py, "add_reader"), (descriptor, &deliver, of_busy)) {
+                let refused =
+                    PyRuntimeError::new_err("this event loop cannot watch a socket; on Windows use the selector loop");
+                refused.set_cause(py, Some(error));
+                return Err(refused);
+            }
         }
         Ok(new)
     }
@@ -126,9 +123,8 @@ fn forget_closed(all: &Bound<'_, PyAny>) -> PyResult<()> {
 #[pymethods]
 impl Inbox {
     /// Resumes the calls whose tokens were noted, and logs what the engine told. Called by the loop.
-    fn deliver(&self, py: Python<'_>) {
-        // What is left in the socket wakes the loop once more.
-        let _ = (&self.woken).read(&mut [0; 64]);
+    fn deliver(&self, py: Python<'_>, of_busy: bool) {
+        self.bell.hear(of_busy);
         let mut tokens = Vec::new();
         self.inbox.read(&mut tokens);
         for token in tokens {

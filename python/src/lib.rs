@@ -4,6 +4,7 @@
 
 #![deny(unsafe_code)]
 
+mod bell;
 mod blocked;
 mod call;
 #[allow(unsafe_code)]
@@ -17,10 +18,12 @@ mod executor;
 mod guards;
 mod inbox;
 mod known_rows;
+mod listing;
 mod live;
 mod logged_query;
 mod many;
 mod options;
+mod owners;
 mod params;
 mod polls;
 mod records;

@@ -1,25 +1,25 @@
 //! What a call returns of the engine's result.
 //!
 //! Owns: making Python objects of a result, a large one in slices, and freeing those that nobody gets, in slices too.
-//! Runs on the loop's thread. Leaves out: single values (`cells`) and rows (`rows`).
+//! Runs on the loop's thread. Leaves out: single values (`cells`), rows (`rows`), and lists of what is
+//! made of them (`listing`).
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use flatwater::front::Output;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::types::{PyList, PyString};
 
 use crate::capi::texts::LongText;
 use crate::changes::{Changing, Kept};
 use crate::database::NativeDatabase;
-use crate::errors::misuse;
 use crate::guards::{SnapshotGuard, TransactionGuard};
 use crate::known_rows::KnownRows;
+use crate::listing::{Into, Listing};
 use crate::live;
 use crate::results::{BatchResult, Checkpointed, Executed};
-use crate::rows::{self, Rows};
+use crate::rows::Rows;
 use crate::slice::Slice;
 
 /// A text of fewer bytes becomes a string at once.
@@ -27,22 +27,13 @@ const SHORT: usize = 128 << 10;
 /// So many objects are freed at once.
 const FEW: usize = 32;
 
-/// What becomes of rows.
-pub(crate) enum Into {
-    Row,
-    Tuple,
-    Dict,
-    /// The value of the first column.
-    Value,
-    /// Called with the columns by name.
-    Class(Py<PyAny>),
-}
-
 /// What a call returns.
 pub(crate) enum Shape {
     /// What the output is by itself.
     Plain,
     Rows(Into),
+    /// A list, of which parts are there.
+    Begun(Box<Listing>),
     /// The first row, or `None`.
     First(Into),
     /// The first value of the first row, or `None`.
@@ -54,72 +45,29 @@ pub(crate) enum Shape {
 /// A result that is being made.
 pub(crate) enum Shaping {
     Done(Py<PyAny>),
-    Listing {
-        rows: Py<Rows>,
-        into: Into,
-        next: usize,
-        list: Py<PyList>,
-    },
+    Listing(Box<Listing>),
     Text(LongText),
     Change(Changing),
     /// The call was given up: nobody gets these.
     Freeing(Vec<Py<PyList>>),
 }
 
-impl Into {
-    /// Returns the form that a caller asked for.
-    pub(crate) fn of(given: Option<&Bound<'_, PyAny>>) -> Self {
-        let Some(given) = given else { return Self::Row };
-        let py = given.py();
-        if given.is(py.get_type::<PyDict>()) {
-            Self::Dict
-        } else if given.is(py.get_type::<pyo3::types::PyTuple>()) {
-            Self::Tuple
-        } else {
-            Self::Class(given.clone().unbind())
-        }
-    }
-
-    fn make<'py>(&self, rows: &Bound<'py, Rows>, index: usize) -> PyResult<Bound<'py, PyAny>> {
-        let py = rows.py();
-        let by_name = || -> PyResult<Bound<'py, PyDict>> {
-            let dict = PyDict::new(py);
-            for (column, name) in rows.get().columns.bind(py).iter_borrowed().enumerate() {
-                dict.set_item(name, crate::cells::to_python(py, &rows.get().rows, index, column)?)?;
-            }
-            Ok(dict)
-        };
-        match self {
-            Self::Row => Ok(rows::row(rows, index)?.into_any()),
-            Self::Tuple => Ok(rows.get().tuple(py, index)?.into_any()),
-            Self::Dict => Ok(by_name()?.into_any()),
-            Self::Value => crate::cells::to_python(py, &rows.get().rows, index, 0),
-            Self::Class(class) => class.bind(py).call((), Some(&by_name()?)),
-        }
-    }
-}
-
 impl Shape {
-    /// Refuses two columns of one name if rows become something with names: one of the values would be lost.
-    fn check(&self, rows: &Bound<'_, Rows>) -> PyResult<()> {
-        let (Self::Rows(into) | Self::First(into)) = self else { return Ok(()) };
-        if !matches!(into, Into::Dict | Into::Class(_)) {
-            return Ok(());
+    /// Adds a part of the result, whose other rows follow.
+    pub(crate) fn add(&mut self, py: Python<'_>, rows: flatwater::Rows) -> PyResult<()> {
+        if let Self::Rows(into) = self {
+            *self = Self::Begun(Box::new(Listing::new(py, std::mem::replace(into, Into::Row))));
         }
-        let mut names = HashSet::new();
-        match rows.get().rows.columns().find(|name| !names.insert(*name)) {
-            Some(name) => {
-                let hint = "name one of them with AS";
-                Err(misuse(rows.py(), &format!("two columns are named {name:?}"), Some(hint)))
-            }
-            None => Ok(()),
+        match self {
+            Self::Begun(listing) => listing.add(py, rows),
+            _ => Err(PyRuntimeError::new_err("the result is no list; please report it")),
         }
     }
 
     /// Begins to make the result.
     pub(crate) fn begin(self, py: Python<'_>, output: Output) -> PyResult<Shaping> {
         let rows = match output {
-            Output::Rows(rows) => Rows::new(py, rows.into())?,
+            Output::Rows(rows) => rows,
             Output::Json(json) if json.len() >= SHORT => return Ok(Shaping::Text(LongText::new(json))),
             Output::LiveChange(change) => {
                 let kept = if let Self::Live(_, kept) = self { kept } else { Kept::default() };
@@ -131,17 +79,21 @@ impl Shape {
             }
             output => return plain(py, output).map(Shaping::Done),
         };
-        self.check(&rows)?;
-        let is_empty = rows.get().rows.is_empty();
+        let rows_object = |rows: flatwater::Rows| Rows::new(py, rows.into());
         let done = match self {
-            Self::Rows(Into::Row) | Self::Plain | Self::Live(..) => rows.into_any().unbind(),
-            Self::Rows(into) => {
-                let list = PyList::empty(py).unbind();
-                return Ok(Shaping::Listing { rows: rows.unbind(), into, next: 0, list });
+            Self::Rows(Into::Row) | Self::Plain | Self::Live(..) => rows_object(rows)?.into_any().unbind(),
+            Self::Rows(into) => return Listing::of(py, into, rows).map(Shaping::Listing),
+            Self::Begun(mut listing) => {
+                listing.add(py, rows)?;
+                return Ok(Shaping::Listing(listing));
             }
-            Self::First(_) | Self::Value if is_empty => py.None(),
-            Self::First(into) => into.make(&rows, 0)?.unbind(),
-            Self::Value => crate::cells::to_python(py, &rows.get().rows, 0, 0)?.unbind(),
+            Self::First(into) => {
+                let rows = rows_object(rows)?;
+                into.check(&rows)?;
+                if rows.get().rows.is_empty() { py.None() } else { into.make(&rows, 0)?.unbind() }
+            }
+            Self::Value if rows.is_empty() => py.None(),
+            Self::Value => crate::cells::to_python(py, &rows, 0, 0)?.unbind(),
         };
         Ok(Shaping::Done(done))
     }
@@ -152,17 +104,9 @@ impl Shaping {
     pub(crate) fn go_on(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         match self {
             Self::Done(result) => Ok(Some(result.clone_ref(py))),
-            Self::Listing { rows, into, next, list } => {
-                let mut slice = Slice::begin();
-                let (rows, list) = (rows.bind(py), list.bind(py));
-                while *next < rows.get().rows.len() {
-                    list.append(into.make(rows, *next)?)?;
-                    *next += 1;
-                    if slice.is_over() {
-                        return Ok(None);
-                    }
-                }
-                Ok(Some(list.clone().into_any().unbind()))
+            Self::Listing(listing) => {
+                let is_complete = listing.go_on(py, &mut Slice::begin())?;
+                Ok(is_complete.then(|| listing.list(py)))
             }
             Self::Text(text) => Ok(text.go_on(py)?.map(Py::into_any)),
             Self::Change(change) => Ok(change.go_on(py)?.map(Py::into_any)),
@@ -185,7 +129,7 @@ impl Shaping {
     /// Gives it up. What there is of it may be large.
     pub(crate) fn give_up(self) -> Self {
         match self {
-            Self::Listing { list, .. } => Self::Freeing(vec![list]),
+            Self::Listing(listing) => Self::Freeing(vec![listing.into_list()]),
             Self::Change(change) => Self::Freeing(change.into_lists()),
             Self::Done(_) | Self::Text(_) => Self::Freeing(Vec::new()),
             Self::Freeing(lists) => Self::Freeing(lists),

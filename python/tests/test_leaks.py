@@ -26,6 +26,7 @@ from flatwater import blocking
 
 OPERATIONS = int(os.environ.get("FLATWATER_LEAK_OPERATIONS", "1000"))
 ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
+LONG = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 2000) SELECT n, n AS m FROM c"
 # Objects that are made anew, so that they are shared with nothing else.
 SQL = " ".join(["SELECT", "?", "AS", "given,", "a", "FROM", "t"])
 INSERT = " ".join(["INSERT", "OR", "REPLACE", "INTO", "t", "VALUES", "(?,", "?)"])
@@ -258,6 +259,13 @@ OPERATION: dict[str, Callable[[flatwater.Database], Awaitable[object]]] = {
     "query into tuples": lambda db: db.query(SQL, (VALUE,), into=tuple),
     "query into dicts": lambda db: db.query(SQL, (VALUE,), into=dict),
     "query into a class": lambda db: db.query(SQL, (VALUE,), into=User),
+    "query into a long list": lambda db: db.query(LONG, into=tuple),
+    "a long list that is cancelled": lambda db: cancelled(
+        db.query(f"{LONG} UNION ALL SELECT ({ENDLESS}), 1", into=dict), 3
+    ),
+    "a long list that fails": lambda db: fails(
+        flatwater.OperationalError, db.query(f"{LONG} UNION ALL SELECT abs(-9223372036854775807 - 1), 1", into=dict)
+    ),
     "query_one": lambda db: db.query_one(SQL, (VALUE,)),
     "query_value": lambda db: db.query_value(SQL, (VALUE,)),
     "query_values": lambda db: db.query_values(SQL, (VALUE,)),

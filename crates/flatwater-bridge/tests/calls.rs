@@ -18,7 +18,7 @@ struct Loop {
 impl Loop {
     fn new() -> Self {
         let (bell, woken) = channel();
-        let inbox = Inbox::new(move || _ = bell.send(()));
+        let inbox = Inbox::new(move |_| _ = bell.send(()));
         Self { mailbox: inbox.clone(), inbox, woken }
     }
 
@@ -38,9 +38,11 @@ impl Loop {
             match call.poll(None) {
                 Polled::Ready(result) => return Some(result),
                 Polled::Yields => {}
+                Polled::Part(_) => panic!("a call in parts is polled by `parts`"),
                 Polled::Waits => match call.poll(Some((&self.mailbox, token))) {
                     Polled::Ready(result) => return Some(result),
                     Polled::Yields | Polled::Waits => return None,
+                    Polled::Part(_) => panic!("a call in parts is polled by `parts`"),
                 },
             }
         }
@@ -131,4 +133,76 @@ fn a_nested_transaction_that_is_dropped_is_undone_and_the_outer_one_goes_on() {
     assert_eq!(count(&events, &outside), 1);
     assert!(events.run(commit(outer)).is_ok());
     assert_eq!(count(&events, &target), 1);
+}
+
+const FEW: &str = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 5000) SELECT n FROM c";
+
+/// A query in parts, which has not begun.
+fn in_parts(events: &Loop, sql: &str) -> (tempfile::TempDir, Database, FrontCall) {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options::new(folder.path().join("a.db")).readers(1);
+    let Ok(Output::Database(database)) = events.run(open(options)) else { panic!("it opens") };
+    let call = Target::of(&database).query_in_parts("query", sql, params(&[]));
+    (folder, database, call)
+}
+
+/// Polls until the call is over. Returns its parts, and its end.
+fn parts(events: &Loop, call: &mut FrontCall) -> (Vec<usize>, Result<Output, Error>) {
+    let mut parts = Vec::new();
+    loop {
+        let mut polled = call.poll(None);
+        if matches!(polled, Polled::Waits) {
+            polled = call.poll(Some((&events.mailbox, 7)));
+        }
+        match polled {
+            Polled::Ready(end) => return (parts, end),
+            Polled::Part(rows) => parts.push(rows.len()),
+            Polled::Yields => {}
+            Polled::Waits => _ = events.read(),
+        }
+    }
+}
+
+#[test]
+fn the_parts_of_a_result_come_before_its_last_rows() {
+    let events = Loop::new();
+    let (_folder, _database, mut call) = in_parts(&events, FEW);
+    let (parts, end) = parts(&events, &mut call);
+    // A first part of 1,536 cells, and others of 3,072, of which the last comes with the reply.
+    assert_eq!(parts, [1_536, 3_072]);
+    let Ok(Output::Rows(last)) = end else { panic!("there are more rows") };
+    assert_eq!((last.len(), last.get(0).unwrap().get::<i64>(0).unwrap()), (392, 4_609));
+}
+
+#[test]
+fn a_caller_gets_parts_while_the_query_runs_and_interrupts_it() {
+    let events = Loop::new();
+    let endless =
+        "SELECT count(*) FROM (WITH RECURSIVE d(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM d) SELECT n FROM d)";
+    let (_folder, database, mut call) = in_parts(&events, &format!("{FEW} UNION ALL {endless}"));
+    let mut rows = 0;
+    while rows < 4_608 {
+        match call.poll(Some((&events.mailbox, 7))) {
+            Polled::Part(part) => rows += part.len(),
+            Polled::Waits => assert_eq!(events.read(), [7]),
+            Polled::Yields => {}
+            Polled::Ready(_) => panic!("the query ended"),
+        }
+    }
+    assert_eq!(call.give_up(), Cancelled::ReadInterrupted);
+    drop(call);
+    // The only reader is free again.
+    let target = Target::of(&database);
+    assert!(
+        matches!(events.run(target.query("query", FEW, params(&[]), false)), Ok(Output::Rows(rows)) if rows.len() == 5_000)
+    );
+}
+
+#[test]
+fn a_query_that_fails_ends_with_its_error_whatever_parts_it_had() {
+    let events = Loop::new();
+    let (_folder, _database, mut call) =
+        in_parts(&events, &format!("{FEW} UNION ALL SELECT abs(-9223372036854775807 - 1)"));
+    let (_, end) = parts(&events, &mut call);
+    assert!(end.is_err_and(|error| error.message().contains("overflow")));
 }

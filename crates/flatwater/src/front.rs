@@ -1,119 +1,44 @@
 //! What the front ends in other languages need beyond the API. Not for programs: it may change in any version.
 //!
-//! Owns: the calls of a front end, which have one type of result and are polled without a waker; the cells of a result
-//! without a `Row`; rows of parameters that are filled in slices. Runs on the caller's thread. Invariant: a call of a
-//! front end does what the call of the API does. Leaves out: telling the host's event loop (`flatwater-bridge`).
+//! Owns: making the calls of a front end; the cells of a result without a `Row`; rows of parameters that are filled in
+//! slices. Runs on the caller's thread. Invariant: a call of a
+//! front end does what the call of the API does. Leaves out: polling a call (`front_call`), telling the
+//! host's event loop (`flatwater-bridge`).
 
 use std::path::Path;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use flatwater_sqlite::{CheckpointMode, Checkpointed};
+use flatwater_sqlite::CheckpointMode;
 use rusqlite::types::ValueRef;
 
-use crate::call::{Call, Stepped};
 use crate::connection::backup::Target as BackupTarget;
 use crate::cursor::Cursor;
 use crate::database::Database;
-use crate::engine::dispatch::{Caller, Cancelled};
+use crate::engine::dispatch::Caller;
 use crate::engine::registry;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
-use crate::inline::budget;
+pub use crate::front_call::{FrontCall, Output, Polled};
 use crate::live::LiveRows;
-use crate::live_changes::{LiveChange, RowChanges};
+use crate::live_changes::RowChanges;
 use crate::migrations::Migrations;
 use crate::operations::Operations;
 use crate::options::Options;
 use crate::options::json::JsonOptions;
-pub use crate::queue::reply::Mailbox;
+pub use crate::queue::reply::{Mailbox, Then};
 use crate::queue::ticket::CallOptions;
 use crate::snapshot::Snapshot;
 use crate::statement_event::{Listener, StatementEvent};
 use crate::transaction::Transaction;
 use crate::values::column::{ColumnNames, Names};
 use crate::values::difference::Difference;
-use crate::values::executed::{BatchResult, Executed};
 pub use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
 use crate::values::row::Rows;
 use crate::workers::answer::Answer;
 use crate::workers::request::{Wanted, Work};
-
-/// The result of any call.
-pub enum Output {
-    Executed(Executed),
-    Changes(u64),
-    Rows(Rows),
-    Json(String),
-    Batch(Vec<BatchResult>),
-    Done,
-    Database(Database),
-    Transaction(Transaction<'static>),
-    Snapshot(Snapshot),
-    Checkpointed(Checkpointed),
-    Migrated(Vec<String>),
-    /// The newest results of a live query, one for each statement.
-    Live(Vec<LiveRows>),
-    LiveChange(LiveChange),
-}
-
-/// What a poll came to.
-pub enum Polled {
-    /// The call is over.
-    Ready(Result<Output>),
-    /// The result is there, and the next poll returns it: other tasks get their turn before.
-    Yields,
-    /// The call waits for its reply.
-    Waits,
-}
-
-/// A call of a front end. It begins when it is first polled.
-pub struct FrontCall(Call<Output>);
-
-impl FrontCall {
-    /// Polls the call. Without a mailbox it only looks. If the call waits, it is polled with one at once; the mailbox
-    /// is then told, with the token, when the call is to be polled once more.
-    pub fn poll(&mut self, mailbox: Option<(&Arc<dyn Mailbox>, u64)>) -> Polled {
-        let stepped = self.0.step(|reply| match mailbox {
-            Some((mailbox, token)) => reply.poll_for(mailbox, token),
-            None => reply.look(),
-        });
-        let polled = match stepped {
-            Stepped::Ready(answer) => return Polled::Ready(self.0.finish(answer)),
-            Stepped::Yields => Polled::Yields,
-            Stepped::Waits => Polled::Waits,
-        };
-        budget::suspend();
-        polled
-    }
-
-    /// Gives the call up, unless its write runs: then it is polled on, until its outcome is known.
-    pub fn give_up(&mut self) -> Cancelled {
-        self.0.give_up(true)
-    }
-
-    /// The task that begins the call has a transaction open on the same database. If the call would wait for the end of
-    /// that, it is refused.
-    pub fn set_inside_body(&mut self) {
-        self.0.set_inside_body();
-    }
-
-    /// See [`Call::timeout`].
-    #[must_use]
-    pub fn timeout(self, timeout: Duration) -> Self {
-        Self(self.0.timeout(timeout))
-    }
-
-    /// See [`Call::wait`].
-    ///
-    /// # Errors
-    /// Those of the operation.
-    pub fn wait(self) -> Result<Output> {
-        self.0.wait()
-    }
-}
 
 /// What a front end's calls are made on: a database, a transaction or a snapshot. It does not keep a transaction open.
 #[derive(Clone)]
@@ -138,7 +63,7 @@ impl Target {
         work: Result<Work>,
         read: fn(Answer, Option<&Caller>) -> Result<Output>,
     ) -> FrontCall {
-        FrontCall(self.0.call(operation, work, read))
+        FrontCall::new(self.0.call(operation, work, read))
     }
 
     pub fn execute(&self, sql: &str, params: Result<Params>) -> FrontCall {
@@ -168,6 +93,13 @@ impl Target {
     pub fn query(&self, operation: &'static str, sql: &str, params: Result<Params>, first_only: bool) -> FrontCall {
         let wanted = if first_only { Wanted::First } else { Wanted::All };
         self.call(operation, self.0.read(sql, params, wanted), |answer, _| answer.rows().map(Output::Rows))
+    }
+
+    /// All rows of a query. A reader hands them over in parts while the query runs.
+    pub fn query_in_parts(&self, operation: &'static str, sql: &str, params: Result<Params>) -> FrontCall {
+        let parts = Arc::default();
+        let work = self.0.read(sql, params, Wanted::Parts(Arc::clone(&parts)));
+        FrontCall::in_parts(self.0.call(operation, work, |answer, _| answer.rows().map(Output::Rows)), parts)
     }
 
     pub fn query_json(&self, sql: &str, params: Result<Params>, options: JsonOptions) -> FrontCall {
@@ -227,25 +159,25 @@ impl Target {
 /// Opens a database.
 #[must_use]
 pub fn open(options: Options) -> FrontCall {
-    FrontCall(options.open_as(|answer, _| answer.returned().map(Output::Database)))
+    FrontCall::new(options.open_as(|answer, _| answer.returned().map(Output::Database)))
 }
 
 /// Closes a database.
 #[must_use]
 pub fn close(database: &Database) -> FrontCall {
-    FrontCall(database.close_as(|answer, _| answer.done().map(|()| Output::Done)))
+    FrontCall::new(database.close_as(|answer, _| answer.done().map(|()| Output::Done)))
 }
 
 /// Commits a transaction, or keeps a nested one.
 #[must_use]
 pub fn commit(transaction: Transaction<'static>) -> FrontCall {
-    FrontCall(transaction.commit_as(|answer, _| answer.done().map(|()| Output::Done)))
+    FrontCall::new(transaction.commit_as(|answer, _| answer.done().map(|()| Output::Done)))
 }
 
 /// Rolls back a transaction, or a nested one.
 #[must_use]
 pub fn rollback(transaction: Transaction<'static>) -> FrontCall {
-    FrontCall(transaction.rollback_as(|answer, _| answer.done().map(|()| Output::Done)))
+    FrontCall::new(transaction.rollback_as(|answer, _| answer.done().map(|()| Output::Done)))
 }
 
 /// What is told of the calls of one handle.

@@ -41,6 +41,8 @@ mod executor;
 mod file;
 #[doc(hidden)]
 pub mod front;
+#[doc(hidden)]
+mod front_call;
 mod inline;
 mod lease;
 mod live;

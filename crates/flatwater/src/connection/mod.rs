@@ -11,6 +11,7 @@ mod history;
 pub(crate) mod inline;
 pub(crate) mod nearest;
 pub(crate) mod open;
+pub(crate) mod parts;
 mod prepare;
 pub(crate) mod reads;
 mod recording;

@@ -54,6 +54,16 @@ impl BatchSink {
         Self(RowSink::new((room * columns, 0), rows))
     }
 
+    /// Creates a sink for as many rows of so many columns as have this many cells, of which so many are expected.
+    pub(crate) fn of_part(columns: usize, cells: usize, expected: usize) -> Self {
+        Self(RowSink::new((cells.min(expected), 0), (cells / columns.max(1)).max(1)))
+    }
+
+    /// See [`RowSink::size`].
+    pub(crate) fn size(&self) -> (usize, usize) {
+        self.0.size()
+    }
+
     pub(crate) fn finish(self, names: Names) -> Rows {
         self.0.finish(names)
     }

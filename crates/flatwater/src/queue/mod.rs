@@ -21,6 +21,7 @@
 pub(crate) mod bounded;
 pub(crate) mod notes;
 pub(crate) mod on_its_way;
+pub(crate) mod parts;
 pub(crate) mod reply;
 mod sync;
 pub(crate) mod ticket;

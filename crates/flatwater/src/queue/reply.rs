@@ -21,7 +21,16 @@ pub trait Mailbox: Send + Sync {
     fn ready(&self, token: u64);
 
     /// Wakes whoever reads the mailbox. Called once after a batch of notes, on the same thread.
-    fn flush(&self);
+    fn flush(&self, then: Then);
+}
+
+/// What a thread does that has flushed a mailbox: whether the one that it wakes can run in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// It goes on with a statement.
+    GoesOn,
+    /// It has nothing to do, unless another request waits.
+    Rests,
 }
 
 /// Who waits for a reply.
@@ -38,12 +47,22 @@ impl From<Waker> for Waiter {
 
 /// Tells waiters. Each belongs to a foreign runtime: one that panics must affect neither other callers nor a worker.
 /// Several calls of one mailbox are told with one flush, when this is dropped at the latest.
-#[derive(Default)]
 pub(crate) struct Teller {
     to_flush: Option<std::sync::Arc<dyn Mailbox>>,
+    then: Then,
+}
+
+impl Default for Teller {
+    fn default() -> Self {
+        Self::then(Then::Rests)
+    }
 }
 
 impl Teller {
+    pub(crate) fn then(then: Then) -> Self {
+        Self { to_flush: None, then }
+    }
+
     pub(crate) fn tell(&mut self, waiter: Waiter) {
         match waiter {
             Waiter::Task(waker) => foreign(|| waker.wake()),
@@ -60,7 +79,7 @@ impl Teller {
     /// Called before this thread does anything that takes long.
     pub(crate) fn flush(&mut self) {
         if let Some(mailbox) = self.to_flush.take() {
-            foreign(|| mailbox.flush());
+            foreign(|| mailbox.flush(self.then));
         }
     }
 }
@@ -276,7 +295,7 @@ mod tests {
             lock(&self.0).push(Some(token));
         }
 
-        fn flush(&self) {
+        fn flush(&self, _: Then) {
             lock(&self.0).push(None);
         }
     }
@@ -346,7 +365,7 @@ mod model {
             self.0.fetch_add(token as usize, loom::sync::atomic::Ordering::SeqCst);
         }
 
-        fn flush(&self) {}
+        fn flush(&self, _: Then) {}
     }
 
     /// Either the caller finds the reply when it looks, or it is told afterwards.

@@ -26,6 +26,8 @@ pub(crate) enum Answer {
     Executed(Executed),
     Changes(u64),
     Rows(Rows),
+    /// The last part of a result, after so many rows.
+    LastPart(Rows, usize),
     /// The results of a live query, and what each part reads.
     Live(Vec<LiveRun>),
     /// A part of a result, and the right to the rest.
@@ -69,6 +71,7 @@ impl Answer {
             Self::Rows(rows) | Self::Begun(rows, _) | Self::Fetched(rows, _) => {
                 Counts { rows: number(rows.len()), changes: None }
             }
+            Self::LastPart(rows, before) => Counts { rows: number(before + rows.len()), changes: None },
             Self::Json(Ok(document)) => Counts { rows: number(document.rows), changes: None },
             Self::Batch(results) => Counts {
                 rows: number(results.iter().filter_map(|result| result.rows.as_ref()).map(Rows::len).sum()),
@@ -99,7 +102,7 @@ impl Answer {
     }
 
     pub(crate) fn rows(self) -> Result<Rows> {
-        if let Self::Rows(rows) = self { Ok(rows) } else { Self::unexpected() }
+        if let Self::Rows(rows) | Self::LastPart(rows, _) = self { Ok(rows) } else { Self::unexpected() }
     }
 
     /// Returns a part of a result, the right to the rest if there is more and it is held from now on, and whether there may

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::migrations::Migrations;
 use crate::options::json::JsonOptions;
 use crate::queue::on_its_way::OnItsWay;
+use crate::queue::parts::Parts;
 use crate::queue::reply::Promise;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
@@ -26,6 +27,7 @@ use crate::stats::CallKind;
 use crate::values::decoded::Decode;
 use crate::values::param_rows::ParamRows;
 use crate::values::params::Params;
+use crate::values::row::Rows;
 use crate::workers::answer::Answer;
 
 /// The result of a user's closure, for its caller, which knows the type; whether the result was `Ok`, and the error if it
@@ -75,6 +77,8 @@ pub(crate) enum Wanted {
     Decoded(Decode),
     /// All of them, as JSON.
     Json(Arc<JsonOptions>),
+    /// All of them: from a reader in parts, of which the answer contains the last.
+    Parts(Arc<Parts<Rows>>),
 }
 
 /// What is done with a savepoint that has a name.

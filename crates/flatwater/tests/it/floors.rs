@@ -21,7 +21,7 @@ const FLOORS: &[&[&str]] = &[
     &["database"],
     &["backup", "closures", "executor", "live", "long_reads", "migrate", "open", "savepoints", "testing", "typed"],
     &["live_changes", "live_typed", "plan"],
-    &["live_group"],
+    &["live_group", "front_call"],
     &["front"],
     &["lib"],
 ];

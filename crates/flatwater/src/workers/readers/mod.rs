@@ -9,6 +9,7 @@
 
 mod backup;
 mod close;
+mod closure;
 mod held;
 mod holder;
 mod inline;

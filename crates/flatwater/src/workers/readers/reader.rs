@@ -1,11 +1,9 @@
 //! One reader: a read-only connection, and how it performs one request.
 //!
-//! Owns: running a query or a closure of the user on a connection that cannot write. Runs on the thread that borrowed
-//! the connection. Invariants: a query runs armed, so that it ends when its caller gives it up; it runs between `enter`
-//! and `leave`, after which no transaction is open except that of a lease; after a closure the connection is as it was
-//! before, or it is not used again. Leaves out: the pool.
+//! Owns: running a query on a connection that cannot write. Runs on the thread that borrowed the connection. Invariants:
+//! a query runs armed, so that it ends when its caller gives it up; it runs between `enter` and `leave`, after which no
+//! transaction is open except that of a lease. Leaves out: the pool, and closures of the user (`closure`).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,8 +13,10 @@ use super::holder::{Holder, ReleaseRequests, may_hold};
 use crate::connection::cursors::{Batch, Cursors};
 use crate::connection::execute::{Bounds, Run};
 use crate::connection::open::{Connection, Role};
+use crate::connection::parts::LastPart;
 use crate::connection::reads::Derived;
 use crate::connection::schema::SchemaFacts;
+use crate::connection::statements::CachedStatement;
 use crate::error::{Error, Kind, Result};
 use crate::lock::BusyWait;
 use crate::options::Options;
@@ -26,9 +26,10 @@ use crate::sql::class::Route;
 use crate::sql::policy;
 use crate::stats::Recorder;
 use crate::time::later;
+use crate::values::params::ParamRow;
 use crate::values::row::Rows;
 use crate::workers::answer::Answer;
-use crate::workers::request::{LiveQuery, ReadClosure, Wanted, Work};
+use crate::workers::request::{LiveQuery, Wanted, Work};
 
 /// The outcome of a request on a reader.
 pub(super) enum Performed {
@@ -290,48 +291,34 @@ impl Reader {
             };
         } else {
             self.connection.sqlite.arm(interrupt.clone());
-            let (output, bounds) = (work.output(), Bounds::Armed);
-            let outcome = self.connection.execute(&Run { statement: &ready, params: params.row(), output, bounds });
+            let answer = self.run(&work, &ready, params.row());
             self.connection.sqlite.disarm();
-            if outcome.is_ok() && !self.in_snapshot {
+            if answer.is_ok() && !self.in_snapshot {
                 self.connection.learn(&ready);
             }
-            Some(outcome.map(Answer::from))
+            Some(answer)
         };
         self.connection.done_with(&ready);
         result.map_or(Performed::Write(work, None), Performed::Answered)
     }
 
+    /// Runs a prepared query.
+    fn run(&mut self, work: &Work, statement: &CachedStatement, params: ParamRow<'_>) -> Result<Answer> {
+        if let Work::Query { wanted: Wanted::Parts(parts), .. } = work {
+            let ran = self.connection.execute_in_parts(statement, params, |part| parts.hand_over(part));
+            return ran.map(|LastPart { rows, before }| Answer::LastPart(rows, before));
+        }
+        let run = Run { statement, params, output: work.output(), bounds: Bounds::Armed };
+        self.connection.execute(&run).map(Answer::from)
+    }
+
     /// Begins the transaction of a closure and takes its snapshot here, so that the wait for locks ends with the time
     /// of the request. A snapshot that the user's code began would wait as SQLite does.
-    fn begin_snapshot(&mut self, ticket: &Arc<Ticket>) -> Result<()> {
+    pub(super) fn begin_snapshot(&mut self, ticket: &Arc<Ticket>) -> Result<()> {
         self.connection.control.begin_read(&mut self.connection.sqlite)?;
         self.connection.sqlite.arm(ticket.clone());
         self.connection.schema_cookie()?;
         self.connection.begin_attached()
-    }
-
-    /// Runs a closure of the user inside a read transaction, so that it sees one snapshot. Afterwards checks what the
-    /// closure may have changed on the connection.
-    fn closure(&mut self, closure: ReadClosure, ticket: &Arc<Ticket>) -> (Result<Answer>, bool) {
-        if !self.end_lease() {
-            return (Err(not_ended()), false);
-        }
-        if let Err(error) = self.begin_snapshot(ticket) {
-            let rolled_back = self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
-            return (Err(error), rolled_back && self.connection.is_idle());
-        }
-        self.connection.sqlite.set_policy(policy::read_closure);
-        let sqlite = self.connection.sqlite.rusqlite();
-        let ran = catch_unwind(AssertUnwindSafe(|| closure(sqlite)));
-        let trusted = self.connection.restore_handlers(busy(&self.busy_timeout));
-        let rolled_back = self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
-        let usable = trusted && rolled_back && self.connection.is_idle();
-        let answer = match ran {
-            Ok(returned) => returned.answer(ticket),
-            Err(panic) => Err(Error::panicked(&*panic).with_hint("nothing of it was committed")),
-        };
-        (answer, usable)
     }
 }
 
@@ -341,7 +328,7 @@ pub(super) fn not_ended() -> Error {
         .with_hint("try again")
 }
 
-fn busy(wait: &BusyWait) -> Busy {
+pub(super) fn busy(wait: &BusyWait) -> Busy {
     let wait = wait.clone();
     Box::new(move |tries| wait.again(tries))
 }

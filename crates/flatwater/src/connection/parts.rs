@@ -1,0 +1,61 @@
+//! Running a query whose rows are handed over in parts while it runs.
+//!
+//! Owns: how large a part is, and the run from its first part to its last. Runs on the thread that has the connection.
+//! Invariants: the statement is reset at the end, also after an error; what was handed over and what is returned are
+//! together the rows of the result, each once. Leaves out: who gets the parts.
+
+use flatwater_sqlite::Flow;
+
+use super::execute::explain;
+use super::open::Connection;
+use super::statements::CachedStatement;
+use crate::encode::rows::BatchSink;
+use crate::error::Result;
+use crate::values::params::ParamRow;
+use crate::values::row::Rows;
+
+/// The first part has as many rows as have this many cells: whoever makes something of it waits for it.
+const FIRST_CELLS: usize = 1_536;
+/// A later part.
+const CELLS: usize = 3_072;
+
+/// The last part of a result, and the number of rows before it.
+pub(crate) struct LastPart {
+    pub(crate) rows: Rows,
+    pub(crate) before: usize,
+}
+
+impl Connection {
+    /// Runs a statement that only reads to its end. All parts but the last are handed over.
+    pub(crate) fn execute_in_parts(
+        &mut self,
+        statement: &CachedStatement,
+        params: ParamRow<'_>,
+        mut hand_over: impl FnMut(Rows),
+    ) -> Result<LastPart> {
+        self.sqlite.start(statement.id, &params).map_err(|error| explain(error, statement, params))?;
+        let (expected, _) = statement.text.expected_size();
+        let (mut before, mut cells, mut bytes) = (0, 0, 0);
+        loop {
+            let wanted = if before == 0 { FIRST_CELLS } else { CELLS };
+            let mut sink = BatchSink::of_part(statement.names.len(), wanted, expected.saturating_sub(cells));
+            let flow = self.sqlite.next(statement.id, &mut sink);
+            let flow = flow.map_err(|error| explain(error, statement, params))?;
+            let size = sink.size();
+            (cells, bytes) = (cells + size.0, bytes + size.1);
+            let rows = match self.names_after_run(statement) {
+                Ok(names) => sink.finish(names),
+                Err(error) => {
+                    self.sqlite.reset(statement.id);
+                    return Err(error);
+                }
+            };
+            if flow == Flow::Continue {
+                statement.text.had_size(cells, bytes);
+                return Ok(LastPart { rows, before });
+            }
+            before += rows.len();
+            hand_over(rows);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Lists that are made of rows.
+//!
+//! Owns: what becomes of each row, and a list while it grows. Runs on the loop's thread. Invariant: the rows are in the list
+//! in the order in which they were added, each once. Leaves out: how long it may go on (`slice`), and freeing a list that
+//! nobody gets (`shape`).
+
+use std::collections::{HashSet, VecDeque};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::cells::to_python;
+use crate::errors::misuse;
+use crate::rows::{self, Rows};
+use crate::slice::Slice;
+
+/// What becomes of a row.
+pub(crate) enum Into {
+    Row,
+    Tuple,
+    Dict,
+    /// The value of the first column.
+    Value,
+    /// Called with the columns by name.
+    Class(Py<PyAny>),
+}
+
+impl Into {
+    /// Returns the form that a caller asked for.
+    pub(crate) fn of(given: Option<&Bound<'_, PyAny>>) -> Self {
+        let Some(given) = given else { return Self::Row };
+        let py = given.py();
+        if given.is(py.get_type::<PyDict>()) {
+            Self::Dict
+        } else if given.is(py.get_type::<PyTuple>()) {
+            Self::Tuple
+        } else {
+            Self::Class(given.clone().unbind())
+        }
+    }
+
+    /// Refuses two columns of one name if rows become something with names: one of the values would be lost.
+    pub(crate) fn check(&self, rows: &Bound<'_, Rows>) -> PyResult<()> {
+        if !matches!(self, Self::Dict | Self::Class(_)) {
+            return Ok(());
+        }
+        let mut names = HashSet::new();
+        match rows.get().rows.columns().find(|name| !names.insert(*name)) {
+            Some(name) => {
+                let hint = "name one of them with AS";
+                Err(misuse(rows.py(), &format!("two columns are named {name:?}"), Some(hint)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn make<'py>(&self, rows: &Bound<'py, Rows>, index: usize) -> PyResult<Bound<'py, PyAny>> {
+        let py = rows.py();
+        let by_name = || -> PyResult<Bound<'py, PyDict>> {
+            let dict = PyDict::new(py);
+            for (column, name) in rows.get().columns.bind(py).iter_borrowed().enumerate() {
+                dict.set_item(name, to_python(py, &rows.get().rows, index, column)?)?;
+            }
+            Ok(dict)
+        };
+        match self {
+            Self::Row => Ok(rows::row(rows, index)?.into_any()),
+            Self::Tuple => Ok(rows.get().tuple(py, index)?.into_any()),
+            Self::Dict => Ok(by_name()?.into_any()),
+            Self::Value => to_python(py, &rows.get().rows, index, 0),
+            Self::Class(class) => class.bind(py).call((), Some(&by_name()?)),
+        }
+    }
+}
+
+/// A list that grows.
+pub(crate) struct Listing {
+    into: Into,
+    /// The rows that are not in the list yet, but for some of the first of these.
+    rows: VecDeque<Py<Rows>>,
+    /// The number of rows of the first that are in the list.
+    next: usize,
+    list: Py<PyList>,
+}
+
+impl Listing {
+    pub(crate) fn new(py: Python<'_>, into: Into) -> Self {
+        Self { into, rows: VecDeque::new(), next: 0, list: PyList::empty(py).unbind() }
+    }
+
+    /// A list of these rows.
+    pub(crate) fn of(py: Python<'_>, into: Into, rows: flatwater::Rows) -> PyResult<Box<Self>> {
+        let mut listing = Box::new(Self::new(py, into));
+        listing.add(py, rows)?;
+        Ok(listing)
+    }
+
+    /// Adds rows that are to be made.
+    pub(crate) fn add(&mut self, py: Python<'_>, rows: flatwater::Rows) -> PyResult<()> {
+        let rows = Rows::new(py, rows.into())?;
+        self.into.check(&rows)?;
+        self.rows.push_back(rows.unbind());
+        Ok(())
+    }
+
+    /// Returns true if all rows that were added are in the list.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Goes on until the slice is over. Returns true if all rows that were added are in the list.
+    pub(crate) fn go_on(&mut self, py: Python<'_>, slice: &mut Slice) -> PyResult<bool> {
+        let list = self.list.bind(py);
+        while let Some(rows) = self.rows.front().map(|rows| rows.bind(py)) {
+            while self.next < rows.get().rows.len() {
+                list.append(self.into.make(rows, self.next)?)?;
+                self.next += 1;
+                if slice.is_over() {
+                    return Ok(false);
+                }
+            }
+            self.rows.pop_front();
+            self.next = 0;
+        }
+        Ok(true)
+    }
+
+    /// Returns the list.
+    pub(crate) fn list(&self, py: Python<'_>) -> Py<PyAny> {
+        self.list.clone_ref(py).into_any()
+    }
+
+    /// Returns what there is of the list, which nobody has seen.
+    pub(crate) fn into_list(self) -> Py<PyList> {
+        self.list
+    }
+}
