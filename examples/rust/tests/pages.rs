@@ -29,6 +29,9 @@ fn read(path: &Path) -> String {
 
 fn pages() -> Vec<PathBuf> {
     let mut pages = files(&root().join("docs"), ".md");
+    pages.extend(
+        files(&root().join("lab"), ".md").into_iter().filter(|page| !page.to_string_lossy().contains("/.venv/")),
+    );
     pages.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|page| root().join(page)));
     pages
 }
@@ -43,6 +46,15 @@ fn quoted(text: &str) -> Vec<&str> {
 fn is_test_name(word: &str) -> bool {
     let is_name = word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     is_name && word.matches('_').count() >= 3 && !word.starts_with("sqlite3_")
+}
+
+#[test]
+fn no_page_has_the_marks_of_a_merge_that_was_not_finished() {
+    for page in pages() {
+        let text = read(&page);
+        let mark = text.lines().find(|line| ["<<<<<<< ", ">>>>>>> "].iter().any(|mark| line.starts_with(mark)));
+        assert!(mark.is_none(), "{}: {mark:?}", page.display());
+    }
 }
 
 #[test]

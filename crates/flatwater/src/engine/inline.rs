@@ -3,14 +3,18 @@
 //! Owns: the step from a call to an inline run. Runs on the thread that begins the call, and waits for nothing. Leaves
 //! out: which calls are short enough, which the workers decide.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::dispatch::{Begun, Route};
 use crate::engine::Engine;
+use crate::error::Result;
+use crate::inline::budget;
+use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::{Fallback, InlineRun};
 use crate::inline::policy::Place;
 use crate::queue::ticket::CallOptions;
 use crate::thread::park::mark_closure;
+use crate::workers::answer::Answer;
 use crate::workers::readers;
 use crate::workers::request::Work;
 use crate::workers::session::Inside;
@@ -24,6 +28,13 @@ impl Engine {
         if matches!(route, Route::OpenRead(_)) {
             self.recorder.inline.queued();
             return Begun::ToSend(route);
+        }
+        if let Route::Transaction(inside) = route
+            && work.is_savepoint()
+        {
+            return self
+                .savepoint_inline(inside, work, limits)
+                .map_or(Begun::ToSend(route), |(answer, took)| Begun::Answered(answer, Some(took)));
         }
         let Some((text, _)) = work
             .statement()
@@ -59,6 +70,22 @@ impl Engine {
             InlineRun::FellBack(..) => unsettled.map_or(Begun::ToSend(route), Begun::Unsettled),
             InlineRun::Ineligible => Begun::ToSend(route),
         }
+    }
+
+    /// Opens or keeps a nested transaction on this thread, if its transaction waits for the next call. Returns how long
+    /// it took.
+    fn savepoint_inline(
+        &self,
+        Inside { session, savepoints }: &Inside,
+        work: &Work,
+        limits: &InlineLimits,
+    ) -> Option<(Result<Answer>, Duration)> {
+        let began = Instant::now();
+        let run = mark_closure(|| session.run_inline(work, savepoints, limits, began));
+        self.recorder.tried(work.kind(), true, false, &run);
+        let InlineRun::Done(answer, took) = run else { return None };
+        budget::spend(began, took);
+        Some((answer, took))
     }
 
     /// Counts a call that suspends once so that other tasks get their turn.

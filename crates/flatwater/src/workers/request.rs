@@ -218,6 +218,11 @@ impl Work {
         }
     }
 
+    /// Returns true if it opens a nested transaction, or keeps one.
+    pub(crate) fn is_savepoint(&self) -> bool {
+        matches!(self, Self::Savepoint(_) | Self::Release)
+    }
+
     /// Returns all its SQL texts.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &StatementInfo> {
         let several = if let Self::Batch(statements) = self { statements.as_slice() } else { &[] };

@@ -1,8 +1,11 @@
 //! Inline runs of statements in an open transaction: nothing else about the transaction changes.
 
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
 use std::time::Duration;
 
-use flatwater::{Database, Inline, InlineLimits, Kind, Options};
+use flatwater::rusqlite::functions::FunctionFlags;
+use flatwater::{Database, Error, Inline, InlineLimits, Kind, Options};
 use futures_util::future::join_all;
 
 use crate::support::{TestFile, count, run, until};
@@ -233,4 +236,112 @@ fn a_stay_is_undone_or_done_whole_when_prepared_statements_have_expired() {
         assert!(stays(&db) > before, "nothing stayed");
         db.close().await.unwrap();
     });
+}
+
+#[test]
+fn nested_transactions_are_opened_and_kept_on_the_callers_thread() {
+    let file = TestFile::new();
+    run(async {
+        let db = known(file.options()).await;
+        let mut tx = db.begin().await.unwrap();
+        let before = db.stats().inline.writes;
+        let mut kept = 0;
+        // Two for each, if the writer's thread waits for them.
+        while db.stats().inline.writes < before + 100 {
+            let mut outer = tx.begin().await.unwrap();
+            let inner = outer.begin().await.unwrap();
+            inner.execute("INSERT INTO t SELECT NULL, NULL", ()).await.unwrap();
+            match kept % 3 {
+                0 => inner.commit().await.unwrap(),
+                1 => inner.rollback().await.unwrap(),
+                _ => drop(inner),
+            }
+            outer.execute("INSERT INTO t SELECT NULL, NULL", ()).await.unwrap();
+            outer.commit().await.unwrap();
+            kept += 1;
+            assert_eq!(tx.query_value::<i64>("SELECT count(*) FROM t", ()).await, Ok(Some(kept + (kept + 2) / 3)));
+        }
+        tx.commit().await.unwrap();
+        assert_eq!(count(&db).await, kept + (kept + 2) / 3);
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_nested_transaction_that_did_much_is_kept_by_the_writers_thread() {
+    let file = TestFile::new();
+    run(async {
+        let db = known(file.options()).await;
+        let mut tx = db.begin().await.unwrap();
+        let mut number = 0;
+        let mut nested = tx.begin().await.unwrap();
+        // More than 64 short ones; then a single one that is not short.
+        let before = stays(&db);
+        while stays(&db) < before + 100 {
+            number += 1;
+            nested.execute(INSERT, (number, number)).await.unwrap();
+        }
+        let writes = db.stats().inline.writes;
+        nested.commit().await.unwrap();
+        assert_eq!(db.stats().inline.writes, writes);
+        nested = tx.begin().await.unwrap();
+        nested.execute("UPDATE t SET b = -b", ()).await.unwrap();
+        let inner = nested.begin().await.unwrap();
+        inner.execute_script("UPDATE t SET b = -b; UPDATE t SET b = b - 1").await.unwrap();
+        let writes = db.stats().inline.writes;
+        inner.commit().await.unwrap();
+        nested.commit().await.unwrap();
+        assert_eq!(db.stats().inline.writes, writes);
+        tx.commit().await.unwrap();
+        let found: Vec<(i64, i64)> = db.query_as("SELECT a, b FROM t ORDER BY a", ()).await.unwrap();
+        assert!(found.into_iter().eq((1..=number).map(|number| (number, number - 1))));
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn what_a_virtual_table_has_collected_is_not_written_on_the_callers_thread() {
+    let file = TestFile::new();
+    let threads: Arc<Mutex<Vec<ThreadId>>> = Arc::default();
+    // One thread, which is the caller's.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let db = known(file.options()).await;
+        let noted = threads.clone();
+        db.write_with(move |tx| {
+            tx.create_scalar_function("note", 0, FunctionFlags::SQLITE_UTF8, move |_| {
+                noted.lock().unwrap().push(std::thread::current().id());
+                Ok(0)
+            })?;
+            Ok::<_, Error>(())
+        })
+        .await
+        .unwrap();
+        // Full-text search keeps the terms of new rows in memory until a savepoint is opened. It writes them then: here to
+        // this table. (A trigger on a table of FTS5 would make SQLite flush in a flush.)
+        db.execute_script(
+            "CREATE VIRTUAL TABLE f USING fts4 (body);
+             CREATE TRIGGER noting AFTER INSERT ON f_segdir BEGIN SELECT note(); END",
+        )
+        .await
+        .unwrap();
+        for _ in 0..10 {
+            db.query(FIND, (1,)).await.unwrap();
+        }
+        let mut tx = db.begin().await.unwrap();
+        let before = stays(&db);
+        while stays(&db) < before + 20 {
+            tx.execute("INSERT INTO f VALUES ('one two three')", ()).await.unwrap();
+            tx.query(FIND, (1,)).await.unwrap();
+            tx.execute("INSERT INTO f VALUES ('four five six')", ()).await.unwrap();
+            let nested = tx.begin().await.unwrap();
+            nested.execute("INSERT INTO f VALUES ('seven eight')", ()).await.unwrap();
+            nested.commit().await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        db.close().await.unwrap();
+    });
+    let threads = threads.lock().unwrap();
+    assert!(threads.len() > 20, "nothing was noted: {}", threads.len());
+    assert!(!threads.contains(&std::thread::current().id()));
 }

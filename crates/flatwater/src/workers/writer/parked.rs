@@ -15,7 +15,7 @@ use flatwater_sqlite::PageRefusal;
 use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::perform::run_one;
-use super::savepoints::Stack;
+use super::savepoints::{Savepoint, Stack};
 use super::slot::Held;
 use super::transaction::undo;
 use crate::connection::execute::Bounds;
@@ -90,6 +90,10 @@ impl session::RunsInline for ParkedConnection {
         let Some(at) = place.as_mut().filter(|at| !at.lost && at.savepoints.is_at(savepoints)) else {
             return (InlineRun::Ineligible, None);
         };
+        if work.is_savepoint() {
+            let is_short = matches!(work, Work::Savepoint(_)) || at.savepoints.is_shortly_released();
+            return if is_short { savepoint(at, work, began) } else { (InlineRun::Ineligible, None) };
+        }
         let Some(ready) = at.writer.eligible_inside(&at.effects, work, limits) else {
             return (InlineRun::Ineligible, None);
         };
@@ -101,10 +105,29 @@ impl session::RunsInline for ParkedConnection {
         let Some(answer) = answer else { return (InlineRun::Ineligible, None) };
         match answer {
             Err(error) if at.writer.is_autocommit() => (InlineRun::Done(Err(error.clone()), took), Some(error)),
-            Ok(answer) => (InlineRun::Done(Ok(answer), took), None),
+            Ok(answer) => {
+                at.savepoints.ran(1);
+                (InlineRun::Done(Ok(answer), took), None)
+            }
             Err(error) => (InlineRun::FellBack(Fallback::after(error.sqlite_code()), took), None),
         }
     }
+}
+
+/// Opens a nested transaction, or keeps the innermost one. SQLite writes nothing for it: no virtual table has anything
+/// left to write, see `transaction::settle`.
+fn savepoint(at: &mut At, work: &Work, began: Instant) -> (InlineRun<Result<Answer>>, Option<Error>) {
+    let mut given_up = GivenUp { at, is_over: false };
+    let At { writer, savepoints, .. } = &mut *given_up.at;
+    let answer = match work {
+        Work::Savepoint(number) => {
+            savepoints.open(writer, Savepoint::Nested(*number)).map(|()| Answer::Savepoint(*number))
+        }
+        _ => savepoints.release_nested(writer).map(|()| Answer::Done),
+    };
+    given_up.is_over = true;
+    let lost = answer.as_ref().err().filter(|_| given_up.at.writer.is_autocommit()).cloned();
+    (InlineRun::Done(answer, began.elapsed()), lost)
 }
 
 /// The guard of an inline run. After a panic, which only a bug in this crate can cause, the connection is not trusted,

@@ -19,10 +19,35 @@ pub(super) enum Savepoint {
     Named(Box<str>),
 }
 
+/// A nested transaction with more statements is ended by the writer's thread: SQLite frees what it kept of their pages.
+const FEW: u32 = 64;
+/// A statement that ran there counts as so many: it may have written any number of pages.
+pub(super) const LONG: u32 = FEW + 1;
+
 #[derive(Debug, Default)]
-pub(super) struct Stack(Vec<Savepoint>);
+pub(super) struct Stack(Vec<Open>);
+
+#[derive(Debug)]
+struct Open {
+    savepoint: Savepoint,
+    /// The statements since it was opened, without those inside a later savepoint that is still open.
+    statements: u32,
+}
 
 impl Stack {
+    /// Notes that a statement ran, which counts as so many.
+    pub(super) fn ran(&mut self, statements: u32) {
+        if let Some(innermost) = self.0.last_mut() {
+            innermost.statements = innermost.statements.saturating_add(statements);
+        }
+    }
+
+    /// Returns true if keeping the innermost nested transaction takes SQLite no longer than a short statement.
+    pub(super) fn is_shortly_released(&self) -> bool {
+        let inside = &self.0[self.level().saturating_sub(1)..];
+        inside.iter().fold(0, |sum: u32, open| sum.saturating_add(open.statements)) <= FEW
+    }
+
     /// Returns true if the open nested transactions are those of `place`, and no others.
     pub(super) fn is_at(&self, place: &Savepoints) -> bool {
         self.nested().eq(place.iter().copied())
@@ -40,7 +65,7 @@ impl Stack {
             return Err(Error::misuse("the nested transaction is finished").with_hint("begin another one"));
         }
         drop(nested);
-        let inside = self.0.iter().enumerate().filter(|(_, open)| open.is_nested()).nth(place.len());
+        let inside = self.0.iter().enumerate().filter(|(_, open)| open.savepoint.is_nested()).nth(place.len());
         match inside.map(|(at, _)| at) {
             Some(at) => self.undo(writer, at),
             None => Ok(()),
@@ -50,7 +75,7 @@ impl Stack {
     pub(super) fn open(&mut self, writer: &mut WriterConnection, savepoint: Savepoint) -> Result<()> {
         let connection = writer.connection()?;
         connection.control.savepoint(&mut connection.sqlite)?;
-        self.0.push(savepoint);
+        self.0.push(Open { savepoint, statements: 0 });
         Ok(())
     }
 
@@ -79,12 +104,13 @@ impl Stack {
     }
 
     fn nested(&self) -> impl Iterator<Item = u64> {
-        self.0.iter().filter_map(|open| if let Savepoint::Nested(number) = open { Some(*number) } else { None })
+        let number = |open: &Open| if let Savepoint::Nested(number) = open.savepoint { Some(number) } else { None };
+        self.0.iter().filter_map(number)
     }
 
     /// Returns where the savepoints inside the innermost nested transaction begin.
     fn level(&self) -> usize {
-        self.0.iter().rposition(Savepoint::is_nested).map_or(0, |at| at + 1)
+        self.0.iter().rposition(|open| open.savepoint.is_nested()).map_or(0, |at| at + 1)
     }
 
     /// Returns where the savepoint of this name is.
@@ -93,7 +119,7 @@ impl Stack {
         let (outer, inner) = self.0.split_at(level);
         inner
             .iter()
-            .rposition(|open| open.is_named(name))
+            .rposition(|open| open.savepoint.is_named(name))
             .map(|at| level + at)
             .ok_or_else(|| unknown(name, outer, inner))
     }
@@ -103,7 +129,8 @@ impl Stack {
         while self.0.len() > at {
             let connection = writer.connection()?;
             connection.control.release(&mut connection.sqlite)?;
-            self.0.pop();
+            let kept = self.0.pop().map_or(0, |open| open.statements);
+            self.ran(kept);
         }
         Ok(())
     }
@@ -134,12 +161,12 @@ impl Savepoint {
     }
 }
 
-fn unknown(name: &str, outer: &[Savepoint], inner: &[Savepoint]) -> Error {
+fn unknown(name: &str, outer: &[Open], inner: &[Open]) -> Error {
     let error = Error::misuse(format!("there is no savepoint \"{name}\""));
-    if outer.iter().any(|open| open.is_named(name)) {
+    if outer.iter().any(|open| open.savepoint.is_named(name)) {
         return error.with_hint("it is one of the outer transaction: use it there, after this nested one has ended");
     }
-    let names = inner.iter().filter_map(Savepoint::name).map(|name| (name.to_owned(), name));
+    let names = inner.iter().filter_map(|open| open.savepoint.name()).map(|name| (name.to_owned(), name));
     match most_alike(name, names) {
         Some(near) => error.with_hint(format!("there is a savepoint \"{near}\"")),
         None => {

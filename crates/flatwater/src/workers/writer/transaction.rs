@@ -14,7 +14,7 @@ use super::connection::WriterConnection;
 use super::effects::Effects;
 use super::parked::{At, Open};
 use super::perform::{Rules, perform};
-use super::savepoints::{Savepoint, Stack};
+use super::savepoints::{LONG, Savepoint, Stack};
 use super::slot::Held;
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
@@ -148,7 +148,10 @@ fn step(
         Work::Release => open.release_nested(writer).map(done),
         Work::Undo => open.undo_nested(writer).map(done),
         Work::Named(step, name) => open.named(writer, *step, name).map(done),
-        work => statement(writer, effects, work, &request.ticket),
+        work => {
+            open.ran(LONG);
+            statement(writer, effects, work, &request.ticket)
+        }
     }
 }
 
@@ -165,8 +168,11 @@ fn statement(
     connection.control.savepoint(&mut connection.sqlite)?;
     writer.arm(ticket, work);
     let rules = if ticket.options.read_only { Rules::Snapshot } else { Rules::Transaction };
-    let result = perform(writer, effects, rules, work);
+    let mut result = perform(writer, effects, rules, work);
     writer.disarm();
+    if result.is_ok() && !writer.is_autocommit() {
+        result = settle(writer).and(result);
+    }
     if writer.is_autocommit() {
         return result.map_err(|error| error.timed(ticket));
     }
@@ -177,6 +183,16 @@ fn statement(
         undo(writer)?;
     }
     result.map_err(|error| error.timed(ticket))
+}
+
+/// Lets virtual tables write what they have collected, as a part of the statement. Full-text search keeps the terms of new
+/// rows in memory, and writes them when the next savepoint is opened (`xSavepoint`,
+/// <https://sqlite.org/vtab.html#the_xsavepoint_xrelease_and_xrollbackto_methods>): that may be for a short statement on its
+/// caller's thread.
+fn settle(writer: &mut WriterConnection) -> Result<()> {
+    let connection = writer.connection()?;
+    connection.control.savepoint(&mut connection.sqlite)?;
+    Ok(connection.control.release(&mut connection.sqlite)?)
 }
 
 /// Returns true for a single statement that asks SQLite to keep what was done before it failed.
