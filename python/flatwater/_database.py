@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _logging, _native
 from ._live import Live, Subscription
+from ._names import check_options, not_open
 from ._native import Call, Rows
 from ._prepared import Prepared
 from ._scopes import Reads, Snapshot, Transaction
@@ -204,6 +205,11 @@ class Connecting(Coroutine[Any, Any, Database]):
         self._database = await self
         return self._database
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            not_open(self, name, Database)
+
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
@@ -217,6 +223,7 @@ def connect(path: str | os.PathLike[str], **options: Unpack[Options]) -> Connect
     ":memory:" is a private database in memory. `Options` lists the options; durations are seconds or a `timedelta`. An
     unknown option is a `TypeError` that names the nearest one.
     """
+    check_options(options)
     return Connecting(os.fspath(path), options)
 
 

@@ -5,6 +5,7 @@ Owns the hints. Leaves out names that are merely misspelt, which Python itself c
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NoReturn
 
 _HINTS = {
@@ -36,6 +37,34 @@ _HINTS = {
     "iterdump": "use `await db.backup(path)`, which writes a copy of one point in time",
     "create_function": "functions written in Python are not supported",
 }
+
+
+_OPTIONS = {
+    "check_same_thread": "any task and any thread may use a database",
+    "isolation_level": "there is autocommit, and `async with db.transaction()`",
+    "autocommit": "there is autocommit, and `async with db.transaction()`",
+    "cached_statements": "it is `statement_cache`",
+    "uri": "a path that begins with file: is a URI",
+    "detect_types": "a value is what SQLite stored; `query(..., into=...)` makes others",
+    "factory": "rows become your own type with `query(..., into=...)`",
+    "iter_chunk_size": "a stream chooses the size of its batches",
+    "loop": "a database belongs to no event loop",
+}
+
+
+def check_options(names: Iterable[str]) -> None:
+    """Refuses an option of other libraries."""
+    for name in names:
+        if hint := _OPTIONS.get(name):
+            raise TypeError(f"there is no option {name!r}: {hint}")
+
+
+def not_open(owner: object, name: str, kind: type) -> NoReturn:
+    """Raises what an unknown attribute raises, with a hint if it is one of the database that is not open yet."""
+    text = f"{type(owner).__name__!r} object has no attribute {name!r}"
+    if hasattr(kind, name) or name in _HINTS:
+        text += ": it is not open yet; `await` it, or use `async with connect(path) as db`"
+    raise AttributeError(text, name=name, obj=owner)
 
 
 def no_attribute(owner: object, name: str) -> NoReturn:

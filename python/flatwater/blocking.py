@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from . import _logging, _native
 from ._database import Opened
 from ._errors import misuse
-from ._names import no_attribute
+from ._names import check_options, no_attribute
 from ._native import (
     BatchResult,
     Checkpointed,
@@ -315,6 +315,7 @@ class Database(Opened, Executor):
 def connect(path: str | os.PathLike[str], **options: Unpack[Options]) -> Database:
     """Opens or creates the database file at `path`, and waits for that. The options are those of
     `flatwater.connect`."""
+    check_options(options)
     path = os.fspath(path)
     _logging.listen()
     return Database(_native.connect(path, options)._wait(), path)

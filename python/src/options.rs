@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::errors::raised;
 use flatwater::{Migrations, Options};
-use flatwater_bridge::{Given, set};
+use flatwater_bridge::{Given, check, set};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString};
@@ -16,10 +16,11 @@ pub(crate) fn of(path: PathBuf, given: Option<&Bound<'_, PyDict>>) -> PyResult<O
     let mut options = Options::new(path);
     for (name, value) in given.into_iter().flatten() {
         let name = name.extract::<String>()?;
-        if name == "migrations" && !value.is_none() {
-            options = options.migrations(migrations(&value)?);
-        } else if !value.is_none() {
-            options = set(options, &name, form(&name, &value)?).map_err(PyTypeError::new_err)?;
+        match name.as_str() {
+            "migrations" if value.is_none() => {}
+            "migrations" => options = options.migrations(migrations(&value)?),
+            name if value.is_none() => check(name).map_err(PyTypeError::new_err)?,
+            name => options = set(options, name, form(name, &value)?).map_err(PyTypeError::new_err)?,
         }
     }
     Ok(options)

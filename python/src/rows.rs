@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flatwater::front::Schema;
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PySlice, PyString, PyTuple};
 
@@ -236,6 +236,15 @@ impl Row {
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
         self.tuple(py)?.try_iter()
+    }
+
+    /// Called for what a row does not have: its columns are no attributes.
+    fn __getattr__(&self, name: &Bound<'_, PyString>) -> PyResult<Py<PyAny>> {
+        let text = match self.find(name)? {
+            Some(_) => format!("a row has no attribute {0:?}: its column is row[{0:?}]", name.to_cow()?),
+            None => format!("a row has no attribute {:?}", name.to_cow()?),
+        };
+        Err(PyAttributeError::new_err(text))
     }
 
     /// The names of the columns. With it, `dict(row)` works.

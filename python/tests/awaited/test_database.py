@@ -9,6 +9,7 @@ import gc
 import pytest
 
 import flatwater
+from flatwater import blocking
 
 
 async def test_connect_is_awaited_or_a_context_manager(place):
@@ -191,9 +192,27 @@ async def test_names_of_other_libraries_are_answered_with_a_hint(name):
             db.nonsense
 
 
+async def test_a_database_that_is_not_open_yet_says_so(file):
+    connecting = flatwater.connect(file)
+    with pytest.raises(AttributeError, match="no attribute 'query': it is not open yet; `await` it"):
+        connecting.query("SELECT 1")
+    with pytest.raises(AttributeError, match="no attribute 'fetchall': it is not open yet"):
+        connecting.fetchall()
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'$"):
+        connecting.nonsense
+    async with connecting as db:
+        assert await db.query_value("SELECT 1") == 1
+
+
 async def test_options_are_checked(file):
     with pytest.raises(TypeError, match='did you mean "busy_timeout"'):
         await flatwater.connect(file, busy_timeuot=1)
+    with pytest.raises(TypeError, match='did you mean "busy_timeout"'):
+        await flatwater.connect(file, busy_timeuot=None)
+    with pytest.raises(TypeError, match="'isolation_level': there is autocommit"):
+        await flatwater.connect(file, isolation_level=None)
+    with pytest.raises(TypeError, match="'check_same_thread': any task"):
+        blocking.connect(file, check_same_thread=False)
     with pytest.raises(TypeError, match='"readers" is a number'):
         await flatwater.connect(file, readers="many")
     async with flatwater.connect(file, busy_timeout=1.5, readers=2, foreign_keys=False, durability="full") as db:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import dataclasses
 import gc
 import json
@@ -191,3 +192,13 @@ async def test_results_outlive_their_database(file):
         result = await db.query("SELECT a FROM t")
         row = result[1]
     assert [row["a"] for row in result] == ["x", "y"] and row["a"] == "y"
+
+
+async def test_a_column_is_no_attribute_and_the_error_says_how_it_is_read():
+    async with flatwater.connect(":memory:") as db:
+        row = await db.query_one("SELECT 1 AS name, 2 AS keys")
+    with pytest.raises(AttributeError, match=r"no attribute \"name\": its column is row\[\"name\"\]"):
+        row.name
+    with pytest.raises(AttributeError, match='no attribute "nonsense"$'):
+        row.nonsense
+    assert not hasattr(row, "name") and row.keys() == ("name", "keys") and copy.copy(row) == row == (1, 2)
