@@ -79,7 +79,7 @@ pub(super) fn agree(answers: &[Answer], main: &Path, other: &Path) -> Result<(),
     Ok(())
 }
 
-fn found(plain: &Connection, table: &str) -> Result<Found, Finding> {
+pub(super) fn found(plain: &Connection, table: &str) -> Result<Found, Finding> {
     let mut statement =
         plain.prepare(&format!("SELECT op, count(*), count(DISTINCT part) FROM {table} GROUP BY op"))?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;

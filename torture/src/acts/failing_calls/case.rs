@@ -29,11 +29,13 @@ pub(super) enum Load {
     Deadline,
     Read,
     Checkpoint,
+    /// Copies the database.
+    Backup,
     /// Closes the database and opens it again.
     Reopen,
 }
 
-pub(super) const LOADS: [Load; 12] = [
+pub(super) const LOADS: [Load; 13] = [
     Load::Inline,
     Load::Group,
     Load::Batch,
@@ -45,6 +47,7 @@ pub(super) const LOADS: [Load; 12] = [
     Load::Deadline,
     Load::Read,
     Load::Checkpoint,
+    Load::Backup,
     Load::Reopen,
 ];
 

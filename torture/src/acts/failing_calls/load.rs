@@ -79,6 +79,7 @@ pub(super) async fn step(work: &Work, db: &Database, load: Load, seed: u64) -> R
     match load {
         Load::Read => read(work, db, seed).await,
         Load::Checkpoint => checkpoint(work, db, seed).await,
+        Load::Backup => super::backups::run(work, db, seed).await,
         _ => work.write(db, load, seed).await,
     }
 }

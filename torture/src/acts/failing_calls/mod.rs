@@ -1,12 +1,14 @@
 //! Act: system calls that fail once, at intervals, or for a while, under a load of every kind of write.
 //!
 //! Owns: the cases of a round, and shrinking a case that found something. The other files of this folder contain the
-//! rest: what fails (`plan`), the load (`case`, `load`, `writes`, `transactions`), the time after it (`after`), the
+//! rest: what fails (`plan`), the load (`case`, `load`, `writes`, `transactions`,
+//! `backups`), the time after it (`after`), the
 //! process whose calls fail (`part`, `control`) and the process that observes it (`supervise`), and the model
 //! (`answers`).
 
 mod after;
 mod answers;
+mod backups;
 mod case;
 mod control;
 mod load;

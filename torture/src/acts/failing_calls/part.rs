@@ -48,7 +48,7 @@ pub(super) fn run(args: &[String]) -> ExitCode {
 
 fn told(case: &Case, directory: &Path) -> Told {
     let mut told = Told::default();
-    let work = Work::new(case.plan.clone(), case.attached);
+    let work = Work::new(case.plan.clone(), case.attached, directory);
     let ended = with_runtime(case, directory, &work, &mut told);
     let ended = ended.and_then(|()| match PANICS.load(Ordering::SeqCst) {
         0 => Ok(()),

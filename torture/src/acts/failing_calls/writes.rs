@@ -1,6 +1,7 @@
 //! The writes of a load. Each has a unique number, which is in each of its rows, and its result is recorded.
 
 use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
 
 use flatwater::{Database, Error, Kind, params};
 use futures_util::future::join_all;
@@ -23,6 +24,7 @@ const COUNT: &str = "UPDATE counter SET n = n + 1 WHERE id = 1";
 pub(super) struct Work {
     pub(super) plan: Plan,
     pub(super) is_attached: bool,
+    pub(super) directory: PathBuf,
     pub(super) answers: RefCell<Vec<Answer>>,
     pub(super) counts: RefCell<Counts>,
     /// No system call fails now, so no call of Flatwater may fail.
@@ -40,10 +42,11 @@ struct Change {
 }
 
 impl Work {
-    pub(super) fn new(plan: Plan, is_attached: bool) -> Self {
+    pub(super) fn new(plan: Plan, is_attached: bool, directory: &Path) -> Self {
         Self {
             plan,
             is_attached,
+            directory: directory.to_owned(),
             answers: RefCell::default(),
             counts: RefCell::default(),
             is_calm: Cell::new(true),
@@ -129,7 +132,7 @@ impl Work {
                     Err(error) => self.keep(change, true, Err(error)),
                 }
             }
-            Load::Read | Load::Checkpoint | Load::Reopen => Ok(()),
+            Load::Read | Load::Checkpoint | Load::Backup | Load::Reopen => Ok(()),
         }
     }
 
