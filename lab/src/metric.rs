@@ -64,7 +64,7 @@ pub fn headline(lane: &str) -> &'static str {
         _ if lane.starts_with("caller_blocking") => "longest_gap_us",
         "loop_gap" => "excess_gap_p999_us",
         "loop_holds" => "longest_cpu_us",
-        "long_queries" | "large_results" | "live_large" => "longest_poll_us",
+        "long_queries" | "large_results" | "live_large" | "cold_keys" => "longest_poll_us",
         _ if lane.starts_with("caller_polls") => "longest_poll_us",
         _ if lane.starts_with("memory") => "peak_rss_bytes",
         _ if lane.starts_with("burst") || lane.starts_with("sustained") => "p99_us",

@@ -1,7 +1,7 @@
 //! A thread that waits for one call, for code without an event loop.
 //!
-//! Owns: the wait. Runs on the caller's thread, without the interpreter's lock while it waits. Invariant: signals are
-//! looked for meanwhile, so that a program can be interrupted. Leaves out: the call.
+//! Owns: the wait, and the pauses of long work. Runs on the caller's thread, without the interpreter's lock while it waits.
+//! Invariant: signals are looked for in both, so that a program can be interrupted. Leaves out: the call.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -51,6 +51,12 @@ impl Blocked {
             let waited = self.bell.heard.wait_timeout_while(rung, SIGNALS, |rung| !*rung);
             *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
         });
+        py.check_signals()
+    }
+
+    /// Lets other threads run Python code between two slices of work. Raises what the handler of a signal raised.
+    pub(crate) fn pause(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {});
         py.check_signals()
     }
 }

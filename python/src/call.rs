@@ -176,7 +176,10 @@ impl Body {
                 Polled::Ready(result) => break result.map_err(|error| raised(py, &error))?,
                 Polled::Part(rows) => {
                     self.add(py, rows)?;
-                    while !self.list(py, &mut Slice::begin())? {}
+                    while !self.list(py, &mut Slice::begin())? {
+                        thread.pause(py)?;
+                    }
+                    thread.pause(py)?;
                 }
                 Polled::Yields => {}
                 Polled::Waits => {
@@ -197,21 +200,23 @@ impl Body {
             if let Some(result) = shaping.go_on(py)? {
                 return Ok(result);
             }
+            thread.pause(py)?;
         }
     }
 
-    /// Goes on until the call has its result or has to wait. What there is of a list is made before it waits, in slices.
+    /// Goes on until the call has its result or has to wait. Each part of a list is made before the next one is taken, in
+    /// slices: a worker that is ahead keeps its parts, and no poll takes many of them.
     fn advance(&mut self, py: Python<'_>, mut work: Work) -> PyResult<Step> {
         let mut slice = None;
         loop {
-            let polled = match work.as_pending().poll(py, None)? {
-                Polled::Waits if self.has_rows_to_list() => {
-                    match self.list(py, slice.get_or_insert_with(Slice::begin)) {
-                        Ok(true) => continue,
-                        Ok(false) => Polled::Yields,
-                        Err(error) => return self.fail(py, Some(work), error),
-                    }
+            if self.has_rows_to_list() {
+                match self.list(py, slice.get_or_insert_with(Slice::begin)) {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(self.resume_next(py, work)),
+                    Err(error) => return self.fail(py, Some(work), error),
                 }
+            }
+            let polled = match work.as_pending().poll(py, None)? {
                 Polled::Waits => {
                     let waiting = Waiting::new(py)?;
                     let polled = work.as_pending().poll(py, Some(waiting.address()))?;
@@ -231,12 +236,15 @@ impl Body {
                         return self.fail(py, Some(work), error);
                     }
                 }
-                Polled::Yields | Polled::Waits => {
-                    self.state = State::Next(work);
-                    return Ok(Step::Yield(py.None()));
-                }
+                Polled::Yields | Polled::Waits => return Ok(self.resume_next(py, work)),
             }
         }
+    }
+
+    /// Suspends the task until other tasks had their turn.
+    fn resume_next(&mut self, py: Python<'_>, work: Work) -> Step {
+        self.state = State::Next(work);
+        Step::Yield(py.None())
     }
 
     /// Keeps rows for the list, unless nobody gets it.

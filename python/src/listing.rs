@@ -4,7 +4,7 @@
 //! in the order in which they were added, each once. Leaves out: how long it may go on (`slice`), and freeing a list that
 //! nobody gets (`shape`).
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -76,16 +76,17 @@ impl Into {
 /// A list that grows.
 pub(crate) struct Listing {
     into: Into,
-    /// The rows that are not in the list yet, but for some of the first of these.
-    rows: VecDeque<Py<Rows>>,
-    /// The number of rows of the first that are in the list.
+    /// The rows that are being added.
+    rows: Option<Py<Rows>>,
+    /// The number of these that are in the list.
     next: usize,
+    is_checked: bool,
     list: Py<PyList>,
 }
 
 impl Listing {
     pub(crate) fn new(py: Python<'_>, into: Into) -> Self {
-        Self { into, rows: VecDeque::new(), next: 0, list: PyList::empty(py).unbind() }
+        Self { into, rows: None, next: 0, is_checked: false, list: PyList::empty(py).unbind() }
     }
 
     /// A list of these rows.
@@ -95,23 +96,25 @@ impl Listing {
         Ok(listing)
     }
 
-    /// Adds rows that are to be made.
+    /// Adds rows of the same columns as those before, which are all in the list.
     pub(crate) fn add(&mut self, py: Python<'_>, rows: flatwater::Rows) -> PyResult<()> {
         let rows = Rows::new(py, rows.into())?;
-        self.into.check(&rows)?;
-        self.rows.push_back(rows.unbind());
+        if !std::mem::replace(&mut self.is_checked, true) {
+            self.into.check(&rows)?;
+        }
+        (self.rows, self.next) = (Some(rows.unbind()), 0);
         Ok(())
     }
 
     /// Returns true if all rows that were added are in the list.
     pub(crate) fn is_complete(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.is_none()
     }
 
     /// Goes on until the slice is over. Returns true if all rows that were added are in the list.
     pub(crate) fn go_on(&mut self, py: Python<'_>, slice: &mut Slice) -> PyResult<bool> {
         let list = self.list.bind(py);
-        while let Some(rows) = self.rows.front().map(|rows| rows.bind(py)) {
+        if let Some(rows) = self.rows.as_ref().map(|rows| rows.bind(py)) {
             while self.next < rows.get().rows.len() {
                 list.append(self.into.make(rows, self.next)?)?;
                 self.next += 1;
@@ -119,9 +122,8 @@ impl Listing {
                     return Ok(false);
                 }
             }
-            self.rows.pop_front();
-            self.next = 0;
         }
+        self.rows = None;
         Ok(true)
     }
 

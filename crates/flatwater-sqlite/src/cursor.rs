@@ -32,8 +32,8 @@ impl Connection {
 
     /// Steps a started statement until the sink returns `Stop` or the statement ends. The first step begins its
     /// snapshot, as [`run`](Self::run) does; the snapshot lasts until the statement ends, fails, or is
-    /// [`reset`](Self::reset). Returns `Stop` if there may be more rows. At its end the statement is reset, and another
-    /// step begins it again.
+    /// [`reset`](Self::reset). Returns `Stop` if there may be more rows. At its end, and after an error, the statement is
+    /// reset and its values are unbound.
     ///
     /// # Errors
     /// Returns SQLite's error, or [`Error::StaleStatement`](crate::Error::StaleStatement) if the statement was
@@ -43,7 +43,15 @@ impl Connection {
         // SAFETY: the statement is alive.
         let has_begun = unsafe { ffi::sqlite3_stmt_busy(raw) } != 0;
         // Only a statement that has returned no row yet can begin again.
-        if has_begun { self.next_once(id, sink) } else { self.patiently(|connection| connection.next_once(id, sink)) }
+        let result = if has_begun {
+            self.next_once(id, sink)
+        } else {
+            self.patiently(|connection| connection.next_once(id, sink))
+        };
+        if result != Ok(Flow::Stop) {
+            self.reset(id);
+        }
+        result
     }
 
     fn next_once<S: Sink>(&mut self, id: StatementId, sink: &mut S) -> Result<Flow> {

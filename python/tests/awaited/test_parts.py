@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import signal
 import sqlite3
 
 import pytest
@@ -130,6 +131,28 @@ async def test_a_class_that_fails_ends_the_query(row, file):
         await works(db)
     with blocking.connect(file, readers=1) as db, pytest.raises(ZeroDivisionError):
         db.query(GOES_ON, into=Seen(fails_at=row))
+
+
+class Rung(Exception):
+    """The alarm rang."""
+
+
+def ring(*_: object) -> None:
+    raise Rung
+
+
+async def test_a_signal_interrupts_a_thread_that_waits_for_a_long_list(file):
+    # The reader is faster, so that there always is a next part. No code of Python runs meanwhile.
+    columns = ", ".join(f"n + {column} AS c{column}" for column in range(60))
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        with blocking.connect(file, readers=1) as db:
+            with pytest.raises(Rung):
+                signal.setitimer(signal.ITIMER_REAL, 0.1)
+                db.query(f"{NUMBERS.format(-1)} SELECT {columns} FROM c", into=dict, timeout=10)
+            assert db.query_values(f"{NUMBERS.format(5_000)} SELECT n FROM c") == list(range(1, 5_001))
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 async def test_two_columns_of_one_name_end_the_query(file):

@@ -1,7 +1,7 @@
 //! Running a query whose rows are handed over in parts while it runs.
 //!
 //! Owns: how large a part is, and the run from its first part to its last. Runs on the thread that has the connection.
-//! Invariants: the statement is reset at the end, also after an error; what was handed over and what is returned are
+//! Invariants: the statement is reset and unbound at the end, also after an error; what was handed over and what is returned are
 //! together the rows of the result, each once. Leaves out: who gets the parts.
 
 use flatwater_sqlite::Flow;
@@ -14,7 +14,8 @@ use crate::error::Result;
 use crate::values::params::ParamRow;
 use crate::values::row::Rows;
 
-/// The first part has as many rows as have this many cells: whoever makes something of it waits for it.
+/// The first part has as many rows as have this many cells, or fewer if they are long: whoever makes something of it waits
+/// for it.
 const FIRST_CELLS: usize = 1_536;
 /// A later part.
 const CELLS: usize = 3_072;
@@ -36,6 +37,7 @@ impl Connection {
         self.sqlite.start(statement.id, &params).map_err(|error| explain(error, statement, params))?;
         let (expected, _) = statement.text.expected_size();
         let (mut before, mut cells, mut bytes) = (0, 0, 0);
+        let mut names = None;
         loop {
             let wanted = if before == 0 { FIRST_CELLS } else { CELLS };
             let mut sink = BatchSink::of_part(statement.names.len(), wanted, expected.saturating_sub(cells));
@@ -43,13 +45,11 @@ impl Connection {
             let flow = flow.map_err(|error| explain(error, statement, params))?;
             let size = sink.size();
             (cells, bytes) = (cells + size.0, bytes + size.1);
-            let rows = match self.names_after_run(statement) {
-                Ok(names) => sink.finish(names),
-                Err(error) => {
-                    self.sqlite.reset(statement.id);
-                    return Err(error);
-                }
-            };
+            // SQLite prepares a statement again at its first step only.
+            let known = names.take().map_or_else(|| self.names_after_run(statement), Ok);
+            let known = known.inspect_err(|_| self.sqlite.reset(statement.id))?;
+            let rows = sink.finish(known.clone());
+            names = Some(known);
             if flow == Flow::Continue {
                 statement.text.had_size(cells, bytes);
                 return Ok(LastPart { rows, before });

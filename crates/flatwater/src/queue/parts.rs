@@ -9,21 +9,25 @@ use std::collections::VecDeque;
 
 use super::reply::{Mailbox, Teller, Then, Waiter};
 use super::sync::{Mutex, lock};
+use crate::thread::dispose::dispose;
 
-pub(crate) struct Parts<T>(Mutex<State<T>>);
+/// More parts than this are dropped on another thread: they may take as much memory as a large block.
+const FEW: usize = 12;
+
+pub(crate) struct Parts<T: Send + 'static>(Mutex<State<T>>);
 
 struct State<T> {
     parts: VecDeque<T>,
     waiter: Option<Waiter>,
 }
 
-impl<T> Default for Parts<T> {
+impl<T: Send + 'static> Default for Parts<T> {
     fn default() -> Self {
         Self(Mutex::new(State { parts: VecDeque::new(), waiter: None }))
     }
 }
 
-impl<T> Parts<T> {
+impl<T: Send + 'static> Parts<T> {
     /// Hands a part over, and tells the caller if it waits. Called on a worker's thread.
     pub(crate) fn hand_over(&self, part: T) {
         let mut state = lock(&self.0);
@@ -42,6 +46,16 @@ impl<T> Parts<T> {
         drop(state);
         drop(unused);
         part
+    }
+}
+
+impl<T: Send + 'static> Drop for Parts<T> {
+    /// The last one to have them may run an event loop.
+    fn drop(&mut self) {
+        let parts = std::mem::take(&mut lock(&self.0).parts);
+        if parts.len() > FEW {
+            dispose(parts);
+        }
     }
 }
 
@@ -76,6 +90,28 @@ mod tests {
         assert_eq!(parts.take(None), None);
         parts.hand_over(3);
         assert_eq!(*notes.0.lock().unwrap(), [1]);
+    }
+
+    #[test]
+    fn many_parts_that_are_not_taken_are_dropped_elsewhere() {
+        struct Part(std::sync::mpsc::Sender<std::thread::ThreadId>);
+        impl Drop for Part {
+            fn drop(&mut self) {
+                self.0.send(std::thread::current().id()).unwrap();
+            }
+        }
+        let dropped_by = |count| {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let parts = Parts::default();
+            (0..count).for_each(|_| parts.hand_over(Part(sender.clone())));
+            drop(sender);
+            drop(parts);
+            receiver.into_iter().collect::<Vec<_>>()
+        };
+        let here = std::thread::current().id();
+        assert_eq!(dropped_by(FEW), vec![here; FEW]);
+        let many = dropped_by(1000);
+        assert!(many.len() == 1000 && !many.contains(&here));
     }
 }
 

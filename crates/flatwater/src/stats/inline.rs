@@ -75,7 +75,7 @@ impl InlineRecorder {
 pub struct InlineStats {
     /// Reads that ran on the thread that polled them.
     pub reads: u64,
-    /// Writes that ran on the thread that polled them.
+    /// Writes that ran on the thread that polled them, and nested transactions that were opened or kept there.
     pub writes: u64,
     /// Calls that began on that thread, turned out not to be short, and were run again by a worker.
     pub moved: u64,

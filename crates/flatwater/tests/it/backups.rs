@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -167,6 +167,29 @@ fn child() {
         if n == 0 {
             println!("writes");
         }
+        // The lock is free at times. SQLite's busy timeout has no order, and the other process could wait for seconds.
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The other process, which ends when this is dropped.
+struct Other(Child);
+
+impl Other {
+    /// Returns when it has written.
+    fn start(file: &TestFile) -> Self {
+        let mut child = as_child("backups::child").env(PATH, file.path()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let other = Self(child);
+        while lines.next().expect("the other process writes").unwrap() != "writes" {}
+        other
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -190,9 +213,7 @@ fn a_backup_is_of_one_point_in_time_while_this_process_and_another_write() {
         // So that a backup takes longer than a write.
         db.execute("CREATE TABLE ballast (a)", ()).await.unwrap();
         db.execute_many("INSERT INTO ballast VALUES (randomblob(4000))", (0..2000).map(|_| ())).await.unwrap();
-        let mut other = as_child("backups::child").env(PATH, file.path()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(other.stdout.take().unwrap()).lines();
-        while lines.next().expect("the other process writes").unwrap() != "writes" {}
+        let other = Other::start(&file);
         let (ends, acknowledged) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(0_i64)));
         let writes = tokio::spawn({
             let (db, ends, acknowledged) = (db.clone(), ends.clone(), acknowledged.clone());
@@ -204,9 +225,10 @@ fn a_backup_is_of_one_point_in_time_while_this_process_and_another_write() {
             }
         });
         let copies = tempfile::tempdir().unwrap();
-        let mut grew = 0;
-        for n in 0..12 {
-            let path = copies.path().join(format!("{n}.db"));
+        // A write of this process is acknowledged during at least one backup.
+        let (mut copied, mut grew) = (0, 0);
+        while copied < 12 || grew == 0 {
+            let path = copies.path().join(format!("{copied}.db"));
             let before = *acknowledged.lock().unwrap();
             db.backup(&path).await.unwrap();
             grew += i64::from(*acknowledged.lock().unwrap() > before);
@@ -216,12 +238,12 @@ fn a_backup_is_of_one_point_in_time_while_this_process_and_another_write() {
             assert!(rows > before, "{before} writes were acknowledged before, and the other process wrote");
             let equal = "SELECT count(*) FROM one JOIN two ON one.rowid = two.rowid AND one.a = two.a";
             assert_eq!(integer(&plain, equal), rows);
+            std::fs::remove_file(path).unwrap();
+            copied += 1;
         }
         ends.store(true, Ordering::Relaxed);
         writes.await.unwrap();
-        other.kill().unwrap();
-        other.wait().unwrap();
-        assert!(grew > 0, "writes went on during backups");
+        drop(other);
     });
 }
 

@@ -292,9 +292,70 @@ fn a_nested_transaction_that_did_much_is_kept_by_the_writers_thread() {
         inner.commit().await.unwrap();
         nested.commit().await.unwrap();
         assert_eq!(db.stats().inline.writes, writes);
+        // What is undone inside was kept of its pages too; and each savepoint inside is one more step.
+        nested = tx.begin().await.unwrap();
+        let inner = nested.begin().await.unwrap();
+        inner.execute("UPDATE t SET b = -b", ()).await.unwrap();
+        inner.rollback().await.unwrap();
+        let writes = db.stats().inline.writes;
+        nested.commit().await.unwrap();
+        assert_eq!(db.stats().inline.writes, writes);
+        nested = tx.begin().await.unwrap();
+        nested.savepoint("a").await.unwrap();
+        nested.savepoint("b").await.unwrap();
+        nested.execute("UPDATE t SET b = -b", ()).await.unwrap();
+        nested.rollback_to("a").await.unwrap();
+        let writes = db.stats().inline.writes;
+        nested.commit().await.unwrap();
+        assert_eq!(db.stats().inline.writes, writes);
+        nested = tx.begin().await.unwrap();
+        for _ in 0..100 {
+            nested.savepoint("again").await.unwrap();
+        }
+        let writes = db.stats().inline.writes;
+        nested.commit().await.unwrap();
+        assert_eq!(db.stats().inline.writes, writes);
         tx.commit().await.unwrap();
         let found: Vec<(i64, i64)> = db.query_as("SELECT a, b FROM t ORDER BY a", ()).await.unwrap();
         assert!(found.into_iter().eq((1..=number).map(|number| (number, number - 1))));
+        db.close().await.unwrap();
+    });
+}
+
+const OR_FAIL: &str = "INSERT OR FAIL INTO f (docid, body)
+    SELECT max(docid) + 1, 'nine ten' FROM f UNION ALL SELECT min(docid), 'eleven' FROM f";
+
+#[test]
+fn a_statement_whose_virtual_table_cannot_write_what_it_collected_leaves_nothing() {
+    let file = TestFile::new();
+    run(async {
+        let db = known(file.options()).await;
+        db.execute_script(
+            "CREATE TABLE switch (fails); INSERT INTO switch VALUES (0);
+             CREATE VIRTUAL TABLE f USING fts4 (body); INSERT INTO f VALUES ('one');
+             CREATE TRIGGER failing AFTER INSERT ON f_segdir WHEN (SELECT fails FROM switch)
+             BEGIN SELECT RAISE(ABORT, 'it cannot be written'); END",
+        )
+        .await
+        .unwrap();
+        let mut tx = db.begin().await.unwrap();
+        tx.execute("INSERT INTO t VALUES (1, 1)", ()).await.unwrap();
+        tx.execute("UPDATE switch SET fails = 1", ()).await.unwrap();
+        for sql in ["INSERT INTO f VALUES ('two')", "INSERT OR FAIL INTO f VALUES ('two')", OR_FAIL] {
+            let error = tx.execute(sql, ()).await.unwrap_err();
+            assert_eq!(error.sqlite_name(), Some("SQLITE_CONSTRAINT_TRIGGER"), "{sql}: {error}");
+            assert_eq!(tx.query_value::<i64>("SELECT count(*) FROM f", ()).await, Ok(Some(1)), "{sql}");
+            let nested = tx.begin().await.unwrap();
+            nested.query("SELECT 'two'", ()).await.unwrap();
+            nested.commit().await.unwrap();
+        }
+        tx.execute("UPDATE switch SET fails = 0", ()).await.unwrap();
+        tx.execute("INSERT INTO f VALUES ('three')", ()).await.unwrap();
+        tx.commit().await.unwrap();
+        let found: Vec<(String,)> =
+            db.query_as("SELECT body FROM f WHERE f MATCH 'one OR two OR three'", ()).await.unwrap();
+        assert_eq!(found, [("one".into(),), ("three".into(),)]);
+        assert_eq!(count(&db).await, 1);
         db.close().await.unwrap();
     });
 }
@@ -337,6 +398,10 @@ fn what_a_virtual_table_has_collected_is_not_written_on_the_callers_thread() {
             let nested = tx.begin().await.unwrap();
             nested.execute("INSERT INTO f VALUES ('seven eight')", ()).await.unwrap();
             nested.commit().await.unwrap();
+            // It fails at its last row, and keeps the others.
+            let failed = tx.execute(OR_FAIL, ()).await.unwrap_err();
+            assert_eq!(failed.kind(), Kind::Constraint, "{failed}");
+            tx.query(FIND, (1,)).await.unwrap();
         }
         tx.commit().await.unwrap();
         db.close().await.unwrap();

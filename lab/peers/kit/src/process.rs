@@ -47,6 +47,13 @@ pub(crate) fn threads() -> Option<u64> {
     fs::read_dir("/proc/self/task").ok().map(|tasks| tasks.count() as u64)
 }
 
+/// The bytes that this process had read from a disk so far, where the kernel tells it.
+#[cfg(target_os = "linux")]
+pub(crate) fn disk_reads() -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/io").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
+}
+
 /// Makes the peak start over at the present size. Answers whether it could.
 pub(crate) fn reset_peak() -> bool {
     fs::write("/proc/self/clear_refs", "5").is_ok()

@@ -45,7 +45,8 @@ impl Stack {
     /// Returns true if keeping the innermost nested transaction takes SQLite no longer than a short statement.
     pub(super) fn is_shortly_released(&self) -> bool {
         let inside = &self.0[self.level().saturating_sub(1)..];
-        inside.iter().fold(0, |sum: u32, open| sum.saturating_add(open.statements)) <= FEW
+        // Each savepoint inside is a step of its own.
+        inside.iter().fold(0, |sum: u32, open| sum.saturating_add(open.statements).saturating_add(1)) <= FEW
     }
 
     /// Returns true if the open nested transactions are those of `place`, and no others.
@@ -140,7 +141,9 @@ impl Stack {
         while self.0.len() > at {
             let connection = writer.connection()?;
             connection.control.undo(&mut connection.sqlite)?;
-            self.0.pop();
+            // What SQLite kept of the pages stays with the savepoint around it.
+            let undone = self.0.pop().map_or(0, |open| open.statements);
+            self.ran(undone);
         }
         Ok(())
     }

@@ -170,13 +170,18 @@ fn statement(
     let rules = if ticket.options.read_only { Rules::Snapshot } else { Rules::Transaction };
     let mut result = perform(writer, effects, rules, work);
     writer.disarm();
-    if result.is_ok() && !writer.is_autocommit() {
-        result = settle(writer).and(result);
+    let mut keeps = result.is_ok() || keeps_part(work);
+    if keeps
+        && !writer.is_autocommit()
+        && let Err(error) = settle(writer)
+    {
+        // A virtual table may have written a part of it.
+        (keeps, result) = (false, Err(error));
     }
     if writer.is_autocommit() {
         return result.map_err(|error| error.timed(ticket));
     }
-    if result.is_ok() || keeps_part(work) {
+    if keeps {
         let connection = writer.connection()?;
         connection.control.release(&mut connection.sqlite)?;
     } else {

@@ -5,6 +5,8 @@ mod caller;
 mod caller_polls;
 mod chat;
 mod chat_plan;
+#[cfg(target_os = "linux")]
+mod cold_keys;
 mod feed;
 mod flat_out;
 mod group;
@@ -50,6 +52,8 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
         many::lanes::<P>,
         point_query::lanes::<P>,
         random_keys::lanes::<P>,
+        #[cfg(target_os = "linux")]
+        cold_keys::lanes::<P>,
         query::lanes::<P>,
         typed::lanes::<P>,
         stream::lanes::<P>,

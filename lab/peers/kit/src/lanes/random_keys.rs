@@ -11,7 +11,7 @@ use crate::data;
 use crate::lane::{Lane, Trial};
 use crate::measure::{Latencies, Measured, Timing};
 use crate::peer::Peer;
-use crate::record::sum_of;
+use crate::record::{Sum, sum_of};
 use crate::traffic::Traffic;
 
 const KEYS: &str = "CREATE TABLE keys (id INTEGER PRIMARY KEY, value INTEGER NOT NULL, padding BLOB NOT NULL)";
@@ -21,7 +21,7 @@ const FILL: &str = "INSERT INTO keys \
      SELECT i, i % 1000, zeroblob(1000) FROM i";
 /// Not so many that a WAL could not start over in between.
 const FILLED_AT_ONCE: usize = 20_000;
-const FIND: &str = "SELECT id, value FROM keys WHERE id = ?";
+pub(super) const FIND: &str = "SELECT id, value FROM keys WHERE id = ?";
 const UPDATE: &str = "UPDATE keys SET value = value + 1 WHERE id = ?";
 const TOTAL: &str = "SELECT count(*), sum(value) FROM keys";
 
@@ -48,7 +48,7 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
 }
 
 /// Makes the database and closes it, so that all of it is in its file and nothing in a cache of the peer's.
-async fn fill<P: Peer>(trial: &Trial, rows: usize) -> Result<()> {
+pub(super) async fn fill<P: Peer>(trial: &Trial, rows: usize) -> Result<()> {
     let peer = trial.open::<P>().await?;
     peer.execute(KEYS, &[]).await?;
     for first in (0..rows).step_by(FILLED_AT_ONCE) {
@@ -60,12 +60,17 @@ async fn fill<P: Peer>(trial: &Trial, rows: usize) -> Result<()> {
     peer.close().await
 }
 
+/// What `FIND` answers.
+pub(super) fn row_of(key: i64) -> Sum {
+    sum_of(&[(key, key % 1000)])
+}
+
 async fn find<P: Peer>(peer: &P, keys: &mut Traffic, rows: usize, count: usize) -> Result<Latencies> {
     let mut latencies = Latencies::default();
     for _ in 0..count {
         let key = keys.below(rows) as i64;
         let sum = latencies.query::<P, (i64, i64)>(peer, FIND, &[key.into()]).await?;
-        ensure!(sum == sum_of(&[(key, key % 1000)]), "row {key} is not what was written");
+        ensure!(sum == row_of(key), "row {key} is not what was written");
     }
     Ok(latencies)
 }
