@@ -1,7 +1,10 @@
 # The commands of a contributor are `make demo`, `make quick` and `make test`; they need cargo, a C compiler and Python. The tests in
 # a browser also need npm and chromium, and are skipped without them.
 
-.PHONY: demo quick test test-tracing test-json lint loom bench bench-quick bench-check test-lanes test-page test-tabs
+.PHONY: demo quick test lint loom bench bench-quick bench-check test-lanes test-page test-tabs
+
+# Where cargo builds, and what has a folder of its own in there.
+TARGET = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 
 # An embedded chat service's traffic beside what people do today, the longest commit and gap of a loop, a live query, three kills;
 # then the same kind of chat in Python, if there is a Python.
@@ -20,12 +23,10 @@ quick:
 	cargo test --quiet -p flatwater -p flatwater-sqlite --lib
 	cargo test --quiet -p flatwater --test it -- $(QUICK)
 
-# Every test.
+# Every test. The examples turn on all features of the crate but `tracing`, and a workspace is built with the sum of them; the
+# crate without any is what test-default-build builds.
 test:
-	cargo test --workspace
-	$(MAKE) test-tracing
-	$(MAKE) test-json
-	$(MAKE) test-types
+	cargo test --workspace --features flatwater/tracing
 	$(MAKE) loom
 	$(MAKE) test-default-build
 	$(MAKE) test-migrations-with-others
@@ -33,22 +34,6 @@ test:
 	$(MAKE) test-lanes
 	$(MAKE) test-page
 	$(MAKE) test-tabs
-
-# With feature `tracing`, which is off by default: what a listener is told.
-test-tracing:
-	cargo test -p flatwater --features tracing --test tracing
-
-# With feature `serde_json`, which is off by default: columns that are JSON.
-test-json:
-	cargo test -p flatwater --features serde_json --lib encode
-	cargo test -p flatwater --features serde_json --test it json
-
-# With the features for types of other crates, which are off by default; and what the compiler says about wrong uses.
-.PHONY: test-types
-test-types:
-	cargo test -p flatwater --features serde_json,chrono,time,uuid --lib values
-	cargo test -p flatwater --features serde,serde_json,chrono,time,uuid,testing --test it -- value_ derived_ typed_ serde_ test_databases
-	cargo test -p flatwater --features serde_json,chrono,time,uuid --test refused
 
 # The Python package, built into a virtual environment of its own: its types, its tests on asyncio's loop and on uvloop, the
 # scenarios, and the examples. PYTHON says for which interpreter: `make test-python PYTHON=python3.13`. Each version but that of
@@ -105,7 +90,8 @@ $(VENV)/.made: python/tests/requirements.txt examples/python/requirements.txt
 # The small form of every lane, on the floor and on Flatwater; a lane checks its own work. Those of Python are run by
 # `make test-python`, without a second build of the package.
 test-lanes:
-	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints,flatwater-never-inline,flatwater-no-leases --json lab/out/test-lanes.json
+	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints,flatwater-never-inline,flatwater-no-leases --json lab/out/test-lanes.json \
+	    $(if $(CARGO_TARGET_DIR),--target-dir $(TARGET)/peers)
 
 # The lab's page in a browser, and the page of the web services in several tabs. Without a browser they are skipped, and say so,
 # unless FLATWATER_BROWSER=required.
@@ -127,28 +113,28 @@ test-page test-tabs:
 # Without the build flags of this workspace: what a program that depends on the plain crate gets.
 .PHONY: test-default-build
 test-default-build:
-	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=target/default-build cargo test -p flatwater --lib --test it
-	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=target/default-build cargo test -p flatwater-sqlite --lib
+	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=$(TARGET)/default-build cargo test -p flatwater --lib --test it
+	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=$(TARGET)/default-build cargo test -p flatwater-sqlite --lib
 
 # The runners of other migration libraries, which need an older rusqlite and so a workspace of their own.
 .PHONY: test-migrations-with-others
 test-migrations-with-others:
-	cd examples/migrations-with-others && CARGO_TARGET_DIR=target cargo test --locked
+	cd examples/migrations-with-others && CARGO_TARGET_DIR=$(TARGET)/migrations cargo test --locked
 
 # The guide and the design as HTML pages, in target/book. mdBook has a lock file of its own, beside its sources. Whether links
 # and anchors lead somewhere is a test of the examples.
 .PHONY: book
 book:
-	cd book && CARGO_TARGET_DIR=../target/book-build cargo run --quiet --locked
+	cd book && CARGO_TARGET_DIR=$(TARGET)/book-build cargo run --quiet --locked
 
 # Every interleaving of the queue with its token, and of the reply.
 loom:
-	RUSTFLAGS="--cfg flatwater_loom" CARGO_TARGET_DIR=target/loom cargo test -p flatwater --lib --release model
+	RUSTFLAGS="--cfg flatwater_loom" CARGO_TARGET_DIR=$(TARGET)/loom cargo test -p flatwater --lib --release model
 
 lint:
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy -p flatwater --all-targets --features tracing,serde,serde_json,chrono,time,uuid,testing -- -D warnings
+	cargo clippy --workspace --all-targets --features flatwater/tracing -- -D warnings
+	cargo clippy -p flatwater --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 	cargo fmt --check --manifest-path python/Cargo.toml
 	cargo clippy --locked --manifest-path python/Cargo.toml -- -D warnings
@@ -160,7 +146,7 @@ lint:
 # Tries to break it, for FLATWATER_TORTURE_SECONDS (300); a finding says how to repeat it with `make torture-round`.
 # A long run that is to be shown: make torture FLATWATER_TORTURE_SECONDS=7200 JSON=torture/results/long.json
 .PHONY: torture torture-round torture-readme torture-asan
-TORTURE = cargo build --quiet --profile torture -p 'flatwater-torture*' && $${CARGO_TARGET_DIR:-target}/torture/flatwater-torture
+TORTURE = cargo build --quiet --profile torture -p 'flatwater-torture*' && $(TARGET)/torture/flatwater-torture
 torture:
 	$(TORTURE) run $(if $(SEED),--seed $(SEED)) $(if $(ACT),--act $(ACT)) $(if $(JSON),--json $(JSON))
 
@@ -181,11 +167,11 @@ torture-asan:
 	if ! echo 'int main(void) { return 0; }' | $(CC) -x c -fsanitize=address -o "$$probe" - 2>/dev/null || ! "$$probe"; then \
 	    echo "skipped: $(CC) cannot link the address sanitizer"; exit 0; \
 	fi; \
-	export CARGO_TARGET_DIR=target/asan && \
+	export CARGO_TARGET_DIR=$(TARGET)/asan && \
 	TARGET_CFLAGS="-fsanitize=address -fno-omit-frame-pointer" \
 	RUSTFLAGS="-Clinker=$(CC) -Clink-arg=-fsanitize=address" \
 	    cargo build --quiet --profile torture --target $(ASAN_HOST) -p flatwater-torture && \
-	ASAN_OPTIONS=$(ASAN_OPTIONS) target/asan/$(ASAN_HOST)/torture/flatwater-torture run --act $(or $(ACT),strangers) \
+	ASAN_OPTIONS=$(ASAN_OPTIONS) $(TARGET)/asan/$(ASAN_HOST)/torture/flatwater-torture run --act $(or $(ACT),strangers) \
 	    $(if $(SEED),--seed $(SEED))
 
 # The measuring lab. It is not optimised itself, for it measures in other processes, which are.
