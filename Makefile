@@ -48,7 +48,7 @@ test-python: python-package
 	. $(VENV)/bin/activate && cd python && \
 	ruff check --quiet . $(EXAMPLES) && ruff format --quiet --check . $(EXAMPLES) && \
 	mypy $(TYPED) && pyright --pythonpath $$VIRTUAL_ENV/bin/python $(TYPED) && \
-	python -m mypy.stubtest flatwater && python -m pytest --quiet && python -m pytest --quiet --loop uvloop tests/awaited
+	python -m mypy.stubtest --allowlist tests/stubtest.txt flatwater && python -m pytest --quiet && python -m pytest --quiet --loop uvloop tests/awaited
 	$(MAKE) test-wheel
 
 # A wheel, in a virtual environment that has nothing else, with nothing of Rust on its path. The profile is that of the tests,

@@ -11,6 +11,8 @@
 One writer and several readers serve any number of tasks. Every call is a coroutine, which begins when it is awaited.
 """
 
+from collections.abc import Sequence
+
 from ._database import Connecting, Database, connect
 from ._errors import (
     DatabaseError,
@@ -26,7 +28,8 @@ from ._errors import (
     Warning,
 )
 from ._live import Live, Subscription
-from ._native import BatchResult, Change, Checkpointed, Executed, LoggedQuery, Row, Rows
+from ._native import BatchResult, Call, Change, Checkpointed, Executed, LoggedQuery, Row, Rows, sqlite_version
+from ._native import version as __version__
 from ._prepared import Prepared
 from ._reads import Cursor, Stream
 from ._scopes import Snapshot, Transaction
@@ -37,6 +40,7 @@ from ._values import register_adapter
 
 __all__ = [
     "BatchResult",
+    "Call",
     "CallStats",
     "Change",
     "Checkpointed",
@@ -74,6 +78,12 @@ __all__ = [
     "WalBlocker",
     "WalStats",
     "Warning",
+    "__version__",
     "connect",
     "register_adapter",
+    "sqlite_version",
 ]
+
+# As `tuple` and `list` are. Rows of one result can be the parameters of a statement.
+Sequence.register(Row)  # pyright: ignore[reportAttributeAccessIssue]
+Sequence.register(Rows)  # pyright: ignore[reportAttributeAccessIssue]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from ._stats import Stats
-    from ._types import Options, Params, SqlLike
+    from ._types import Options, Params, Seconds, SqlLike
 
 _open: weakref.WeakSet[Opened] = weakref.WeakSet()
 
@@ -88,20 +88,20 @@ class Database(Opened, Reads):
     def __init__(self, native: _native.NativeDatabase, path: str) -> None:
         Opened.__init__(self, native, path, self)
 
-    def transaction(self, *, timeout: float | None = None) -> Transaction:
+    def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
         """Returns a transaction, for `async with`. `timeout` is that of its beginning: it waits for other writes."""
         return Transaction(self, self._owners, timeout)
 
-    def snapshot(self, *, timeout: float | None = None) -> Snapshot:
+    def snapshot(self, *, timeout: Seconds | None = None) -> Snapshot:
         """Returns a snapshot, for `async with`: several reads of one point in time."""
         return Snapshot(self, timeout)
 
-    async def prepare(self, sql: str, *, timeout: float | None = None) -> Prepared:
+    async def prepare(self, sql: str, *, timeout: Seconds | None = None) -> Prepared:
         """Compiles a statement, so that an error in it is raised here, and returns a handle for running it."""
         await self._prepare(sql, timeout)
         return Prepared(self, sql)
 
-    def live(self, sql: SqlLike, params: Params = None, *, debounce: float = 0, throttle: float = 0) -> Live:
+    def live(self, sql: SqlLike, params: Params = None, *, debounce: Seconds = 0, throttle: Seconds = 0) -> Live:
         """Returns the results of a query, again whenever they changed, for `async with`: whoever changed them, this
         program or another process. `debounce` waits until no newer result has come for so many seconds, `throttle`
         delivers at most one in so many."""
@@ -111,11 +111,11 @@ class Database(Opened, Reads):
         )
 
     def live_group(
-        self, queries: Iterable[tuple[SqlLike, Params]], *, debounce: float = 0, throttle: float = 0
+        self, queries: Iterable[SqlLike | tuple[SqlLike, Params]], *, debounce: Seconds = 0, throttle: Seconds = 0
     ) -> Subscription[list[Rows]]:
-        """Returns the results of several queries, which are pairs of SQL and parameters, again whenever one of them
-        changed, for `async with`. They are of one point in time, so a list and its count never disagree."""
-        pairs = list(queries)
+        """Returns the results of several queries again whenever one of them changed, for `async with`. A query is its
+        SQL, or a pair of SQL and parameters. They are of one point in time, so a list and its count never disagree."""
+        pairs = [query if isinstance(query, tuple) else (query, None) for query in queries]
         return Subscription(lambda: self._native.live(pairs, debounce, throttle), lambda results: results)
 
     def migrate(
@@ -123,7 +123,7 @@ class Database(Opened, Reads):
         migrations: Iterable[tuple[str, str]] | str | os.PathLike[str],
         *,
         ignore_missing: bool = False,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> Call[list[str]]:
         """Applies the migrations that the database does not have yet, and returns their names.
 
@@ -132,7 +132,7 @@ class Database(Opened, Reads):
         """
         return self._native.migrate(migrations, ignore_missing, timeout)
 
-    def backup(self, path: str | os.PathLike[str], *, timeout: float | None = None) -> Call[None]:
+    def backup(self, path: str | os.PathLike[str], *, timeout: Seconds | None = None) -> Call[None]:
         """Copies the database into a new file: the same database at one point in time, while reads and writes go on.
 
         It replaces nothing: `path` must not exist. The file has its name only when it is whole and on the disk, and is

@@ -49,7 +49,7 @@ class DatabaseError(Error, sqlite3.DatabaseError):
 
 
 class DataError(DatabaseError, sqlite3.DataError):
-    """Never raised; PEP 249 asks for it."""
+    """A value is larger than SQLite stores."""
 
 
 class OperationalError(DatabaseError, sqlite3.OperationalError):
@@ -61,7 +61,7 @@ class TimeoutError(OperationalError, builtins.TimeoutError):
 
 
 class IntegrityError(DatabaseError, sqlite3.IntegrityError):
-    """A constraint failed."""
+    """A constraint failed, or a value does not fit its column."""
 
 
 class InternalError(DatabaseError, sqlite3.InternalError):

@@ -36,6 +36,44 @@ _HINTS = {
     "register_adapter": "use `flatwater.register_adapter`",
     "iterdump": "use `await db.backup(path)`, which writes a copy of one point in time",
     "create_function": "functions written in Python are not supported",
+    "load_extension": "extensions are not supported",
+    "enable_load_extension": "extensions are not supported",
+    "set_authorizer": "use a `read_only` database for what must not write",
+    "set_progress_handler": "cancel the task, or give the call a `timeout`",
+    "in_transaction": "outside of `async with db.transaction()` each statement is its own transaction",
+    "stop": "use `await db.close()`",
+}
+
+_IN_TRANSACTION = {
+    "commit": "it is committed when its `async with` block ends",
+    "begin": "use `async with tx.transaction()` for a nested one",
+    "savepoint": "use `async with tx.transaction()`, which is one",
+}
+
+# Of what calls return.
+_OF_RESULT = {
+    "lastrowid": "it is `last_insert_rowid`",
+    "rowcount": "it is `changes`",
+    "fetchall": "`execute` is for statements without rows; use `await db.query(sql, params)`",
+    "fetchone": "`execute` is for statements without rows; use `await db.query_one(sql, params)`",
+    "fetchmany": "`execute` is for statements without rows; use `db.stream(sql, params)`",
+    "close": "there is nothing to close",
+}
+_OF_ROWS = {
+    "fetchall": "these are all rows; `list(rows)` is a list of them",
+    "fetchone": "use `rows[0]`, or `await db.query_one(sql, params)`",
+    "fetchmany": "use `rows[:n]`, or `db.stream(sql, params)` for a large result",
+    "description": "the names are `rows.columns`",
+    "rowcount": "use `len(rows)`",
+    "append": "a result is immutable; `list(rows)` is not",
+    "close": "there is nothing to close",
+}
+_OF_BATCHES = {
+    "fetchall": "use `await db.query(sql, params)`",
+    "fetchone": "use `async for row in stream`",
+    "fetchmany": "use `async for rows in cursor`, or `await cursor.next_batch()`",
+    "execute": "a cursor belongs to one query: `db.cursor(sql, params)`",
+    "description": "the names are `rows.columns`",
 }
 
 
@@ -67,9 +105,43 @@ def not_open(owner: object, name: str, kind: type) -> NoReturn:
     raise AttributeError(text, name=name, obj=owner)
 
 
-def no_attribute(owner: object, name: str) -> NoReturn:
+def no_attribute(owner: object, name: str, *, hints: dict[str, str] | None = None, blocking: bool = False) -> NoReturn:
     """Raises what an unknown attribute raises, with a hint if other libraries have it."""
     text = f"{type(owner).__name__!r} object has no attribute {name!r}"
-    if hint := _HINTS.get(name):
+    if hint := (hints or {}).get(name) or _HINTS.get(name):
+        if blocking:
+            hint = hint.replace("await ", "").replace("async ", "")
         text = f"{text}: {hint}"
     raise AttributeError(text, name=name, obj=owner)
+
+
+def not_in_transaction(owner: object, name: str, *, blocking: bool = False) -> NoReturn:
+    """The same for a transaction."""
+    no_attribute(owner, name, hints=_IN_TRANSACTION, blocking=blocking)
+
+
+def of_batches(owner: object, name: str, *, blocking: bool = False) -> NoReturn:
+    """The same for a stream or a cursor."""
+    no_attribute(owner, name, hints=_OF_BATCHES, blocking=blocking)
+
+
+def of_result(owner: object, name: str) -> NoReturn:
+    """The same for the result of `execute`. Called by the native part."""
+    no_attribute(owner, name, hints=_OF_RESULT)
+
+
+def of_rows(owner: object, name: str) -> NoReturn:
+    """The same for rows. Called by the native part."""
+    no_attribute(owner, name, hints=_OF_ROWS)
+
+
+def of_call(name: str) -> str | None:
+    """Returns what an unknown attribute of a call that was not awaited raises. Called by the native part."""
+    if not (name in _OF_RESULT or name in _OF_ROWS or name in ("changes", "last_insert_rowid", "columns", "keys")):
+        return None
+    return f"'flatwater.Call' object has no attribute {name!r}: it was not awaited; its result is what `await` returns"
+
+
+def not_awaited(what: str, call: str) -> NoReturn:
+    """Raises what an `await` of a block raises."""
+    raise TypeError(f"a {what} cannot be awaited: it is a block, `async with {call} as ...`")

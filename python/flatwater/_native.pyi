@@ -1,14 +1,14 @@
 """The types of the native part. What of it is for programs is in `flatwater`."""
 
-from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Generic, SupportsIndex, TypeVar, final, overload
+from typing import Any, Generic, NoReturn, SupportsIndex, TypeVar, final, overload
 
 from typing_extensions import Self, disjoint_base
 
 from ._stats import Stats
-from ._types import Options, Params, SqlLike
+from ._types import Options, Params, Seconds, SqlLike
 
 __all__ = [
     "BatchResult",
@@ -30,6 +30,8 @@ __all__ = [
     "options",
     "refuses_second_copy",
     "restore_row",
+    "sqlite_version",
+    "version",
 ]
 
 _T = TypeVar("_T")
@@ -52,13 +54,15 @@ class Call(Coroutine[Any, Any, _T_co], Generic[_T_co]):
     @property
     def cr_running(self) -> bool: ...
     def __await__(self) -> Generator[Any, Any, _T_co]: ...
+    def __aenter__(self) -> NoReturn: ...
+    def __aexit__(self, *exception: Any) -> NoReturn: ...
     def send(self, value: Any, /) -> Any: ...
     def throw(self, *exception: Any) -> Any: ...
     def close(self) -> None: ...
     def _wait(self) -> _T_co: ...
 
 @final
-class Row:
+class Row(Sequence[Any]):
     """One row: immutable; by position, by name, and as an iterable of its values."""
 
     def __len__(self) -> int: ...
@@ -75,11 +79,13 @@ class Row:
     def __ne__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
+    def index(self, value: Any, /, *range: int) -> int: ...
+    def count(self, value: Any, /) -> int: ...
     def keys(self) -> tuple[str, ...]:
         """The names of the columns. With it, `dict(row)` works."""
 
 @final
-class Rows:
+class Rows(Sequence[Row]):
     """All rows of a query: a sequence of `Row`."""
 
     @property
@@ -91,6 +97,8 @@ class Rows:
     @overload
     def __getitem__(self, index: slice, /) -> list[Row]: ...
     def __iter__(self) -> Iterator[Row]: ...
+    def index(self, value: Any, /, *range: int) -> int: ...
+    def count(self, value: Any, /) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: None  # type: ignore[assignment]
@@ -114,9 +122,11 @@ class BatchResult:
     """The result of one statement of a batch."""
 
     @property
-    def changes(self) -> int: ...
+    def changes(self) -> int:
+        """Rows that the statement itself inserted, updated or deleted."""
     @property
-    def last_insert_rowid(self) -> int | None: ...
+    def last_insert_rowid(self) -> int | None:
+        """The rowid of the last row that it inserted, or None."""
     @property
     def rows(self) -> Rows | None:
         """The rows of a statement with RETURNING, or None."""
@@ -198,53 +208,53 @@ class Executor:
     """Runs SQL. The base of `Database`, `Transaction` and `Snapshot`."""
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self: ...
-    def execute(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> Call[Executed]:
+    def execute(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[Executed]:
         """Runs one statement that returns no rows. Returns its changes and the rowid of the last row it inserted."""
-    def executemany(self, sql: str, rows: Iterable[Params], *, timeout: float | None = None) -> Call[int]:
+    def executemany(self, sql: str, rows: Iterable[Params], *, timeout: Seconds | None = None) -> Call[int]:
         """Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed."""
-    def executescript(self, sql: str, *, timeout: float | None = None) -> Call[None]:
+    def executescript(self, sql: str, *, timeout: Seconds | None = None) -> Call[None]:
         """Runs several statements without parameters, separated by semicolons, all or nothing."""
     def batch(
-        self, statements: Iterable[SqlLike | tuple[str, Params]], *, timeout: float | None = None
+        self, statements: Iterable[SqlLike | tuple[str, Params]], *, timeout: Seconds | None = None
     ) -> Call[list[BatchResult]]:
         """Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each."""
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
     ) -> Call[Rows]:
         """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each."""
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
     ) -> Call[list[dict[str, Any]]]: ...
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
     ) -> Call[list[tuple[Any, ...]]]: ...
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
     ) -> Call[list[_T]]: ...
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
     ) -> Call[Row | None]:
         """Runs one statement and returns its first row, or None."""
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
     ) -> Call[dict[str, Any] | None]: ...
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
     ) -> Call[tuple[Any, ...] | None]: ...
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
     ) -> Call[_T | None]: ...
-    def query_value(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> Call[Any]:
+    def query_value(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[Any]:
         """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
-    def query_values(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> Call[list[Any]]:
+    def query_values(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[list[Any]]:
         """Runs one statement and returns the first value of every row."""
     def query_json(
         self,
@@ -254,16 +264,16 @@ class Executor:
         arrays: bool = False,
         big_integers_as_strings: bool = False,
         embed: list[str] | None = None,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> Call[str]:
         """Runs one statement and returns its rows as the text of a JSON array of objects, or of arrays."""
-    def _prepare(self, sql: str, timeout: float | None) -> Call[None]: ...
+    def _prepare(self, sql: str, timeout: Seconds | None) -> Call[None]: ...
     def _open(
         self, on: NativeDatabase | TransactionGuard | SnapshotGuard, owners: dict[Any, int] | None = None
     ) -> None: ...
-    def _begin(self, timeout: float | None) -> Call[TransactionGuard]: ...
-    def _snapshot(self, timeout: float | None) -> Call[SnapshotGuard]: ...
-    def _cursor(self, sql: SqlLike, params: Params, timeout: float | None) -> NativeCursor: ...
+    def _begin(self, timeout: Seconds | None) -> Call[TransactionGuard]: ...
+    def _snapshot(self, timeout: Seconds | None) -> Call[SnapshotGuard]: ...
+    def _cursor(self, sql: SqlLike, params: Params, timeout: Seconds | None) -> NativeCursor: ...
 
 @final
 class NativeDatabase:
@@ -273,12 +283,12 @@ class NativeDatabase:
     def close_at_exit(self) -> None: ...
     def log_queries(self, tell: Callable[[LoggedQuery], None] | None) -> None: ...
     def migrate(
-        self, migrations: Iterable[tuple[str, str]] | str | PathLike[str], ignore_missing: bool, timeout: float | None
+        self, migrations: Iterable[tuple[str, str]] | str | PathLike[str], ignore_missing: bool, timeout: Seconds | None
     ) -> Call[list[str]]: ...
-    def backup(self, path: str | PathLike[str], timeout: float | None) -> Call[None]: ...
+    def backup(self, path: str | PathLike[str], timeout: Seconds | None) -> Call[None]: ...
     def checkpoint(self, mode: str) -> Call[Checkpointed]: ...
-    def live(self, queries: list[tuple[SqlLike, Params]], debounce: float, throttle: float) -> NativeLive: ...
-    def live_changes(self, sql: SqlLike, params: Params, debounce: float, throttle: float) -> NativeLive: ...
+    def live(self, queries: list[tuple[SqlLike, Params]], debounce: Seconds, throttle: Seconds) -> NativeLive: ...
+    def live_changes(self, sql: SqlLike, params: Params, debounce: Seconds, throttle: Seconds) -> NativeLive: ...
     def stats(self) -> Stats: ...
 
 @final
@@ -309,6 +319,9 @@ class NativeLive:
 
     def next(self) -> Call[Any]: ...
     def close(self) -> None: ...
+
+version: str
+sqlite_version: str
 
 def connect(path: str | PathLike[str], options: Options | None = None) -> Call[NativeDatabase]: ...
 def listen(engine: bool, calls: bool) -> None: ...

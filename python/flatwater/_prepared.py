@@ -12,7 +12,7 @@ from ._native import Call, Executed
 
 if TYPE_CHECKING:
     from ._scopes import Reads
-    from ._types import Params
+    from ._types import Params, Seconds
 
 
 class Prepared:
@@ -24,33 +24,44 @@ class Prepared:
         self._on = on
         self.sql = sql
 
-    def execute(self, params: Params = None, *, timeout: float | None = None) -> Call[Executed]:
+    def execute(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[Executed]:
         """As `Database.execute`."""
         return self._on.execute(self.sql, params, timeout=timeout)
 
-    def executemany(self, rows: Iterable[Params], *, timeout: float | None = None) -> Call[int]:
+    def executemany(self, rows: Iterable[Params], *, timeout: Seconds | None = None) -> Call[int]:
         """As `Database.executemany`."""
         return self._on.executemany(self.sql, rows, timeout=timeout)
 
-    def query(self, params: Params = None, *, into: Any = None, timeout: float | None = None) -> Call[Any]:
+    def query(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Call[Any]:
         """As `Database.query`."""
         return self._on.query(self.sql, params, into=into, timeout=timeout)
 
-    def query_one(self, params: Params = None, *, into: Any = None, timeout: float | None = None) -> Call[Any]:
+    def query_one(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Call[Any]:
         """As `Database.query_one`."""
         return self._on.query_one(self.sql, params, into=into, timeout=timeout)
 
-    def query_value(self, params: Params = None, *, timeout: float | None = None) -> Call[Any]:
+    def query_value(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[Any]:
         """As `Database.query_value`."""
         return self._on.query_value(self.sql, params, timeout=timeout)
 
-    def query_values(self, params: Params = None, *, timeout: float | None = None) -> Call[list[Any]]:
+    def query_values(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[list[Any]]:
         """As `Database.query_values`."""
         return self._on.query_values(self.sql, params, timeout=timeout)
 
-    def query_json(self, params: Params = None, *, timeout: float | None = None) -> Call[str]:
+    def query_json(
+        self,
+        params: Params = None,
+        *,
+        arrays: bool = False,
+        big_integers_as_strings: bool = False,
+        embed: list[str] | None = None,
+        timeout: Seconds | None = None,
+    ) -> Call[str]:
         """As `Database.query_json`."""
-        return self._on.query_json(self.sql, params, timeout=timeout)
+        strings = big_integers_as_strings
+        return self._on.query_json(
+            self.sql, params, arrays=arrays, big_integers_as_strings=strings, embed=embed, timeout=timeout
+        )
 
     def __repr__(self) -> str:
         return f"<flatwater.Prepared {self.sql!r}>"

@@ -9,15 +9,16 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ._errors import misuse
+from ._names import not_awaited, of_batches
 from ._native import Executor, NativeCursor, Row, Rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ._types import Params, SqlLike
+    from ._types import Params, Seconds, SqlLike
 
 # After this many seconds of rows from one batch other tasks get their turn. The clock is read once per so many rows.
 SLICE = 0.0005
@@ -27,7 +28,7 @@ ROWS = 64
 class Batches:
     """What `cursor` and `stream` have in common: `async with`, and the native side."""
 
-    def __init__(self, of: Executor, sql: SqlLike, params: Params, timeout: float | None) -> None:
+    def __init__(self, of: Executor, sql: SqlLike, params: Params, timeout: Seconds | None) -> None:
         self._native: NativeCursor | None = of._cursor(sql, params, timeout)
         self._is_entered = False
 
@@ -39,6 +40,15 @@ class Batches:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    if not TYPE_CHECKING:
+
+        def __await__(self) -> NoReturn:
+            kind = type(self).__name__.lower()
+            not_awaited(kind, f"db.{kind}(sql)")
+
+        def __getattr__(self, name: str) -> Any:
+            of_batches(self, name)
 
     def close(self) -> None:
         """Gives the reader back. There are no more rows."""

@@ -7,28 +7,28 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ._errors import misuse
-from ._names import no_attribute
+from ._names import no_attribute, not_awaited, not_in_transaction
 from ._native import Executor, SnapshotGuard, TransactionGuard
 from ._reads import Cursor, Stream
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ._types import Params, SqlLike
+    from ._types import Params, Seconds, SqlLike
 
 
 class Reads(Executor):
     """What runs SQL and reads large results in parts."""
 
-    def stream(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> Stream:
+    def stream(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Stream:
         """Returns the rows of a query one by one, in bounded memory and of one point in time, for `async with`.
         `timeout` is that of each fetch."""
         return Stream(self, sql, params, timeout)
 
-    def cursor(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> Cursor:
+    def cursor(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Cursor:
         """Returns the rows of a query in batches, for `async with`."""
         return Cursor(self, sql, params, timeout)
 
@@ -42,13 +42,14 @@ class Transaction(Reads):
     """A transaction: `async with db.transaction() as tx`. It is committed when the block ends, and rolled back if the
     block raises or its task is cancelled. It holds the writer, so other writes wait for it."""
 
-    def __init__(self, outer: Executor, owners: dict[Any, int] | None, timeout: float | None) -> None:
+    def __init__(self, outer: Executor, owners: dict[Any, int] | None, timeout: Seconds | None) -> None:
         self._outer = outer
         self._timeout = timeout
         # The tasks that have a transaction of this database open, and how many.
         self._owners = owners
         self._task: Any = None
         self._guard: TransactionGuard | None = None
+        self._is_undone = False
 
     async def __aenter__(self) -> Self:
         if self._guard is not None:
@@ -66,7 +67,7 @@ class Transaction(Reads):
     ) -> None:
         self._disown()
         guard = self._guard
-        if guard is None or (exc_type is not None and not guard.is_open()):
+        if guard is None or self._is_undone or (exc_type is not None and not guard.is_open()):
             return
         if exc_type is None:
             await guard.commit()
@@ -84,9 +85,27 @@ class Transaction(Reads):
                 self._owners[self._task] = left
             self._task = None
 
-    def transaction(self, *, timeout: float | None = None) -> Transaction:
+    def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
         """Returns a nested transaction. What it did is undone if its block raises; this one stays open."""
         return Transaction(self, None, timeout)
+
+    async def rollback(self) -> None:
+        """Undoes the transaction before its block ends, without an exception. It is over then: another call on it
+        raises `ProgrammingError`, and the end of the block does nothing."""
+        if self._guard is None:
+            raise misuse("the transaction has not begun", "use `async with`")
+        if not self._is_undone:
+            self._is_undone = True
+            self._disown()
+            await self._guard.rollback()
+
+    if not TYPE_CHECKING:
+
+        def __await__(self) -> NoReturn:
+            not_awaited("transaction", "db.transaction()")
+
+        def __getattr__(self, name: str) -> Any:
+            not_in_transaction(self, name)
 
     @property
     def in_transaction(self) -> bool:
@@ -97,10 +116,15 @@ class Transaction(Reads):
 class Snapshot(Reads):
     """One point in time: `async with db.snapshot() as snapshot`. Its reads see it whatever is committed meanwhile."""
 
-    def __init__(self, outer: Executor, timeout: float | None) -> None:
+    def __init__(self, outer: Executor, timeout: Seconds | None) -> None:
         self._outer = outer
         self._timeout = timeout
         self._guard: SnapshotGuard | None = None
+
+    if not TYPE_CHECKING:
+
+        def __await__(self) -> NoReturn:
+            not_awaited("snapshot", "db.snapshot()")
 
     async def __aenter__(self) -> Self:
         if self._guard is not None:

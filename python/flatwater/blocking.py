@@ -1,5 +1,7 @@
 """Flatwater without `await`, for scripts, threads and WSGI: the same calls, each of which waits for its result.
 
+There are no live queries.
+
     from flatwater import blocking
 
     with blocking.connect("app.db") as db:
@@ -14,19 +16,19 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import _logging, _native
+from ._blocking_reads import Cursor, Prepared, Stream
 from ._database import Opened
 from ._errors import misuse
-from ._names import check_options, no_attribute
+from ._names import check_options, no_attribute, not_in_transaction
 from ._native import (
     BatchResult,
     Checkpointed,
     Executed,
-    NativeCursor,
     NativeDatabase,
     Row,
     Rows,
@@ -37,7 +39,7 @@ from ._native import (
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from ._types import Options, Params, SqlLike
+    from ._types import Options, Params, Seconds, SqlLike
 
 T = TypeVar("T")
 
@@ -48,77 +50,79 @@ class Executor:
     def __init__(self) -> None:
         self._on = _native.Executor()
 
-    def execute(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> Executed:
+    def execute(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Executed:
         """Runs one statement that returns no rows."""
         return self._on.execute(sql, params, timeout=timeout)._wait()
 
-    def executemany(self, sql: str, rows: Iterable[Params], *, timeout: float | None = None) -> int:
+    def executemany(self, sql: str, rows: Iterable[Params], *, timeout: Seconds | None = None) -> int:
         """Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed."""
         return self._on.executemany(sql, rows, timeout=timeout)._wait()
 
-    def executescript(self, sql: str, *, timeout: float | None = None) -> None:
+    def executescript(self, sql: str, *, timeout: Seconds | None = None) -> None:
         """Runs several statements without parameters, separated by semicolons, all or nothing."""
         self._on.executescript(sql, timeout=timeout)._wait()
 
     def batch(
-        self, statements: Iterable[SqlLike | tuple[str, Params]], *, timeout: float | None = None
+        self, statements: Iterable[SqlLike | tuple[str, Params]], *, timeout: Seconds | None = None
     ) -> list[BatchResult]:
         """Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each."""
         return self._on.batch(statements, timeout=timeout)._wait()
 
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
     ) -> Rows: ...
 
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
     ) -> list[dict[str, Any]]: ...
 
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
     ) -> list[tuple[Any, ...]]: ...
 
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: Callable[..., T], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
     ) -> list[T]: ...
 
-    def query(self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: float | None = None) -> Any:
+    def query(self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Any:
         """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each."""
         return self._on.query(sql, params, into=into, timeout=timeout)._wait()
 
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
     ) -> Row | None: ...
 
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
     ) -> dict[str, Any] | None: ...
 
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
     ) -> tuple[Any, ...] | None: ...
 
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: Callable[..., T], timeout: float | None = None
+        self, sql: SqlLike, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
     ) -> T | None: ...
 
-    def query_one(self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: float | None = None) -> Any:
+    def query_one(
+        self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: Seconds | None = None
+    ) -> Any:
         """Runs one statement and returns its first row, or None."""
         return self._on.query_one(sql, params, into=into, timeout=timeout)._wait()
 
-    def query_value(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> Any:
+    def query_value(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Any:
         """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
         return self._on.query_value(sql, params, timeout=timeout)._wait()
 
-    def query_values(self, sql: SqlLike, params: Params = None, *, timeout: float | None = None) -> list[Any]:
+    def query_values(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> list[Any]:
         """Runs one statement and returns the first value of every row."""
         return self._on.query_values(sql, params, timeout=timeout)._wait()
 
@@ -130,7 +134,7 @@ class Executor:
         arrays: bool = False,
         big_integers_as_strings: bool = False,
         embed: list[str] | None = None,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> str:
         """Runs one statement and returns its rows as the text of a JSON array of objects, or of arrays."""
         strings = big_integers_as_strings
@@ -139,31 +143,33 @@ class Executor:
         )
         return call._wait()
 
-    def stream(self, sql: SqlLike, params: Params = None) -> Stream:
-        """Returns the rows of a query one by one, in bounded memory and of one point in time, for `with`."""
-        return Stream(self, sql, params)
+    def stream(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Stream:
+        """Returns the rows of a query one by one, in bounded memory and of one point in time, for `with`. `timeout` is
+        that of each fetch."""
+        return Stream(self, sql, params, timeout)
 
-    def cursor(self, sql: SqlLike, params: Params = None) -> Cursor:
-        """Returns the rows of a query in batches, for `with`."""
-        return Cursor(self, sql, params)
+    def cursor(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Cursor:
+        """Returns the rows of a query in batches, for `with`. `timeout` is that of each fetch."""
+        return Cursor(self, sql, params, timeout)
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            no_attribute(self, name)
+            no_attribute(self, name, blocking=True)
 
 
 class Transaction(Executor):
     """A transaction: `with db.transaction() as tx`. It is committed when the block ends, and rolled back if it
     raises."""
 
-    def __init__(self, outer: Executor, owners: dict[Any, int] | None, timeout: float | None) -> None:
+    def __init__(self, outer: Executor, owners: dict[Any, int] | None, timeout: Seconds | None) -> None:
         super().__init__()
         self._timeout = timeout
         self._outer = outer
         # The threads that have a transaction of this database open, and how many.
         self._owners = owners
         self._guard: TransactionGuard | None = None
+        self._is_undone = False
 
     def __enter__(self) -> Self:
         if self._guard is not None:
@@ -177,10 +183,9 @@ class Transaction(Executor):
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._owners is not None:
-            self._owners.pop(threading.get_ident(), None)
+        self._disown()
         guard = self._guard
-        if guard is None:
+        if guard is None or self._is_undone:
             return
         if exc_type is None:
             guard.commit()._wait()
@@ -191,9 +196,28 @@ class Transaction(Executor):
                 # The error of the block is raised. If the rollback fails, the connection is replaced.
                 pass
 
-    def transaction(self, *, timeout: float | None = None) -> Transaction:
+    def _disown(self) -> None:
+        if self._owners is not None:
+            self._owners.pop(threading.get_ident(), None)
+
+    def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
         """Returns a nested transaction. What it did is undone if its block raises; this one stays open."""
         return Transaction(self, None, timeout)
+
+    def rollback(self) -> None:
+        """Undoes the transaction before its block ends, without an exception. It is over then: another call on it
+        raises `ProgrammingError`, and the end of the block does nothing."""
+        if self._guard is None:
+            raise misuse("the transaction has not begun", "use `with`")
+        if not self._is_undone:
+            self._is_undone = True
+            self._disown()
+            self._guard.rollback()._wait()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            not_in_transaction(self, name, blocking=True)
 
     @property
     def in_transaction(self) -> bool:
@@ -204,7 +228,7 @@ class Transaction(Executor):
 class Snapshot(Executor):
     """One point in time: `with db.snapshot() as snapshot`. Its reads see it whatever is committed meanwhile."""
 
-    def __init__(self, outer: Executor, timeout: float | None) -> None:
+    def __init__(self, outer: Executor, timeout: Seconds | None) -> None:
         super().__init__()
         self._timeout = timeout
         self._outer = outer
@@ -224,47 +248,6 @@ class Snapshot(Executor):
             self._guard.close()
 
 
-class Cursor:
-    """The rows of a query in batches: `with db.cursor(sql) as batches`, `for rows in batches`."""
-
-    def __init__(self, of: Executor, sql: SqlLike, params: Params) -> None:
-        self._native: NativeCursor = of._on._cursor(sql, params, None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._native.close()
-
-    def __iter__(self) -> Iterator[Rows]:
-        while (rows := self._native.next_batch()._wait()) is not None:
-            yield rows
-
-
-class Stream:
-    """The rows of a query one by one: `with db.stream(sql) as rows`, `for row in rows`."""
-
-    def __init__(self, of: Executor, sql: SqlLike, params: Params) -> None:
-        self._cursor = Cursor(of, sql, params)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._cursor._native.close()
-
-    def __iter__(self) -> Iterator[Row]:
-        for rows in self._cursor:
-            for number, row in enumerate(rows, 1):
-                yield row
-                if number % 64 == 0:
-                    self._cursor._native.touch()
-
-
 class Database(Opened, Executor):
     """An open database. Made by `connect`."""
 
@@ -272,25 +255,30 @@ class Database(Opened, Executor):
         Executor.__init__(self)
         Opened.__init__(self, native, path, self._on)
 
-    def transaction(self, *, timeout: float | None = None) -> Transaction:
+    def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
         """Returns a transaction, for `with`."""
         return Transaction(self, self._owners, timeout)
 
-    def snapshot(self, *, timeout: float | None = None) -> Snapshot:
+    def snapshot(self, *, timeout: Seconds | None = None) -> Snapshot:
         """Returns a snapshot, for `with`: several reads of one point in time."""
         return Snapshot(self, timeout)
+
+    def prepare(self, sql: str, *, timeout: Seconds | None = None) -> Prepared:
+        """Compiles a statement, so that an error in it is raised here, and returns a handle for running it."""
+        self._on._prepare(sql, timeout)._wait()
+        return Prepared(self, sql)
 
     def migrate(
         self,
         migrations: Iterable[tuple[str, str]] | str | os.PathLike[str],
         *,
         ignore_missing: bool = False,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> list[str]:
         """Applies the migrations that the database does not have yet, and returns their names."""
         return self._native.migrate(migrations, ignore_missing, timeout)._wait()
 
-    def backup(self, path: str | os.PathLike[str], *, timeout: float | None = None) -> None:
+    def backup(self, path: str | os.PathLike[str], *, timeout: Seconds | None = None) -> None:
         """Copies the database into a new file: the same database at one point in time, while other threads read and
         write. It replaces nothing: `path` must not exist."""
         self._native.backup(path, timeout)._wait()

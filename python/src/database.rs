@@ -4,7 +4,6 @@
 //! that it shares with transactions (`executor`).
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use flatwater::CheckpointMode;
 use flatwater::front::{FrontCall, Target, close, open, set_listener};
@@ -17,6 +16,7 @@ use crate::capi::audit;
 use crate::capi::call_type::new_call;
 use crate::executor::timed;
 use crate::live::{NativeLive, Pace};
+use crate::seconds::Seconds;
 use crate::shape::Shape;
 use crate::statement::{Statement, statement};
 use crate::{logged_query, records};
@@ -41,11 +41,8 @@ impl NativeDatabase {
     }
 }
 
-fn pace(debounce: f64, throttle: f64) -> PyResult<Pace> {
-    let time = |seconds| {
-        Duration::try_from_secs_f64(seconds).map_err(|_| PyValueError::new_err("a time is a number of seconds"))
-    };
-    Ok(Pace { debounce: time(debounce)?, throttle: time(throttle)? })
+fn pace(debounce: Seconds, throttle: Seconds) -> PyResult<Pace> {
+    Ok(Pace { debounce: debounce.duration()?, throttle: throttle.duration()? })
 }
 
 /// Opens a database.
@@ -95,8 +92,8 @@ impl NativeDatabase {
     fn live(
         &self,
         queries: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
-        debounce: f64,
-        throttle: f64,
+        debounce: Seconds,
+        throttle: Seconds,
     ) -> PyResult<NativeLive> {
         let owned = |(sql, params): &(Bound<'_, PyAny>, Bound<'_, PyAny>)| {
             let Statement { sql, params } = statement(sql, (!params.is_none()).then_some(params))?;
@@ -111,8 +108,8 @@ impl NativeDatabase {
         &self,
         sql: &Bound<'_, PyAny>,
         params: Option<&Bound<'_, PyAny>>,
-        debounce: f64,
-        throttle: f64,
+        debounce: Seconds,
+        throttle: Seconds,
     ) -> PyResult<NativeLive> {
         let Statement { sql, params } = statement(sql, params)?;
         Ok(NativeLive::changes(&self.database, &sql, params, pace(debounce, throttle)?))
@@ -129,7 +126,7 @@ impl NativeDatabase {
         &self,
         migrations: &Bound<'py, PyAny>,
         ignore_missing: bool,
-        timeout: Option<f64>,
+        timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let list = crate::options::migrations(migrations);
         let call = list.and_then(|list| timed(self.target().migrate(list.ignore_missing(ignore_missing)), timeout));
@@ -138,7 +135,7 @@ impl NativeDatabase {
 
     /// Copies the database into a new file.
     #[pyo3(signature = (path, timeout))]
-    fn backup<'py>(&self, py: Python<'py>, path: PathBuf, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+    fn backup<'py>(&self, py: Python<'py>, path: PathBuf, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
         self.call(py, "backup", timed(self.target().backup(&path), timeout))
     }
 

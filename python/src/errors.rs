@@ -5,8 +5,10 @@
 
 use flatwater::Error;
 use flatwater_bridge::{Class, Language, class, text};
+use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
 
 /// Returns the exception for an error of the engine.
 #[cold]
@@ -20,6 +22,7 @@ fn make<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
         _ if error.kind() == flatwater::Kind::Timeout => "TimeoutError",
         Class::Operational => "OperationalError",
         Class::Integrity => "IntegrityError",
+        Class::Data => "DataError",
         Class::Programming => "ProgrammingError",
         Class::Database => "DatabaseError",
     };
@@ -40,6 +43,17 @@ fn make<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
         error.offset(),
         applied,
     ))
+}
+
+/// Returns the exception for an attribute that an object of the package does not have. `hints` is a function of
+/// `flatwater._names`, which raises it.
+#[cold]
+pub(crate) fn unknown_attribute(hints: &str, owner: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> PyErr {
+    let raise = || owner.py().import("flatwater._names")?.getattr(hints)?.call1((owner, name));
+    match raise() {
+        Err(error) => error,
+        Ok(_) => PyAttributeError::new_err(format!("there is no attribute {name}")),
+    }
 }
 
 /// Returns a `ProgrammingError` of the front end itself.

@@ -5,11 +5,9 @@
 //! Python.
 
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use flatwater::JsonOptions;
 use flatwater::front::{FrontCall, Target};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
@@ -23,6 +21,7 @@ use crate::guards::{SnapshotGuard, TransactionGuard};
 use crate::listing::Into;
 use crate::many::{Collecting, Collection, ManyRows, Statements};
 use crate::owners::Owners;
+use crate::seconds::Seconds;
 use crate::shape::Shape;
 use crate::statement::{Statement, statement};
 
@@ -35,13 +34,9 @@ pub(crate) struct Executor {
     owners: OnceLock<Py<PyDict>>,
 }
 
-fn duration(seconds: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(seconds).map_err(|_| PyValueError::new_err("a timeout is a number of seconds"))
-}
-
-/// Sets the deadline of a call, in seconds.
-pub(crate) fn timed(call: FrontCall, timeout: Option<f64>) -> PyResult<FrontCall> {
-    Ok(match timeout.map(duration).transpose()? {
+/// Sets the deadline of a call.
+pub(crate) fn timed(call: FrontCall, timeout: Option<Seconds>) -> PyResult<FrontCall> {
+    Ok(match timeout.map(Seconds::duration).transpose()? {
         Some(timeout) => call.timeout(timeout),
         None => call,
     })
@@ -63,7 +58,7 @@ impl Executor {
         &self,
         py: Python<'py>,
         name: &'static str,
-        timeout: Option<f64>,
+        timeout: Option<Seconds>,
         shape: Shape,
         call: impl FnOnce(&Target) -> PyResult<FrontCall>,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -76,7 +71,7 @@ impl Executor {
         &self,
         name: &'static str,
         given: &Bound<'py, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Seconds>,
         call: impl FnOnce(&Target, C) -> PyResult<FrontCall> + Send + Sync + 'static,
     ) -> PyResult<Bound<'py, PyAny>> {
         let begin = || {
@@ -92,7 +87,7 @@ impl Executor {
         &self,
         name: &'static str,
         (sql, params): (&Bound<'py, PyAny>, Option<&Bound<'py, PyAny>>),
-        timeout: Option<f64>,
+        timeout: Option<Seconds>,
         shape: Shape,
         first_only: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -137,7 +132,7 @@ impl Executor {
         &self,
         sql: &Bound<'py, PyAny>,
         params: Option<&Bound<'py, PyAny>>,
-        timeout: Option<f64>,
+        timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.make(sql.py(), "execute", timeout, Shape::Plain, |target| {
             let Statement { sql, params } = statement(sql, params)?;
@@ -151,7 +146,7 @@ impl Executor {
         &self,
         sql: &Bound<'py, PyString>,
         rows: &Bound<'py, PyAny>,
-        timeout: Option<f64>,
+        timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let text = sql.to_str().map(str::to_owned);
         let call = move |target: &Target, many: ManyRows| Ok(target.execute_many(&text?, Ok(many.rows)));
@@ -160,14 +155,14 @@ impl Executor {
 
     /// Runs several statements without parameters, separated by semicolons, all or nothing.
     #[pyo3(signature = (sql, *, timeout=None))]
-    fn executescript<'py>(&self, sql: &Bound<'py, PyString>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+    fn executescript<'py>(&self, sql: &Bound<'py, PyString>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
         let make = |target: &Target| Ok(target.execute_script(sql.to_str()?));
         self.make(sql.py(), "executescript", timeout, Shape::Plain, make)
     }
 
     /// Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each.
     #[pyo3(signature = (statements, *, timeout=None))]
-    fn batch<'py>(&self, statements: &Bound<'py, PyAny>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+    fn batch<'py>(&self, statements: &Bound<'py, PyAny>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
         let call = |target: &Target, Statements(statements)| Ok(target.batch(Ok(statements)));
         self.make_of_many("batch", statements, timeout, call)
     }
@@ -179,7 +174,7 @@ impl Executor {
         sql: &Bound<'py, PyAny>,
         params: Option<&Bound<'py, PyAny>>,
         into: Option<&Bound<'py, PyAny>>,
-        timeout: Option<f64>,
+        timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.make_query("query", (sql, params), timeout, Shape::Rows(Into::of(into)), false)
     }
@@ -191,7 +186,7 @@ impl Executor {
         sql: &Bound<'py, PyAny>,
         params: Option<&Bound<'py, PyAny>>,
         into: Option<&Bound<'py, PyAny>>,
-        timeout: Option<f64>,
+        timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.make_query("query_one", (sql, params), timeout, Shape::First(Into::of(into)), true)
     }
@@ -202,7 +197,7 @@ impl Executor {
         &self,
         sql: &Bound<'py, PyAny>,
         params: Option<&Bound<'py, PyAny>>,
-        timeout: Option<f64>,
+        timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.make_query("query_value", (sql, params), timeout, Shape::Value, true)
     }
@@ -213,7 +208,7 @@ impl Executor {
         &self,
         sql: &Bound<'py, PyAny>,
         params: Option<&Bound<'py, PyAny>>,
-        timeout: Option<f64>,
+        timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.make_query("query_values", (sql, params), timeout, Shape::Rows(Into::Value), false)
     }
@@ -227,7 +222,7 @@ impl Executor {
         arrays: bool,
         big_integers_as_strings: bool,
         embed: Option<Vec<String>>,
-        timeout: Option<f64>,
+        timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = JsonOptions::new().arrays(arrays).big_integers_as_strings(big_integers_as_strings);
         let options = embed.into_iter().flatten().fold(options, JsonOptions::embed);
@@ -239,7 +234,7 @@ impl Executor {
 
     /// Compiles a statement. Nothing runs.
     #[pyo3(signature = (sql, timeout))]
-    fn _prepare<'py>(&self, sql: &Bound<'py, PyString>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+    fn _prepare<'py>(&self, sql: &Bound<'py, PyString>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
         self.make(sql.py(), "prepare", timeout, Shape::Plain, |target| Ok(target.prepare(sql.to_str()?)))
     }
 
@@ -249,11 +244,11 @@ impl Executor {
         &self,
         sql: &Bound<'_, PyAny>,
         params: Option<&Bound<'_, PyAny>>,
-        timeout: Option<f64>,
+        timeout: Option<Seconds>,
     ) -> PyResult<NativeCursor> {
         let Statement { sql: text, params } = staying(|| statement(sql, params))?;
         let target = self.target(sql.py())?;
-        Ok(NativeCursor::new(match timeout.map(duration).transpose()? {
+        Ok(NativeCursor::new(match timeout.map(Seconds::duration).transpose()? {
             Some(timeout) => target.timeout(timeout).cursor(&text, Ok(params)),
             None => target.cursor(&text, Ok(params)),
         }))
@@ -261,13 +256,13 @@ impl Executor {
 
     /// Begins a transaction, or in a transaction a nested one. Returns its guard.
     #[pyo3(signature = (timeout))]
-    fn _begin<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+    fn _begin<'py>(&self, py: Python<'py>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
         self.make(py, "transaction", timeout, Shape::Plain, |target| Ok(target.begin()))
     }
 
     /// Opens a snapshot. Returns its guard.
     #[pyo3(signature = (timeout))]
-    fn _snapshot<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+    fn _snapshot<'py>(&self, py: Python<'py>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
         self.make(py, "snapshot", timeout, Shape::Plain, |target| Ok(target.snapshot()))
     }
 }

@@ -4,6 +4,7 @@
 
 #![deny(unsafe_code)]
 
+mod awaiting;
 mod bell;
 mod blocked;
 mod call;
@@ -29,6 +30,7 @@ mod polls;
 mod records;
 mod results;
 mod rows;
+mod seconds;
 mod shape;
 mod slice;
 mod statement;
@@ -69,6 +71,8 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("Call", capi::call_type::type_object(module.py())?)
+        module.add("Call", capi::call_type::type_object(module.py())?)?;
+        module.add("version", env!("CARGO_PKG_VERSION"))?;
+        module.add("sqlite_version", flatwater::rusqlite::version())
     }
 }

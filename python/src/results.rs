@@ -1,7 +1,9 @@
 //! Small results of calls that return no rows. Plain data.
 
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
+use crate::errors::unknown_attribute;
 use crate::rows::Rows;
 
 /// What one statement changed.
@@ -22,6 +24,11 @@ impl From<flatwater::Executed> for Executed {
 
 #[pymethods]
 impl Executed {
+    /// Called for what it does not have.
+    fn __getattr__(this: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<Py<PyAny>> {
+        Err(unknown_attribute("of_result", this.as_any(), name))
+    }
+
     fn __repr__(&self) -> String {
         let rowid = self.last_insert_rowid.map_or("None".into(), |rowid| rowid.to_string());
         format!("Executed(changes={}, last_insert_rowid={rowid})", self.changes)
@@ -31,7 +38,9 @@ impl Executed {
 /// The result of one statement of a batch.
 #[pyclass(frozen, get_all, module = "flatwater")]
 pub(crate) struct BatchResult {
+    /// Rows that the statement itself inserted, updated or deleted.
     changes: u64,
+    /// The rowid of the last row that it inserted, or None.
     last_insert_rowid: Option<i64>,
     /// The rows of a statement with RETURNING, or None.
     rows: Option<Py<Rows>>,

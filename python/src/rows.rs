@@ -15,6 +15,7 @@ use pyo3::types::{PyIterator, PyList, PySlice, PyString, PyTuple};
 
 use crate::capi::untracked;
 use crate::cells::to_python;
+use crate::errors::unknown_attribute;
 use crate::known_rows::KnownRows;
 use crate::params;
 
@@ -84,6 +85,14 @@ impl Rows {
     }
 }
 
+fn list_of<'py>(rows: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    rows.py().get_type::<PyList>().call1((rows,))
+}
+
+fn with_first<'py>(first: &Bound<'py, PyAny>, others: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(first.py(), std::iter::once(first.clone()).chain(others.iter()).collect::<Vec<_>>())
+}
+
 /// Returns the index from the front, if there is such an item.
 fn in_range(index: isize, length: usize) -> Option<usize> {
     let index = if index < 0 { length.checked_sub(index.unsigned_abs())? } else { index.unsigned_abs() };
@@ -121,6 +130,27 @@ impl Rows {
         let index = in_range(index.extract::<isize>()?, length);
         let index = index.ok_or_else(|| PyIndexError::new_err("the result has no row of this number"))?;
         Ok(row(this, index)?.into_any())
+    }
+
+    /// Called for what it does not have.
+    fn __getattr__(this: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<Py<PyAny>> {
+        Err(unknown_attribute("of_rows", this.as_any(), name))
+    }
+
+    /// As `list.index`.
+    #[pyo3(signature = (value, /, *range))]
+    fn index<'py>(
+        this: &Bound<'py, Self>,
+        value: &Bound<'py, PyAny>,
+        range: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        list_of(this.as_any())?.call_method1("index", with_first(value, range)?)
+    }
+
+    /// As `list.count`.
+    #[pyo3(signature = (value, /))]
+    fn count<'py>(this: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        list_of(this.as_any())?.call_method1("count", (value,))
     }
 
     fn __iter__(this: Bound<'_, Self>) -> RowIterator {
@@ -241,10 +271,29 @@ impl Row {
     /// Called for what a row does not have: its columns are no attributes.
     fn __getattr__(&self, name: &Bound<'_, PyString>) -> PyResult<Py<PyAny>> {
         let text = match self.find(name)? {
+            None if ["get", "items", "values"].iter().any(|known| name == known) => {
+                format!("a row has no attribute {:?}: `dict(row)` has it", name.to_cow()?)
+            }
             Some(_) => format!("a row has no attribute {0:?}: its column is row[{0:?}]", name.to_cow()?),
             None => format!("a row has no attribute {:?}", name.to_cow()?),
         };
         Err(PyAttributeError::new_err(text))
+    }
+
+    /// As `tuple.index`, of the values.
+    #[pyo3(signature = (value, /, *range))]
+    fn index<'py>(
+        &self,
+        value: &Bound<'py, PyAny>,
+        range: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.tuple(value.py())?.call_method1("index", with_first(value, range)?)
+    }
+
+    /// As `tuple.count`, of the values.
+    #[pyo3(signature = (value, /))]
+    fn count<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.tuple(value.py())?.call_method1("count", (value,))
     }
 
     /// The names of the columns. With it, `dict(row)` works.

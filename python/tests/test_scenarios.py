@@ -388,9 +388,7 @@ class Program:
         if verb == "commit":
             await tx.__aexit__(None, None, None)
         else:
-            tx._disown()
-            assert tx._guard is not None
-            await tx._guard.rollback()
+            await tx.rollback()
 
 
 def timeout(step: dict[str, Any]) -> float | None:

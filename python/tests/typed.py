@@ -60,6 +60,7 @@ async def awaited() -> None:
         async with db.transaction() as tx, tx.transaction() as nested:
             assert_type(nested, flatwater.Transaction)
             await nested.execute("DELETE FROM users")
+            assert_type(await nested.rollback(), None)
         async with db.stream("SELECT 1") as rows:
             async for streamed in rows:
                 assert_type(streamed, flatwater.Row)
@@ -67,9 +68,12 @@ async def awaited() -> None:
             async for change in changes:
                 for old, new in change.updated:
                     assert_type((old, new), tuple[flatwater.Row, flatwater.Row])
-        async with db.live_group([("SELECT 1", None)]) as results:
+        await db.execute("INSERT INTO users VALUES (?)", (await db.query("SELECT 1", timeout=datetime.timedelta(1)))[0])
+        async with db.live_group(["SELECT 1", ("SELECT ?", (1,))]) as results:
             async for one in results:
                 assert_type(one, list[flatwater.Rows])
+        call: flatwater.Call[str] = db.query_json("SELECT 1")
+        assert_type(await call, str)
         task = asyncio.create_task(db.query_json("SELECT 1"))
         assert_type(await task, str)
         report(db.stats())
@@ -85,5 +89,6 @@ async def awaited() -> None:
 def waited() -> None:
     with blocking.connect("app.db") as db, db.transaction() as tx:
         assert_type(tx.query("SELECT 1", into=User), list[User])
+        assert_type(db.prepare("SELECT 1").execute(), flatwater.Executed)
         assert_type(tx.query_one("SELECT 1"), "flatwater.Row | None")
         assert_type(db.executemany("INSERT INTO users VALUES (?)", ((n,) for n in range(3))), int)

@@ -12,8 +12,10 @@ use flatwater::{Error, Kind};
 pub enum Class {
     /// The database's state or its surroundings: locks, disks, timeouts.
     Operational,
-    /// A constraint failed.
+    /// A constraint failed, or a value does not fit its column.
     Integrity,
+    /// A value is too large.
+    Data,
     /// The call is wrong, or the SQL.
     Programming,
     /// The file is damaged.
@@ -22,12 +24,18 @@ pub enum Class {
 
 /// `SQLITE_CORRUPT` and `SQLITE_NOTADB`.
 const DAMAGED: [i32; 2] = [11, 26];
+const TOOBIG: i32 = 18;
+const MISMATCH: i32 = 20;
 
 /// Returns the class of an error.
 #[must_use]
 pub fn class(error: &Error) -> Class {
+    let primary = error.sqlite_code().map(|code| code & 0xff);
     match error.kind() {
-        _ if error.sqlite_code().is_some_and(|code| DAMAGED.contains(&(code & 0xff))) => Class::Database,
+        _ if primary.is_some_and(|code| DAMAGED.contains(&code)) => Class::Database,
+        // As the `sqlite3` module of Python has them.
+        _ if primary == Some(MISMATCH) => Class::Integrity,
+        _ if primary == Some(TOOBIG) => Class::Data,
         Kind::Constraint => Class::Integrity,
         Kind::Corrupt => Class::Database,
         Kind::Misuse | Kind::Closed | Kind::RowNotFound => Class::Programming,
@@ -114,6 +122,9 @@ mod tests {
         let of = |sql: &str| class(&db.execute(sql, ()).wait().unwrap_err());
         assert_eq!(of("INSERT INTO t VALUES (1)"), Class::Integrity);
         assert_eq!(of("INSERT INTO nowhere VALUES (1)"), Class::Operational);
+        db.execute("CREATE TABLE k (id INTEGER PRIMARY KEY)", ()).wait().unwrap();
+        assert_eq!(of("INSERT INTO k VALUES ('x')"), Class::Integrity, "SQLITE_MISMATCH");
+        assert_eq!(of("INSERT INTO t VALUES (zeroblob(1000000001))"), Class::Data, "SQLITE_TOOBIG");
         assert_eq!(of("SELECT 1"), Class::Programming);
         db.close().wait().unwrap();
         assert_eq!(of("INSERT INTO t VALUES (2)"), Class::Programming);

@@ -43,10 +43,10 @@ pub(crate) enum Run {
     Continue,
 }
 
-/// The lease of one connection; `S` is the state of the WAL. A lease ends at the age of `AGE_US`, however often it is
-/// used, because a checkpoint may wait for the snapshot to end. Uses that are too far apart take no lease.
+/// The lease of one connection; `S` is the state of the WAL. A lease ends at some age, however often it is used, because a
+/// checkpoint may wait for the snapshot to end. Uses that are too far apart take no lease.
 #[derive(Debug)]
-pub(crate) enum Lease<S, const AGE_US: u64> {
+pub(crate) enum Lease<S> {
     None,
     /// The last use began at this state of the WAL, or made it, at this time.
     Seen(S, Instant),
@@ -60,19 +60,17 @@ pub(crate) enum Lease<S, const AGE_US: u64> {
     },
 }
 
-impl<S: Copy + PartialEq, const AGE_US: u64> Lease<S, AGE_US> {
-    const AGE: Duration = Duration::from_micros(AGE_US);
-    const APART: Duration = if AGE_US < IDLE.as_micros() as u64 { Self::AGE } else { IDLE };
-
+impl<S: Copy + PartialEq> Lease<S> {
     pub(crate) fn is_held(&self) -> bool {
         matches!(self, Self::Held { .. })
     }
 
     /// Begins a use. `live` returns the state that is published now, `None` where no lease is possible, and `is_live`
-    /// whether the given state is still the published one; `release` says that leases must end. Returns why a held lease
-    /// ended, and how the statement runs.
+    /// whether the given state is still the published one; `release` says that leases must end; `age` is at which a new
+    /// lease ends. Returns why a held lease ended, and how the statement runs.
     pub(crate) fn enter(
         &mut self,
+        age: Duration,
         is_live: impl FnOnce(&S) -> bool,
         live: impl FnOnce() -> Option<S>,
         release: bool,
@@ -95,9 +93,9 @@ impl<S: Copy + PartialEq, const AGE_US: u64> Lease<S, AGE_US> {
             *self = Self::None;
             return (ended, Run::Alone);
         };
-        let again = matches!(self, Self::Seen(state, at) if *state == live && now.duration_since(*at) < Self::APART);
+        let again = matches!(self, Self::Seen(state, at) if *state == live && now.duration_since(*at) < age.min(IDLE));
         if again && !release {
-            *self = Self::Held { state: live, used: now, idle: now + IDLE, old: now + Self::AGE };
+            *self = Self::Held { state: live, used: now, idle: now + IDLE, old: now + age };
             return (ended, Run::Begin);
         }
         *self = Self::Seen(live, now);
@@ -185,14 +183,14 @@ mod tests {
 
     const CALM: [bool; 2] = [false, false];
     const AGE: Duration = Duration::from_millis(50);
-    type Lease = super::Lease<u32, 50_000>;
+    type Lease = super::Lease<u32>;
 
     fn check(name: &str, reads: &[Read]) {
         let zero = Instant::now();
         let at = |ms| zero + Duration::from_millis(ms);
         let mut lease = Lease::None;
         for (number, (from, to, live, release, enters, leaves)) in reads.iter().enumerate() {
-            let entered = lease.enter(|state| *live == Some(*state), || *live, release[0], at(*from));
+            let entered = lease.enter(AGE, |state| *live == Some(*state), || *live, release[0], at(*from));
             assert_eq!(entered, *enters, "{name}: enter {number}");
             let left = lease.leave(true, release[1], at(*to));
             assert_eq!(left, *leaves, "{name}: leave {number}");
@@ -294,7 +292,7 @@ mod tests {
         let now = Instant::now();
         let mut lease = Lease::None;
         let mut write = |live: u32, made: u32| {
-            let (ended, run) = lease.enter(|state| *state == live, || Some(live), false, now);
+            let (ended, run) = lease.enter(AGE, |state| *state == live, || Some(live), false, now);
             lease.wrote(made);
             assert_eq!(lease.leave(true, false, now), None);
             (ended, run)
@@ -311,10 +309,10 @@ mod tests {
     #[test]
     fn uses_that_are_further_apart_than_the_age_of_a_lease_take_none() {
         let zero = Instant::now();
-        let mut lease = super::Lease::<u32, 1_000>::None;
+        let (mut lease, age) = (Lease::None, Duration::from_millis(1));
         let mut at = |us| {
             let now = zero + Duration::from_micros(us);
-            let entered = lease.enter(|_| true, || Some(1), false, now);
+            let entered = lease.enter(age, |_| true, || Some(1), false, now);
             assert_eq!(lease.leave(true, false, now), None);
             entered
         };
@@ -329,7 +327,7 @@ mod tests {
         let now = Instant::now();
         let mut lease = Lease::Held { state: 1, used: now, idle: now + IDLE, old: now + AGE };
         assert_eq!(lease.leave(false, false, now), Some(Ended::Other));
-        assert_eq!(lease.enter(|state| *state == 1, || Some(1), false, now), (None, Alone));
+        assert_eq!(lease.enter(AGE, |state| *state == 1, || Some(1), false, now), (None, Alone));
         assert_eq!(lease.leave(false, false, now), None);
     }
 }

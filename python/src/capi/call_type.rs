@@ -5,20 +5,22 @@
 //! slot.
 //!
 //! The slots `am_send` and `tp_iternext` both resume the call: which of them is used depends on the interpreter's
-//! version.
+//! version. There is no `tp_iter`: a call is no iterable, as no coroutine is, so that a loop over one that was not awaited is
+//! an error. `__await__` returns an object that is one (`awaiting`).
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
-use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::ffi::{self, PyObject, PySendResult};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 
 use super::thread_end::attached;
+use crate::awaiting::Awaiting;
 use crate::call::{Body, Step};
 
 #[repr(C)]
@@ -73,6 +75,14 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
         method(c"send", c_function(send_method), ffi::METH_O, c"Resumes the call."),
         method(c"throw", c_function(throw_method), ffi::METH_VARARGS, c"Gives the call up, and raises the exception."),
         method(c"close", c_function(close_method), ffi::METH_NOARGS, c"Gives the call up."),
+        method(
+            c"__await__",
+            c_function(await_method),
+            ffi::METH_NOARGS | ffi::METH_COEXIST,
+            c"Returns an iterator that resumes the call.",
+        ),
+        method(c"__aenter__", c_function(enter_method), ffi::METH_NOARGS, c"A call is no block: it raises."),
+        method(c"__aexit__", c_function(enter_method), ffi::METH_VARARGS, c"A call is no block: it raises."),
         method(c"_wait", c_function(wait_method), ffi::METH_NOARGS, c"Blocks this thread until the result is there."),
         ffi::PyMethodDef::zeroed(),
     ]));
@@ -91,7 +101,7 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
         slot(ffi::Py_tp_repr, repr as *mut c_void),
         slot(ffi::Py_am_await, itself as *mut c_void),
         slot(ffi::Py_am_send, am_send as *mut c_void),
-        slot(ffi::Py_tp_iter, itself as *mut c_void),
+        slot(ffi::Py_tp_getattro, getattro as *mut c_void),
         slot(ffi::Py_tp_iternext, iternext as *mut c_void),
         slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
         slot(ffi::Py_tp_getset, getters.as_mut_ptr().cast()),
@@ -186,6 +196,63 @@ unsafe extern "C" fn iternext(object: *mut PyObject) -> *mut PyObject {
 unsafe extern "C" fn itself(object: *mut PyObject) -> *mut PyObject {
     // SAFETY: a slot of the type; the result is a new reference.
     unsafe { ffi::Py_NewRef(object) }
+}
+
+/// Attributes of the type; an unknown one is told what the result may have it.
+unsafe extern "C" fn getattro(object: *mut PyObject, name: *mut PyObject) -> *mut PyObject {
+    // SAFETY: a slot of the type, with its arguments.
+    let found = unsafe { ffi::PyObject_GenericGetAttr(object, name) };
+    if found.is_null() {
+        let explain = || {
+            attached(|py| {
+                let Some(error) = PyErr::take(py) else { return };
+                // SAFETY: the interpreter passes a name, which lives during the slot.
+                let name = unsafe { Bound::from_borrowed_ptr(py, name) };
+                unknown_attribute(py, &name, error).restore(py);
+            });
+        };
+        let _ = catch_unwind(AssertUnwindSafe(explain));
+    }
+    found
+}
+
+/// Adds a hint to the error of an attribute that a call does not have.
+#[cold]
+fn unknown_attribute(py: Python<'_>, name: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyAttributeError>(py) {
+        return error;
+    }
+    let hint = || -> PyResult<Option<String>> {
+        py.import("flatwater._names")?.getattr("of_call")?.call1((name,))?.extract()
+    };
+    match hint() {
+        Ok(Some(hint)) => PyAttributeError::new_err(hint),
+        _ => error,
+    }
+}
+
+unsafe extern "C" fn await_method(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
+    let awaiting = || {
+        attached(|py| {
+            // SAFETY: a method of the type.
+            let call = unsafe { Bound::from_borrowed_ptr(py, object) };
+            Bound::new(py, Awaiting::new(call.unbind())).map_or_else(
+                |error| {
+                    error.restore(py);
+                    null_mut()
+                },
+                Bound::into_ptr,
+            )
+        })
+    };
+    catch_unwind(AssertUnwindSafe(awaiting)).unwrap_or(null_mut())
+}
+
+unsafe extern "C" fn enter_method(_: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
+    let text = "a call is awaited, not entered: `rows = await db.query(sql)`; `async with` is for `db.stream(sql)`, \
+                `db.cursor(sql)` and `db.transaction()`";
+    attached(|py| PyTypeError::new_err(text).restore(py));
+    null_mut()
 }
 
 unsafe extern "C" fn send_method(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {

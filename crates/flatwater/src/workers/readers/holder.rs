@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flatwater_sqlite::WalState;
 
@@ -45,11 +45,11 @@ impl Drop for NoLeases {
 }
 
 /// A lease is renewed at this age, because other processes may wait for its snapshot to end.
-const AGE_US: u64 = 50_000;
+const AGE: Duration = Duration::from_millis(50);
 
 /// The lease of one reader, and its transaction.
 pub(super) struct Holder {
-    lease: Lease<WalState, AGE_US>,
+    lease: Lease<WalState>,
     /// Reads that continued a lease since the last call of `take_reused`.
     reused: u64,
     requests: Arc<ReleaseRequests>,
@@ -66,7 +66,8 @@ impl Holder {
     pub(super) fn enter(&mut self, connection: &mut Connection, now: Instant) -> bool {
         let sqlite = &connection.sqlite;
         let release = self.requests.are_pending();
-        let (ended, run) = self.lease.enter(|state| sqlite.is_wal_state(state), || sqlite.wal_state(), release, now);
+        let (ended, run) =
+            self.lease.enter(AGE, |state| sqlite.is_wal_state(state), || sqlite.wal_state(), release, now);
         self.ended(connection, ended);
         match run {
             Run::Alone => {}

@@ -20,6 +20,7 @@ use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::CachedStatement;
 use crate::error::{Error, Kind, Result};
 use crate::file::watch::Watch;
+use crate::inline::limits::Inline;
 use crate::inline::router::WriteRouter;
 use crate::lease::are_possible;
 use crate::lock::BusyWait;
@@ -74,7 +75,7 @@ impl WriterConnection {
             facts: SchemaFacts::default(),
             busy_timeout: BusyWait::default(),
             router: WriteRouter::new(Instant::now()),
-            lease: WriterLease::new(false),
+            lease: WriterLease::impossible(),
             room: Room::default(),
             page_limit: PageLimit::default(),
         };
@@ -103,7 +104,10 @@ impl WriterConnection {
             }
             self.external = self.options.checkpoint == Checkpoint::External || connection.has_litestream()?;
             let may_lease = !self.external && are_possible(&self.options, &connection.journal);
-            self.lease = WriterLease::new(may_lease);
+            self.lease = match self.options.inline {
+                Inline::Auto(limits) if may_lease => WriterLease::new(limits.time),
+                _ => WriterLease::impossible(),
+            };
             self.page_limit = PageLimit::default();
             self.connection = Some(connection);
             self.was_open = true;

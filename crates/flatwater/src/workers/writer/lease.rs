@@ -29,10 +29,12 @@ use crate::lease::{Lease, Run};
 use crate::sql::seen::Left;
 use crate::time::timer::{self, Alarm};
 
-/// A lease is renewed at this age. Frames that are written under it cannot be copied out of the WAL before it ends, and
-/// few of them may be left when the WAL is to be restarted.
-const AGE_US: u64 = 250;
-/// How often the alarm checks whether a lease is still used.
+/// A lease is renewed at this age, or when as many short writes may have taken their time, if that is longer. Frames that
+/// are written under it cannot be copied out of the WAL before it ends, and few of them may be left when the WAL is to be
+/// restarted.
+const AGE: Duration = Duration::from_micros(250);
+const SHORT_WRITES: u32 = 5;
+/// How often the alarm checks whether a lease is still used. The age is never longer.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// How a write got its snapshot.
@@ -49,15 +51,21 @@ pub(super) enum Entered {
 /// The state of the lease. Guarded by the token. Of other connections' commits it knows only the change counter of the
 /// WAL: SQLite itself checks for them before it writes.
 pub(super) struct WriterLease {
-    state: Lease<u32, AGE_US>,
+    state: Lease<u32>,
     /// The change counter when the last write began.
     entered: u32,
-    is_possible: bool,
+    /// `None` if no lease is possible.
+    age: Option<Duration>,
 }
 
 impl WriterLease {
-    pub(super) fn new(is_possible: bool) -> Self {
-        Self { state: Lease::None, entered: 0, is_possible }
+    /// The state of a connection whose short writes may take so long each.
+    pub(super) fn new(short: Duration) -> Self {
+        Self { age: Some(short.saturating_mul(SHORT_WRITES).clamp(AGE, LOOK)), ..Self::impossible() }
+    }
+
+    pub(super) fn impossible() -> Self {
+        Self { state: Lease::None, entered: 0, age: None }
     }
 }
 
@@ -67,9 +75,9 @@ impl WriterConnection {
     pub(super) fn enter_lease(&mut self, state: &WalState, left: &Left, now: Instant) -> Result<Entered, Fallback> {
         let change = state.change();
         let mut run = Run::Alone;
-        if self.lease.is_possible {
+        if let Some(age) = self.lease.age {
             self.lease.entered = change;
-            let (ended, next) = self.lease.state.enter(|noted| *noted == change, || Some(change), false, now);
+            let (ended, next) = self.lease.state.enter(age, |noted| *noted == change, || Some(change), false, now);
             if ended.is_some() {
                 self.let_go();
             }
@@ -92,7 +100,7 @@ impl WriterConnection {
     /// Called after a write that succeeded and left the WAL with this header. A write that failed has ended the lease
     /// already.
     pub(super) fn leave_lease(&mut self, header: Option<&WalHeader>, now: Instant) {
-        if !self.lease.is_possible {
+        if self.lease.age.is_none() {
             return;
         }
         // A second commit came from another connection. If another connection's commit is taken for this write's own,
@@ -172,5 +180,18 @@ impl Writer {
         if was_used || watch.used.load(Ordering::SeqCst) {
             self.set_alarm();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_lasts_as_long_as_five_short_writes_and_at_least_250_us() {
+        let age = |us| WriterLease::new(Duration::from_micros(us)).age;
+        assert_eq!(age(50), Some(AGE), "by default");
+        assert_eq!((age(0), age(100), age(u64::MAX)), (Some(AGE), Some(AGE * 2), Some(LOOK)));
+        assert_eq!(WriterLease::impossible().age, None);
     }
 }
