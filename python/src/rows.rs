@@ -282,11 +282,7 @@ impl Row {
 
     /// As `tuple.index`, of the values.
     #[pyo3(signature = (value, /, *range))]
-    fn index<'py>(
-        &self,
-        value: &Bound<'py, PyAny>,
-        range: &Bound<'py, PyTuple>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn index<'py>(&self, value: &Bound<'py, PyAny>, range: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         self.tuple(value.py())?.call_method1("index", with_first(value, range)?)
     }
 

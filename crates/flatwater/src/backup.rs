@@ -10,8 +10,8 @@ use crate::database::Database;
 use crate::workers::request::Work;
 
 impl Database {
-    /// Copies the database into a new file, which is the same database at one point in time: that of this call, whoever
-    /// reads and writes meanwhile. Writes do not wait for it.
+    /// Copies the database into a new file, which is the same database at the time of this call. Other
+    /// connections read and write meanwhile, and do not wait for it.
     ///
     /// The pages are copied as they are, so the copy has the same rowids, application ID, user version, page size and
     /// journal mode. Attached files are not copied. The copy is written under another name beside `path`, which ends with

@@ -212,7 +212,7 @@ impl Database {
     ///
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if two columns have the same name, before the statement runs, or if a TEXT is
-    /// not UTF-8. A write is then done nevertheless, as it is if [`query_as`](Self::query_as) cannot read a row.
+    /// not UTF-8. A write is still committed then, as it is if [`query_as`](Self::query_as) cannot read a row.
     pub fn query_json(&self, sql: &str, params: impl IntoParams) -> Call<String> {
         self.operations.query_json(sql, params)
     }
@@ -283,17 +283,17 @@ impl Database {
 
     /// Closes the database: executes the writes submitted before, waits for an open transaction
     /// ([`Options::close_wait`](crate::Options::close_wait), 5 s by default) and then rolls it back, and closes the connections.
-    /// Calls that begin later fail with `Closed`. Closing twice is not an error. Two seconds after the wait the call returns
-    /// whatever still runs: writes are rolled back, and a closure that does not end is left behind. If the future is dropped
-    /// after its first poll, the database is closed all the same.
+    /// Calls that begin later fail with `Closed`. Closing twice is not an error. At most two seconds after the
+    /// wait the call returns, even if work still runs: running writes are rolled back, and a closure that does not end is left
+    /// behind. If the future is dropped after its first poll, the database is closed all the same.
     ///
     /// If the file was opened more than once in this process, this ends only the handle of this `open` and its clones,
     /// at once; the requests they submitted still run. Closing the last such handle closes the database.
     ///
     /// # Errors
     /// `Misuse` if called from inside a closure on one of the database's connections, which would wait for itself;
-    /// nothing is closed then. `Busy`, naming it, if something does not end: it commits nothing any more, the file stays in use
-    /// by this process until it ends, and only then can the file be opened again. If SQLite fails to close the file, the file
+    /// nothing is closed then. `Busy`, with the name of the closure or statement that does not end. Nothing that it does is
+    /// committed any more, and this process keeps the file until it ends; only then can the file be opened again. If SQLite fails to close the file, the file
     /// is left as after a crash, and the next open recovers it.
     pub fn close(&self) -> Call<()> {
         self.close_as(|answer, _| answer.done())

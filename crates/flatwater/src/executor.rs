@@ -28,7 +28,7 @@ pub(crate) mod sealed {
     }
 }
 
-/// What runs SQL: a [`Database`], a [`Transaction`], or a [`Snapshot`]. A function that takes one of them by this trait
+/// The operations that a [`Database`], a [`Transaction`] and a [`Snapshot`] share. A function that takes one of them by this trait
 /// can be called with each:
 ///
 /// ```no_run

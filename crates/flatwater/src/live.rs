@@ -78,7 +78,7 @@ pub struct LiveRows {
 }
 
 impl LiveRows {
-    /// The number of the last commit whose effect the result surely has. The commits of this database in this process
+    /// A number: the result includes at least every commit up to it. The commits of this database in this process
     /// are counted from its first live query on; a commit of another process counts when it is noticed.
     #[must_use]
     pub fn commit(&self) -> u64 {
@@ -101,8 +101,8 @@ impl Deref for LiveRows {
 }
 
 impl Database {
-    /// Runs a query, and again whenever its result changed, whoever changed it: another task, a trigger, a migration,
-    /// another process. Nothing begins before the first poll.
+    /// Runs a query, and again whenever its result changed, whether another task, a trigger, a migration or another process
+    /// changed it. Nothing begins before the first poll.
     ///
     /// Callers with equal SQL and parameters share one run. A query that cannot be affected by a commit does not run
     /// again, and a result that equals the one before is not yielded.
@@ -156,7 +156,7 @@ impl Live {
     /// result is lost.
     ///
     /// # Errors
-    /// As [`Database::query`]; `Misuse` for a text that does not only read, and one that reads a TEMP table.
+    /// As [`Database::query`]; `Misuse` if the statement writes, or reads a TEMP table.
     #[allow(clippy::should_implement_trait, reason = "this is the name that users of streams know")]
     pub async fn next(&mut self) -> Option<Result<LiveRows>> {
         poll_fn(|context| self.poll_result(context)).await

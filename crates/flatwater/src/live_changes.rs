@@ -39,7 +39,8 @@ pub enum LiveChange {
     Rows(RowChanges),
 }
 
-/// The rows in which one result differs from the result before. Whoever keeps rows by key takes the deleted ones out first.
+/// The rows in which one result differs from the result before. If you store rows by key, apply the deletions
+/// first.
 ///
 /// Both results stay in memory until this, and each row that was taken from it, is dropped.
 #[derive(Debug, Clone)]
@@ -89,8 +90,8 @@ impl Live {
     /// Yields what has changed in the result, row by row, instead of the result: rows that were inserted, updated and
     /// deleted, as seen by the query. The pace set by [`debounce`](Self::debounce) and [`throttle`](Self::throttle) holds.
     ///
-    /// Rows are told apart by their key: those columns of the result that are a table's primary key, without computing with
-    /// it, or a table's rowid. A join may have the keys of several tables; then all of them together are the key. A row
+    /// Rows are told apart by their key: the result columns that return a table's primary key, or its rowid,
+    /// unchanged. A join may have the keys of several tables; then all of them together are the key. A row
     /// that gets another key is deleted and inserted. Keys are compared by type and value: 1 and 1.0 differ, and so do 'a'
     /// and 'A' in a column with NOCASE. NULL is a key like another. The order of rows is not compared.
     ///
@@ -122,8 +123,8 @@ impl Live {
     /// # Ok(()) }
     /// ```
     ///
-    /// The key is found by the [origin](crate::Column::origin_name) of columns, which another SQLite than the bundled one tells
-    /// with the feature `column_metadata`.
+    /// The key is found by the [origin](crate::Column::origin_name) of columns, which a SQLite other than the bundled
+    /// one reports with the feature `column_metadata`.
     pub fn changes(self) -> LiveChanges {
         LiveChanges(self.with_differences())
     }
@@ -134,8 +135,8 @@ impl LiveChanges {
     ///
     /// # Errors
     /// As [`Live::next`]. `Misuse` if the result has no key: the stream is over then. `Misuse` if two rows of a result have
-    /// the same key, such as those of a join that repeats the rows of a table: this is yielded once, and the next result
-    /// that has a key of each row is yielded in full.
+    /// the same key, such as those of a join that repeats the rows of a table: the stream yields this error once, and
+    /// the next result whose keys are unique in full.
     #[allow(clippy::should_implement_trait, reason = "this is the name that users of streams know")]
     pub async fn next(&mut self) -> Option<Result<LiveChange>> {
         poll_fn(|context| self.poll_change(context)).await

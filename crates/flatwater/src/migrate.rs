@@ -24,9 +24,9 @@ impl Database {
     /// (<https://sqlite.org/lang_altertable.html#otheralter>); `PRAGMA foreign_keys` changes nothing there. After it,
     /// tables with foreign keys are checked, which reads all their rows
     /// ([`ForeignKeyCheck`](crate::ForeignKeyCheck) can limit that), and a migration fails if it leaves a row without
-    /// its parent that had one before.
+    /// a parent and the row had one before.
     ///
-    /// If the database has no such table but one that sqlx's runner wrote, its rows are taken over.
+    /// If the database has sqlx's migration table and not Flatwater's, Flatwater copies sqlx's rows.
     ///
     /// If the call is dropped while it waits, nothing is done; if it is dropped while a migration runs, all of them are
     /// applied. The deadline of [`timeout`](Database::timeout) ends waiting for locks, and a migration before its commit.

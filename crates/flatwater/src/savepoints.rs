@@ -19,7 +19,7 @@ impl Transaction<'_> {
     /// in both cases. A savepoint ends with its transaction at the latest. To nest transactions by scopes instead, use
     /// [`transaction`](Self::transaction).
     ///
-    /// If the call is dropped before it completes, the savepoint is open or not.
+    /// If the call is dropped before it completes, it is undefined whether the savepoint was opened.
     ///
     /// # Errors
     /// `Misuse` for an empty name, or if the transaction is over.
@@ -28,7 +28,8 @@ impl Transaction<'_> {
     }
 
     /// Closes the savepoint of this name and all that were opened after it, and keeps their changes. The transaction
-    /// stays open, whichever savepoint it is. If the call is dropped before it completes, they are closed or not.
+    /// stays open, whichever savepoint it is. If the call is dropped before it completes, it is undefined whether they
+    /// were closed.
     ///
     /// # Errors
     /// `Misuse` if there is no such savepoint in this transaction, or if the transaction is over. A nested transaction
@@ -38,7 +39,8 @@ impl Transaction<'_> {
     }
 
     /// Undoes all changes since the savepoint of this name was opened. The savepoint stays open; those that were opened
-    /// after it are closed. If the call is dropped before it completes, the changes are undone or not.
+    /// after it are closed. If the call is dropped before it completes, it is undefined whether the changes
+    /// were undone.
     ///
     /// # Errors
     /// As [`release`](Self::release).

@@ -64,8 +64,8 @@ impl<T> RowStream<T> {
     /// Returns the next row, or `None` after the last. If the future is dropped, no row is lost.
     ///
     /// # Errors
-    /// As [`Cursor::next_batch`]; `Misuse` if a row cannot be read as a `T`, after which the next row follows, or if no row
-    /// can, because of its columns, after which there is none.
+    /// As [`Cursor::next_batch`]; `Misuse` if a row cannot be read as a `T`, after which the next row follows, or if the columns
+    /// do not fit `T`, after which the stream ends.
     #[allow(clippy::should_implement_trait, reason = "this is the name that users of streams know")]
     pub async fn next(&mut self) -> Option<Result<T>> {
         poll_fn(|context| self.poll_row(context)).await

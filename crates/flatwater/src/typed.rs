@@ -17,8 +17,8 @@ impl Database {
     /// Where no row is an answer and not an error, use [`query_optional_as`](Self::query_optional_as).
     ///
     /// # Errors
-    /// As [`query`](Self::query); `RowNotFound` if there is no row; `Misuse` if the row cannot be read as a `T`. A
-    /// statement that writes has written all the same.
+    /// As [`query`](Self::query); `RowNotFound` if there is no row; `Misuse` if the row cannot be read as a `T`. If
+    /// the statement writes, its changes are committed even when this error is returned.
     pub fn query_one_as<T: FromRow>(&self, sql: &str, params: impl IntoParams) -> Call<T> {
         self.operations.query_one_as(sql, params)
     }

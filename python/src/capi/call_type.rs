@@ -13,7 +13,9 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
-use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyAttributeError, PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyTypeError, PyValueError,
+};
 use pyo3::ffi::{self, PyObject, PySendResult};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -222,9 +224,8 @@ fn unknown_attribute(py: Python<'_>, name: &Bound<'_, PyAny>, error: PyErr) -> P
     if !error.is_instance_of::<PyAttributeError>(py) {
         return error;
     }
-    let hint = || -> PyResult<Option<String>> {
-        py.import("flatwater._names")?.getattr("of_call")?.call1((name,))?.extract()
-    };
+    let hint =
+        || -> PyResult<Option<String>> { py.import("flatwater._names")?.getattr("of_call")?.call1((name,))?.extract() };
     match hint() {
         Ok(Some(hint)) => PyAttributeError::new_err(hint),
         _ => error,

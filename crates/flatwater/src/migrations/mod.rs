@@ -64,7 +64,7 @@ impl Migrations {
     /// Returns the migrations of this list of names and scripts. A name begins with a number, and the numbers ascend:
     /// `001_init`, `002_email`. With [`include_str!`] the scripts become part of the program.
     ///
-    /// A list that is not like that is reported as `Misuse` where it is used.
+    /// If the names or their order are wrong, the call that uses the list returns `Misuse`.
     pub fn new<N: Into<String>, S: Into<String>>(list: impl IntoIterator<Item = (N, S)>) -> Self {
         let steps = list.into_iter().map(|(name, sql)| Step::new(&name.into(), sql.into()));
         Self::of(steps.collect::<Result<_>>().and_then(in_order))

@@ -84,8 +84,8 @@ pub enum SecondCopy {
 /// statement (<https://sqlite.org/tempfiles.html>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TempStore {
-    /// Readers use files beyond a few MiB, as SQLite does by default. The writer uses memory, because each member of a
-    /// group needs what undoes it.
+    /// Readers use files beyond a few MiB, as SQLite does by default. The writer uses memory, because it keeps
+    /// a statement journal for each write of a group.
     #[default]
     Auto,
     /// Files, on all connections. They lie in the system's directory for temporary files and are removed at once.

@@ -169,8 +169,8 @@ impl Options {
     }
 
     /// Sets the number of requests that may wait in a queue. The writer has one queue, the readers share another, and a
-    /// third is for those that may hold a reader. A
-    /// call that finds its queue full waits for a free place, in order of arrival. Default 1,024.
+    /// third holds streams, snapshots, read closures and backups. A call that finds its queue full waits for a free place, in
+    /// order of arrival. Default 1,024.
     pub fn queue(mut self, requests: usize) -> Self {
         self.queue = requests;
         self
@@ -178,8 +178,8 @@ impl Options {
 
     /// Sets how many databases of the process may have connections at a time. Beyond that, the connections of those that
     /// were not used for longest are closed, and the next call on one of them opens them again: the databases stay open,
-    /// and their handles valid. A database in use keeps its connections, so there may be more. The number of the database
-    /// that is used counts. Default 64.
+    /// and their handles valid. A database in use keeps its connections, so there may be more. The limit of the
+    /// database that opens its connections applies. Default 64.
     pub fn max_open(mut self, databases: usize) -> Self {
         self.max_open = databases;
         self

@@ -29,7 +29,7 @@ impl Options {
     }
 
     /// How often commits of other processes are looked for while a live query exists. Default: 20 ms. A look takes less
-    /// than a microsecond. Commits of this process are published at once, whatever this is.
+    /// than a microsecond. Commits of this process are reported at once, whatever the value of this option.
     pub fn live_poll(mut self, every: Duration) -> Self {
         self.live_poll = every;
         self

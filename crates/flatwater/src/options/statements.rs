@@ -15,8 +15,8 @@ impl Options {
     /// The listener runs on the thread that polls the call to its end, or drops it, before the call returns. A slow one
     /// delays whatever runs on that thread, and in a transaction all other writes. It may call the database; what it calls
     /// is not reported. It must not wait for the database while its own task has a transaction, a snapshot or a stream
-    /// open. A handle of the database in it keeps the database open until [`close`](crate::Database::close). Its panic
-    /// changes nothing for the call. Once the file is open, every further `open` in the process needs the same listener: a clone of these
+    /// open. If the listener holds a handle, the database stays open until [`close`](crate::Database::close). If it
+    /// panics, the call still returns its result. Once the file is open, every further `open` in the process needs the same listener: a clone of these
     /// options.
     ///
     /// ```no_run
@@ -32,7 +32,7 @@ impl Options {
         self
     }
 
-    /// Sets how long a call takes that is slow: then [`is_slow`](StatementEvent::is_slow) is true, and its event for
+    /// Sets the duration from which a call counts as slow: then [`is_slow`](StatementEvent::is_slow) is true, and its event for
     /// `tracing` has the level `warn` instead of `debug`. Default: no call is slow.
     pub fn slow_statement(mut self, limit: Duration) -> Self {
         self.slow_statement = Some(limit);

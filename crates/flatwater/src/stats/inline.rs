@@ -79,7 +79,7 @@ pub struct InlineStats {
     pub writes: u64,
     /// Calls that began on that thread, turned out not to be short, and were run again by a worker.
     pub moved: u64,
-    /// The calls among `moved` that ran for too long, or would have read a page too late.
+    /// The calls among `moved` that ran for too long, or were stopped before they read a page, because their time was over.
     pub interrupted: u64,
     /// Calls that did not begin on that thread, because they are not a single short statement, or because no connection
     /// was free. A worker ran them, or the calling thread in the case of a blocking call.

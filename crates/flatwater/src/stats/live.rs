@@ -74,15 +74,15 @@ impl LiveCounts {
 pub struct LiveStats {
     /// Live queries at the moment. Callers with equal queries share one.
     pub queries: usize,
-    /// Streams of them at the moment.
+    /// Streams that receive the results of live queries at the moment.
     pub subscribers: usize,
     /// Live queries that run at the moment, or wait for that.
     pub pending: usize,
     /// Runs that a change of one row caused, in queries that look rows up by their rowid.
     pub by_row: u64,
-    /// Runs that an UPDATE of a column caused that the query reads.
+    /// Runs caused by an UPDATE of a column that the query reads.
     pub by_column: u64,
-    /// Runs that rows caused which came or went, or a change that is only known to be in the table.
+    /// Runs caused by inserted or deleted rows, or by a change of which only the table is known.
     pub by_table: u64,
     /// Runs that a commit caused because the query may depend on any commit, or because it is not known what it reads.
     pub by_commit: u64,

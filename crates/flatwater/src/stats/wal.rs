@@ -234,8 +234,7 @@ pub struct WalStats {
     pub pause_p99_us: u64,
     /// The longest such pause, in microseconds.
     pub pause_max_us: u64,
-    /// Attempts to restart the WAL that were blocked when at least the two attempts before them were: the WAL grows
-    /// meanwhile.
+    /// Blocked attempts to restart the WAL, counted from the third one in a row. The WAL grows meanwhile.
     pub starved: u64,
     /// What blocked the restart the last time `starved` was counted.
     pub cause: Option<WalBlocker>,

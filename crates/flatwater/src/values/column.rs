@@ -63,7 +63,7 @@ pub struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// The name: what stands behind AS. Without AS, SQLite chooses it.
+    /// The name given with AS. Without AS, SQLite chooses it.
     #[must_use]
     pub fn name(&self) -> &'a str {
         self.name

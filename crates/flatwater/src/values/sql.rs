@@ -120,8 +120,8 @@ impl Sql {
     /// A copy of the values, in the order of the text's parameters.
     ///
     /// # Errors
-    /// `Misuse` for a value that SQLite cannot store unchanged. An operation that is given it returns it as its own
-    /// error.
+    /// `Misuse` for a value that SQLite cannot store unchanged. If you pass the result on, the operation returns
+    /// this error.
     pub fn params(&self) -> Result<Params> {
         self.params.clone()
     }

@@ -16,6 +16,7 @@ in_both_places!(
     requests_pipelined_behind_the_loss_of_their_transaction_do_nothing,
     a_deferred_foreign_key_fails_at_the_commit_which_rolls_back,
     a_text_that_failed_costs_a_group_no_second_replay,
+    a_member_for_which_there_is_no_space_runs_again_alone,
 );
 
 const COLUMNS: usize = 250;
@@ -236,4 +237,28 @@ async fn a_text_that_failed_costs_a_group_no_second_replay(place: &Place) {
     assert_eq!(db.stats().replays, first);
     let all: Vec<(i64,)> = db.query_as("SELECT n FROM once ORDER BY n", ()).await.unwrap();
     assert_eq!(all.iter().map(|(n,)| *n).collect::<Vec<_>>(), (0..next + 8).collect::<Vec<_>>());
+}
+
+/// Only a write that runs alone can be repeated when room was made for it.
+async fn a_member_for_which_there_is_no_space_runs_again_alone(place: &Place) {
+    let options = grouped(place.options()).on_open("PRAGMA max_page_count = 100");
+    let db = options.open().await.unwrap();
+    db.execute("CREATE TABLE once (n UNIQUE)", ()).await.unwrap();
+    let mut next = 0;
+    while db.stats().replays == 0 {
+        insert_together(&db, &[next, next, next + 1]).await;
+        next += 2;
+    }
+    let replays = db.stats().replays;
+    let transaction = db.begin().await.unwrap();
+    let insert = "INSERT INTO once VALUES (?)";
+    let members = [db.execute(insert, (-1,)), db.execute(insert, (vec![1_u8; 500_000],)), db.execute(insert, (-2,))];
+    let (results, ()) = futures_util::join!(futures_util::future::join_all(members), async {
+        until(|| db.stats().writes_waiting == 3).await;
+        transaction.commit().await.unwrap();
+    });
+    let kinds: Vec<_> = results.iter().map(|result| result.as_ref().err().map(Error::kind)).collect();
+    assert_eq!(kinds, [None, Some(Kind::Full), None]);
+    assert!(db.stats().replays > replays, "it was answered inside its group");
+    assert_eq!(db.query_value::<i64>("SELECT count(*) FROM once WHERE n < 0", ()).await, Ok(Some(2)));
 }

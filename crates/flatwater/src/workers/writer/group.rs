@@ -187,6 +187,10 @@ fn run_member(writer: &mut WriterConnection, effects: &mut Effects, shared: &Sha
     if code & 0xff == ffi::SQLITE_CORRUPT {
         return Member::Corrupt;
     }
+    if code & 0xff == ffi::SQLITE_FULL {
+        // Room is made outside of a transaction only. Alone it runs once more if there is some.
+        return Member::Lost { aborting: false };
+    }
     let Ok(connection) = writer.connection() else { return Member::Lost { aborting: false } };
     let result = match result {
         Ok(_) if connection.sqlite.has_deferred_violations() => Err(deferred_violation(work)),
