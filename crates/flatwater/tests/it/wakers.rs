@@ -91,8 +91,7 @@ impl Bench {
     }
 }
 
-/// On a busy machine the text may have taken too long for an inline run. Calls that a waker polls only once do not
-/// change that.
+/// Short writes may use the queue for a while. Calls that a waker polls only once do not change that.
 fn short_again(db: &Database) {
     db.execute(INSERT, (0,)).wait().unwrap();
 }
