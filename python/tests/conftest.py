@@ -14,7 +14,7 @@ import pytest
 
 import flatwater
 
-SECONDS = int(os.environ.get("FLATWATER_TEST_SECONDS", "60"))
+SECONDS = int(os.environ.get("FLATWATER_TEST_SECONDS", "300"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

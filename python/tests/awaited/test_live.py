@@ -78,16 +78,16 @@ async def test_changes_are_rows_that_were_inserted_updated_and_deleted(place):
 async def test_a_large_change_whose_await_is_cancelled_comes_again(file):
     async with flatwater.connect(file) as db:
         await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
-        numbers = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 30000) SELECT n + ? FROM c"
+        numbers = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 15000) SELECT n + ? FROM c"
         async with db.live("SELECT id FROM t").changes() as changes:
             found = aiter(changes)
             assert (await anext(found)).full == []
             cancelled = 0
-            for number in range(10):
+            for number in range(6):
                 task = asyncio.ensure_future(anext(found))
                 while task._fut_waiter is None:
                     await asyncio.sleep(0)
-                await db.execute(f"INSERT INTO t {numbers}", (number * 30_000,))
+                await db.execute(f"INSERT INTO t {numbers}", (number * 15_000,))
                 # It waits for the change, and is then being made.
                 while task._fut_waiter is not None:
                     await asyncio.sleep(0)
@@ -98,10 +98,10 @@ async def test_a_large_change_whose_await_is_cancelled_comes_again(file):
                 cancelled += task.cancelled()
                 change = await anext(found) if task.cancelled() else task.result()
                 assert [change.inserted[0], change.inserted[-1]] == [
-                    (number * 30_000 + 1,),
-                    (number * 30_000 + 30_000,),
+                    (number * 15_000 + 1,),
+                    (number * 15_000 + 15_000,),
                 ]
-                assert len(change.inserted) == 30_000
+                assert len(change.inserted) == 15_000
             assert cancelled
 
 
