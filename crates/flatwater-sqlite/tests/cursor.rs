@@ -1,9 +1,10 @@
 //! Statements that are run in parts.
 
+use std::ffi::CStr;
 use std::path::Path;
 
-use flatwater_sqlite::rusqlite::OpenFlags;
 use flatwater_sqlite::rusqlite::types::Value;
+use flatwater_sqlite::rusqlite::{OpenFlags, ffi};
 use flatwater_sqlite::{Connection, Discard, Error, Flow, Sink, StatementId};
 
 const COUNT: &str = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 10) SELECT x, ?1 FROM n";
@@ -129,4 +130,37 @@ fn what_does_not_fit_is_refused_and_what_was_ended_is_stale() {
     assert!(!connection.has_busy_statement());
     assert!(matches!(connection.next(id, &mut part(1)), Err(Error::StaleStatement)));
     connection.reset(id);
+}
+
+/// Returns the texts of the connection's statements, with the values that they are bound to.
+fn bound(connection: &Connection) -> Vec<String> {
+    // SAFETY: the connection is open, and only this thread uses it. Each text is copied and then freed.
+    unsafe {
+        let db = connection.rusqlite().handle();
+        let mut texts = Vec::new();
+        let mut statement = ffi::sqlite3_next_stmt(db, std::ptr::null_mut());
+        while !statement.is_null() {
+            let text = ffi::sqlite3_expanded_sql(statement);
+            texts.push(CStr::from_ptr(text).to_string_lossy().into_owned());
+            ffi::sqlite3_free(text.cast());
+            statement = ffi::sqlite3_next_stmt(db, statement);
+        }
+        texts
+    }
+}
+
+#[test]
+fn values_that_a_statement_in_parts_was_bound_to_are_given_back() {
+    let mut connection = memory();
+    let is_bound = |connection: &Connection| bound(connection).iter().any(|text| text.contains("a secret"));
+    let id = prepare(&mut connection, COUNT);
+    start_with(&mut connection, id, "a secret");
+    while connection.next(id, &mut part(3)).unwrap() == Flow::Stop {
+        assert!(is_bound(&connection));
+    }
+    assert!(!is_bound(&connection), "at its end");
+    let fails = prepare(&mut connection, "SELECT ?1, abs(-9223372036854775807 - 1)");
+    start_with(&mut connection, fails, "a secret");
+    connection.next(fails, &mut part(3)).unwrap_err();
+    assert!(!is_bound(&connection), "after an error");
 }
