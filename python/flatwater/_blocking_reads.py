@@ -39,9 +39,6 @@ class Batches:
         self._is_closed = True
         self._native.close()
 
-    def _next(self) -> Rows | None:
-        return None if self._is_closed else self._native.next_batch()._wait()
-
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
@@ -53,10 +50,10 @@ class Cursor(Batches):
 
     def next_batch(self) -> Rows | None:
         """Returns the next rows, at least one, or None after the last."""
-        return self._next()
+        return self._native.next_batch()._wait()
 
     def __iter__(self) -> Iterator[Rows]:
-        while (rows := self._next()) is not None:
+        while (rows := self.next_batch()) is not None:
             yield rows
 
 
@@ -64,7 +61,7 @@ class Stream(Batches):
     """The rows of a query one by one: `with db.stream(sql) as rows`, `for row in rows`."""
 
     def __iter__(self) -> Iterator[Row]:
-        while (rows := self._next()) is not None:
+        while (rows := self._native.next_batch()._wait()) is not None:
             for number, row in enumerate(rows, 1):
                 yield row
                 if self._is_closed:

@@ -115,8 +115,8 @@ class Database(Opened, Reads):
     ) -> Subscription[list[Rows]]:
         """Returns the results of several queries again whenever one of them changed, for `async with`. A query is its
         SQL, or a pair of SQL and parameters. They are of one point in time, so a list and its count never disagree."""
-        pairs = [query if isinstance(query, tuple) else (query, None) for query in queries]
-        return Subscription(lambda: self._native.live(pairs, debounce, throttle), lambda results: results)
+        statements = list(queries)
+        return Subscription(lambda: self._native.live(statements, debounce, throttle), lambda results: results)
 
     def migrate(
         self,

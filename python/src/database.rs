@@ -16,6 +16,7 @@ use crate::capi::audit;
 use crate::capi::call_type::new_call;
 use crate::executor::timed;
 use crate::live::{NativeLive, Pace};
+use crate::many::{Collection, Statements};
 use crate::seconds::Seconds;
 use crate::shape::Shape;
 use crate::statement::{Statement, statement};
@@ -89,18 +90,10 @@ impl NativeDatabase {
     }
 
     /// Returns the native side of live queries, whose results are of one snapshot. Nothing begins.
-    fn live(
-        &self,
-        queries: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
-        debounce: Seconds,
-        throttle: Seconds,
-    ) -> PyResult<NativeLive> {
-        let owned = |(sql, params): &(Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-            let Statement { sql, params } = statement(sql, (!params.is_none()).then_some(params))?;
-            Ok((sql.into_owned(), params))
-        };
-        let queries = queries.iter().map(owned).collect::<PyResult<Vec<_>>>()?;
-        Ok(NativeLive::results(&self.database, queries, pace(debounce, throttle)?))
+    fn live(&self, queries: Vec<Bound<'_, PyAny>>, debounce: Seconds, throttle: Seconds) -> PyResult<NativeLive> {
+        let mut statements = Statements::default();
+        queries.iter().try_for_each(|query| statements.add(query))?;
+        Ok(NativeLive::results(&self.database, statements.0, pace(debounce, throttle)?))
     }
 
     /// Returns the native side of the changes of a live query. Nothing begins.

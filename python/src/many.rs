@@ -57,7 +57,7 @@ impl Collection for Statements {
         let (sql, params) = match given.cast::<PyTuple>() {
             Ok(pair) if pair.len() == 2 => (pair.get_item(0)?, Some(pair.get_item(1)?)),
             Ok(alone) if alone.len() == 1 => (alone.get_item(0)?, None),
-            Ok(_) => return Err(PyTypeError::new_err("a statement of a batch is (sql, params) or sql")),
+            Ok(_) => return Err(PyTypeError::new_err("a statement is (sql, params) or sql")),
             Err(_) => (given.clone(), None),
         };
         let Statement { sql, params } = statement(&sql, params.as_ref())?;

@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use flatwater::{Database, Error, Journal, Kind, Options};
 
 use crate::place::{Place, in_both_places};
-use crate::support::{TestFile, as_child, files, integer, integrity, is_alone_in_process, nobody, run};
+use crate::support::{Killed, TestFile, as_child, files, integer, integrity, is_alone_in_process, nobody, run};
 
 in_both_places!(
     a_backup_is_the_same_database,
@@ -172,25 +172,13 @@ fn child() {
     }
 }
 
-/// The other process, which ends when this is dropped.
-struct Other(Child);
-
-impl Other {
-    /// Returns when it has written.
-    fn start(file: &TestFile) -> Self {
-        let mut child = as_child("backups::child").env(PATH, file.path()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let other = Self(child);
-        while lines.next().expect("the other process writes").unwrap() != "writes" {}
-        other
-    }
-}
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts the other process, and returns when it has written.
+fn start_other(file: &TestFile) -> Killed {
+    let mut child = as_child("backups::child").env(PATH, file.path()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let other = Killed(child);
+    while lines.next().expect("the other process writes").unwrap() != "writes" {}
+    other
 }
 
 async fn write_both(db: &Database) -> Result<(), Error> {
@@ -213,7 +201,7 @@ fn a_backup_is_of_one_point_in_time_while_this_process_and_another_write() {
         // So that a backup takes longer than a write.
         db.execute("CREATE TABLE ballast (a)", ()).await.unwrap();
         db.execute_many("INSERT INTO ballast VALUES (randomblob(4000))", (0..2000).map(|_| ())).await.unwrap();
-        let other = Other::start(&file);
+        let other = start_other(&file);
         let (ends, acknowledged) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(0_i64)));
         let writes = tokio::spawn({
             let (db, ends, acknowledged) = (db.clone(), ends.clone(), acknowledged.clone());

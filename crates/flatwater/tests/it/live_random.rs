@@ -4,7 +4,7 @@
 //! one history, `FLATWATER_HISTORIES` sets the number of histories.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{ChildStdin, ChildStdout, Stdio};
 
 use flatwater::{Database, Error, Inline, Params, Value};
 use futures_util::FutureExt;
@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::place::Place;
-use crate::support::{TestFile, as_child, run};
+use crate::support::{Killed, TestFile, as_child, run};
 
 pub(crate) const SCHEMA: &str = "
     CREATE TABLE t (id INTEGER PRIMARY KEY, a, b, c UNIQUE);
@@ -222,7 +222,7 @@ pub(crate) fn pick<'a>(random: &mut StdRng, from: &[&'a str]) -> &'a str {
 
 /// Another process with a plain connection: runs each line, and answers when it is done.
 struct Another {
-    child: Child,
+    _child: Killed,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
 }
@@ -233,7 +233,7 @@ impl Another {
         command.env("FLATWATER_TEST_FILE", file.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (to, from) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        Self { child, to, from }
+        Self { _child: Killed(child), to, from }
     }
 
     fn run(&mut self, sql: &str) {
@@ -244,13 +244,6 @@ impl Another {
             }
         }
         panic!("the other process ended");
-    }
-}
-
-impl Drop for Another {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -10,9 +10,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use flatwater::rusqlite::{self, Transaction};
-use flatwater::{Checkpoint, Database, Error, Inline, InlineLimits, params};
+use flatwater::{Checkpoint, Database, Error, params};
 use futures_util::StreamExt;
 
+use crate::inline_transactions::unhurried;
 use crate::support::{TestFile, run};
 
 /// The time after which a test counts as hung. It only detects hangs.
@@ -52,11 +53,8 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let file = TestFile::new();
-        // The first write into a WAL that starts over is never inline, so it does not start over. And a short write may take
-        // any time.
-        let options = file.options().checkpoint(Checkpoint::External);
-        let limits = InlineLimits { time: HANGS, ..InlineLimits::default() };
-        let db = options.inline(Inline::Auto(limits)).open().wait().unwrap();
+        // The first write into a WAL that starts over is never inline, so it does not start over.
+        let db = unhurried(file.options().checkpoint(Checkpoint::External)).open().wait().unwrap();
         db.execute_script("CREATE TABLE t (id INTEGER PRIMARY KEY, x NOT NULL)").wait().unwrap();
         db.execute(INSERT, (0,)).wait().unwrap();
         let (tell, told) = channel();
