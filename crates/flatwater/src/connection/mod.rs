@@ -19,6 +19,7 @@ pub(crate) mod schema;
 pub(crate) mod script;
 mod settings;
 pub(crate) mod statements;
+mod tables;
 pub(crate) mod violations;
 pub(crate) mod whole;
 pub(crate) mod writable;

@@ -1,27 +1,25 @@
 //! Running a live query: its result, and what it reads, in one snapshot.
 //!
-//! Owns: asking SQLite for what the rules of `changes::reads` need. Runs on the thread that has the connection.
-//! Invariant: reads belong to the schema cookie of the snapshot in which the result was computed. Leaves out: the rules,
-//! and when a query runs.
+//! Owns: asking SQLite for the authorizer's events and the program of a text. Runs on the thread that has the connection.
+//! Invariant: reads belong to the schema cookie of the snapshot in which the result was computed. Leaves out: what the
+//! schema says (`tables`), the rules (`changes::reads`), and when a query runs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use flatwater_sqlite::{AuthEvent, Policy};
-use rusqlite::Connection as Sqlite;
 
 use super::execute::{Bounds, Collected, Output, Run};
 use super::open::Connection;
 use super::schema::SchemaFacts;
 use super::statements::CachedStatement;
+use super::tables::tables;
 use crate::changes::primary_keys::PrimaryKeys;
 use crate::changes::reads::{Reads, ReadsTemp, RowReads, TableReads};
-use crate::changes::tables::{Index, Kind, Table, Tables};
 use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Route;
 use crate::sql::policy;
-use crate::sql::silent::{joins_by_name, kind_of_virtual, may_name, may_replace};
 use crate::sql::tokens::quoted;
 use crate::values::params::Params;
 use crate::values::row::Rows;
@@ -55,14 +53,6 @@ pub(crate) struct LiveRun {
 
 /// The rowids of the rows that were looked up, by the position of their table in the reads.
 pub(crate) type Found = Vec<Option<i64>>;
-
-/// SQLITE_DETERMINISTIC (<https://sqlite.org/c3ref/c_deterministic.html>).
-const DETERMINISTIC: i64 = 0x800;
-/// Functions that SQLite calls deterministic, and that read the clock for some arguments
-/// (<https://sqlite.org/lang_datefunc.html>).
-const READ_THE_CLOCK: &[&str] = &["date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff"];
-/// The number that an index has in the place of a column for an expression (<https://sqlite.org/pragma.html#pragma_index_xinfo>).
-const EXPRESSION: i64 = -2;
 
 impl Connection {
     /// Runs the statements of a live query in one snapshot. `known` is what their texts read the last time. The
@@ -176,146 +166,10 @@ fn not_a_query() -> Error {
         .with_hint("use `query` for RETURNING, PRAGMA and EXPLAIN")
 }
 
-/// Reads the facts of the schema for the tables with these names, which this text reads.
-fn tables(sqlite: &Sqlite, read: &HashSet<&str>, sql: &str) -> rusqlite::Result<Tables> {
-    let mut found = Tables { pure_functions: pure_functions(sqlite)?, ..Tables::default() };
-    let mut kinds: HashMap<String, Kind> = HashMap::new();
-    let mut listed = sqlite.prepare("SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main'")?;
-    let mut rows = listed.query([])?;
-    while let Some(row) = rows.next()? {
-        let kind = match (row.get_ref(1)?.as_str()?, row.get(2)?) {
-            ("table", false) => Kind::Rowid,
-            ("table", true) => Kind::WithoutRowid,
-            ("view", _) => Kind::View,
-            _ => Kind::Virtual,
-        };
-        kinds.insert(row.get(0)?, kind);
-    }
-    let mut listed = sqlite.prepare("SELECT type, name, tbl_name, rootpage, sql FROM main.sqlite_schema")?;
-    let mut rows = listed.query([])?;
-    let mut views: Vec<(String, String)> = Vec::new();
-    while let Some(row) = rows.next()? {
-        let (name, root) = (row.get::<_, String>(1)?, row.get::<_, Option<i32>>(3)?.unwrap_or(0));
-        // A definition that is not valid UTF-8 may say anything.
-        let definition = row.get_ref(4)?.as_str_or_null().unwrap_or(Some("REPLACE NATURAL")).unwrap_or_default();
-        found.replaces |= may_replace(definition);
-        found.has_statistics |= name.starts_with("sqlite_stat");
-        match row.get_ref(0)?.as_str()? {
-            "index" => {
-                let mut index = Index { table: row.get(2)?, columns: None, unique: Vec::new() };
-                if read.contains(&*index.table) {
-                    add_indexed_columns(sqlite, &name, &mut index)?;
-                }
-                found.indexes.insert(root, index);
-            }
-            "table" | "view" => {
-                let kind = match kinds.get(&name) {
-                    Some(Kind::Virtual) if root == 0 => kind_of_virtual(definition),
-                    Some(kind) => kind.clone(),
-                    None => Kind::Virtual,
-                };
-                let mut table = Table::of(kind, root);
-                if table.kind == Kind::View {
-                    views.push((name.clone(), definition.to_owned()));
-                }
-                if read.contains(&*name) {
-                    add_columns(sqlite, &name, &mut table)?;
-                }
-                found.tables.insert(name.into(), table);
-            }
-            _ => {}
-        }
-    }
-    found.joins_by_name = joins_by_name(sql) || reads_view_that_joins_by_name(sql, views);
-    Ok(found)
-}
-
-/// Returns true if the text may read a view that joins by name, maybe through other views. SQLite does not report that a view
-/// is read if it makes one query of both.
-fn reads_view_that_joins_by_name(sql: &str, mut views: Vec<(String, String)>) -> bool {
-    let mut texts = vec![sql.to_owned()];
-    while let Some(text) = texts.pop() {
-        for (_, definition) in views.extract_if(.., |(name, _)| may_name(&text, name)) {
-            if joins_by_name(&definition) {
-                return true;
-            }
-            texts.push(definition);
-        }
-    }
-    false
-}
-
-/// Adds what the columns of a table say about it.
-fn add_columns(sqlite: &Sqlite, name: &str, table: &mut Table) -> rusqlite::Result<()> {
-    let mut listed = sqlite.prepare("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?1, 'main')")?;
-    let mut rows = listed.query([name])?;
-    let mut rowid_names = vec!["rowid", "_rowid_", "oid"];
-    while let Some(row) = rows.next()? {
-        let column: String = row.get(0)?;
-        rowid_names.retain(|name| !name.eq_ignore_ascii_case(&column));
-        table.has_generated |= matches!(row.get(3)?, 2 | 3);
-        if row.get::<_, i64>(2)? > 0 {
-            if row.get_ref(1)?.as_str()?.eq_ignore_ascii_case("INTEGER") {
-                table.rowid_aliases.push(column.clone().into());
-            }
-            table.primary_key.push(column.into());
-        }
-    }
-    table.rowid_name = rowid_names.first().copied();
-    Ok(())
-}
-
-/// Adds what the columns of an index say about it, unless it has an expression, such as the condition of a partial one.
-fn add_indexed_columns(sqlite: &Sqlite, name: &str, index: &mut Index) -> rusqlite::Result<()> {
-    let kind = "SELECT \"unique\", partial FROM pragma_index_list(?1, 'main') WHERE name = ?2";
-    let (mut is_unique, is_partial): (bool, bool) =
-        sqlite.query_row(kind, [&index.table, name], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    if is_partial {
-        return Ok(());
-    }
-    let mut listed = sqlite.prepare("SELECT cid, name, coll, key FROM pragma_index_xinfo(?1, 'main')")?;
-    let mut rows = listed.query([name])?;
-    let (mut columns, mut unique) = (Vec::new(), Vec::new());
-    while let Some(row) = rows.next()? {
-        let name = match (row.get(0)?, row.get::<_, Option<String>>(1)?) {
-            (EXPRESSION, _) => return Ok(()),
-            (_, Some(name)) => Box::<str>::from(name),
-            _ => continue,
-        };
-        if row.get(3)? {
-            is_unique &= row.get_ref(2)?.as_str()?.eq_ignore_ascii_case("BINARY");
-            unique.push(name.clone());
-        }
-        columns.push(name);
-    }
-    index.columns = Some(columns);
-    if is_unique {
-        index.unique = unique;
-    }
-    Ok(())
-}
-
-/// Returns the functions whose result depends on their arguments alone, in all their forms.
-fn pure_functions(sqlite: &Sqlite) -> rusqlite::Result<HashSet<Box<str>>> {
-    let mut listed = sqlite.prepare("SELECT lower(name), builtin, type, flags FROM pragma_function_list")?;
-    let mut rows = listed.query([])?;
-    let (mut pure, mut impure) = (HashSet::new(), HashSet::new());
-    while let Some(row) = rows.next()? {
-        let name: Box<str> = row.get::<_, String>(0)?.into();
-        let is_own_aggregate = row.get(1)? && row.get_ref(2)?.as_str()? != "s";
-        let is_pure = is_own_aggregate || row.get::<_, i64>(3)? & DETERMINISTIC != 0;
-        if is_pure {
-            pure.insert(name)
-        } else {
-            impure.insert(name)
-        };
-    }
-    pure.retain(|name| !impure.contains(name) && !READ_THE_CLOCK.contains(&&**name));
-    Ok(pure)
-}
-
 #[cfg(test)]
 mod tests {
+    use rusqlite::Connection as Sqlite;
+
     use super::*;
     use crate::changes::Columns;
     use crate::changes::lookup::Key;

@@ -1,4 +1,4 @@
-//! What every request carries, whatever it does: its number, deadline, cancel flag and options.
+//! What every request carries, whatever it does: its deadline, cancel flag and options.
 //!
 //! Owns: `Ticket`, shared by the caller's future, the timer and the worker that runs the request. Runs on all their
 //! threads. Invariant: a ticket goes from `WAITING` either to `RUNNING` (a worker took it) or to `GONE` (the caller
@@ -7,7 +7,7 @@
 //! moves to another queue.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Interrupt;
@@ -39,9 +39,6 @@ const GONE: u8 = 2;
 /// The state of one request.
 #[derive(Debug)]
 pub(crate) struct Ticket {
-    /// Unique in the process; visible in a debugger or a log.
-    #[allow(dead_code, reason = "part of the debug output")]
-    pub(crate) number: u64,
     pub(crate) began: Instant,
     pub(crate) deadline: Option<Instant>,
     pub(crate) options: CallOptions,
@@ -54,12 +51,9 @@ pub(crate) struct Ticket {
     cut_off: AtomicBool,
 }
 
-static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
-
 impl Ticket {
     pub(crate) fn new(options: CallOptions, now: Instant) -> Self {
         Self {
-            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             began: now,
             deadline: options.timeout.map(|timeout| later(now, timeout)),
             options,
