@@ -6,6 +6,9 @@
 #[allow(dead_code, reason = "the other program uses the rest")]
 #[path = "it/support.rs"]
 mod support;
+#[allow(dead_code, reason = "the other program uses the rest")]
+#[path = "it/woken.rs"]
+mod woken;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -195,6 +198,21 @@ fn full_or_broken_disk(errno: i32, kind: Kind) {
         db.execute(INSERT, (9999, "after")).await.unwrap();
         db.close().await.unwrap();
     });
+}
+
+/// The fence is written before.
+#[test]
+fn whoever_is_told_of_a_failed_commit_finds_the_writer_free() {
+    let _alone = alone();
+    let mut bench = woken::Bench::new();
+    let db = bench.db.clone();
+    bench.until_woken(|bench| {
+        let fault = fail_commits(1);
+        let error = bench.finish(db.alone().execute("INSERT INTO t (x) SELECT 1", ())).unwrap_err();
+        drop(fault);
+        assert_eq!(error.kind(), Kind::Io);
+    });
+    run(db.close()).unwrap();
 }
 
 /// On their callers' threads, in the snapshot of the write before and without one.

@@ -11,8 +11,7 @@ use std::time::Duration;
 use flatwater::rusqlite::functions::FunctionFlags;
 use flatwater::{Checkpoint, Database, Error, Inline, InlineLimits};
 
-use crate::inline_transactions::unhurried;
-use crate::support::{TestFile, count, run, until};
+use crate::support::{TestFile, count, run, unhurried, until};
 
 const FIND: &str = "SELECT a FROM t WHERE rowid = ?";
 

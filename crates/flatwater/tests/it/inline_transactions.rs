@@ -8,12 +8,7 @@ use flatwater::rusqlite::functions::FunctionFlags;
 use flatwater::{Database, Error, Inline, InlineLimits, Kind, Options};
 use futures_util::future::join_all;
 
-use crate::support::{TestFile, count, run, until};
-
-/// Options with limits so long that time decides nothing.
-pub(crate) fn unhurried(options: Options) -> Options {
-    options.readers(1).inline(Inline::Auto(InlineLimits { time: Duration::from_secs(60), ..InlineLimits::default() }))
-}
+use crate::support::{TestFile, count, run, unhurried, until};
 
 const INSERT: &str = "INSERT INTO t VALUES (?, ?)";
 const FIND: &str = "SELECT b FROM t WHERE a = ?";

@@ -8,8 +8,7 @@ use std::time::Duration;
 use flatwater::rusqlite;
 use flatwater::{Applied, Checkpoint, CheckpointLimits, Database, Durability, Error, Inline, Kind, Options};
 
-use crate::inline_transactions::unhurried;
-use crate::support::{TestFile, integer, run, until};
+use crate::support::{TestFile, integer, run, unhurried, until};
 
 const COUNT: &str = "INSERT INTO counted (n, v) VALUES (?, ?)";
 

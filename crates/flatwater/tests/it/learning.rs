@@ -2,9 +2,8 @@
 
 use flatwater::{Database, Options, named, params};
 
-use crate::inline_transactions::unhurried;
 use crate::place::{Place, in_both_places};
-use crate::support::TestFile;
+use crate::support::{TestFile, unhurried};
 
 in_both_places!(a_write_that_is_looked_at_sees_the_changes_of_the_one_before_it);
 

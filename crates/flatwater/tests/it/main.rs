@@ -91,4 +91,5 @@ mod value_types;
 mod virtual_tables;
 mod wakers;
 mod whole_connection;
+mod woken;
 mod write_leases;

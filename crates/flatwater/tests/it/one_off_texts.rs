@@ -4,9 +4,8 @@
 use flatwater::{Database, Error, Kind, Options};
 use futures_util::future::join_all;
 
-use crate::inline_transactions::unhurried;
 use crate::place::{Place, in_both_places};
-use crate::support::{TestFile, grouped, run, until};
+use crate::support::{TestFile, grouped, run, unhurried, until};
 
 in_both_places!(
     writes_that_differ_in_literals_are_one_group,

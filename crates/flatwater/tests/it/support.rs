@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use flatwater::{Database, GroupLimits, Options};
+use flatwater::{Database, GroupLimits, Inline, InlineLimits, Options};
 
 /// The time after which a test counts as hung, even if ten other programs run. It only detects hangs.
 const HANGS: Duration = Duration::from_secs(600);
@@ -15,6 +15,11 @@ const HANGS: Duration = Duration::from_secs(600);
 /// Options with which writes that wait together form one group, however slow the machine is.
 pub(crate) fn grouped(options: Options) -> Options {
     options.group(GroupLimits { time: Duration::from_secs(3600), ..GroupLimits::default() })
+}
+
+/// Options with limits so long that time decides nothing.
+pub(crate) fn unhurried(options: Options) -> Options {
+    options.readers(1).inline(Inline::Auto(InlineLimits { time: Duration::from_secs(60), ..InlineLimits::default() }))
 }
 
 /// A read that would take years.

@@ -3,96 +3,16 @@
 //!
 //! Leaves out: wakers that panic (`foreign_code`).
 
-use std::pin::{Pin, pin};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use flatwater::rusqlite::{self, Transaction};
-use flatwater::{Checkpoint, Database, Error, params};
+use flatwater::{Error, params};
 use futures_util::StreamExt;
+use futures_util::future::join;
 
-use crate::inline_transactions::unhurried;
-use crate::support::{TestFile, run};
-
-/// The time after which a test counts as hung. It only detects hangs.
-const HANGS: Duration = Duration::from_secs(120);
-const INSERT: &str = "INSERT INTO t (x) VALUES (?)";
-
-/// A waker that writes, and records whether the write ran at once.
-struct Writes {
-    db: Database,
-    tell: Mutex<Sender<bool>>,
-}
-
-impl Writes {
-    fn writes_at_once(&self) -> bool {
-        let before = self.db.stats().inline.writes;
-        let mut write = self.db.execute(INSERT, (-1,));
-        let _ = Pin::new(&mut write).poll(&mut Context::from_waker(Waker::noop()));
-        self.db.stats().inline.writes > before
-    }
-}
-
-impl Wake for Writes {
-    fn wake(self: Arc<Self>) {
-        self.tell.lock().unwrap().send(self.writes_at_once()).unwrap();
-    }
-}
-
-struct Bench {
-    _file: TestFile,
-    db: Database,
-    waker: Waker,
-    told: Receiver<bool>,
-    /// How often a waker's write ran at once.
-    found_free: usize,
-}
-
-impl Bench {
-    fn new() -> Self {
-        let file = TestFile::new();
-        // The first write into a WAL that starts over is never inline, so it does not start over.
-        let db = unhurried(file.options().checkpoint(Checkpoint::External)).open().wait().unwrap();
-        db.execute_script("CREATE TABLE t (id INTEGER PRIMARY KEY, x NOT NULL)").wait().unwrap();
-        db.execute(INSERT, (0,)).wait().unwrap();
-        let (tell, told) = channel();
-        let writes = Arc::new(Writes { db: db.clone(), tell: Mutex::new(tell) });
-        let began = Instant::now();
-        while !writes.writes_at_once() {
-            assert!(began.elapsed() < HANGS, "no write runs at once");
-            short_again(&db);
-        }
-        Self { _file: file, db, waker: writes.into(), told, found_free: 0 }
-    }
-
-    /// Returns the result of the future. Each time the future suspends, waits for its waker.
-    fn finish<F: Future>(&mut self, future: F) -> F::Output {
-        let mut future = pin!(future);
-        loop {
-            if let Poll::Ready(answer) = future.as_mut().poll(&mut Context::from_waker(&self.waker)) {
-                return answer;
-            }
-            self.found_free += usize::from(self.told.recv_timeout(HANGS).expect("the waker hangs"));
-        }
-    }
-
-    /// Repeats the call until its waker found the writer free.
-    fn until_woken(&mut self, mut call: impl FnMut(&mut Self)) {
-        let (before, began) = (self.found_free, Instant::now());
-        while self.found_free == before {
-            assert!(began.elapsed() < HANGS, "the writer is never free when a caller is woken");
-            short_again(&self.db);
-            call(self);
-        }
-    }
-}
-
-/// Short writes may use the queue for a while. Calls that a waker polls only once do not change that.
-fn short_again(db: &Database) {
-    db.execute(INSERT, (0,)).wait().unwrap();
-}
+use crate::support::run;
+use crate::woken::{Bench, HANGS, INSERT};
 
 /// Each kind of call that the writer's thread completes. A call is repeated if it completed before it could suspend, or
 /// if its waker was called while short writes use the queue, which may be faster for a while on a busy machine.
@@ -124,6 +44,25 @@ fn whoever_is_woken_finds_the_writer_free() {
     };
     bench.until_woken(|bench| bench.finish(begun().commit()).unwrap());
     bench.until_woken(|bench| bench.finish(begun().rollback()).unwrap());
+    db.close().wait().unwrap();
+}
+
+/// Two writes that wait for the end of a transaction are one group. Their callers are woken one after another.
+#[test]
+fn whoever_is_woken_by_a_group_finds_the_writer_free() {
+    let mut bench = Bench::new();
+    let db = bench.db.clone();
+    bench.until_woken(|bench| {
+        let blocker = db.begin().wait().unwrap();
+        let mut group = join(db.execute(INSERT, (12,)), db.execute(INSERT, (13,)));
+        assert!(Pin::new(&mut group).poll(&mut Context::from_waker(&bench.waker)).is_pending());
+        let before = db.stats().groups;
+        blocker.rollback().wait().unwrap();
+        let found: Vec<_> = (0..2).map(|_| bench.told.recv_timeout(HANGS).expect("nobody is woken")).collect();
+        bench.found_free += usize::from(db.stats().groups > before && found.iter().all(|is_free| *is_free));
+        let (first, second) = bench.finish(group);
+        (first.unwrap(), second.unwrap());
+    });
     db.close().wait().unwrap();
 }
 

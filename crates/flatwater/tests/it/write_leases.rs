@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use flatwater::{Checkpoint, CheckpointLimits, CheckpointMode, Database, Error, Options, rusqlite};
 
-use super::inline_transactions::unhurried;
-use super::support::{TestFile, integer, run, wait_until};
+use super::support::{TestFile, integer, run, unhurried, wait_until};
 
 const COUNT: &str = "UPDATE counter SET n = n + 1 WHERE id = 1";
 const N: &str = "SELECT n FROM counter";
