@@ -26,7 +26,6 @@ use closing::{Closing, Hold};
 use live::live_queries;
 
 use crate::error::{Error, Result};
-use crate::file::copies::mappings;
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
 use crate::inline::policy::InlinePolicy;
@@ -96,7 +95,7 @@ impl Engine {
         if let Some(watch) = watch.as_ref().filter(|_| journal == "wal" && !options.read_only) {
             watch.guard()?;
         }
-        if let Some(Err(error)) = watch.as_ref().map(|watch| watch.look(&mappings())) {
+        if let Some(Err(error)) = watch.as_ref().map(|watch| watch.look_at_open()) {
             // Before the connections close: a second library must not lose its WAL because this open is refused.
             watch.iter().filter_map(|watch| watch.unguard()).for_each(Guard::keep);
             drop((writer, readers));

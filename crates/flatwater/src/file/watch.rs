@@ -6,7 +6,7 @@
 //! check.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub(crate) struct Watch {
     open: Mutex<Open>,
     refusal: OnceLock<Error>,
     second_copies: AtomicU64,
+    /// There was a wal-index before this crate's SQLite opened the file for writing, or that is not known.
+    had_index: AtomicBool,
     /// The recalls of this file: closing every connection to it.
     pub(crate) recalls: Recalls,
     guard: Mutex<Option<Guard>>,
@@ -55,6 +57,7 @@ impl Watch {
             open: Mutex::default(),
             refusal: OnceLock::new(),
             second_copies: AtomicU64::new(0),
+            had_index: AtomicBool::new(true),
             recalls: Recalls::default(),
             guard: Mutex::default(),
             parked: Mutex::new(false),
@@ -113,7 +116,7 @@ impl Watch {
     pub(crate) fn unpark(&self) -> Result<()> {
         if self.is_parked() {
             self.guard()?;
-            self.look(&mappings())?;
+            self.look_at_open()?;
             *self.parked() = false;
             self.unparked.notify_all();
             self.tells.get().inspect(|tell| tell());
@@ -123,6 +126,18 @@ impl Watch {
 
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Called before the writer's connection is opened.
+    pub(crate) fn opens(&self) {
+        self.had_index.store(beside(&self.path, "-shm").exists(), Ordering::Relaxed);
+    }
+
+    /// The check when the database was opened. Whoever uses the WAL has a wal-index: if there was none before, no second library
+    /// has the file open, and the mappings of the process, which take long to read, are left to the periodic check.
+    pub(crate) fn look_at_open(&self) -> Result<()> {
+        let may_have_second_copy = self.had_index.load(Ordering::Relaxed);
+        self.look(&if may_have_second_copy { mappings() } else { String::new() })
     }
 
     /// Records that a connection was opened, with its wal-index at `index`.

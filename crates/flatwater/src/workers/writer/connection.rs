@@ -89,8 +89,11 @@ impl WriterConnection {
     pub(super) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
         if self.connection.is_none() {
             let role = if self.was_open { Role::Writer } else { Role::Creator };
-            if let Some(watch) = self.watch.as_ref().filter(|_| self.was_open) {
-                watch.check_file()?;
+            if let Some(watch) = &self.watch {
+                if self.was_open {
+                    watch.check_file()?;
+                }
+                watch.opens();
             }
             let mut connection = opening::open(&self.options, self.watch.as_deref(), role, || self.busy())?;
             connection.sqlite.refuse_commits_while(self.is_left.clone());
