@@ -5,9 +5,9 @@ Owns the blocks and the loops. Invariant: when the block ends, the reader is giv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ._names import of_batches
 from ._native import Executed, NativeCursor, Row, Rows
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from ._types import Params, Seconds, SqlLike
     from .blocking import Executor
+
+T = TypeVar("T")
 
 
 class Batches:
@@ -87,9 +89,43 @@ class Prepared:
         """As `Database.executemany`."""
         return self._on.executemany(self.sql, rows, timeout=timeout)
 
+    @overload
+    def query(self, params: Params = None, *, into: None = None, timeout: Seconds | None = None) -> Rows: ...
+
+    @overload
+    def query(
+        self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+    ) -> list[dict[str, Any]]: ...
+
+    @overload
+    def query(
+        self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+    ) -> list[tuple[Any, ...]]: ...
+
+    @overload
+    def query(self, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None) -> list[T]: ...
+
     def query(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Any:
         """As `Database.query`."""
         return self._on.query(self.sql, params, into=into, timeout=timeout)
+
+    @overload
+    def query_one(self, params: Params = None, *, into: None = None, timeout: Seconds | None = None) -> Row | None: ...
+
+    @overload
+    def query_one(
+        self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+    ) -> dict[str, Any] | None: ...
+
+    @overload
+    def query_one(
+        self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+    ) -> tuple[Any, ...] | None: ...
+
+    @overload
+    def query_one(
+        self, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
+    ) -> T | None: ...
 
     def query_one(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Any:
         """As `Database.query_one`."""

@@ -5,14 +5,16 @@ Owns the handle. Leaves out running it: that is done by its database, which find
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ._native import Call, Executed
+from ._native import Call, Executed, Row, Rows
 
 if TYPE_CHECKING:
     from ._scopes import Reads
     from ._types import Params, Seconds
+
+T = TypeVar("T")
 
 
 class Prepared:
@@ -32,9 +34,47 @@ class Prepared:
         """As `Database.executemany`."""
         return self._on.executemany(self.sql, rows, timeout=timeout)
 
+    @overload
+    def query(self, params: Params = None, *, into: None = None, timeout: Seconds | None = None) -> Call[Rows]: ...
+
+    @overload
+    def query(
+        self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+    ) -> Call[list[dict[str, Any]]]: ...
+
+    @overload
+    def query(
+        self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+    ) -> Call[list[tuple[Any, ...]]]: ...
+
+    @overload
+    def query(
+        self, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
+    ) -> Call[list[T]]: ...
+
     def query(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Call[Any]:
         """As `Database.query`."""
         return self._on.query(self.sql, params, into=into, timeout=timeout)
+
+    @overload
+    def query_one(
+        self, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+    ) -> Call[Row | None]: ...
+
+    @overload
+    def query_one(
+        self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+    ) -> Call[dict[str, Any] | None]: ...
+
+    @overload
+    def query_one(
+        self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+    ) -> Call[tuple[Any, ...] | None]: ...
+
+    @overload
+    def query_one(
+        self, params: Params = None, *, into: Callable[..., T], timeout: Seconds | None = None
+    ) -> Call[T | None]: ...
 
     def query_one(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Call[Any]:
         """As `Database.query_one`."""

@@ -45,7 +45,7 @@ pub(crate) fn timed(call: FrontCall, timeout: Option<Seconds>) -> PyResult<Front
 impl Executor {
     /// Returns what calls are made on.
     pub(crate) fn target(&self, py: Python<'_>) -> PyResult<&Target> {
-        let hint = "open it with `async with`, or await it, and use it inside";
+        let hint = "use it inside of its `with` block, or open it before";
         self.target.get().ok_or_else(|| misuse(py, "this is not open", Some(hint)))
     }
 

@@ -181,6 +181,26 @@ async def test_a_file_that_the_sqlite3_module_has_open_is_refused(file):
         other.close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="another copy is looked for on Linux only")
+async def test_a_file_that_the_sqlite3_module_attaches_is_no_longer_written(file):
+    """The interpreter reports no ATTACH. It is found by the look that is taken every few seconds."""
+    other = sqlite3.connect(":memory:")
+    async with flatwater.connect(file) as db:
+        await db.execute("CREATE TABLE t (a)")
+        other.execute("ATTACH ? AS a", (str(file),))
+        assert other.execute("SELECT count(*) FROM a.t").fetchone() == (0,)
+        written = 0
+        with pytest.raises(flatwater.ProgrammingError, match="SQLite"):
+            while True:
+                await db.execute("INSERT INTO t VALUES (?)", (written,))
+                written += 1
+                await asyncio.sleep(0.01)
+        assert await db.query_value("SELECT count(*) FROM t") == written
+    other.close()
+    async with flatwater.connect(file) as db:
+        assert await db.query_value("SELECT count(*) FROM t") == written
+
+
 async def test_the_wheel_has_the_extensions_that_programs_expect():
     async with flatwater.connect(":memory:") as db:
         assert await db.query_value("SELECT sqrt(16.0)") == 4.0

@@ -57,6 +57,9 @@ async def awaited() -> None:
         if row is not None:
             assert_type(row[0:1], tuple[Any, ...])
             assert_type(dict(row)["id"], Any)
+        statement = await db.prepare("SELECT 1")
+        assert_type(await statement.query(into=User), list[User])
+        assert_type(await statement.query_one(), "flatwater.Row | None")
         async with db.transaction() as tx, tx.transaction() as nested:
             assert_type(nested, flatwater.Transaction)
             await nested.execute("DELETE FROM users")
@@ -90,5 +93,6 @@ def waited() -> None:
     with blocking.connect("app.db") as db, db.transaction() as tx:
         assert_type(tx.query("SELECT 1", into=User), list[User])
         assert_type(db.prepare("SELECT 1").execute(), flatwater.Executed)
+        assert_type(db.prepare("SELECT 1").query(into=dict), list[dict[str, Any]])
         assert_type(tx.query_one("SELECT 1"), "flatwater.Row | None")
         assert_type(db.executemany("INSERT INTO users VALUES (?)", ((n,) for n in range(3))), int)

@@ -10,6 +10,8 @@ import json
 import pickle
 import typing
 
+import msgspec
+import pydantic
 import pytest
 
 import flatwater
@@ -84,6 +86,25 @@ async def test_rows_become_what_into_says():
         assert await db.query_one("SELECT 7 AS id, 'x' AS name WHERE 0", into=User) is None
         with pytest.raises(TypeError, match="unexpected keyword argument 'age'"):
             await db.query("SELECT 1 AS age", into=User)
+
+
+class Model(pydantic.BaseModel):
+    id: int
+    name: str
+
+
+class Struct(msgspec.Struct):
+    id: int
+    name: str
+
+
+@pytest.mark.parametrize("into", [Model, Struct])
+async def test_models_of_other_libraries_take_the_columns_by_name(into):
+    assert await rows(into=into) == [into(id=1, name="Ada"), into(id=2, name="Eve")]
+    async with flatwater.connect(":memory:") as db:
+        assert await db.query_one("SELECT 7 AS id, 'x' AS name", into=into) == into(id=7, name="x")
+        with pytest.raises((pydantic.ValidationError, TypeError), match="name|required"):
+            await db.query("SELECT 1 AS id", into=into)
 
 
 @pytest.mark.parametrize("into", [dict, lambda **columns: columns])
