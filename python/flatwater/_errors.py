@@ -102,6 +102,14 @@ def in_row(error: BaseException, row: int) -> None:
         error.args = (f"{error.args[0]} (row {row})",)
 
 
+def without_async(error: BaseException) -> None:
+    """Fits a hint to code without an event loop. Called by the native part."""
+    if isinstance(error, Error) and error.hint and "async with" in error.hint:
+        hint = error.hint.replace("async with", "with")
+        error.args = (str(error.args[0]).replace(error.hint, hint),)
+        error.hint = hint
+
+
 def misuse(message: str, hint: str | None = None) -> Error:
     """Makes the exception for a call that is wrong."""
     return make("ProgrammingError", message, "misuse", hint=hint)

@@ -13,7 +13,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::blocked::Blocked;
-use crate::errors::raised;
+use crate::errors::{raised, without_async};
 use crate::inbox::Waiting;
 use crate::owners::Owners;
 use crate::records;
@@ -151,7 +151,7 @@ impl Body {
     pub(crate) fn wait(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let result = self.wait_for_result(py);
         records::deliver(py);
-        result
+        result.inspect_err(|error| without_async(py, error))
     }
 
     fn wait_for_result(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {

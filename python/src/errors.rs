@@ -45,6 +45,15 @@ fn make<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     ))
 }
 
+/// Fits the hint of an exception to code without an event loop.
+#[cold]
+pub(crate) fn without_async(py: Python<'_>, error: &PyErr) {
+    let fit = || py.import("flatwater._errors")?.getattr("without_async")?.call1((error.value(py),));
+    if let Err(failed) = fit() {
+        failed.write_unraisable(py, None);
+    }
+}
+
 /// Returns the exception for an attribute that an object of the package does not have. `hints` is a function of
 /// `flatwater._names`, which raises it.
 #[cold]

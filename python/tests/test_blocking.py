@@ -93,6 +93,13 @@ def test_other_threads_run_while_a_call_waits(file):
         assert ran.is_set()
 
 
+def test_hints_of_errors_are_for_code_without_an_event_loop():
+    with blocking.connect(":memory:") as db:
+        with pytest.raises(flatwater.ProgrammingError, match="-- begin it with `with db.transaction\\(\\)`") as caught:
+            db.execute("BEGIN")
+        assert caught.value.hint == "begin it with `with db.transaction()`"
+
+
 def test_names_of_other_libraries_are_answered_with_a_hint():
     with blocking.connect(":memory:") as db, pytest.raises(AttributeError, match="no attribute 'commit': "):
         db.commit()

@@ -51,15 +51,15 @@ pub enum Language {
     Python,
 }
 
-const ENDED: &str = "ends with its block: with a commit, or with a rollback if the block raises";
-const NESTED: &str = "nest with a block of `tx.transaction()`, which is a savepoint";
+const ENDED: &str = "ends with its `async with` block: with a commit, or with a rollback if the block raises";
+const NESTED: &str = "nest with `async with tx.transaction()`, which is a savepoint";
 
 impl Language {
     /// What stands in the engine's texts, and what stands in its place.
     fn words(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Python => &[
-                ("use `transaction(async |tx| ...)`, or `begin()`", "begin it with a block of `db.transaction()`"),
+                ("use `transaction(async |tx| ...)`, or `begin()`", "begin it with `async with db.transaction()`"),
                 ("nest: `tx.transaction(async |tx| ...)` or `tx.begin()`; by name: `tx.savepoint(name)`", NESTED),
                 ("`savepoint` opens one; `release` closes it, and so does `rollback_to` of an earlier one", NESTED),
                 ("ends with `tx.commit()` or `tx.rollback()`", ENDED),
