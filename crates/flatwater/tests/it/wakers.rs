@@ -61,7 +61,7 @@ fn whoever_is_woken_by_a_group_finds_the_writer_free() {
         let found: Vec<_> = (0..2).map(|_| bench.told.recv_timeout(HANGS).expect("nobody is woken")).collect();
         bench.found_free += usize::from(db.stats().groups > before && found.iter().all(|is_free| *is_free));
         let (first, second) = bench.finish(group);
-        (first.unwrap(), second.unwrap());
+        first.and(second).unwrap();
     });
     db.close().wait().unwrap();
 }
