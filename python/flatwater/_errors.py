@@ -102,10 +102,15 @@ def in_row(error: BaseException, row: int) -> None:
         error.args = (f"{error.args[0]} (row {row})",)
 
 
+def for_threads(hint: str) -> str:
+    """Returns a hint as it is for code without an event loop."""
+    return hint.replace("await ", "").replace("async ", "")
+
+
 def without_async(error: BaseException) -> None:
-    """Fits a hint to code without an event loop. Called by the native part."""
-    if isinstance(error, Error) and error.hint and "async with" in error.hint:
-        hint = error.hint.replace("async with", "with")
+    """Fits the hint of an exception to code without an event loop. Called by the native part."""
+    if isinstance(error, Error) and error.hint:
+        hint = for_threads(error.hint)
         error.args = (str(error.args[0]).replace(error.hint, hint),)
         error.hint = hint
 

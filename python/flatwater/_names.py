@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NoReturn
 
+from ._errors import for_threads
+
 _HINTS = {
     "commit": "each statement is committed when its await returns; several belong into `async with db.transaction()`",
     "rollback": "`async with db.transaction()` rolls back if its body raises",
@@ -110,7 +112,7 @@ def no_attribute(owner: object, name: str, *, hints: dict[str, str] | None = Non
     text = f"{type(owner).__name__!r} object has no attribute {name!r}"
     if hint := (hints or {}).get(name) or _HINTS.get(name):
         if blocking:
-            hint = hint.replace("await ", "").replace("async ", "")
+            hint = for_threads(hint)
         text = f"{text}: {hint}"
     raise AttributeError(text, name=name, obj=owner)
 
