@@ -110,10 +110,11 @@ test-page test-tabs:
 	    echo "skipped: $@ needs chromium and npm"; \
 	fi
 
-# Without the build flags of this workspace: what a program that depends on the plain crate gets.
+# Without the build flags of this workspace: what a program that depends on the plain crate gets. What `make quick` leaves
+# out does not depend on the flags and features that differ.
 .PHONY: test-default-build
 test-default-build:
-	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=$(TARGET)/default-build cargo test -p flatwater --lib --test it
+	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=$(TARGET)/default-build cargo test -p flatwater --lib --test it -- $(QUICK)
 	LIBSQLITE3_FLAGS= CARGO_TARGET_DIR=$(TARGET)/default-build cargo test -p flatwater-sqlite --lib
 
 # The runners of other migration libraries, which need an older rusqlite and so a workspace of their own.

@@ -4,6 +4,7 @@
 //! that it shares with transactions (`executor`).
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use flatwater::CheckpointMode;
 use flatwater::front::{FrontCall, Target, close, open, set_listener};
@@ -64,6 +65,14 @@ pub(crate) fn refuses_second_copy(path: PathBuf) -> bool {
     flatwater::front::refuses_second_copy(&path)
 }
 
+/// Closes all files at the interpreter's end, and waits for that. What cannot be closed is left as after a crash, which
+/// the next open recovers.
+#[pyfunction]
+pub(crate) fn shutdown(py: Python<'_>) {
+    let _ = py.detach(|| flatwater::shutdown(Duration::MAX).wait());
+    records::deliver(py);
+}
+
 /// The names of all options.
 #[pyfunction]
 pub(crate) fn options() -> Vec<&'static str> {
@@ -82,8 +91,7 @@ impl NativeDatabase {
         set_listener(&self.database, tell.map(logged_query::listener));
     }
 
-    /// Closes the database and waits for that, at the interpreter's end. What cannot be closed is left as after a
-    /// crash, which the next open recovers.
+    /// Closes the database and waits for that, at the interpreter's end.
     fn close_at_exit(&self, py: Python<'_>) {
         let _ = py.detach(|| self.database.close().wait());
         records::deliver(py);

@@ -63,7 +63,7 @@ mod _native {
     use crate::rows::{Row, Rows};
 
     #[pymodule_export]
-    use crate::database::{connect, options, refuses_second_copy};
+    use crate::database::{connect, options, refuses_second_copy, shutdown};
     #[pymodule_export]
     use crate::records::listen;
     #[pymodule_export]

@@ -18,6 +18,7 @@ use crate::engine::handle::{called_from_within, refuse_forked};
 use crate::error::{Error, Result};
 use crate::inline::budget;
 use crate::queue::reply::Reply;
+use crate::queue::ticket::CallOptions;
 use crate::report::{Collection, Report};
 use crate::thread::park::{block_on, must_not_block};
 use crate::workers::answer::Answer;
@@ -121,6 +122,16 @@ impl<T, E: From<Error>> Call<T, E> {
         self
     }
 
+    /// Sends this call to one of the database's threads even if it is known to be short, as
+    /// [`Inline::Never`](crate::Inline::Never) does for all calls. It is for a caller that begins many writes before it awaits any: on
+    /// the writer's thread they share a commit. Has no effect on [`wait`](Self::wait), nor on the calls of what this call returns.
+    pub fn never_inline(mut self) -> Self {
+        if let Some(caller) = &mut self.caller {
+            caller.options.never_inline = true;
+        }
+        self
+    }
+
     /// Blocks this thread until the result is there. Do not call this on a thread that runs an event loop. If a
     /// connection is free, this thread does the work.
     ///
@@ -199,7 +210,7 @@ impl<T, E: From<Error>> Call<T, E> {
         let answer = answer?;
         self.level.ended();
         if let Some(caller) = &mut self.caller {
-            caller.options.timeout = self.handle_timeout;
+            caller.options = CallOptions { timeout: self.handle_timeout, never_inline: false, ..caller.options };
         }
         (self.read)(answer, self.caller.as_ref())
     }

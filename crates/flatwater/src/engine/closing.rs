@@ -80,12 +80,25 @@ impl Engine {
         fill(promise, answer);
     }
 
-    /// Closes the database. Called once, by the holder of the `reservation` for the file. The close ends the
-    /// reservation.
-    pub(crate) fn close(self: &Arc<Self>, promise: Option<Closed>, reservation: FileReservation) {
-        let deadline = later(Instant::now(), self.options.close_wait);
+    /// Says that the close begins, so that whoever closes from now on waits for its end. Returns false if another thread said
+    /// so before.
+    pub(super) fn begin_close(&self) -> bool {
+        let mut closing = self.lock_closing();
+        let begins = matches!(*closing, Closing::Open);
+        if begins {
+            *closing = Closing::Waits(Vec::new());
+        }
+        begins
+    }
+
+    /// Closes the database, and gives what was submitted before `wait`. Called once, after `begin_close`, by the holder of the
+    /// `reservation` for the file. The close ends the reservation.
+    pub(crate) fn close(self: &Arc<Self>, promise: Option<Closed>, reservation: FileReservation, wait: Duration) {
+        let deadline = later(Instant::now(), wait);
         let last = later(deadline, GRACE);
-        *self.lock_closing() = Closing::Waits(promise.into_iter().collect());
+        if let Closing::Waits(promises) = &mut *self.lock_closing() {
+            promises.extend(promise);
+        }
         let left = self.clone();
         // Without the timer's thread the close takes as long as it takes.
         let alarm = timer::at(last, move || left.leave_behind()).ok();
@@ -106,7 +119,7 @@ impl Engine {
                 let before = Box::new(move || {
                     drop(alarm);
                     first.close_readers(deadline);
-                    first.time_to_copy(deadline)
+                    first.time_to_copy(wait, deadline)
                 });
                 writer.close(before, Box::new(move || last.closed()));
             }
@@ -141,8 +154,7 @@ impl Engine {
 
     /// Returns how long the rest of the WAL may be copied into the database: the copy ends before the close must answer,
     /// unless it has answered.
-    fn time_to_copy(&self, deadline: Instant) -> Duration {
-        let wait = self.options.close_wait;
+    fn time_to_copy(&self, wait: Duration, deadline: Instant) -> Duration {
         if matches!(*self.lock_closing(), Closing::Left(_)) {
             return wait;
         }

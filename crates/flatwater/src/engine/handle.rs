@@ -114,7 +114,7 @@ impl Handle {
             return self.engine.when_closed(promise);
         }
         match registry::leave(&self.engine) {
-            Some(reservation) => self.engine.close(promise, reservation),
+            Some(reservation) => self.engine.close(promise, reservation, self.engine.options.close_wait),
             None => self.engine.when_closed(promise),
         }
     }

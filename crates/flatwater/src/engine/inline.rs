@@ -24,7 +24,7 @@ impl Engine {
     /// Runs the work on this thread at once and without waiting, if it is known to be short. The work is
     /// to be sent if it did not run, or fell back.
     pub(super) fn run_inline<'a>(&self, route: Route<'a>, work: &Work, options: CallOptions) -> Begun<'a> {
-        let Some(limits) = self.policy.limits() else { return Begun::ToSend(route) };
+        let Some(limits) = self.policy.limits().filter(|_| !options.never_inline) else { return Begun::ToSend(route) };
         if matches!(route, Route::OpenRead(_)) {
             self.recorder.inline.queued();
             return Begun::ToSend(route);

@@ -3,7 +3,7 @@
 //! Owns: the table of open files, opening each file once, and the check of all open files every few seconds, which runs
 //! on the timer's thread. The rest runs on the threads that open and close databases, which may block. Invariants, all
 //! under one lock that is never held while a file is opened or closed: a file has at most one engine; it is opened
-//! again only after it is closed; the last handle that leaves, and no other, begins to close it. Leaves out: databases
+//! again only after it is closed; the last handle that leaves, or the shutdown, begins to close it. Leaves out: databases
 //! in memory, which are never shared.
 //!
 //! ```text
@@ -38,8 +38,8 @@ use crate::time::timer::{self, Alarm};
 const LOOK: Duration = Duration::from_secs(3);
 
 enum Entry {
-    /// The file is being opened or closed.
-    Claimed,
+    /// The file is being opened, or the engine is being closed.
+    Claimed(Weak<Engine>),
     /// A close has left this behind, which still uses the file.
     Left(Box<str>),
     /// The engine, and the number of handles that `open` returned and that have not left.
@@ -111,7 +111,7 @@ fn join_or_claim(options: &Options, deadline: Instant) -> Result<Found> {
                     return Ok(Found::Open(engine));
                 }
                 _ => {
-                    files.entries.insert(id.clone(), Entry::Claimed);
+                    files.entries.insert(id.clone(), Entry::Claimed(Weak::new()));
                     return Ok(Found::Claimed(id));
                 }
             }
@@ -154,7 +154,9 @@ impl FileReservation {
         let mut files = FILES.lock();
         if id != *claimed && files.entries.contains_key(&id) {
             drop(files);
-            engine.close(None, self);
+            engine.begin_close();
+            let wait = engine.options.close_wait;
+            engine.close(None, self, wait);
             return None;
         }
         files.entries.remove(claimed);
@@ -199,20 +201,45 @@ impl Drop for FileReservation {
     }
 }
 
-/// Removes a handle from its engine. The last handle gets the reservation with which to close the engine.
+/// Removes a handle from its engine. The last handle gets the reservation with which to close the engine, unless the
+/// shutdown has it.
 pub(crate) fn leave(engine: &Engine) -> Option<FileReservation> {
-    let Some(id) = engine.watch().and_then(|watch| watch.file()) else { return Some(FileReservation(None)) };
-    match FILES.lock().entries.get_mut(id) {
-        Some(Entry::Open(_, handles)) if *handles > 1 => {
-            *handles -= 1;
-            None
-        }
-        Some(entry) => {
-            *entry = Entry::Claimed;
-            Some(FileReservation(Some((id.clone(), engine.path().to_owned()))))
-        }
-        None => Some(FileReservation(None)),
+    if let Some(id) = engine.watch().and_then(|watch| watch.file())
+        && let Some(entry) = FILES.lock().entries.get_mut(id)
+    {
+        return match entry {
+            Entry::Open(_, handles) if *handles > 1 => {
+                *handles -= 1;
+                None
+            }
+            entry => reserve(entry, engine, id),
+        };
     }
+    engine.begin_close().then_some(FileReservation(None))
+}
+
+/// Removes all handles from their engines, and returns the engines with the reservations with which to close them. One that is
+/// closed already comes without a reservation.
+pub(crate) fn leave_all() -> Vec<(Arc<Engine>, Option<FileReservation>)> {
+    let mut files = FILES.lock();
+    let leave = |(id, entry): (&FileId, &mut Entry)| {
+        let (Entry::Open(engine, _) | Entry::Claimed(engine)) = entry else { return None };
+        let engine = engine.upgrade()?;
+        let reservation = reserve(entry, &engine, id);
+        Some((engine, reservation))
+    };
+    files.entries.iter_mut().filter_map(leave).collect()
+}
+
+/// Begins the close of an open file. `None` if it had begun.
+fn reserve(entry: &mut Entry, engine: &Engine, id: &FileId) -> Option<FileReservation> {
+    if !engine.begin_close() {
+        return None;
+    }
+    if let Entry::Open(engine, _) = entry {
+        *entry = Entry::Claimed(std::mem::take(engine));
+    }
+    Some(FileReservation(Some((id.clone(), engine.path().to_owned()))))
 }
 
 /// Sets the next check. If the timer's thread cannot be started (the system is out of threads), there is no check.
@@ -258,7 +285,7 @@ impl Files {
 
     /// Returns true while one of the files is being opened or closed.
     fn is_claimed(&self, id: &FileId, options: &Options) -> bool {
-        self.in_the_way(id, options).any(|entry| matches!(entry, Entry::Claimed))
+        self.in_the_way(id, options).any(|entry| matches!(entry, Entry::Claimed(_)))
     }
 
     /// Refuses a file if a close has left something behind that still uses it.
@@ -277,7 +304,7 @@ impl Files {
     fn open_engines(&self) -> Vec<Arc<Engine>> {
         let open = self.entries.values().filter_map(|entry| match entry {
             Entry::Open(engine, _) => engine.upgrade(),
-            Entry::Claimed | Entry::Left(_) => None,
+            Entry::Claimed(_) | Entry::Left(_) => None,
         });
         open.collect()
     }
@@ -295,7 +322,7 @@ mod tests {
         // Each worker has it.
         let recorder = Arc::downgrade(&engine.recorder);
         assert!(recorder.strong_count() > 1);
-        engine.close(None, leave(&engine).unwrap());
+        engine.close(None, leave(&engine).unwrap(), Duration::ZERO);
         drop(engine);
         let end = Instant::now() + Duration::from_secs(60);
         while recorder.strong_count() > 0 {

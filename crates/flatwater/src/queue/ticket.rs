@@ -25,6 +25,8 @@ pub(crate) struct CallOptions {
     pub(crate) alone: bool,
     /// The request may only read.
     pub(crate) read_only: bool,
+    /// The request does not run on the thread that polls its call.
+    pub(crate) never_inline: bool,
     /// The caller is inside the body of a transaction: a request that waits for the end of that transaction must not be
     /// waited for.
     pub(crate) inside_body: bool,

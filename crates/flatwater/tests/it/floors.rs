@@ -14,7 +14,7 @@ const FLOORS: &[&[&str]] = &[
     &["engine"],
     &["report"],
     &["call"],
-    &["cursor"],
+    &["cursor", "shutdown"],
     &["operations", "stream"],
     &["many", "snapshot"],
     &["prepared", "transaction"],

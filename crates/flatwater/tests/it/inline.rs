@@ -25,6 +25,31 @@ async fn known(file: &TestFile) -> Database {
     db
 }
 
+#[test]
+fn a_call_that_is_never_inline_goes_to_a_thread_of_the_database() {
+    const INSERT: &str = "INSERT INTO t VALUES (?)";
+    let file = TestFile::new();
+    run(async {
+        let db = known(&file).await;
+        while db.stats().inline.writes == 0 {
+            db.execute(INSERT, (4,)).await.unwrap();
+        }
+        let rows = count(&db).await;
+        let before = db.stats().inline;
+        for _ in 0..10 {
+            assert_eq!(db.query(FIND, (1,)).never_inline().await.unwrap().len(), 1);
+            db.execute(INSERT, (5,)).never_inline().await.unwrap();
+        }
+        let after = db.stats().inline;
+        assert_eq!((after.reads, after.writes), (before.reads, before.writes));
+        assert_eq!(count(&db).await, rows + 10);
+        let transaction = db.begin().never_inline().await.unwrap();
+        while db.stats().inline.reads == after.reads {
+            transaction.query(FIND, (1,)).await.unwrap();
+        }
+    });
+}
+
 const LONG_SCHEMA: &str = "
     CREATE TABLE large (id INTEGER PRIMARY KEY, x TEXT);
     INSERT INTO large SELECT value, printf('%*d', 1000000, value) FROM json_each('[1,2,3]');

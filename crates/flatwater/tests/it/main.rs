@@ -74,6 +74,7 @@ mod secrets;
 #[cfg(feature = "serde")]
 mod serde_rows;
 mod settings;
+mod shutdown;
 mod snapshots;
 mod state;
 mod statement_events;

@@ -1,0 +1,98 @@
+//! A shutdown closes all files of the process at the same time, once each, and waits for all of them.
+//!
+//! It would close the files of the other tests of this program too, so each of these runs in a child.
+
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use flatwater::{Database, Kind, shutdown};
+
+use crate::support::{TestFile, as_child, count, empty_table, run};
+
+const LONG: Duration = Duration::from_secs(600);
+
+/// The last close of a file removes its WAL.
+fn has_wal(file: &TestFile) -> bool {
+    Path::new(&format!("{}-wal", file.path().display())).exists()
+}
+
+fn passes_as_child(test: &str) {
+    let output = as_child(&format!("shutdown::{test}")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn every_file_is_closed_once_and_its_writes_are_kept() {
+    passes_as_child("closes_all");
+}
+
+#[test]
+fn what_does_not_end_is_named_and_the_other_files_are_closed() {
+    passes_as_child("leaves_one_behind");
+}
+
+#[test]
+#[ignore = "runs as the child of a test above"]
+fn closes_all() {
+    let files: Vec<_> = (0..20).map(|_| TestFile::new()).collect();
+    run(async {
+        let mut handles = Vec::new();
+        for file in &files {
+            handles.push((empty_table(file.options()).await, file.open().await));
+        }
+        let in_memory = Database::open(":memory:").await.unwrap();
+        let inserts: Vec<_> = handles.iter().map(|(db, _)| db.execute("INSERT INTO t VALUES (1)", ())).collect();
+        let inserts = futures_util::future::join_all(inserts);
+        let (inserted, closed, closed_by_handle, again) =
+            futures_util::join!(inserts, shutdown(LONG), handles[0].0.close(), shutdown(LONG));
+        assert!(inserted.iter().all(Result::is_ok));
+        [closed, closed_by_handle, again].into_iter().for_each(Result::unwrap);
+        for (one, other) in &handles {
+            assert_eq!(one.query("SELECT 1", ()).await.unwrap_err().kind(), Kind::Closed);
+            one.close().await.unwrap();
+            other.close().await.unwrap();
+        }
+        in_memory.query("SELECT 1", ()).await.unwrap();
+        for file in &files {
+            assert!(!has_wal(file));
+            let again = file.open().await;
+            assert_eq!(count(&again).await, 1);
+        }
+    });
+    // The handles were dropped, and what that began is waited for.
+    shutdown(LONG).wait().unwrap();
+    assert!(!files.iter().any(has_wal));
+    shutdown(LONG).wait().unwrap();
+}
+
+#[test]
+#[ignore = "runs as the child of a test above"]
+fn leaves_one_behind() {
+    let (file, stuck_file) = (TestFile::new(), TestFile::new());
+    run(async {
+        let patient = |file: &TestFile| empty_table(file.options().close_wait(LONG));
+        let (db, stuck) = (patient(&file).await, patient(&stuck_file).await);
+        let transaction = db.begin().await.unwrap();
+        transaction.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+        let ((begins, begun), (release, released)) = (channel(), channel::<()>());
+        let closure = tokio::spawn(stuck.write_with(move |_| {
+            begins.send(()).unwrap();
+            let _ = released.recv();
+            Ok::<_, flatwater::Error>(())
+        }));
+        tokio::task::spawn_blocking(move || begun.recv().unwrap()).await.unwrap();
+        let began = Instant::now();
+        let error = shutdown(Duration::ZERO).await.unwrap_err();
+        assert!(began.elapsed() < LONG, "the shutdown has its own time");
+        assert_eq!((error.kind(), error.operation()), (Kind::Busy, Some("shutdown")), "{error}");
+        assert!(error.message().contains("write_with"), "{error}");
+        // The transaction was rolled back.
+        let again = file.open().await;
+        assert_eq!(count(&again).await, 0);
+        assert!(transaction.commit().await.is_err());
+        release.send(()).unwrap();
+        assert_eq!(closure.await.unwrap().unwrap_err().kind(), Kind::Closed);
+    });
+}
