@@ -299,13 +299,14 @@ unsafe extern "C" fn on_update(
     // SAFETY: SQLite passes the context registered here.
     let hooks = unsafe { hooks(context) };
     let is_recorded = hooks.changes.is_recording();
-    if (action != ffi::SQLITE_INSERT && !is_recorded) || table.is_null() || database.is_null() {
+    let is_watched = action == ffi::SQLITE_INSERT && hooks.inserts.is_watching();
+    if !(is_recorded || is_watched) || table.is_null() || database.is_null() {
         return;
     }
     // SAFETY: SQLite passes names that live for this call.
     let (database, table) = unsafe { (CStr::from_ptr(database), CStr::from_ptr(table)) };
     hooks.guarded((), || {
-        if action == ffi::SQLITE_INSERT {
+        if is_watched {
             hooks.inserts.note(table.to_bytes(), rowid);
         }
         if is_recorded {

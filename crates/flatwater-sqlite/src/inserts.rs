@@ -1,6 +1,6 @@
 //! Whether a row was inserted into a table, according to the update hook.
 //!
-//! Owns: the watched table, and what was inserted into it. Used by the thread that is inside a SQLite call on the
+//! Owns: the watched table, while it is watched, and what was inserted into it. Used by the thread that is inside a SQLite call on the
 //! connection. Invariant: inserts into a virtual table are seen in the tables where FTS and R-Tree keep one row for
 //! each of its rows. Leaves out: the hook (`hooks`).
 
@@ -9,6 +9,8 @@ use std::cell::{Cell, RefCell};
 #[derive(Default)]
 pub(crate) struct Inserts {
     table: RefCell<Vec<u8>>,
+    /// More inserts would tell more.
+    is_watching: Cell<bool>,
     seen: Cell<Seen>,
 }
 
@@ -28,6 +30,12 @@ impl Inserts {
         watched.clear();
         watched.extend_from_slice(table.as_bytes());
         self.seen.set(Seen::default());
+        self.is_watching.set(true);
+    }
+
+    /// Returns true if `note` is to be called for inserts.
+    pub(crate) fn is_watching(&self) -> bool {
+        self.is_watching.get()
     }
 
     /// Records that a row was inserted into a table.
@@ -41,6 +49,7 @@ impl Inserts {
         let mut seen = self.seen.get();
         if end.is_empty() {
             seen.row = true;
+            self.is_watching.set(false);
         } else if kept_in.contains(&end) {
             seen.virtual_row = true;
             seen.virtual_row_0 |= rowid == 0;
@@ -52,6 +61,7 @@ impl Inserts {
     /// that is written as an insert (<https://sqlite.org/fts5.html#special_insert_commands>) sets that rowid to 0, and
     /// may rewrite rows.
     pub(crate) fn saw(&self, rowid: i64) -> bool {
+        self.is_watching.set(false);
         let Seen { row, virtual_row, virtual_row_0 } = self.seen.get();
         row || if rowid == 0 { virtual_row_0 } else { virtual_row }
     }

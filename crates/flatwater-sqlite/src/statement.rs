@@ -13,7 +13,7 @@ use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::hooks::AuthEvent;
 use crate::running::Running;
-use crate::sink::Sink;
+use crate::sink::{Discard, Sink};
 use crate::slots::{Statement, StatementId};
 
 /// The result of [`Connection::prepare`].
@@ -143,6 +143,30 @@ impl Connection {
             let mut running = Running::borrowing(raw);
             running.bind(parameters, bindings)?;
             running.rows(sink).map(drop)
+        })
+    }
+
+    /// Runs a statement to its end once for each of `runs`, in their order, and calls `ran` after each. The rows of the
+    /// statement are dropped. Fails if a snapshot cannot begin at once.
+    ///
+    /// # Errors
+    /// Returns the first error, as [`run`](Self::run) does. No later run begins.
+    pub fn run_many<B: Bindings>(
+        &mut self,
+        id: StatementId,
+        runs: impl IntoIterator<Item = B>,
+        mut ran: impl FnMut(&Self),
+    ) -> Result<()> {
+        self.stepping(id, |connection, Statement { raw, parameters, .. }| {
+            for bindings in runs {
+                let mut running = Running::borrowing(raw);
+                running.bind(parameters, &bindings)?;
+                running.rows(&mut Discard)?;
+                // Before the values that it borrows.
+                drop(running);
+                ran(connection);
+            }
+            Ok(())
         })
     }
 

@@ -177,17 +177,19 @@ impl Connection {
 
     /// Runs a statement once per row, and returns the sum of the changes.
     pub(crate) fn execute_many(&mut self, statement: &CachedStatement, rows: &ParamRows) -> Result<u64> {
-        let mut changes = 0;
-        for (number, row) in rows.rows().enumerate() {
-            let ran = self.sqlite.run(statement.id, &row, &mut Discard);
-            if number == 0 {
-                self.note_writes(statement);
-            }
-            ran.map_err(|error| explain(error, statement, row).in_row(number))?;
-            if statement.class.changes_rows {
-                changes += self.sqlite.changes();
-            }
-        }
+        let mut rows = rows.rows();
+        let Some(first) = rows.next() else { return Ok(0) };
+        // The first run begins the snapshots of all files, which it may have to wait for.
+        let ran = self.sqlite.run(statement.id, &first, &mut Discard);
+        self.note_writes(statement);
+        ran.map_err(|error| explain(error, statement, first).in_row(0))?;
+        let changes_of =
+            |sqlite: &flatwater_sqlite::Connection| if statement.class.changes_rows { sqlite.changes() } else { 0 };
+        let mut changes = changes_of(&self.sqlite);
+        let (mut number, mut row) = (0, first);
+        let others = rows.inspect(|next| (number, row) = (number + 1, *next));
+        let ran = self.sqlite.run_many(statement.id, others, |sqlite| changes += changes_of(sqlite));
+        ran.map_err(|error| explain(error, statement, row).in_row(number))?;
         Ok(changes)
     }
 }
