@@ -1,6 +1,6 @@
 //! The end of a program: all databases of the process are closed at the same time.
 //!
-//! Owns: the call that closes them. It waits on a thread of its own, or on the caller's if that may block. Invariant: each
+//! Owns: the call that closes them. Its work runs on a thread of its own, or on the caller's if that may block. Invariant: each
 //! database is closed once, by this call or by its last handle. Leaves out: how one is closed (`engine::closing`).
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::engine::dispatch::Submitted;
 use crate::engine::handle::{called_from_within, refuse_forked};
 use crate::engine::registry::{self, FileReservation};
 use crate::error::{Error, Kind, Result};
-use crate::queue::reply::{Reply, reply, wake};
+use crate::queue::reply::{reply, wake};
 use crate::thread::openers;
 use crate::thread::park::{block_on, in_closure, must_not_block};
 use crate::workers::answer::Answer;
@@ -23,13 +23,14 @@ use crate::workers::answer::Answer;
 /// open transactions, and rolls these back after `wait`, or after the database's
 /// [`Options::close_wait`](crate::Options::close_wait) if that is shorter. The answer arrives at most two seconds later.
 ///
-/// It waits for files that are being closed already too. Handles that are left refuse calls with `Closed`, and closing them too
-/// is no error. A file may be opened again afterwards. Databases in memory, and files that are just being opened, stay open. If the future is dropped after its first poll,
-/// the databases are closed all the same.
+/// It also waits for files whose close has begun before, as long as that takes. Handles that are left refuse calls with
+/// `Closed`, and closing them too is no error. A file may be opened again afterwards. Databases in memory, and files that are
+/// just being opened, stay open. If the future is dropped after its first poll, the databases are closed all the same.
 ///
 /// # Errors
 /// `Busy`, with the name of the closure or statement that does not end, of the first file that has one; the other files are
-/// closed. `Misuse` inside a closure on a connection, which would wait for itself; nothing is closed then.
+/// closed. `Misuse` inside a closure on a connection, which would wait for itself, and `Io` if no thread can be started; nothing
+/// is closed then.
 ///
 /// ```
 /// # async fn example() -> flatwater::Result<()> {
@@ -42,24 +43,23 @@ pub fn shutdown(wait: Duration) -> Call<()> {
         if in_closure() || may_block && must_not_block() {
             return Err(called_from_within());
         }
-        let ends = close_all(wait);
         if may_block {
-            return Ok(Submitted::Now(wait_for_all(ends)));
+            return Ok(Submitted::Now(close_all(wait)));
         }
         let (promise, ended) = reply();
-        let waits = move || {
-            if let Ok(waiter) = promise.fill(wait_for_all(ends)) {
+        let close = move || {
+            if let Ok(waiter) = promise.fill(close_all(wait)) {
                 wake(waiter);
             }
         };
-        openers::run(waits).map_err(|error| Error::new(Kind::Io, format!("a thread cannot be started: {error}")))?;
+        openers::run(close).map_err(|error| Error::new(Kind::Io, format!("a thread cannot be started: {error}")))?;
         Ok(Submitted::Queued(None, ended))
     };
     Call::starting(None, "shutdown", Box::new(start), |answer, _| answer.done())
 }
 
-/// Begins to close every open file. Returns the replies that come when they are closed.
-fn close_all(wait: Duration) -> Vec<Reply<Result<Answer>>> {
+/// Closes every open file, and returns the first error when all are closed. Blocks.
+fn close_all(wait: Duration) -> Result<Answer> {
     let close = |(engine, reservation): (Arc<Engine>, Option<FileReservation>)| {
         let (promise, ended) = reply();
         match reservation {
@@ -68,11 +68,7 @@ fn close_all(wait: Duration) -> Vec<Reply<Result<Answer>>> {
         }
         ended
     };
-    registry::leave_all().into_iter().map(close).collect()
-}
-
-/// Returns the first error, when all are closed.
-fn wait_for_all(ends: Vec<Reply<Result<Answer>>>) -> Result<Answer> {
+    let ends: Vec<_> = registry::leave_all().into_iter().map(close).collect();
     let answers: Vec<_> = ends.into_iter().filter_map(block_on).collect();
     answers.into_iter().find(Result::is_err).unwrap_or(Ok(Answer::Done))
 }

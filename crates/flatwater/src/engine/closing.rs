@@ -164,7 +164,7 @@ impl Engine {
     /// Drops the guard, so that SQLite can be the last user of the file; unless another library in this process uses
     /// the file too: then the WAL must stay.
     fn release(&self) {
-        let is_shared = self.watch().is_some_and(|watch| watch.has_second_copy(&mappings()));
+        let is_shared = self.watch().is_some_and(|watch| watch.has_second_copy(mappings));
         if !is_shared {
             drop(self.watch().and_then(Watch::unguard));
         }

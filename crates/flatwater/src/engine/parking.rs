@@ -104,7 +104,7 @@ impl Engine {
         let are_closed = || {
             readers.is_none_or(|readers| readers.connections() == 0)
                 && checkpointer.is_none_or(Checkpointer::is_resting)
-                && !self.watch().is_some_and(|watch| watch.has_second_copy(&mappings()))
+                && !self.watch().is_some_and(|watch| watch.has_second_copy(mappings))
         };
         let is_parked = writer.park(are_closed);
         if is_parked {

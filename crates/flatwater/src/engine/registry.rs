@@ -41,7 +41,7 @@ enum Entry {
     /// The file is being opened, or the engine is being closed.
     Claimed(Weak<Engine>),
     /// A close has left this behind, which still uses the file.
-    Left(Box<str>),
+    Left(Box<str>, Weak<Engine>),
     /// The engine, and the number of handles that `open` returned and that have not left.
     Open(Weak<Engine>, usize),
 }
@@ -178,7 +178,11 @@ impl FileReservation {
         let Some((id, path)) = &self.0 else { return };
         let mut files = FILES.lock();
         files.paths.insert(path.clone(), id.clone());
-        files.entries.insert(id.clone(), Entry::Left(what.into()));
+        let engine = match files.entries.remove(id) {
+            Some(Entry::Open(engine, _) | Entry::Claimed(engine) | Entry::Left(_, engine)) => engine,
+            None => Weak::new(),
+        };
+        files.entries.insert(id.clone(), Entry::Left(what.into(), engine));
         drop(files);
         CHANGED.notify_all();
     }
@@ -208,6 +212,8 @@ pub(crate) fn leave(engine: &Engine) -> Option<FileReservation> {
         && let Some(entry) = FILES.lock().entries.get_mut(id)
     {
         return match entry {
+            // After a shutdown the file may be open again.
+            Entry::Open(of, _) if !std::ptr::eq(of.as_ptr(), engine) => None,
             Entry::Open(_, handles) if *handles > 1 => {
                 *handles -= 1;
                 None
@@ -218,12 +224,12 @@ pub(crate) fn leave(engine: &Engine) -> Option<FileReservation> {
     engine.begin_close().then_some(FileReservation(None))
 }
 
-/// Removes all handles from their engines, and returns the engines with the reservations with which to close them. One that is
-/// closed already comes without a reservation.
+/// Removes all handles from their engines, and returns the engines with the reservations with which to close them. One whose
+/// close has begun comes without a reservation.
 pub(crate) fn leave_all() -> Vec<(Arc<Engine>, Option<FileReservation>)> {
     let mut files = FILES.lock();
     let leave = |(id, entry): (&FileId, &mut Entry)| {
-        let (Entry::Open(engine, _) | Entry::Claimed(engine)) = entry else { return None };
+        let (Entry::Open(engine, _) | Entry::Claimed(engine) | Entry::Left(_, engine)) = entry;
         let engine = engine.upgrade()?;
         let reservation = reserve(entry, &engine, id);
         Some((engine, reservation))
@@ -291,7 +297,7 @@ impl Files {
     /// Refuses a file if a close has left something behind that still uses it.
     fn refuse_left(&self, id: &FileId, options: &Options) -> Result<()> {
         let mut left = self.in_the_way(id, options).filter_map(|entry| match entry {
-            Entry::Left(what) => Some(what),
+            Entry::Left(what, _) => Some(what),
             _ => None,
         });
         left.next().map_or(Ok(()), |what| Err(left_behind(what, &options.path).in_operation("open")))
@@ -304,7 +310,7 @@ impl Files {
     fn open_engines(&self) -> Vec<Arc<Engine>> {
         let open = self.entries.values().filter_map(|entry| match entry {
             Entry::Open(engine, _) => engine.upgrade(),
-            Entry::Claimed(_) | Entry::Left(_) => None,
+            Entry::Claimed(_) | Entry::Left(..) => None,
         });
         open.collect()
     }

@@ -166,9 +166,11 @@ impl Watch {
         self.second_copies.load(Ordering::Relaxed)
     }
 
-    /// Returns true if a second library has the file open, according to the `mappings` of the process.
-    pub(crate) fn has_second_copy(&self, mappings: &str) -> bool {
-        self.index_in(mappings).is_some_and(|mapped| matches!(mapped, Mapped::Twice(_)))
+    /// Returns true if a second library has the file open, according to the `mappings` of the process, which are read only if
+    /// this crate has it open.
+    pub(crate) fn has_second_copy(&self, mappings: impl FnOnce() -> String) -> bool {
+        let index = self.open().index;
+        index.is_some_and(|index| matches!(mapped(&mappings(), index), Mapped::Twice(_)))
     }
 
     fn index_in(&self, mappings: &str) -> Option<Mapped> {
@@ -322,7 +324,7 @@ mod tests {
     fn a_second_library_is_refused_or_only_counted() {
         let twice = "1000-9000 rw-s 0 fe:00 77 /a-shm\na000-12000 rw-s 0 fe:00 77 /a-shm";
         let (_directory, watch) = watched();
-        assert!(watch.has_second_copy(twice));
+        assert!(watch.has_second_copy(|| twice.to_string()));
         assert_eq!(watch.look(twice).unwrap_err().kind(), Kind::Misuse);
         let (_directory, warns) = watched();
         let warns = Watch { second_copy: SecondCopy::Warn, ..warns };

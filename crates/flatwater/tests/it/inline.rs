@@ -44,7 +44,8 @@ fn a_call_that_is_never_inline_goes_to_a_thread_of_the_database() {
         assert_eq!((after.reads, after.writes), (before.reads, before.writes));
         assert_eq!(count(&db).await, rows + 10);
         let transaction = db.begin().never_inline().await.unwrap();
-        while db.stats().inline.reads == after.reads {
+        let reads = db.stats().inline.reads;
+        while db.stats().inline.reads == reads {
             transaction.query(FIND, (1,)).await.unwrap();
         }
     });
