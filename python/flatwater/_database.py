@@ -229,7 +229,7 @@ def connect(path: str | os.PathLike[str], **options: Unpack[Options]) -> Connect
 
 @atexit.register
 def _close_all() -> None:
-    """Closes what is still open when the interpreter ends, and waits for that: all files at the same time, then the rest."""
+    """Closes what is still open when the interpreter ends, and waits for that: all files at once, then the rest."""
     _native.shutdown()
     for database in list(_open):
         if not database._is_closed:

@@ -30,6 +30,7 @@ __all__ = [
     "options",
     "refuses_second_copy",
     "restore_row",
+    "shutdown",
     "sqlite_version",
     "version",
 ]
