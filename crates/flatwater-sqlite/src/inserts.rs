@@ -1,7 +1,7 @@
 //! Whether a row was inserted into a table, according to the update hook.
 //!
-//! Owns: the watched table, while it is watched, and what was inserted into it. Used by the thread that is inside a SQLite call on the
-//! connection. Invariant: inserts into a virtual table are seen in the tables where FTS and R-Tree keep one row for
+//! Owns: the watched table, while it is watched, and what was inserted into it. Used by the thread that is inside a SQLite
+//! call on the connection. Invariant: inserts into a virtual table are seen in the tables where FTS and R-Tree keep one row for
 //! each of its rows. Leaves out: the hook (`hooks`).
 
 use std::cell::{Cell, RefCell};

@@ -63,6 +63,22 @@ impl Running {
         Self { raw, copies: false, unbinds: false, is_kept: false }
     }
 
+    /// Runs a statement from bind to reset. The values are borrowed until then.
+    pub(crate) fn once<B, S>(
+        raw: *mut ffi::sqlite3_stmt,
+        parameters: Parameters,
+        bindings: &B,
+        sink: &mut S,
+    ) -> Result<()>
+    where
+        B: Bindings + ?Sized,
+        S: Sink,
+    {
+        let mut running = Self::borrowing(raw);
+        running.bind(parameters, bindings)?;
+        running.rows(sink).map(drop)
+    }
+
     /// Returns a run in parts, which copies its values.
     pub(crate) fn copying(raw: *mut ffi::sqlite3_stmt) -> Self {
         Self { raw, copies: true, unbinds: false, is_kept: false }

@@ -139,11 +139,7 @@ impl Connection {
         B: Bindings + ?Sized,
         S: Sink,
     {
-        self.stepping(id, |_, Statement { raw, parameters, .. }| {
-            let mut running = Running::borrowing(raw);
-            running.bind(parameters, bindings)?;
-            running.rows(sink).map(drop)
-        })
+        self.stepping(id, |_, Statement { raw, parameters, .. }| Running::once(raw, parameters, bindings, sink))
     }
 
     /// Runs a statement to its end once for each of `runs`, in their order, and calls `ran` after each. The rows of the
@@ -159,11 +155,7 @@ impl Connection {
     ) -> Result<()> {
         self.stepping(id, |connection, Statement { raw, parameters, .. }| {
             for bindings in runs {
-                let mut running = Running::borrowing(raw);
-                running.bind(parameters, &bindings)?;
-                running.rows(&mut Discard)?;
-                // Before the values that it borrows.
-                drop(running);
+                Running::once(raw, parameters, &bindings, &mut Discard)?;
                 ran(connection);
             }
             Ok(())
