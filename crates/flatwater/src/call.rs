@@ -123,8 +123,9 @@ impl<T, E: From<Error>> Call<T, E> {
     }
 
     /// Sends this call to one of the database's threads even if it is known to be short, as
-    /// [`Inline::Never`](crate::Inline::Never) does for all calls. It is for a caller that begins many writes before it awaits any: on
-    /// the writer's thread they share a commit. Has no effect on [`wait`](Self::wait), nor on the calls of what this call returns.
+    /// [`Inline::Never`](crate::Inline::Never) does for all calls. It is for a caller that begins many writes before it awaits
+    /// any: on the writer's thread they share a commit. Has no effect on [`wait`](Self::wait), nor on the calls of what this
+    /// call returns.
     pub fn never_inline(mut self) -> Self {
         if let Some(caller) = &mut self.caller {
             caller.options.never_inline = true;

@@ -7,10 +7,8 @@ use crate::call::{Call, Read};
 use crate::database::Database;
 use crate::engine::dispatch::Submitted;
 use crate::engine::handle::{Handle, refuse_forked};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::queue::reply::{reply, wake};
-use crate::thread::openers;
 use crate::workers::answer::Answer;
 use crate::workers::request::Work;
 
@@ -31,19 +29,8 @@ impl Options {
     pub(crate) fn open_as<T>(self, read: Read<T, Error>) -> Call<T> {
         let start = move |may_block| {
             refuse_forked()?;
-            let open = || Answer::Returned(Box::new(open_migrated(self)), None);
-            if may_block {
-                return Ok(Submitted::Now(Ok(open())));
-            }
-            let (promise, opened) = reply();
-            let open = move || {
-                // If the caller has dropped the call, the database is dropped here, which closes it.
-                if let Ok(waiter) = promise.fill(Ok(open())) {
-                    wake(waiter);
-                }
-            };
-            openers::run(open).map_err(|error| Error::new(Kind::Io, format!("a thread cannot be started: {error}")))?;
-            Ok(Submitted::Queued(None, opened))
+            // If the caller drops the call meanwhile, the database is dropped with the answer, which closes it.
+            Submitted::blocking(may_block, || Ok(Answer::Returned(Box::new(open_migrated(self)), None)))
         };
         Call::starting(None, "open", Box::new(start), read)
     }

@@ -11,9 +11,8 @@ use crate::engine::Engine;
 use crate::engine::dispatch::Submitted;
 use crate::engine::handle::{called_from_within, refuse_forked};
 use crate::engine::registry::{self, FileReservation};
-use crate::error::{Error, Kind, Result};
-use crate::queue::reply::{reply, wake};
-use crate::thread::openers;
+use crate::error::Result;
+use crate::queue::reply::reply;
 use crate::thread::park::{block_on, in_closure, must_not_block};
 use crate::workers::answer::Answer;
 
@@ -29,8 +28,8 @@ use crate::workers::answer::Answer;
 ///
 /// # Errors
 /// `Busy`, with the name of the closure or statement that does not end, of the first file that has one; the other files are
-/// closed. `Misuse` inside a closure on a connection, which would wait for itself, and `Io` if no thread can be started; nothing
-/// is closed then.
+/// closed. `Misuse` inside a closure on a connection, which would wait for itself, and `Io` if no thread can be started;
+/// nothing is closed then.
 ///
 /// ```
 /// # async fn example() -> flatwater::Result<()> {
@@ -43,17 +42,7 @@ pub fn shutdown(wait: Duration) -> Call<()> {
         if in_closure() || may_block && must_not_block() {
             return Err(called_from_within());
         }
-        if may_block {
-            return Ok(Submitted::Now(close_all(wait)));
-        }
-        let (promise, ended) = reply();
-        let close = move || {
-            if let Ok(waiter) = promise.fill(close_all(wait)) {
-                wake(waiter);
-            }
-        };
-        openers::run(close).map_err(|error| Error::new(Kind::Io, format!("a thread cannot be started: {error}")))?;
-        Ok(Submitted::Queued(None, ended))
+        Submitted::blocking(may_block, move || close_all(wait))
     };
     Call::starting(None, "shutdown", Box::new(start), |answer, _| answer.done())
 }

@@ -14,9 +14,10 @@ use crate::error::{Error, Kind, Result};
 use crate::options::json::JsonOptions;
 use crate::queue::bounded::Place;
 use crate::queue::notes::Notes;
-use crate::queue::reply::{Reply, reply};
+use crate::queue::reply::{Reply, reply, wake};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::sql;
+use crate::thread::openers;
 use crate::thread::park::in_closure;
 use crate::thread::scope::is_inside;
 use crate::time::timer::{self, Alarm};
@@ -68,6 +69,24 @@ pub(crate) enum Submitted {
     Now(Result<Answer>),
     /// The answer arrives through the reply. `None`: the request cannot be given up any more.
     Queued(Option<Box<Queued>>, Reply<Result<Answer>>),
+}
+
+impl Submitted {
+    /// Runs work that blocks: on a thread of its own, or on this one if that `may_block`. If the caller has left meanwhile, the
+    /// answer is dropped there.
+    pub(crate) fn blocking(may_block: bool, work: impl FnOnce() -> Result<Answer> + Send + 'static) -> Result<Self> {
+        if may_block {
+            return Ok(Self::Now(work()));
+        }
+        let (promise, reply) = reply();
+        let run = move || {
+            if let Ok(waiter) = promise.fill(work()) {
+                wake(waiter);
+            }
+        };
+        openers::run(run).map_err(|error| Error::new(Kind::Io, format!("a thread cannot be started: {error}")))?;
+        Ok(Self::Queued(None, reply))
+    }
 }
 
 /// The caller's side of a request that is queued or runs.

@@ -169,13 +169,12 @@ impl Watch {
     /// Returns true if a second library has the file open, according to the `mappings` of the process, which are read only if
     /// this crate has it open.
     pub(crate) fn has_second_copy(&self, mappings: impl FnOnce() -> String) -> bool {
-        let index = self.open().index;
-        index.is_some_and(|index| matches!(mapped(&mappings(), index), Mapped::Twice(_)))
+        self.index_in(mappings).is_some_and(|mapped| matches!(mapped, Mapped::Twice(_)))
     }
 
-    fn index_in(&self, mappings: &str) -> Option<Mapped> {
+    fn index_in<M: AsRef<str>>(&self, mappings: impl FnOnce() -> M) -> Option<Mapped> {
         let index = self.open().index?;
-        Some(mapped(mappings, index))
+        Some(mapped(mappings().as_ref(), index))
     }
 
     /// Checks whether the files are unchanged. Records what changed, and returns the error if writes are refused
@@ -221,7 +220,7 @@ impl Watch {
                 return Some(self.lost("WAL"));
             }
         }
-        match self.index_in(mappings)? {
+        match self.index_in(|| mappings)? {
             Mapped::Deleted => Some(self.lost("wal-index")),
             Mapped::Twice(_) if self.second_copy == SecondCopy::Off => None,
             Mapped::Twice(libraries) => {

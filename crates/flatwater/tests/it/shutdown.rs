@@ -1,14 +1,13 @@
 //! A shutdown closes all files of the process at the same time, once each, and waits for all of them.
 //!
-//! It would close the files of the other tests of this program too, so each of these runs in a child.
+//! It would close the files of the other tests of this program too, so each of these runs alone in a process.
 
-use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use flatwater::{Database, Kind, Options, shutdown};
 
-use crate::support::{TestFile, as_child, count, empty_table, run};
+use crate::support::{TestFile, count, empty_table, is_alone_in_process, run};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -19,33 +18,14 @@ fn patient(file: &TestFile) -> Options {
 
 /// The last close of a file removes its WAL.
 fn has_wal(file: &TestFile) -> bool {
-    Path::new(&format!("{}-wal", file.path().display())).exists()
-}
-
-fn passes_as_child(test: &str) {
-    let output = as_child(&format!("shutdown::{test}")).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    file.beside("-wal").exists()
 }
 
 #[test]
 fn every_file_is_closed_once_and_its_writes_are_kept() {
-    passes_as_child("closes_all");
-}
-
-#[test]
-fn what_does_not_end_is_named_and_the_other_files_are_closed() {
-    passes_as_child("leaves_one_behind");
-}
-
-#[test]
-fn a_transaction_is_rolled_back_after_the_time_of_the_shutdown() {
-    passes_as_child("rolls_back");
-}
-
-#[test]
-#[ignore = "runs as the child of a test above"]
-fn closes_all() {
+    if !is_alone_in_process("shutdown::every_file_is_closed_once_and_its_writes_are_kept", None) {
+        return;
+    }
     let files: Vec<_> = (0..20).map(|_| TestFile::new()).collect();
     run(async {
         let mut handles = Vec::new();
@@ -78,8 +58,10 @@ fn closes_all() {
 }
 
 #[test]
-#[ignore = "runs as the child of a test above"]
-fn rolls_back() {
+fn a_transaction_is_rolled_back_after_the_time_of_the_shutdown() {
+    if !is_alone_in_process("shutdown::a_transaction_is_rolled_back_after_the_time_of_the_shutdown", None) {
+        return;
+    }
     let file = TestFile::new();
     run(async {
         let db = empty_table(patient(&file)).await;
@@ -92,8 +74,10 @@ fn rolls_back() {
 }
 
 #[test]
-#[ignore = "runs as the child of a test above"]
-fn leaves_one_behind() {
+fn what_does_not_end_is_named_and_the_other_files_are_closed() {
+    if !is_alone_in_process("shutdown::what_does_not_end_is_named_and_the_other_files_are_closed", None) {
+        return;
+    }
     let (file, stuck_file) = (TestFile::new(), TestFile::new());
     run(async {
         let (_db, stuck) = (empty_table(patient(&file)).await, empty_table(patient(&stuck_file)).await);
