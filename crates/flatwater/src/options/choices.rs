@@ -99,7 +99,8 @@ pub enum TempStore {
 pub struct GroupLimits {
     /// The maximum number of writes in a group. Default 256.
     pub members: usize,
-    /// The running time after which no further write is added to the group. Default 1 ms.
+    /// The running time after which no further write is added to the group. A statement that takes longer than this by
+    /// itself, on average, is in no group. Default 1 ms.
     pub time: Duration,
     /// The maximum total size of text and blob parameters, in bytes. Default 1 MiB.
     pub bytes: usize,

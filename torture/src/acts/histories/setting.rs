@@ -28,7 +28,11 @@ pub(super) struct Setting {
 impl Setting {
     /// Returns a random setting for one task or for many.
     pub(super) fn random(rng: &mut StdRng, is_alone: bool) -> Self {
-        let small = GroupLimits { members: rng.random_range(2..5), time: Duration::from_micros(200), bytes: 4096 };
+        let small = GroupLimits {
+            members: rng.random_range(2..5),
+            time: Duration::from_micros(rng.random_range(200..10_000)),
+            bytes: 4096,
+        };
         let groups = [Some(GroupLimits::default()), Some(GroupLimits::default()), Some(small), None];
         let limits = |us, rows, bytes| Inline::Auto(InlineLimits { time: Duration::from_micros(us), rows, bytes });
         let inlines =

@@ -28,8 +28,6 @@ use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, Unsettled, Work};
 use crate::workers::session::{End, Session};
 
-/// A member is expected to take less time than this.
-const SHORT: Duration = Duration::from_millis(1);
 /// An `execute_many` or `batch` of more statements than this is not a member.
 const MEMBER_STATEMENTS: usize = 32;
 
@@ -224,8 +222,9 @@ impl Shared {
         let may_share = !request.must_be_alone && !options.alone && !options.read_only;
         // A member is not interrupted, so what was never run is no member if it has a deadline.
         let may_be_tried = request.ticket.deadline.is_none();
+        let short = self.options.group.map_or(Duration::ZERO, |limits| limits.time);
         let may_be_member = |text: &StatementInfo| {
-            if may_be_tried { text.may_be_member(epoch, SHORT) } else { text.is_groupable(epoch, SHORT) }
+            if may_be_tried { text.may_be_member(epoch, short) } else { text.is_groupable(epoch, short) }
         };
         let (groupable, bytes) = match &request.work {
             Work::Execute { text, params } | Work::Query { text, params, .. } => {
