@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import _logging, _native
+from ._errors import AtExit
 from ._live import Live, Subscription
 from ._names import check_options, not_open
 from ._native import Call, Rows
@@ -230,7 +231,4 @@ def connect(path: str | os.PathLike[str], **options: Unpack[Options]) -> Connect
 @atexit.register
 def _close_all() -> None:
     """Closes what is still open when the interpreter ends, and waits for that: all files at once, then the rest."""
-    _native.shutdown()
-    for database in list(_open):
-        if not database._is_closed:
-            database._native.close_at_exit()
+    _native.shutdown([database._native for database in list(_open) if not database._is_closed], AtExit)

@@ -76,6 +76,13 @@ class NotSupportedError(DatabaseError, sqlite3.NotSupportedError):
     """Never raised; PEP 249 asks for it."""
 
 
+class AtExit(ProgrammingError):
+    """A call of a thread that is still there when the interpreter ends and every database is closed. The native part makes
+    it without running code of Python, so it has no `__init__`."""
+
+    kind = "closed"
+
+
 def make(
     name: str,
     message: str,

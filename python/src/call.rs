@@ -122,6 +122,10 @@ impl Body {
         self.was_begun
     }
 
+    pub(crate) fn set_begun(&mut self) {
+        self.was_begun = true;
+    }
+
     /// Goes on, until the call has its result or has to wait.
     pub(crate) fn resume(&mut self, py: Python<'_>) -> PyResult<Step> {
         let begins = !std::mem::replace(&mut self.was_begun, true);

@@ -10,11 +10,12 @@ use flatwater::CheckpointMode;
 use flatwater::front::{FrontCall, Target, close, open, set_listener};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyType};
 
 use crate::call::Body;
 use crate::capi::audit;
 use crate::capi::call_type::new_call;
+use crate::capi::thread_end::{self, inside};
 use crate::executor::timed;
 use crate::live::{NativeLive, Pace};
 use crate::many::{Collection, Statements};
@@ -56,7 +57,8 @@ pub(crate) fn connect<'py>(
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     audit::watch(py)?;
-    new_call(py, Body::call("connect", crate::options::of(path, options).map(open), Shape::Plain))
+    let call = inside(py, || crate::options::of(path, options).map(open));
+    new_call(py, Body::call("connect", call, Shape::Plain))
 }
 
 /// True if the `sqlite3` module must not open this file, because it is open here.
@@ -65,11 +67,19 @@ pub(crate) fn refuses_second_copy(path: PathBuf) -> bool {
     flatwater::front::refuses_second_copy(&path)
 }
 
-/// Closes all files at the interpreter's end, and waits for that. What cannot be closed is left as after a crash, which
-/// the next open recovers.
+/// Closes all files at the interpreter's end, and what else is open, and waits for that and for the calls of other threads.
+/// From then on they are refused with `error`. What cannot be closed is left as after a crash, which the next open recovers.
 #[pyfunction]
-pub(crate) fn shutdown(py: Python<'_>) {
-    let _ = py.detach(|| flatwater::shutdown(Duration::MAX).wait());
+pub(crate) fn shutdown(py: Python<'_>, open: Vec<Bound<'_, NativeDatabase>>, error: Py<PyType>) {
+    thread_end::begin_exit(py, error);
+    let open: Vec<_> = open.iter().map(|one| one.get().database.clone()).collect();
+    py.detach(|| {
+        let _ = flatwater::shutdown(Duration::MAX).wait();
+        for database in open {
+            let _ = database.close().wait();
+        }
+    });
+    thread_end::wait_for_others(py);
     records::deliver(py);
 }
 
@@ -91,16 +101,16 @@ impl NativeDatabase {
         set_listener(&self.database, tell.map(logged_query::listener));
     }
 
-    /// Closes the database and waits for that, at the interpreter's end.
-    fn close_at_exit(&self, py: Python<'_>) {
-        let _ = py.detach(|| self.database.close().wait());
-        records::deliver(py);
-    }
-
     /// Returns the native side of live queries, whose results are of one snapshot. Nothing begins.
-    fn live(&self, queries: Vec<Bound<'_, PyAny>>, debounce: Seconds, throttle: Seconds) -> PyResult<NativeLive> {
+    fn live(
+        &self,
+        py: Python<'_>,
+        queries: Vec<Bound<'_, PyAny>>,
+        debounce: Seconds,
+        throttle: Seconds,
+    ) -> PyResult<NativeLive> {
         let mut statements = Statements::default();
-        queries.iter().try_for_each(|query| statements.add(query))?;
+        inside(py, || queries.iter().try_for_each(|query| statements.add(query)))?;
         Ok(NativeLive::results(&self.database, statements.0, pace(debounce, throttle)?))
     }
 
@@ -112,7 +122,7 @@ impl NativeDatabase {
         debounce: Seconds,
         throttle: Seconds,
     ) -> PyResult<NativeLive> {
-        let Statement { sql, params } = statement(sql, params)?;
+        let Statement { sql, params } = inside(sql.py(), || statement(sql, params))?;
         Ok(NativeLive::changes(&self.database, &sql, params, pace(debounce, throttle)?))
     }
 
@@ -129,7 +139,7 @@ impl NativeDatabase {
         ignore_missing: bool,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let list = crate::options::migrations(migrations);
+        let list = inside(migrations.py(), || crate::options::migrations(migrations));
         let call = list.and_then(|list| timed(self.target().migrate(list.ignore_missing(ignore_missing)), timeout));
         self.call(migrations.py(), "migrate", call)
     }

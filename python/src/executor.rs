@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::call::{Body, Pending};
 use crate::capi::call_type::new_call;
-use crate::capi::thread_end::staying;
+use crate::capi::thread_end::inside;
 use crate::cursor::NativeCursor;
 use crate::database::NativeDatabase;
 use crate::errors::misuse;
@@ -62,7 +62,7 @@ impl Executor {
         shape: Shape,
         call: impl FnOnce(&Target) -> PyResult<FrontCall>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let call = staying(|| self.target(py).and_then(|target| timed(call(target)?, timeout)));
+        let call = inside(py, || self.target(py).and_then(|target| timed(call(target)?, timeout)));
         self.object(py, Body::call(name, call, shape))
     }
 
@@ -79,7 +79,7 @@ impl Executor {
             let make = move |collected| timed(call(&target, collected)?, timeout);
             Ok(Box::new(Collecting::new(given, Box::new(make))?) as Box<dyn Pending>)
         };
-        self.object(given.py(), Body::other(name, staying(begin), Shape::Plain))
+        self.object(given.py(), Body::other(name, inside(given.py(), begin), Shape::Plain))
     }
 
     /// A query for all its rows, or its first only.
@@ -246,7 +246,7 @@ impl Executor {
         params: Option<&Bound<'_, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<NativeCursor> {
-        let Statement { sql: text, params } = staying(|| statement(sql, params))?;
+        let Statement { sql: text, params } = inside(sql.py(), || statement(sql, params))?;
         let target = self.target(sql.py())?;
         Ok(NativeCursor::new(match timeout.map(Seconds::duration).transpose()? {
             Some(timeout) => target.timeout(timeout).cursor(&text, Ok(params)),

@@ -71,6 +71,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        capi::thread_end::load(module.py());
         module.add("Call", capi::call_type::type_object(module.py())?)?;
         module.add("version", env!("CARGO_PKG_VERSION"))?;
         module.add("sqlite_version", flatwater::rusqlite::version())

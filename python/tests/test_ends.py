@@ -224,6 +224,51 @@ def test_a_program_ends_with_everything_under_way(file, ending):
     assert found.count(1) == 1 and set(found) <= {1, 2, 5} and found.count(2) <= 1, found
 
 
+AT_EXIT = """
+    import atexit, sys, threading
+    # What is registered before flatwater is imported runs after its own handler.
+    @atexit.register
+    def afterwards():
+        assert was_refused.wait(60), "the daemon thread is not refused"
+        assert has_returned, "the exit did not wait for the code that a call ran"
+    import flatwater
+    from flatwater import blocking
+    began, was_refused, has_returned = threading.Event(), threading.Event(), []
+    file = sys.argv[1]
+
+    def slow(value):
+        began.set()
+        was_refused.wait(60)
+        return value
+
+    def slow_call():
+        with blocking.connect(file) as db:
+            db.query("SELECT 1 AS value", into=slow)
+            has_returned.append(True)
+
+    def calls():
+        db = blocking.connect(":memory:")
+        refused = 0
+        while True:
+            try:
+                db.query("SELECT ?", (b"",))
+            except flatwater.ProgrammingError as error:
+                assert error.kind == "closed" and "closed" in str(error), error
+                refused += "interpreter ends" in str(error)
+                if refused == 1000:
+                    was_refused.set()
+
+    threading.Thread(target=slow_call, daemon=True).start()
+    began.wait()
+    threading.Thread(target=calls, daemon=True).start()
+"""
+
+
+def test_the_exit_waits_for_calls_that_run_python_and_refuses_those_that_come_after_it(file):
+    code, _, errors = run(dedent(AT_EXIT), file)
+    assert code == 0 and not errors, errors
+
+
 def test_loops_and_threads_share_one_database(file):
     """Four loops in threads and four threads without, which also cancel, fail and roll back."""
     with blocking.connect(file, readers=2) as db:

@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 
-use super::thread_end::attached;
+use super::thread_end::{attached, inside};
 use crate::awaiting::Awaiting;
 use crate::call::{Body, Step};
 
@@ -165,6 +165,17 @@ unsafe fn with_body<T>(object: *mut PyObject, work: impl FnOnce(Python<'_>, &mut
     None
 }
 
+/// Goes on with a call. When the interpreter ends, a call of another thread is refused and counts as awaited; a close is
+/// not refused, because everything is closed.
+fn step<T>(py: Python<'_>, body: &mut Body, work: impl FnOnce(&mut Body, Python<'_>) -> PyResult<T>) -> PyResult<T> {
+    if body.name() == "close" {
+        return work(body, py);
+    }
+    let done = inside(py, || work(body, py));
+    body.set_begun();
+    done
+}
+
 /// Returns what a slot that yields or returns an object returns: null with `StopIteration` for a result.
 fn as_generator(step: Option<Step>) -> *mut PyObject {
     match step {
@@ -179,7 +190,7 @@ fn as_generator(step: Option<Step>) -> *mut PyObject {
 
 unsafe extern "C" fn am_send(object: *mut PyObject, _: *mut PyObject, result: *mut *mut PyObject) -> PySendResult {
     // SAFETY: a slot of the type.
-    let step = unsafe { with_body(object, |py, body| body.resume(py)) };
+    let step = unsafe { with_body(object, |py, body| step(py, body, Body::resume)) };
     let (object, sent) = match step {
         Some(Step::Yield(object)) => (object.into_ptr(), PySendResult::PYGEN_NEXT),
         Some(Step::Return(object)) => (object.into_ptr(), PySendResult::PYGEN_RETURN),
@@ -192,7 +203,7 @@ unsafe extern "C" fn am_send(object: *mut PyObject, _: *mut PyObject, result: *m
 
 unsafe extern "C" fn iternext(object: *mut PyObject) -> *mut PyObject {
     // SAFETY: a slot of the type.
-    as_generator(unsafe { with_body(object, |py, body| body.resume(py)) })
+    as_generator(unsafe { with_body(object, |py, body| step(py, body, Body::resume)) })
 }
 
 unsafe extern "C" fn itself(object: *mut PyObject) -> *mut PyObject {
@@ -258,14 +269,14 @@ unsafe extern "C" fn enter_method(_: *mut PyObject, _: *mut PyObject) -> *mut Py
 
 unsafe extern "C" fn send_method(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     // SAFETY: a method of the type.
-    as_generator(unsafe { with_body(object, |py, body| body.resume(py)) })
+    as_generator(unsafe { with_body(object, |py, body| step(py, body, Body::resume)) })
 }
 
 unsafe extern "C" fn throw_method(object: *mut PyObject, arguments: *mut PyObject) -> *mut PyObject {
     let throw = |py: Python<'_>, body: &mut Body| {
         // SAFETY: the interpreter passes a tuple, which lives during the call.
         let arguments = unsafe { Bound::from_borrowed_ptr(py, arguments).cast_into_unchecked::<PyTuple>() };
-        body.throw(py, exception(&arguments)?)
+        step(py, body, |body, py| body.throw(py, exception(&arguments)?))
     };
     // SAFETY: a method of the type.
     as_generator(unsafe { with_body(object, throw) })
@@ -282,7 +293,7 @@ unsafe extern "C" fn close_method(object: *mut PyObject, _: *mut PyObject) -> *m
 
 unsafe extern "C" fn wait_method(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     // SAFETY: a method of the type.
-    unsafe { with_body(object, |py, body| body.wait(py)) }.map_or(null_mut(), Py::into_ptr)
+    unsafe { with_body(object, |py, body| step(py, body, Body::wait)) }.map_or(null_mut(), Py::into_ptr)
 }
 
 /// Returns the exception of `throw(exception)` or of the old form `throw(type, value, traceback)`.
