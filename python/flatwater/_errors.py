@@ -77,8 +77,8 @@ class NotSupportedError(DatabaseError, sqlite3.NotSupportedError):
 
 
 class AtExit(ProgrammingError):
-    """A call of a thread that is still there when the interpreter ends and every database is closed. The native part makes
-    it without running code of Python, so it has no `__init__`."""
+    """A call of a thread that is still there when the interpreter ends and every database is closed. The native part
+    makes it without running code of Python, so it has no `__init__`."""
 
     kind = "closed"
 
