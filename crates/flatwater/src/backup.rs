@@ -33,7 +33,7 @@ impl Database {
     /// the disk of the copy is full; `Timeout`, `SnapshotTooOld`, `Io`, `Closed`. After an error there is no file at `path`
     /// but the one that was there before.
     pub fn backup(&self, path: impl AsRef<Path>) -> Call<()> {
-        let work = Target::new(path.as_ref()).map(Work::Backup);
+        let work = Target::new(path.as_ref()).map(|target| Work::Backup(Box::new(target)));
         self.operations.call("backup", work, |answer, _| answer.done())
     }
 }

@@ -42,14 +42,14 @@ use crate::workers::session::Level;
 pub struct Call<T, E = Error> {
     /// `None` while the database is being opened.
     caller: Option<Caller>,
-    /// The time of the calls of the handle, which what this call returns takes over.
-    handle_timeout: Option<Duration>,
+    /// The options of the calls of the handle, which what this call returns takes over. `None`: those of `caller`.
+    handle_options: Option<Box<CallOptions>>,
     operation: &'static str,
     /// Only the owner of the call accesses it, through `get_mut` and without locking. The mutex makes the call `Sync`.
     stage: Mutex<Stage>,
     read: Read<T, E>,
     /// The transaction or savepoint that is rolled back if the call does not end it.
-    level: Level,
+    level: Option<Box<Level>>,
     /// Present from the first poll to the end, if someone listens.
     report: Option<Box<Report>>,
     /// What the report becomes a part of.
@@ -92,15 +92,14 @@ impl<T, E: From<Error>> Call<T, E> {
     }
 
     fn with_stage(caller: Option<&Caller>, operation: &'static str, stage: Stage, read: Read<T, E>) -> Self {
-        let handle_timeout = caller.and_then(|caller| caller.options.timeout);
         let (caller, stage) = (caller.cloned(), Mutex::new(stage));
-        Self { caller, handle_timeout, operation, stage, read, level: Level::Ended, report: None, collection: None }
+        Self { caller, handle_options: None, operation, stage, read, level: None, report: None, collection: None }
     }
 
     /// Makes this the call that ends a level of a transaction. If the call does not end the level, the level is rolled
     /// back.
     pub(crate) fn ending(mut self, level: Level) -> Self {
-        self.level = level;
+        self.level = Some(Box::new(level));
         self
     }
 
@@ -116,9 +115,7 @@ impl<T, E: From<Error>> Call<T, E> {
     /// [`Options::busy_timeout`](crate::Options::busy_timeout), nor on `close`, which has
     /// [`Options::close_wait`](crate::Options::close_wait).
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        if let Some(caller) = &mut self.caller {
-            caller.options.timeout = Some(timeout);
-        }
+        self.set_option(|options| options.timeout = Some(timeout));
         self
     }
 
@@ -127,10 +124,16 @@ impl<T, E: From<Error>> Call<T, E> {
     /// any: on the writer's thread they share a commit. Has no effect on [`wait`](Self::wait), nor on the calls of what this
     /// call returns.
     pub fn never_inline(mut self) -> Self {
-        if let Some(caller) = &mut self.caller {
-            caller.options.never_inline = true;
-        }
+        self.set_option(|options| options.never_inline = true);
         self
+    }
+
+    /// Changes the options of this call alone.
+    fn set_option(&mut self, set: impl FnOnce(&mut CallOptions)) {
+        if let Some(caller) = &mut self.caller {
+            self.handle_options.get_or_insert_with(|| Box::new(caller.options));
+            set(&mut caller.options);
+        }
     }
 
     /// Blocks this thread until the result is there. Do not call this on a thread that runs an event loop. If a
@@ -209,9 +212,13 @@ impl<T, E: From<Error>> Call<T, E> {
             report.end(&answer, self.collection.as_deref());
         }
         let answer = answer?;
-        self.level.ended();
-        if let Some(caller) = &mut self.caller {
-            caller.options = CallOptions { timeout: self.handle_timeout, never_inline: false, ..caller.options };
+        if let Some(level) = &mut self.level {
+            level.ended();
+        }
+        if let Some(options) = self.handle_options.take()
+            && let Some(caller) = &mut self.caller
+        {
+            caller.options = CallOptions { inside_body: caller.options.inside_body, ..*options };
         }
         (self.read)(answer, self.caller.as_ref())
     }

@@ -142,7 +142,7 @@ impl Target {
     }
 
     pub fn backup(&self, path: &Path) -> FrontCall {
-        let work = BackupTarget::new(path).map(Work::Backup);
+        let work = BackupTarget::new(path).map(|target| Work::Backup(Box::new(target)));
         self.call("backup", work, |answer, _| answer.done().map(|()| Output::Done))
     }
 

@@ -80,11 +80,14 @@ impl Connection {
         let statement = run.statement;
         let before = self.sqlite.set_policy(policy::nothing);
         // A write is never interrupted.
-        if statement.is_bounded() {
+        let is_bounded = statement.is_bounded();
+        if is_bounded {
             self.sqlite.arm_until(statement.id, end);
         }
         let outcome = self.execute_unbounded(run);
-        self.sqlite.disarm();
+        if is_bounded {
+            self.sqlite.disarm();
+        }
         self.sqlite.set_policy(before);
         outcome
     }

@@ -2,8 +2,9 @@
 //!
 //! Owns: a bounded cache of them; finding, keeping and evicting take constant time. Runs on the thread that has the
 //! connection. Invariants: a text that is used once does not displace one that is used again; a statement that SQLite
-//! prepared again because of another schema is prepared anew at its next use, so that its class is learnt again. Leaves
-//! out: running them; which of them is evicted (`sql::lru`).
+//! prepared again because of another schema is prepared anew at its next use, so that its class is learnt again; one that
+//! was lent is lent again only if nothing was finalized meanwhile. Leaves out: running them; which of them is evicted
+//! (`sql::lru`).
 
 use std::sync::{Arc, OnceLock};
 
@@ -46,21 +47,35 @@ const PLACES_PER_NEW: usize = 8;
 
 pub(crate) struct Statements {
     ready: SegmentedLru<Arc<StatementInfo>, Arc<CachedStatement>>,
+    /// The one that was lent last. Lending it again takes no lookup and no atomic operation.
+    last: Option<Arc<CachedStatement>>,
 }
 
 impl Statements {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { ready: SegmentedLru::new(limit, limit / PLACES_PER_NEW) }
+        Self { ready: SegmentedLru::new(limit, limit / PLACES_PER_NEW), last: None }
     }
 
     /// Returns the statement of `text`, if it is prepared and SQLite has not prepared it again.
     pub(crate) fn find(&mut self, sqlite: &mut Sqlite, text: &StatementInfo) -> Option<Arc<CachedStatement>> {
+        self.last = None;
         let ready = self.ready.get(text)?;
         if sqlite.reprepares(ready.id) == 0 {
             return Some(ready.clone());
         }
         self.forget(sqlite, text);
         None
+    }
+
+    /// The same, for a caller that gives it back: cheaper if the text is the one that was lent before.
+    pub(crate) fn lend(&mut self, sqlite: &mut Sqlite, text: &StatementInfo) -> Option<Arc<CachedStatement>> {
+        let is_ready = |last: &Arc<CachedStatement>| std::ptr::eq(&*last.text, text) && sqlite.reprepares(last.id) == 0;
+        self.last.take().filter(is_ready).or_else(|| self.find(sqlite, text))
+    }
+
+    /// Takes back what was lent, if its run succeeded: another run may have finalized it.
+    pub(crate) fn give_back(&mut self, lent: Arc<CachedStatement>) {
+        self.last = Some(lent);
     }
 
     pub(crate) fn keep(&mut self, sqlite: &mut Sqlite, ready: Arc<CachedStatement>) {
@@ -74,6 +89,7 @@ impl Statements {
 
     /// Finalizes the statement of `text`, so that its next use prepares it.
     pub(crate) fn forget(&mut self, sqlite: &mut Sqlite, text: &StatementInfo) {
+        self.last = None;
         if let Some(before) = self.ready.remove(text) {
             sqlite.finalize(before.id);
         }
@@ -81,11 +97,13 @@ impl Statements {
 
     /// Takes the statement of `text` out of the cache, for a caller that keeps it in the middle of its rows.
     pub(crate) fn take(&mut self, text: &StatementInfo) {
+        self.last = None;
         self.ready.remove(text);
     }
 
     /// Finalizes all of them: their classes can no longer be trusted.
     pub(crate) fn clear(&mut self, sqlite: &mut Sqlite) {
+        self.last = None;
         for ready in self.ready.drain() {
             sqlite.finalize(ready.id);
         }

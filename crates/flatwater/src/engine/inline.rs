@@ -62,8 +62,11 @@ impl Engine {
                 }
             },
         });
-        let tallied = matches!(route, Route::Readers(_));
-        self.recorder.tried(work.kind(), !work.only_reads(), tallied, &run);
+        if matches!(route, Route::Readers(_)) {
+            self.recorder.tried_to_read(&run);
+        } else {
+            self.recorder.tried(work.kind(), !work.only_reads(), &run);
+        }
         self.policy.tried(&text.backoff, began, &run);
         match run {
             InlineRun::Done(answer, took) => Begun::Answered(answer, Some(took)),
@@ -82,7 +85,7 @@ impl Engine {
     ) -> Option<(Result<Answer>, Duration)> {
         let began = Instant::now();
         let run = mark_closure(|| session.run_inline(work, savepoints, limits, began));
-        self.recorder.tried(work.kind(), true, false, &run);
+        self.recorder.tried(work.kind(), true, &run);
         let InlineRun::Done(answer, took) = run else { return None };
         budget::spend(began, took);
         Some((answer, took))

@@ -71,8 +71,11 @@ impl InlineBreaker {
     /// Records a read that ended at `now`. Returns true if its own steps took most of its time. `all` returns the
     /// number of inline reads up to now; it is called only if this read was slow.
     pub(crate) fn ended(&self, read: &Read, all: impl FnOnce() -> u64, now: Instant) -> bool {
-        let by_its_steps = STEP * read.steps > read.took / 2;
         // A read without a reason of its own was slow because the machine was busy.
+        if read.steps == 0 && !read.read_pages {
+            return false;
+        }
+        let by_its_steps = STEP * read.steps > read.took / 2;
         if read.took > read.limit.saturating_mul(SLOW) && (read.read_pages || by_its_steps) {
             self.was_slow(all(), now);
         }

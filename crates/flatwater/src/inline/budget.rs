@@ -7,7 +7,7 @@
 //! whose inline run uses up the share suspends once before it returns its result, so that other tasks run. The work of
 //! this call is complete by then, so a call that begins later does not overtake it. Leaves out: waking, and what runs.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::thread_cpu_time;
@@ -31,43 +31,44 @@ struct Held {
 }
 
 impl Held {
+    /// The first inline run.
+    fn new(began: Instant, time: Duration) -> Self {
+        Self { end: began + time, full: began + SHARE, worked_before: None, has_worked: false }
+    }
+
     /// Adds an inline run. The clock of the thread's CPU time is read only after a long gap, because that is a system call.
-    fn add(before: Option<Self>, began: Instant, time: Duration, cpu_time: impl Fn() -> Option<Duration>) -> Self {
-        let end = began + time;
-        let Some(held) = before else {
-            return Self { end, full: began + SHARE, worked_before: None, has_worked: false };
-        };
-        if began <= held.end + GAP {
-            return Self { end, ..held };
+    fn add(&mut self, began: Instant, time: Duration, cpu_time: impl Fn() -> Option<Duration>) {
+        if began > self.end + GAP {
+            let now = cpu_time();
+            let worked = self.worked_before.zip(now).map(|(before, now)| now.saturating_sub(before));
+            self.full += began.saturating_duration_since(self.end);
+            self.worked_before = self.worked_before.or(now);
+            self.has_worked = worked.is_some_and(|worked| worked >= SHARE);
         }
-        let now = cpu_time();
-        let worked = held.worked_before.zip(now).map(|(before, now)| now.saturating_sub(before));
-        Self {
-            end,
-            full: held.full + began.saturating_duration_since(held.end),
-            worked_before: held.worked_before.or(now),
-            has_worked: worked.is_some_and(|worked| worked >= SHARE),
-        }
+        self.end = began + time;
     }
 }
 
 thread_local! {
-    static HELD: Cell<Option<Held>> = const { Cell::new(None) };
+    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
 
 /// Adds an inline run that began at `began` and held this thread for `time`.
 pub(crate) fn spend(began: Instant, time: Duration) {
-    HELD.set(Some(Held::add(HELD.get(), began, time, thread_cpu_time)));
+    HELD.with_borrow_mut(|held| match held {
+        Some(held) => held.add(began, time, thread_cpu_time),
+        None => *held = Some(Held::new(began, time)),
+    });
 }
 
 /// Returns true if this thread has used up its share, so that other tasks must get their turn.
 pub(crate) fn is_spent() -> bool {
-    HELD.get().is_some_and(|held| held.end >= held.full || held.has_worked)
+    HELD.with_borrow(|held| held.as_ref().is_some_and(|held| held.end >= held.full || held.has_worked))
 }
 
 /// Returns true if the inline work alone uses up the share after `more` of it.
 pub(crate) fn is_spent_with(more: Duration) -> bool {
-    HELD.get().map_or(more >= SHARE, |held| held.end + more >= held.full)
+    HELD.with_borrow(|held| held.as_ref().map_or(more >= SHARE, |held| held.end + more >= held.full))
 }
 
 /// Resets the budget: this thread returns to its event loop.
@@ -108,7 +109,10 @@ mod tests {
             spend(now, GAP / 10);
             now += GAP * 2;
         }
-        assert!(HELD.get().is_some_and(|held| held.end < held.full), "90 runs of 10 us, with long gaps");
+        assert!(
+            HELD.with_borrow(|held| held.is_some_and(|held| held.end < held.full)),
+            "90 runs of 10 us, with long gaps"
+        );
         suspend();
     }
 
@@ -116,16 +120,17 @@ mod tests {
     fn what_the_thread_worked_in_long_gaps_counts_and_what_it_slept_does_not() {
         let runs = |count: u32, work: Duration| {
             let began = Instant::now();
-            let run = |held, n| Held::add(held, began + 20 * GAP * n, GAP / 10, || Some(work * n));
-            (0..count).fold(None, |held, n| Some(run(held, n))).unwrap()
+            let mut held = Held::new(began, GAP / 10);
+            (1..count).for_each(|n| held.add(began + 20 * GAP * n, GAP / 10, || Some(work * n)));
+            held
         };
         assert!(!runs(11, SHARE / 10).has_worked, "nine tenths of a share since the first gap");
         assert!(runs(12, SHARE / 10).has_worked);
         let sleeps = runs(90, SHARE / 1_000);
         assert!(!sleeps.has_worked && sleeps.end < sleeps.full);
         let began = Instant::now();
-        let without_a_clock =
-            (0..90).fold(None, |held, n| Some(Held::add(held, began + 2 * GAP * n, GAP / 10, || None)));
-        assert!(without_a_clock.is_some_and(|held| !held.has_worked && held.end < held.full));
+        let mut without_a_clock = Held::new(began, GAP / 10);
+        (1..90).for_each(|n| without_a_clock.add(began + 2 * GAP * n, GAP / 10, || None));
+        assert!(!without_a_clock.has_worked && without_a_clock.end < without_a_clock.full);
     }
 }

@@ -33,6 +33,10 @@ impl<K: Eq + Hash, V> SegmentedLru<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
+        // What was used last is often used next, and then its place is right already.
+        if self.again.iter().next_back().is_some_and(|(last, _)| last.borrow() == key) {
+            return self.again.iter_mut().next_back().map(|(_, value)| value);
+        }
         match self.again.raw_entry_mut().from_key(key) {
             RawEntryMut::Occupied(mut entry) => {
                 entry.to_back();

@@ -148,15 +148,20 @@ impl Recorder {
         record(&mut times, latency);
     }
 
-    /// Records that a call was tried on its caller's thread. A `tallied` one is counted by the readers if it was
-    /// answered.
-    pub(crate) fn tried<T>(&self, kind: CallKind, writes: bool, tallied: bool, run: &InlineRun<T>) {
+    /// Records that a call was tried on its caller's thread.
+    pub(crate) fn tried<T>(&self, kind: CallKind, writes: bool, run: &InlineRun<T>) {
+        if let InlineRun::Done(_, took) = run {
+            self.inline.done(writes, *took);
+            self.answered(kind, *took);
+        } else {
+            self.tried_to_read(run);
+        }
+    }
+
+    /// The same for a read on a reader's connection. If it was answered, the readers count it.
+    pub(crate) fn tried_to_read<T>(&self, run: &InlineRun<T>) {
         match run {
-            InlineRun::Done(_, took) if tallied => self.inline.held(*took),
-            InlineRun::Done(_, took) => {
-                self.inline.done(writes, *took);
-                self.answered(kind, *took);
-            }
+            InlineRun::Done(_, took) => self.inline.held(*took),
             InlineRun::FellBack(why, took) => self.inline.moved(*why, *took),
             InlineRun::Ineligible => self.inline.queued(),
         }
@@ -321,7 +326,7 @@ mod tests {
     fn what_the_readers_count_is_part_of_it() {
         let recorder = Recorder::new(Path::new("a.db"));
         let stays: InlineRun<()> = InlineRun::Done((), Duration::from_micros(3));
-        recorder.tried(CallKind::Query, false, false, &stays);
+        recorder.tried(CallKind::Query, false, &stays);
         let mut readers = ReaderCounters::new();
         (0..9).for_each(|_| readers.ran_inline(true, Duration::from_micros(5)));
         readers.ran_inline(false, Duration::from_millis(1));

@@ -21,19 +21,19 @@ use crate::values::row::{Row, Rows};
 use crate::workers::open_read::{CursorGuard, SnapshotGuard};
 use crate::workers::session::TransactionGuard;
 
-/// The answer to a request.
+/// The answer to a request. It moves a few times on its way, so what is larger than `Rows` is boxed.
 pub(crate) enum Answer {
     Executed(Executed),
     Changes(u64),
     Rows(Rows),
     /// The last part of a result, after so many rows.
-    LastPart(Rows, usize),
+    LastPart(Box<(Rows, usize)>),
     /// The results of a live query, and what each part reads.
     Live(Vec<LiveRun>),
     /// A part of a result, and the right to the rest.
-    Begun(Rows, CursorGuard),
+    Begun(Box<(Rows, CursorGuard)>),
     /// A further part, and whether there may be more.
-    Fetched(Rows, bool),
+    Fetched(Box<(Rows, bool)>),
     Snapshot(SnapshotGuard),
     /// The rows as JSON, or why one of their values has no form in it.
     Json(Result<Document>),
@@ -68,10 +68,10 @@ impl Answer {
         match self {
             Self::Executed(executed) => Counts { changes: Some(executed.changes), rows: None },
             Self::Changes(changes) => Counts { changes: Some(*changes), rows: None },
-            Self::Rows(rows) | Self::Begun(rows, _) | Self::Fetched(rows, _) => {
-                Counts { rows: number(rows.len()), changes: None }
-            }
-            Self::LastPart(rows, before) => Counts { rows: number(before + rows.len()), changes: None },
+            Self::Rows(rows) => Counts { rows: number(rows.len()), changes: None },
+            Self::Begun(part) => Counts { rows: number(part.0.len()), changes: None },
+            Self::Fetched(part) => Counts { rows: number(part.0.len()), changes: None },
+            Self::LastPart(last) => Counts { rows: number(last.1 + last.0.len()), changes: None },
             Self::Json(Ok(document)) => Counts { rows: number(document.rows), changes: None },
             Self::Batch(results) => Counts {
                 rows: number(results.iter().filter_map(|result| result.rows.as_ref()).map(Rows::len).sum()),
@@ -102,15 +102,25 @@ impl Answer {
     }
 
     pub(crate) fn rows(self) -> Result<Rows> {
-        if let Self::Rows(rows) | Self::LastPart(rows, _) = self { Ok(rows) } else { Self::unexpected() }
+        match self {
+            Self::Rows(rows) => Ok(rows),
+            Self::LastPart(last) => Ok(last.0),
+            _ => Self::unexpected(),
+        }
     }
 
     /// Returns a part of a result, the right to the rest if there is more and it is held from now on, and whether there may
     /// be more.
     pub(crate) fn batch_of_rows(self) -> Result<(Rows, Option<CursorGuard>, bool)> {
         match self {
-            Self::Begun(rows, cursor) => Ok((rows, Some(cursor), true)),
-            Self::Fetched(rows, has_more) => Ok((rows, None, has_more)),
+            Self::Begun(part) => {
+                let (rows, cursor) = *part;
+                Ok((rows, Some(cursor), true))
+            }
+            Self::Fetched(part) => {
+                let (rows, has_more) = *part;
+                Ok((rows, None, has_more))
+            }
             answer => Ok((answer.rows()?, None, false)),
         }
     }

@@ -158,7 +158,7 @@ pub(crate) enum Work {
     WithConnection(WholeClosure),
     Migrate(Migrations),
     /// Copies the database into a new file.
-    Backup(Target),
+    Backup(Box<Target>),
     Begin,
     /// Valid inside a transaction only: opens a savepoint with this number.
     Savepoint(u64),

@@ -125,12 +125,12 @@ impl Reader {
             self.connection.sqlite.arm(interrupt.clone());
             let batch = self.cursors.fetch(&mut self.connection, number);
             self.connection.sqlite.disarm();
-            return batch.map(|Batch { rows, cursor }| Answer::Fetched(rows, cursor.is_some()));
+            return batch.map(|Batch { rows, cursor }| Answer::Fetched(Box::new((rows, cursor.is_some()))));
         }
         match self.query(work, interrupt) {
             Performed::Answered(answer) => answer,
             Performed::Opened(Some((rows, number))) => {
-                Ok(Answer::Begun(rows, CursorGuard { at: Arc::new(Open(session.clone())), number }))
+                Ok(Answer::Begun(Box::new((rows, CursorGuard { at: Arc::new(Open(session.clone())), number }))))
             }
             Performed::Write(_, Some(error)) => Err(error),
             Performed::Write(work, None) => Err(work.explain(snapshot_writes())),

@@ -46,9 +46,13 @@ impl Readers {
         lent.is_sound = false;
         let Some(continues) = reader.enter(tried.began) else { return InlineRun::Ineligible };
         let (run, now, is_sound) = reader.run_inline(shared, &short, continues, tried);
-        lent.is_sound = reader.leave(matches!(run, InlineRun::Done(..)), now) && is_sound;
+        let is_done = matches!(run, InlineRun::Done(..));
+        if is_done {
+            reader.connection.statements.give_back(short);
+        }
+        lent.is_sound = reader.leave(is_done, now) && is_sound;
         if !matches!(run, InlineRun::Ineligible) {
-            lent.ran_inline = Some((matches!(run, InlineRun::Done(..)), run.took()));
+            lent.ran_inline = Some((is_done, run.took()));
         }
         run
     }
@@ -97,7 +101,7 @@ impl Reader {
         if self.epoch != shared.catalogue.epoch() {
             return None;
         }
-        let statement = self.connection.statements.find(&mut self.connection.sqlite, text)?;
+        let statement = self.connection.statements.lend(&mut self.connection.sqlite, text)?;
         statement.reads_shortly(limits).then_some(statement)
     }
 

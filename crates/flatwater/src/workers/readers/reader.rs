@@ -306,7 +306,7 @@ impl Reader {
     fn run(&mut self, work: &Work, statement: &CachedStatement, params: ParamRow<'_>) -> Result<Answer> {
         if let Work::Query { wanted: Wanted::Parts(parts), .. } = work {
             let ran = self.connection.execute_in_parts(statement, params, |part| parts.hand_over(part));
-            return ran.map(|LastPart { rows, before }| Answer::LastPart(rows, before));
+            return ran.map(|LastPart { rows, before }| Answer::LastPart(Box::new((rows, before))));
         }
         let run = Run { statement, params, output: work.output(), bounds: Bounds::Armed };
         self.connection.execute(&run).map(Answer::from)

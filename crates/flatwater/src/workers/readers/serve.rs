@@ -174,7 +174,7 @@ impl Shared {
         session.begin();
         let at = Arc::new(Open(session));
         match first {
-            Some((rows, number)) => Answer::Begun(rows, CursorGuard { at, number }),
+            Some((rows, number)) => Answer::Begun(Box::new((rows, CursorGuard { at, number }))),
             None => Answer::Snapshot(SnapshotGuard(at)),
         }
     }
