@@ -16,9 +16,6 @@ pub(crate) trait CommitListener: Send + Sync {
     /// round of the writer.
     fn grew(&self, header: &WalHeader, now: Instant);
 
-    /// Returns true while the WAL is so long that writes are delayed.
-    fn delays(&self) -> bool;
-
     /// Returns how long the next write still has to wait, if it has to.
     fn delay(&self, now: Instant) -> Option<Duration>;
 

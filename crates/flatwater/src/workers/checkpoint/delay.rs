@@ -4,7 +4,7 @@
 //! reported: on the thread that holds the slot, after a write, and on the checkpointer's thread. Invariants: the rate
 //! falls as the WAL grows, from the rate of the disk at the start of the delays to a small part of it at the soft limit,
 //! so that a checkpoint always gets nearer to the end of the WAL; no delay is longer than twice the time that the disk
-//! needs for the write, or `LONGEST`. Leaves out: waiting.
+//! needs for the write, or `LONGEST`, and no wait is longer than a delay and `PAUSE`. Leaves out: waiting.
 
 use std::time::Duration;
 
@@ -16,6 +16,20 @@ const SLOWEST: f64 = 1.0 / 16.0;
 pub(super) const LONGEST: Duration = Duration::from_millis(10);
 /// The delay of each write beyond the hard limit.
 pub(super) const ROOM: Duration = Duration::from_millis(100);
+
+/// Delays add up to one of this length before a write waits: a shorter one takes much longer than it should, since a
+/// thread has to go to sleep for it, and all writes would pay for that.
+const PAUSE: Duration = Duration::from_millis(3);
+
+/// Returns when the next write may begin, after one at `now` that has this delay; `before` is when it might have begun.
+pub(super) fn after(before: Duration, now: Duration, delay: Duration) -> Duration {
+    before.max(now) + delay
+}
+
+/// Returns the time that is left until the next write may begin, if it is long enough for a pause.
+pub(super) fn worth_a_pause(left: Duration) -> Option<Duration> {
+    (left >= PAUSE).then_some(left)
+}
 
 /// The limits of the WAL in frames, and the time that the disk takes for a frame.
 #[derive(Debug, Clone, Copy)]

@@ -75,7 +75,8 @@ struct Shared {
     frame_ns: AtomicU64,
     /// Written by the thread, around each of its checkpoints outside of the slot.
     is_copying: AtomicBool,
-    /// When the next write may begin, in microseconds since `began`, and whether it waits because of the hard limit.
+    /// When the next write may begin, in microseconds since `began`, and whether it waits because of the hard limit. Written
+    /// by the holder of the token.
     next_write_us: AtomicU64,
     waits_for_room: AtomicBool,
     state: Mutex<State>,
@@ -168,18 +169,13 @@ impl CommitListener for Checkpointer {
         self.0.looked_at(disk, header);
     }
 
-    fn delays(&self) -> bool {
-        self.0.pace().delays(self.0.frames.load(Ordering::Relaxed))
-    }
-
     fn delay(&self, now: Instant) -> Option<Duration> {
         // The limits may have been lifted, and the WAL restarted by another process.
-        if !self.delays() {
+        if !self.0.pace().delays(self.0.frames.load(Ordering::Relaxed)) {
             return None;
         }
         let next = Duration::from_micros(self.0.next_write_us.load(Ordering::Relaxed));
-        let left = next.saturating_sub(now.saturating_duration_since(self.0.began));
-        (!left.is_zero()).then_some(left)
+        delay::worth_a_pause(next.saturating_sub(now.saturating_duration_since(self.0.began)))
     }
 
     fn delayed(&self, took: Duration) {
@@ -210,7 +206,8 @@ impl Shared {
         let delay = pace.delay(frames.checked_sub(before).unwrap_or(frames), frames);
         if !delay.is_zero() {
             self.waits_for_room.store(frames >= pace.hard, Ordering::Relaxed);
-            let next = (now + delay).as_micros();
+            let next = Duration::from_micros(self.next_write_us.load(Ordering::Relaxed));
+            let next = delay::after(next, now, delay).as_micros();
             self.next_write_us.store(u64::try_from(next).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
     }

@@ -50,7 +50,7 @@ impl Writer {
     pub(crate) fn run_inline(&self, work: &Work, limits: &InlineLimits, options: CallOptions, began: Instant) -> Tried {
         let shared = &*self.0;
         let Some((text, _)) = work.statement() else { return INELIGIBLE };
-        if !shared.is_short(text, limits) {
+        if !shared.is_short(text, limits, began) {
             return INELIGIBLE;
         }
         let _on_its_way = OnItsWay::new(&*shared.on_their_way);
@@ -94,10 +94,10 @@ enum Ended {
 
 impl Shared {
     /// Returns true if, as far as is known, the write takes no longer than an inline run may.
-    fn is_short(&self, text: &StatementInfo, limits: &InlineLimits) -> bool {
+    fn is_short(&self, text: &StatementInfo, limits: &InlineLimits, now: Instant) -> bool {
         self.options.durability == Durability::Normal
             && text.is_groupable(self.catalogue.epoch(), limits.time)
-            && !self.delays_writes()
+            && !self.pauses_writes(now)
     }
 
     /// Runs the write, and leaves the slot as it is to be released. Returns how the write ended, how long it took, and

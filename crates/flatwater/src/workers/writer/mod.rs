@@ -181,10 +181,12 @@ impl Writer {
     }
 
     /// Runs the request on this thread, which may block, if the token is free and no request waits. Otherwise returns
-    /// the request. A `Begin` or a `Close` is always returned, and so is all work
-    /// while writes are delayed.
+    /// the request. A `Begin` or a `Close` is always returned, and so is a write that has to wait because the WAL grows too
+    /// fast.
     pub(crate) fn run_here(&self, mut request: Request) -> Option<Request> {
-        if matches!(request.work, Work::Begin | Work::Snapshot | Work::Close(..)) || self.0.delays_writes() {
+        if matches!(request.work, Work::Begin | Work::Snapshot | Work::Close(..))
+            || self.0.pauses_writes(Instant::now())
+        {
             return Some(request);
         }
         let Some(mut slot) = Slot::acquire_idle(self) else { return Some(request) };

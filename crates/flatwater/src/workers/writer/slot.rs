@@ -138,9 +138,9 @@ impl super::Shared {
         self.listener.get()?.delay(now)
     }
 
-    /// Returns true while writes may be delayed: then they go through the queue, where they wait.
-    pub(super) fn delays_writes(&self) -> bool {
-        self.listener.get().is_some_and(|listener| listener.delays())
+    /// Returns true if a write that begins now has to wait: then it goes through the queue, where it does.
+    pub(super) fn pauses_writes(&self, now: Instant) -> bool {
+        self.listener.get().is_some_and(|listener| listener.delay(now).is_some())
     }
 
     /// Called when the code in the slot is over and has left the WAL like this: records that, and tells the
