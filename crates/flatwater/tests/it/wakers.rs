@@ -1,18 +1,56 @@
 //! When a caller is woken, the writer is free: a write made by its waker runs at once, on the thread that calls the
-//! waker.
+//! waker, and one made by another thread ends while the waker waits for it.
 //!
 //! Leaves out: wakers that panic (`foreign_code`).
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::Instant;
 
 use flatwater::rusqlite::{self, Transaction};
-use flatwater::{Error, params};
+use flatwater::{Database, Error, Migrations, params};
 use futures_util::StreamExt;
 use futures_util::future::join;
 
 use crate::support::run;
 use crate::woken::{Bench, HANGS, INSERT};
+
+/// A waker that does not return before another thread has written. It sends whether that succeeded.
+struct WaitsForAnother {
+    db: Database,
+    tell: Sender<bool>,
+}
+
+impl Wake for WaitsForAnother {
+    fn wake(self: Arc<Self>) {
+        let (written, ends) = channel();
+        let db = self.db.clone();
+        thread::spawn(move || written.send(db.execute(INSERT, (-1,)).wait().is_ok()));
+        self.tell.send(ends.recv_timeout(HANGS) == Ok(true)).unwrap();
+    }
+}
+
+/// Makes the call until its waker was called, which it is not if the call ended before it could suspend.
+fn another_writes_while_woken<F: Future<Output = ()>>(db: &Database, mut call: impl FnMut() -> F) {
+    let (tell, told) = channel();
+    let waker = Waker::from(Arc::new(WaitsForAnother { db: db.clone(), tell }));
+    let began = Instant::now();
+    loop {
+        assert!(began.elapsed() < HANGS, "the waker is never called");
+        let mut future = pin!(call());
+        let mut was_woken = false;
+        while future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+            assert!(told.recv_timeout(2 * HANGS).expect("the waker is not called"), "another thread could not write");
+            was_woken = true;
+        }
+        if was_woken {
+            return;
+        }
+    }
+}
 
 /// Each kind of call that the writer's thread completes. A call is repeated if it completed before it could suspend, or
 /// if its waker was called while short writes use the queue, which may be faster for a while on a busy machine.
@@ -80,5 +118,25 @@ fn whoever_is_told_of_a_result_finds_the_writer_free() {
         bench.found_free += usize::from(bench.told.recv_timeout(HANGS).expect("nobody is told"));
     });
     drop(live);
+    db.close().wait().unwrap();
+}
+
+/// After these calls no statement is prepared, so a write of the waker's own would not run at once.
+#[test]
+fn whoever_is_woken_after_work_with_the_whole_connection_finds_the_writer_free() {
+    let bench = Bench::new();
+    let db = &bench.db;
+    let with_connection = || db.with_connection(|connection| Ok::<_, Error>(connection.execute(INSERT, [14])?));
+    another_writes_while_woken(db, || async { assert_eq!(with_connection().await.unwrap(), 1) });
+    let with_failure = || db.with_connection(|_| Err::<(), _>(Error::from(rusqlite::Error::InvalidQuery)));
+    another_writes_while_woken(db, || async { drop(with_failure().await.unwrap_err()) });
+    let mut numbers = 0..;
+    another_writes_while_woken(db, || {
+        let number = numbers.next().unwrap();
+        let name = format!("{number:03}_a");
+        let all = (0..=number).map(|number| (format!("{number:03}_a"), format!("CREATE TABLE m{number} (a)")));
+        let done = db.migrate(Migrations::new(all));
+        async move { assert_eq!(done.await.unwrap(), [name]) }
+    });
     db.close().wait().unwrap();
 }
