@@ -1,9 +1,10 @@
 //! A statement between bind and reset.
 //!
 //! Owns: binding values, and the one loop that passes the cells of rows to a sink. Runs on the thread that uses the
-//! connection. Invariants: a text or blob that is bound by reference (SQLITE_STATIC) is unbound before its owner can
-//! free it, also when a panic unwinds; one that may stay bound is copied. Leaves out: which connection the statement
-//! belongs to (`slots`), and when it runs.
+//! connection. Invariants: a text or blob that is bound by reference (SQLITE_STATIC) is not read after the borrow ends:
+//! each run binds every parameter before its first step, and the end of the last run unbinds them, also when a panic
+//! unwinds; one that may stay bound is copied. Leaves out: which connection the statement belongs to (`slots`), and when
+//! it runs.
 
 use std::ffi::{CStr, c_int};
 
@@ -111,7 +112,10 @@ impl Running {
         if given != expected {
             return Err(Error::ParameterCount { expected, given });
         }
-        (0..given).try_for_each(|index| self.bind_one(index, bindings.value(index)))
+        for index in 0..given {
+            self.bind_one(index, bindings.value(index))?;
+        }
+        Ok(())
     }
 
     fn bind_named<B: Bindings + ?Sized>(&mut self, expected: usize, bindings: &B) -> Result<()> {
@@ -146,11 +150,12 @@ impl Running {
         }
     }
 
+    #[inline]
     fn bind_one(&mut self, position: usize, value: ValueRef<'_>) -> Result<()> {
         let index = parameter_number(position);
         let lifetime = if self.copies { ffi::SQLITE_TRANSIENT() } else { ffi::SQLITE_STATIC() };
-        // SAFETY: the statement is alive and not stepped. Texts and blobs are copied, or borrowed from the caller of `run`
-        // until it returns, and `Drop` unbinds them before that.
+        // SAFETY: the statement is alive and not stepped. Texts and blobs are copied, or borrowed for this run: SQLite
+        // reads them in its steps only. The next run binds all parameters anew before it steps, and `Drop` unbinds them.
         let rc = unsafe {
             match value {
                 ValueRef::Null => ffi::sqlite3_bind_null(self.raw, index),

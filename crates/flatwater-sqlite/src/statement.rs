@@ -154,8 +154,11 @@ impl Connection {
         mut ran: impl FnMut(&Self),
     ) -> Result<()> {
         self.stepping(id, |connection, Statement { raw, parameters, .. }| {
+            let mut running = Running::borrowing(raw);
             for bindings in runs {
-                Running::once(raw, parameters, &bindings, &mut Discard)?;
+                running.bind(parameters, &bindings)?;
+                running.rows(&mut Discard)?;
+                running.reset();
                 ran(connection);
             }
             Ok(())

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
 
 use flatwater_sqlite::rusqlite::limits::Limit;
-use flatwater_sqlite::rusqlite::types::Value;
+use flatwater_sqlite::rusqlite::types::{Value, ValueRef};
 use flatwater_sqlite::rusqlite::{OpenFlags, ffi};
 use flatwater_sqlite::{
-    AuthEvent, CheckpointMode, Connection, Control, Discard, Error, Flow, Interrupt, Sink, StatementId, Verdict,
+    AuthEvent, Bindings, CheckpointMode, Connection, Control, Discard, Error, Flow, Interrupt, Sink, StatementId,
+    Verdict,
 };
 
 /// Collects rows as text, for comparing.
@@ -127,6 +128,45 @@ fn values_in_order_are_refused_for_numbers_that_are_names_in_another_order() {
     let id = prepare(&mut connection, "SELECT $2, $1");
     let named = [("1", Value::Integer(1)), ("$2", Value::Integer(2))];
     connection.run(id, &named[..], &mut Discard).unwrap();
+}
+
+/// Values that are freed when their run is over.
+struct Owned(Vec<Value>);
+
+impl Bindings for Owned {
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn value(&self, index: usize) -> ValueRef<'_> {
+        (&self.0[index]).into()
+    }
+
+    fn name(&self, _: usize) -> Option<&str> {
+        None
+    }
+}
+
+#[test]
+fn each_of_many_runs_sees_its_own_values_and_one_that_does_not_fit_ends_them() {
+    let mut connection = memory();
+    run(&mut connection, "CREATE TABLE t (a, b)", &[]).unwrap();
+    let insert = prepare(&mut connection, "INSERT INTO t VALUES (?, ?)");
+    let text = |number: usize| Value::Text(format!("{number}").repeat(10_000));
+    let runs = (0..4).map(|number| match number {
+        1 => Owned(vec![Value::Null, text(1)]),
+        3 => Owned(vec![text(3)]),
+        _ => Owned(vec![text(number), Value::Integer(7)]),
+    });
+    let mut changes = 0;
+    let ended = connection.run_many(insert, runs, |connection| changes += connection.changes());
+    assert!(matches!(ended, Err(Error::ParameterCount { expected: 2, given: 1 })), "{ended:?}");
+    assert_eq!(changes, 3);
+    connection.run(insert, &[text(5), Value::Null][..], &mut Discard).unwrap();
+    let quoted = |number: usize| format!("'{}'", format!("{number}").repeat(10_000));
+    let expected =
+        [[quoted(0), "7".into()], ["NULL".into(), quoted(1)], [quoted(2), "7".into()], [quoted(5), "NULL".into()]];
+    assert_eq!(run(&mut connection, "SELECT a, b FROM t", &[]).unwrap(), expected);
 }
 
 #[test]

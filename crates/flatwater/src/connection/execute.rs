@@ -179,8 +179,8 @@ impl Connection {
     }
 
     /// Runs a statement once per row, and returns the sum of the changes.
-    pub(crate) fn execute_many(&mut self, statement: &CachedStatement, rows: &ParamRows) -> Result<u64> {
-        let mut rows = rows.rows();
+    pub(crate) fn execute_many(&mut self, statement: &CachedStatement, all: &ParamRows) -> Result<u64> {
+        let mut rows = all.rows();
         let Some(first) = rows.next() else { return Ok(0) };
         // The first run begins the snapshots of all files, which it may have to wait for.
         let ran = self.sqlite.run(statement.id, &first, &mut Discard);
@@ -188,11 +188,15 @@ impl Connection {
         ran.map_err(|error| explain(error, statement, first).in_row(0))?;
         let changes_of =
             |sqlite: &flatwater_sqlite::Connection| if statement.class.changes_rows { sqlite.changes() } else { 0 };
-        let mut changes = changes_of(&self.sqlite);
-        let (mut number, mut row) = (0, first);
-        let others = rows.inspect(|next| (number, row) = (number + 1, *next));
-        let ran = self.sqlite.run_many(statement.id, others, |sqlite| changes += changes_of(sqlite));
-        ran.map_err(|error| explain(error, statement, row).in_row(number))?;
+        let (mut changes, mut number) = (changes_of(&self.sqlite), 1);
+        let ran = self.sqlite.run_many(statement.id, rows, |sqlite| {
+            changes += changes_of(sqlite);
+            number += 1;
+        });
+        ran.map_err(|error| {
+            let row = all.rows().nth(number).unwrap_or(first);
+            explain(error, statement, row).in_row(number)
+        })?;
         Ok(changes)
     }
 }

@@ -6,6 +6,7 @@
 use super::convert::ToSql;
 use super::param_rows::ParamRows;
 use super::params::Params;
+use super::value::add;
 use crate::error::{Error, Result};
 
 /// A type that can be the parameters of a statement: `()`, tuples of up to 16 values, arrays, slices, vectors,
@@ -142,7 +143,9 @@ macro_rules! tuples {
             fn add_to(self, rows: &mut ParamRows) -> Result<()> {
                 #[allow(non_snake_case)]
                 let ($($name,)+) = self;
-                rows.add([$(&$name as &dyn ToSql),+].into_iter())
+                let block = rows.begin([$(stringify!($name)),+].len(), &None);
+                $(add(block, &$name)?;)+
+                Ok(())
             }
         }
     };

@@ -27,29 +27,23 @@ struct Part {
     block: Block,
 }
 
-/// A part with this many cells or bytes gets no further row.
-const FULL_CELLS: usize = 16_384;
+/// A part gets no further row that would make it longer than this many cells, or once it has this many bytes. These
+/// cells take 64 KiB, which allocators take from memory that they have; larger blocks are often mapped anew, with a page
+/// fault for every 4 KiB.
+const FULL_CELLS: usize = 4_096;
 const FULL_BYTES: usize = 1 << 20;
 
 impl Part {
     fn is_full(&self) -> bool {
-        self.block.cells() >= FULL_CELLS || self.block.bytes() >= FULL_BYTES
+        self.block.cells() + self.width > FULL_CELLS || self.block.bytes() >= FULL_BYTES
     }
 }
 
 impl ParamRows {
-    /// Adds a row of positional values.
-    pub(crate) fn add<'a>(&mut self, values: impl ExactSizeIterator<Item = &'a dyn ToSql>) -> Result<()> {
-        let block = self.begin(values.len(), &None);
-        for value in values {
-            add(block, value)?;
-        }
-        Ok(())
-    }
-
     /// Adds a row of positional values of one type.
     pub(crate) fn add_values<T: ToSql>(&mut self, values: &[T]) -> Result<()> {
-        self.add(values.iter().map(|value| value as &dyn ToSql))
+        let block = self.begin(values.len(), &None);
+        values.iter().try_for_each(|value| add(block, value))
     }
 
     /// Adds a row.
@@ -60,20 +54,25 @@ impl ParamRows {
     }
 
     /// Begins a row, and returns the block for its values. If its values cannot be added, the rows are of no use any more.
-    fn begin(&mut self, width: usize, names: &ParamNames) -> &mut Block {
-        let is_same = |part: &Part| part.width == width && part.names == *names;
-        let same = self.parts.last().filter(|part| is_same(part));
-        if same.is_none_or(Part::is_full) {
-            // After a full part another full one is likely.
-            let room = same.map_or(0, |part| part.block.cells());
-            let (names, block) = (names.clone(), Block::with_room(room, 0));
-            self.parts.push(Part { rows: 0, width, names, block });
+    #[inline]
+    pub(crate) fn begin(&mut self, width: usize, names: &ParamNames) -> &mut Block {
+        let has_room = |part: &Part| part.width == width && part.names == *names && !part.is_full();
+        if !self.parts.last().is_some_and(has_room) {
+            self.begin_part(width, names);
         }
         self.rows += 1;
         let last = self.parts.len() - 1;
         let part = &mut self.parts[last];
         part.rows += 1;
         &mut part.block
+    }
+
+    #[cold]
+    fn begin_part(&mut self, width: usize, names: &ParamNames) {
+        // After a full part another full one is likely.
+        let is_next = self.parts.last().is_some_and(Part::is_full);
+        let block = if is_next { Block::with_room(FULL_CELLS, 0) } else { Block::default() };
+        self.parts.push(Part { rows: 0, width, names: names.clone(), block });
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -167,10 +166,15 @@ mod tests {
         for number in 0..20_000 {
             (number, "Ada").add_to(&mut rows).unwrap();
         }
-        assert_eq!(rows.parts.len(), 3);
+        assert_eq!(rows.parts.len(), (2 * 20_000_usize).div_ceil(FULL_CELLS));
         assert!(rows.parts.iter().all(|part| part.block.cells() <= FULL_CELLS));
         let expected = (0..20_000).map(|number| params![number, "Ada"].unwrap());
         assert!(rows.rows().zip(expected).all(|(row, params)| are_same(row, params.row())));
+        let mut wide = ParamRows::default();
+        (0..1_000).for_each(|number| [number; 20].add_to(&mut wide).unwrap());
+        assert!(wide.parts.iter().all(|part| part.block.cells() <= FULL_CELLS && part.rows == part.block.cells() / 20));
+        (0..2).for_each(|number| vec![number; FULL_CELLS + 1].add_to(&mut wide).unwrap());
+        assert_eq!(wide.rows().map(|row| row.values().count()).sum::<usize>(), 20_000 + 2 * (FULL_CELLS + 1));
         let mut long = ParamRows::default();
         let text = "x".repeat(FULL_BYTES / 2);
         (0..4).for_each(|_| (&*text,).add_to(&mut long).unwrap());
