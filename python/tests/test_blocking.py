@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 
 import pytest
+from conftest import SECONDS
 
 import flatwater
 from flatwater import blocking
@@ -73,11 +75,13 @@ def test_threads_share_a_database(file):
 
 
 def test_an_interrupt_of_the_program_ends_a_call_that_waits(file):
+    # Tests that run in the background may have been started with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with blocking.connect(file, readers=1) as db:
         timer = threading.Timer(0.05, _thread.interrupt_main)
         timer.start()
         with pytest.raises(KeyboardInterrupt):
-            db.query_value(ENDLESS)
+            db.query_value(ENDLESS, timeout=SECONDS)
         timer.join()
         assert db.query_value("SELECT 1") == 1
 
