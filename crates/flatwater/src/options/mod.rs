@@ -22,6 +22,7 @@ use super::options::uri::Mode;
 use crate::inline::limits::Inline;
 use crate::migrations::Migrations;
 use crate::statement_event::Listener;
+use crate::thread::cores::cores;
 
 /// How to open a database. The path is required; every other setting has a default.
 ///
@@ -101,7 +102,7 @@ impl Options {
             durability: Durability::Normal,
             foreign_keys: true,
             cascading_drop: false,
-            readers: std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)),
+            readers: cores().map_or(2, |cores| cores.clamp(2, 8)),
             extra_readers: 8,
             stream_idle: Duration::from_secs(30),
             live_poll: Duration::from_millis(20),

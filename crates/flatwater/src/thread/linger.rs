@@ -3,9 +3,10 @@
 //! Owns: the number of threads that linger at once, over all databases. Runs on the threads that serve requests.
 //! Invariant: the number never exceeds `most`. Leaves out: how a thread is woken, and how it ends.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+use super::cores::cores;
 
 /// How long a thread lingers that has a place. Starting a thread takes longer than waking one.
 const LONG: Duration = Duration::from_secs(10);
@@ -22,10 +23,8 @@ pub(crate) struct Linger {
 
 impl Linger {
     pub(crate) fn begin() -> Self {
-        // Counting the cores reads files.
-        static MOST: OnceLock<usize> = OnceLock::new();
-        let cores = || std::thread::available_parallelism().map_or(LEAST, |cores| (cores.get() * PER_CORE).max(LEAST));
-        Self { has_place: take(&LINGERING, *MOST.get_or_init(cores)) }
+        let most = cores().map_or(LEAST, |cores| (cores * PER_CORE).max(LEAST));
+        Self { has_place: take(&LINGERING, most) }
     }
 
     pub(crate) fn has_place(&self) -> bool {

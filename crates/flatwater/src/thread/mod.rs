@@ -1,5 +1,6 @@
-//! Floor 0: the state of the current thread. Whether it may wait, and whether it is inside a transaction.
+//! Floor 0: threads. Whether the current one may wait, whether it is inside a transaction, and how many are of use.
 
+pub(crate) mod cores;
 pub(crate) mod dispose;
 pub(crate) mod linger;
 pub(crate) mod openers;
