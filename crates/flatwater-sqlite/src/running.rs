@@ -112,10 +112,7 @@ impl Running {
         if given != expected {
             return Err(Error::ParameterCount { expected, given });
         }
-        for index in 0..given {
-            self.bind_one(index, bindings.value(index))?;
-        }
-        Ok(())
+        (0..given).try_for_each(|index| self.bind_one(index, bindings.value(index)))
     }
 
     fn bind_named<B: Bindings + ?Sized>(&mut self, expected: usize, bindings: &B) -> Result<()> {
@@ -150,7 +147,6 @@ impl Running {
         }
     }
 
-    #[inline]
     fn bind_one(&mut self, position: usize, value: ValueRef<'_>) -> Result<()> {
         let index = parameter_number(position);
         let lifetime = if self.copies { ffi::SQLITE_TRANSIENT() } else { ffi::SQLITE_STATIC() };

@@ -119,7 +119,8 @@ where
 
 fn add_list<T: ToSql>(rows: &mut ParamRows, values: &[T]) -> Result<()> {
     refuse_bytes::<T>()?;
-    rows.add_values(values)
+    let block = rows.begin(values.len(), &None);
+    values.iter().try_for_each(|value| add(block, value))
 }
 
 /// Refuses a list of bytes. A `T` that borrows has no `TypeId`, so the type is told by its name.

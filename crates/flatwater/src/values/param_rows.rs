@@ -6,10 +6,7 @@
 //! statement.
 
 use super::block::Block;
-use super::convert::ToSql;
 use super::params::{ParamNames, ParamRow, Params};
-use super::value::add;
-use crate::error::Result;
 
 /// Rows of parameters, each made from a type that implements [`IntoParams`](crate::IntoParams).
 #[derive(Default)]
@@ -34,18 +31,16 @@ const FULL_CELLS: usize = 4_096;
 const FULL_BYTES: usize = 1 << 20;
 
 impl Part {
+    fn has_form(&self, width: usize, names: &ParamNames) -> bool {
+        self.width == width && self.names == *names
+    }
+
     fn is_full(&self) -> bool {
         self.block.cells() + self.width > FULL_CELLS || self.block.bytes() >= FULL_BYTES
     }
 }
 
 impl ParamRows {
-    /// Adds a row of positional values of one type.
-    pub(crate) fn add_values<T: ToSql>(&mut self, values: &[T]) -> Result<()> {
-        let block = self.begin(values.len(), &None);
-        values.iter().try_for_each(|value| add(block, value))
-    }
-
     /// Adds a row.
     pub(crate) fn push(&mut self, params: &Params) {
         let row = params.row();
@@ -55,8 +50,8 @@ impl ParamRows {
 
     /// Begins a row, and returns the block for its values. If its values cannot be added, the rows are of no use any more.
     #[inline]
-    pub(crate) fn begin(&mut self, width: usize, names: &ParamNames) -> &mut Block {
-        let has_room = |part: &Part| part.width == width && part.names == *names && !part.is_full();
+    pub(super) fn begin(&mut self, width: usize, names: &ParamNames) -> &mut Block {
+        let has_room = |part: &Part| part.has_form(width, names) && !part.is_full();
         if !self.parts.last().is_some_and(has_room) {
             self.begin_part(width, names);
         }
@@ -69,9 +64,9 @@ impl ParamRows {
 
     #[cold]
     fn begin_part(&mut self, width: usize, names: &ParamNames) {
-        // After a full part another full one is likely.
-        let is_next = self.parts.last().is_some_and(Part::is_full);
-        let block = if is_next { Block::with_room(FULL_CELLS, 0) } else { Block::default() };
+        // After a full part of the same form another full one is likely.
+        let full = self.parts.last().filter(|part| part.has_form(width, names));
+        let block = Block::with_room(full.map_or(0, |part| part.block.cells()), 0);
         self.parts.push(Part { rows: 0, width, names: names.clone(), block });
     }
 
