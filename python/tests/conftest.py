@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import signal
 import sqlite3
 import time
 from collections.abc import Coroutine, Iterator
@@ -19,6 +20,11 @@ SECONDS = int(os.environ.get("FLATWATER_TEST_SECONDS", "300"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--loop", default="asyncio", choices=["asyncio", "uvloop"], help="the event loop of the tests")
+
+
+def pytest_configure() -> None:
+    """Lets tests and their programs be interrupted: what was started in the background may ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def run(config: pytest.Config, test: Coroutine[object, object, None]) -> None:

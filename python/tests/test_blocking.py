@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import _thread
-import signal
 import threading
 
 import pytest
@@ -75,8 +74,6 @@ def test_threads_share_a_database(file):
 
 
 def test_an_interrupt_of_the_program_ends_a_call_that_waits(file):
-    # Tests that run in the background may have been started with SIGINT ignored.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     with blocking.connect(file, readers=1) as db:
         timer = threading.Timer(0.05, _thread.interrupt_main)
         timer.start()

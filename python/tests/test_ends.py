@@ -17,8 +17,6 @@ from flatwater import blocking
 EVERYTHING = """
     import asyncio, atexit, datetime, os, signal, sys, threading, time, warnings, flatwater
     from flatwater import blocking
-    # A program that runs in the background may have been started with SIGINT ignored.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Of calls that were never awaited, of databases that are not closed, and from 3.12 on of threads at a fork.
     warnings.simplefilter("ignore")
     ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
