@@ -11,6 +11,7 @@ use std::time::Instant;
 use flatwater_sqlite::{Discard, Sink, SqliteError};
 use rusqlite::ffi;
 
+use super::hidden::hide_values;
 use super::nearest::ONE_FOR_A_LIST;
 use super::open::Connection;
 use super::statements::CachedStatement;
@@ -217,48 +218,4 @@ pub(super) fn explain(error: flatwater_sqlite::Error, statement: &CachedStatemen
         error = error.with_message(hidden);
     }
     error
-}
-
-/// A fragment shorter than this is taken for a coincidence, unless it stands in quotes.
-const TELLING_BYTES: usize = 4;
-
-/// Returns the message without fragments of bound texts, or `None` if it has none. What is part of the SQL itself may
-/// be shown.
-fn hide_values(message: &str, sql: &str, params: ParamRow<'_>) -> Option<String> {
-    let secret = |fragment: &str| !fragment.is_empty() && params.reveals(fragment) && !sql.contains(fragment);
-    let mut hidden = String::new();
-    let mut rest = message;
-    let mut quoted = false;
-    while let Some(first) = rest.chars().next() {
-        let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8());
-        let longest = ends.take_while(|end| secret(&rest[..*end]) || *end < TELLING_BYTES).last().unwrap_or(0);
-        let alone = quoted && rest[longest..].starts_with(['"', '\'']);
-        if longest > 0 && secret(&rest[..longest]) && (longest >= TELLING_BYTES || alone) {
-            hidden.push_str("(a bound value)");
-            rest = &rest[longest..];
-            quoted = false;
-        } else {
-            hidden.push(first);
-            rest = &rest[first.len_utf8()..];
-            quoted = matches!(first, '"' | '\'');
-        }
-    }
-    (hidden != message).then_some(hidden)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_lose_what_was_bound_and_keep_what_stands_in_the_sql() {
-        let params = crate::params!["secret AND", "name"].unwrap();
-        let hide = |message, sql| hide_values(message, sql, params.row());
-        assert_eq!(
-            hide("fts5: syntax error near \"AND\"", "SELECT * FROM f(?)").unwrap(),
-            "fts5: syntax error near \"(a bound value)\""
-        );
-        assert_eq!(hide("no such column: secret", "SELECT 1").unwrap(), "no such column: (a bound value)");
-        assert_eq!(hide("UNIQUE constraint failed: t.name", "INSERT INTO t (name) VALUES (?)"), None);
-    }
 }

@@ -159,16 +159,6 @@ impl<'a> ParamRow<'a> {
     pub(crate) fn values(self) -> impl Iterator<Item = ValueRef<'a>> {
         (self.first..self.first + self.width).map(|cell| self.block.value(cell))
     }
-
-    /// Returns true if `fragment` is part of a bound value as SQLite would write it, and so must not be shown.
-    pub(crate) fn reveals(self, fragment: &str) -> bool {
-        self.values().any(|value| match value {
-            ValueRef::Null => false,
-            ValueRef::Integer(number) => number.to_string().contains(fragment),
-            ValueRef::Real(number) => number.to_string().contains(fragment),
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).contains(fragment),
-        })
-    }
 }
 
 impl Bindings for ParamRow<'_> {
@@ -217,7 +207,6 @@ mod tests {
         let row = named.row();
         assert_eq!((row.count(), row.name(0), row.name(1)), (2, Some(":id"), Some("name")));
         assert_eq!((row.value(0), row.value(1)), (ValueRef::Integer(1), ValueRef::Text(b"Ada")));
-        assert!(row.reveals("Ada") && !row.reveals("Eve"));
         assert_eq!(params![1].unwrap().row().name(0), None);
     }
 
