@@ -3,9 +3,15 @@
 //! Owns: which known name a caller may have meant, and the sentence that says so. Pure. Leaves out: which names there
 //! are.
 
+/// A longer name is taken for none that was mistyped: comparing two names takes a time that grows with their product.
+const NAME_BYTES: usize = 64;
+
 /// Returns the known name that differs least from `given`, if it differs little.
 #[must_use]
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if given.len() > NAME_BYTES {
+        return None;
+    }
     let plain = |name: &str| name.to_lowercase().replace(['_', '-'], "");
     let wanted = plain(given);
     let limit = wanted.len().div_ceil(3).min(3);

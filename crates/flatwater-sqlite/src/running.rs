@@ -6,6 +6,7 @@
 //! unwinds; one that may stay bound is copied. Leaves out: which connection the statement belongs to (`slots`), and when
 //! it runs.
 
+use std::collections::HashMap;
 use std::ffi::{CStr, c_int};
 
 use rusqlite::ffi;
@@ -56,6 +57,29 @@ impl FirstRow<'_> {
             (reprepares != 0).then(|| columns::names(self.0.raw))
         }
     }
+}
+
+/// The positions of named parameters, by their names with and without the prefix.
+struct Positions<'a>(HashMap<&'a str, usize>);
+
+impl<'a> Positions<'a> {
+    fn of(names: &'a [String]) -> Self {
+        let mut positions = HashMap::with_capacity(2 * names.len());
+        for (position, name) in names.iter().enumerate().filter(|(_, name)| is_name(name)) {
+            positions.entry(name.as_str()).or_insert(position);
+            positions.entry(&name[1..]).or_insert(position);
+        }
+        Self(positions)
+    }
+
+    fn find(&self, given: &str) -> Option<usize> {
+        self.0.get(given).copied()
+    }
+}
+
+/// Returns false for `?` and `?N`.
+fn is_name(name: &str) -> bool {
+    !name.starts_with('?')
 }
 
 impl Running {
@@ -117,13 +141,12 @@ impl Running {
 
     fn bind_named<B: Bindings + ?Sized>(&mut self, expected: usize, bindings: &B) -> Result<()> {
         let names: Vec<String> = (0..expected).map(|position| self.parameter_name(position)).collect();
+        let positions = Positions::of(&names);
         let mut bound = vec![false; expected];
         for index in 0..bindings.count() {
             let given = bindings.name(index).unwrap_or_default();
-            let position =
-                names.iter().position(|name| !name.starts_with('?') && (name == given || name.get(1..) == Some(given)));
-            let Some(position) = position else {
-                let known = names.into_iter().filter(|name| !name.starts_with('?')).collect();
+            let Some(position) = positions.find(given) else {
+                let known = names.iter().filter(|name| is_name(name)).cloned().collect();
                 return Err(Error::UnknownParameter { name: given.to_string(), known });
             };
             if std::mem::replace(&mut bound[position], true) {

@@ -36,7 +36,8 @@ pub struct Prepared {
 
 impl Connection {
     /// Prepares the first statement of `sql`, to be kept (SQLITE_PREPARE_PERSISTENT). Returns `None` if `sql` contains
-    /// only white space and comments.
+    /// only white space and comments. SQLite copies a text that does not end with a NUL, whole, before it reads its first
+    /// statement (<https://sqlite.org/c3ref/prepare.html>), so a script should.
     ///
     /// # Errors
     /// Returns SQLite's error, with the offset of the offending token, or [`Error::TextTooLong`].

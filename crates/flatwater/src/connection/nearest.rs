@@ -15,9 +15,13 @@ pub(super) const ONE_FOR_A_LIST: &str =
     "IN (?) takes one value; use one ? for each, or IN (SELECT value FROM json_each(?)) with a JSON list";
 
 const TABLES: &str = "SELECT name, name FROM sqlite_schema WHERE type IN ('table', 'view') LIMIT 1000";
-/// Only of tables that the text names. Not all views can be asked: one of a table that is gone fails.
+/// Only of tables that the text names, which is in lower case. Not all views can be asked: one of a table that is gone fails.
 const COLUMNS: &str = "SELECT c.name, c.name || ' in ' || t.name FROM sqlite_schema t, pragma_table_info(t.name) c
-    WHERE t.type IN ('table', 'view') AND instr(lower(?1), lower(t.name)) LIMIT 1000";
+    WHERE t.type IN ('table', 'view') AND instr(?1, lower(t.name)) LIMIT 1000";
+/// The beginning of a text in which tables are looked for: each table of the schema is.
+const LOOKED_AT_BYTES: usize = 4096;
+/// A longer name is taken for none that was mistyped: comparing two names takes a time that grows with their product.
+const NAME_BYTES: usize = 64;
 const FUNCTIONS: &str = "SELECT DISTINCT name, name FROM pragma_function_list";
 const PRAGMAS: &str = "SELECT name, name FROM pragma_pragma_list";
 
@@ -40,7 +44,8 @@ impl Connection {
         }
         let column = message.strip_prefix("no such column: ").map(last);
         let column = column.or_else(|| message.rsplit_once(" has no column named ").map(|(_, name)| name))?;
-        self.nearest("column", COLUMNS, column, Some(sql))
+        let begin = sql[..sql.floor_char_boundary(LOOKED_AT_BYTES)].to_lowercase();
+        self.nearest("column", COLUMNS, column, Some(&begin))
     }
 
     /// Returns the hint for a PRAGMA that does not exist.
@@ -66,11 +71,14 @@ impl Connection {
 
 /// Returns how the name that is most like `wanted` is shown, if one is like it. `names` are names and how each is shown.
 pub(crate) fn most_alike<S: Ord>(wanted: &str, names: impl IntoIterator<Item = (String, S)>) -> Option<S> {
+    if wanted.len() > NAME_BYTES {
+        return None;
+    }
     let wanted = wanted.to_lowercase();
-    let most = 2.max(wanted.len() / 3).min(wanted.len().saturating_sub(1));
-    let distance = |name: &str| strsim::damerau_levenshtein(&name.to_lowercase(), &wanted);
-    let near = names.into_iter().map(|(name, shown)| (distance(&name), shown));
-    near.filter(|(distance, _)| *distance <= most).min().map(|(_, shown)| shown)
+    let most = (wanted.len() / 3).clamp(1, 3).min(wanted.len().saturating_sub(1));
+    let near = names.into_iter().filter(|(name, _)| name.len().abs_diff(wanted.len()) <= most);
+    let far = near.map(|(name, shown)| (strsim::damerau_levenshtein(&name.to_lowercase(), &wanted), shown));
+    far.filter(|(far, _)| *far <= most).min().map(|(_, shown)| shown)
 }
 
 /// Returns the last part of a name that SQLite may have qualified.

@@ -30,8 +30,9 @@ impl Connection {
         } else if let Some(ready) = self.statements.find(&mut self.sqlite, text) {
             return Ok(ready);
         }
+        refuse_nul(text)?;
         let (ready, length) = self
-            .prepare_first(text, &text.sql, policy, schema)?
+            .prepare_first(text, &text.sql, 0, policy, schema)?
             .ok_or_else(|| Error::misuse("the SQL has no statement").with_sql(&text.sql))?;
         if self.sqlite.has_statement(&text.sql[length..]) {
             self.sqlite.finalize(ready.id);
@@ -53,18 +54,16 @@ impl Connection {
         }
     }
 
-    /// Prepares the first statement of `sql`, the rest of `text`. Returns the statement and the number of bytes that it
-    /// takes, or `None` if there is no statement.
+    /// Prepares the first statement of `sql`, which is the text from the byte `at` on, and may end with a NUL. Returns the
+    /// statement and the number of bytes that it takes, or `None` if there is no statement.
     pub(crate) fn prepare_first(
         &mut self,
         text: &Arc<StatementInfo>,
         sql: &str,
+        at: usize,
         policy: Policy,
         schema: &impl Schema,
     ) -> Result<Option<(CachedStatement, usize)>> {
-        if sql.contains('\0') {
-            return Err(Error::misuse("the SQL has a NUL byte").with_hint("bind the value instead").with_sql(sql));
-        }
         let before = self.sqlite.set_policy(policy);
         let mut prepared = self.sqlite.prepare(sql);
         if prepared.as_ref().is_err_and(|error| error.code() == Some(ffi::SQLITE_ERROR)) && self.load_schema().is_ok() {
@@ -84,7 +83,7 @@ impl Connection {
         let prepared = match prepared {
             Ok(Some(prepared)) => prepared,
             Ok(None) => return Ok(None),
-            Err(error) => return Err(self.explain_prepare(error, &text.sql, text.sql.len() - sql.len())),
+            Err(error) => return Err(self.explain_prepare(error, &text.sql, at)),
         };
         let class: Arc<Class> = classify(&sql[..prepared.length], &prepared, schema).into();
         let names = self.names(prepared.id, text)?;
@@ -119,6 +118,14 @@ impl Connection {
             None => error,
         }
     }
+}
+
+/// Refuses a text that SQLite would read up to a NUL only.
+pub(crate) fn refuse_nul(text: &StatementInfo) -> Result<()> {
+    if text.sql.contains('\0') {
+        return Err(Error::misuse("the SQL has a NUL byte").with_hint("bind the value instead").with_sql(&text.sql));
+    }
+    Ok(())
 }
 
 /// Returns true if the statement is kept prepared. A PRAGMA and an EXPLAIN return what held when they were prepared. A

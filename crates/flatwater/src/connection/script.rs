@@ -1,8 +1,8 @@
 //! Running the statements of a migration one by one.
 //!
-//! Owns: the loop over the statements of a script, and an error that says which one failed. Runs on the thread that has
-//! the connection. Invariant: each statement is prepared after the earlier ones ran, under the policy. Leaves out:
-//! transactions.
+//! Owns: running the next statement of a script, and an error that says which one failed. Runs on the thread that has
+//! the connection. Invariants: each statement is prepared after the earlier ones ran, under the policy; the rest of a script is
+//! not copied for each of its statements. Leaves out: transactions.
 
 use flatwater_sqlite::{AuthEvent, Discard, Policy};
 use rusqlite::ffi;
@@ -30,25 +30,34 @@ impl Place<'_> {
     }
 }
 
+/// Returns a script with the NUL behind it without which SQLite copies all that follows a statement before it prepares it
+/// (`sqlite3Prepare`).
+pub(crate) fn terminated(script: &str) -> String {
+    let mut terminated = String::with_capacity(script.len() + 1);
+    terminated.push_str(script);
+    terminated.push('\0');
+    terminated
+}
+
 impl Connection {
-    /// Runs the statement of `step` at byte `at` or after it. Returns its place and what it does; `None` if there is
-    /// none.
+    /// Runs the statement of `step` at byte `at` or after it. `script` is its SQL, terminated. Returns the statement's place
+    /// and what it does; `None` if there is none.
     pub(crate) fn run_statement<'a>(
         &mut self,
         step: &'a Step,
+        script: &str,
         at: usize,
         policy: Policy,
     ) -> Option<(Place<'a>, Result<Vec<AuthEvent>>)> {
         let at = at + start(&step.sql[at..]);
-        let rest = &step.sql[at..];
         let before = self.sqlite.set_policy(policy);
-        let prepared = self.sqlite.prepare(rest);
+        let prepared = self.sqlite.prepare(&script[at..]);
         self.sqlite.set_policy(before);
         let prepared = match prepared {
             Ok(prepared) => prepared?,
             Err(error) => {
                 let error = self.sqlite.take_denied().map_or_else(|| error.into(), |event| refusal(&event));
-                return Some((Place { step, at, length: rest.len() }, Err(error)));
+                return Some((Place { step, at, length: step.sql.len() - at }, Err(error)));
             }
         };
         let ran = self.sqlite.run(prepared.id, &(), &mut Discard);

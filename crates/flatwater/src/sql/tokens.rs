@@ -60,17 +60,23 @@ pub(crate) fn names_temp(sql: &str) -> bool {
     words.windows(2).any(|two| two[0].eq_ignore_ascii_case("TEMP") && two[1] == ".")
 }
 
+/// How far behind a name its parentheses are looked for. Further, they are taken to be there.
+const CALL_BYTES: usize = 256;
+
 /// Returns whether the text may call the function `function`, given in lower case. A name in a comment or a string also
 /// counts.
 pub(crate) fn may_call(sql: &str, function: &str, has_arguments: bool) -> bool {
     let lower = sql.to_ascii_lowercase();
     lower.match_indices(function).any(|(at, _)| {
         let after = &lower[at + function.len()..];
-        let mut next = words(after.strip_prefix(['"', ']', '`']).unwrap_or(after));
+        let behind = after.strip_prefix(['"', ']', '`']).unwrap_or(after);
+        let near = &behind[..behind.floor_char_boundary(CALL_BYTES)];
+        let mut next = words(near);
+        let mut follows = |word| next.next().map_or(near.len() < behind.len(), |next| next == word);
         !lower[..at].ends_with(is_word)
             && !after.starts_with(is_word)
-            && next.next() == Some("(")
-            && (has_arguments || next.next() == Some(")"))
+            && follows("(")
+            && (has_arguments || follows(")"))
     })
 }
 

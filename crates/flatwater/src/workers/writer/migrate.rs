@@ -16,7 +16,7 @@ use super::Shared;
 use super::commit::{commit, settle};
 use super::connection::WriterConnection;
 use super::whole::{take_back, whole_policy};
-use crate::connection::script::Place;
+use crate::connection::script::{Place, terminated};
 use crate::error::{Applied, Error, Kind, Result};
 use crate::migrations::plan::next;
 use crate::migrations::{ForeignKeyCheck, Migrations, Step};
@@ -202,12 +202,15 @@ impl<'a> Migration<'a> {
         mut each: impl FnMut(&Place<'_>, &mut WriterConnection, Result<Vec<AuthEvent>>) -> Result<()>,
     ) -> Result<()> {
         let policy = if step.in_transaction { policy::migration } else { whole_policy(writer.connection()?) };
+        let script = terminated(&step.sql);
         let mut at = 0;
         loop {
             let before = writer.changes();
             let ends = writer.ends(self.ticket);
             writer.connection()?.sqlite.arm(ends);
-            let Some((place, ran)) = writer.connection()?.run_statement(step, at, policy) else { return Ok(()) };
+            let Some((place, ran)) = writer.connection()?.run_statement(step, &script, at, policy) else {
+                return Ok(());
+            };
             at = place.end();
             let ran = match ran {
                 Err(error) if !step.in_transaction => Err(settle(writer, self.shared, error, &before)),

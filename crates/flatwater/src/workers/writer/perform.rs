@@ -12,6 +12,8 @@ use flatwater_sqlite::Policy;
 use super::connection::WriterConnection;
 use super::effects::Effects;
 use crate::connection::execute::{Bounds, Collected, Outcome, Output, Run};
+use crate::connection::prepare::refuse_nul;
+use crate::connection::script::terminated;
 use crate::connection::statements::CachedStatement;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::{Catalogue, StatementInfo};
@@ -180,11 +182,12 @@ impl Performer<'_> {
 
     /// Runs one statement after the other. Each is prepared after the earlier ones ran. Rows are dropped.
     fn script(&mut self, text: &Arc<StatementInfo>) -> Result<()> {
+        refuse_nul(text)?;
+        let sql = terminated(&text.sql);
         let mut begin = 0;
         loop {
-            let rest = &text.sql[begin..];
             let (connection, facts) = self.writer.parts()?;
-            let first = connection.prepare_first(text, rest, self.rules.policy(), facts)?;
+            let first = connection.prepare_first(text, &sql[begin..], begin, self.rules.policy(), facts)?;
             let Some((ready, length)) = first else { return Ok(()) };
             if ready.class.makes_temp && !matches!(self.rules, Rules::Transaction) {
                 connection.sqlite.finalize(ready.id);
