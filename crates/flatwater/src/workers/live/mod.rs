@@ -11,6 +11,7 @@ mod entry;
 pub(crate) mod place;
 mod registry;
 mod run;
+mod todo;
 pub(crate) mod told;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,12 +38,12 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) type Push = Box<dyn Fn(Request) -> Result<()> + Send + Sync>;
 
 /// Looks for commits of others, and reports a change of everything if there are any. It does not wait.
-pub(crate) type Look = Box<dyn Fn(&dyn ChangeListener) + Send + Sync>;
+pub(crate) type LooksForOthers = Box<dyn Fn(&dyn ChangeListener) + Send + Sync>;
 
 /// What live queries need of the other workers.
 pub(crate) struct Powers {
     pub(crate) push: Push,
-    pub(crate) look: Look,
+    pub(crate) look: LooksForOthers,
 }
 
 /// The live queries.
@@ -223,7 +224,7 @@ mod tests {
     #[test]
     fn an_alarm_goes_off_when_it_is_kept_and_sets_the_next_one() {
         let (looked, looks) = mpsc::channel();
-        let look: Look = Box::new(move |_| {
+        let look: LooksForOthers = Box::new(move |_| {
             let _ = looked.send(());
         });
         let powers = Powers { push: Box::new(|_| Err(Error::closed())), look };
