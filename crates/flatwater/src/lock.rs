@@ -81,14 +81,22 @@ impl BusyWait {
         self.shared.ends.store(0, Ordering::Relaxed);
     }
 
+    fn left(&self) -> Duration {
+        Duration::from_nanos(self.shared.ends.load(Ordering::Relaxed)).saturating_sub(self.made.elapsed())
+    }
+
+    /// Returns true after the deadline, and when its only caller does not want to wait any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left().is_zero() || self.shared.caller().as_ref().is_some_and(|caller| caller.should_stop())
+    }
+
     /// The busy handler: waits and returns true, or returns false after the deadline. Without a deadline it returns
     /// false at once.
     pub(crate) fn again(&self, tries: u32) -> bool {
-        let left = Duration::from_nanos(self.shared.ends.load(Ordering::Relaxed)).saturating_sub(self.made.elapsed());
-        if left.is_zero() || self.shared.caller().as_ref().is_some_and(|caller| caller.should_stop()) {
+        if self.is_over() {
             return false;
         }
-        let pause = pause(tries).min(left);
+        let pause = pause(tries).min(self.left());
         if !pause.is_zero() {
             let began = Instant::now();
             std::thread::sleep(pause);

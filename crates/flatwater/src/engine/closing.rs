@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::InUse;
 
 use super::Engine;
+use super::copying::Place;
 use super::registry::FileReservation;
 use crate::error::{Error, Kind, Result};
 use crate::events;
@@ -45,6 +46,8 @@ pub(super) struct Hold {
     in_use: Option<InUse>,
     /// Goes off when the close must answer.
     last: Option<Alarm>,
+    /// While the rest of the WAL is copied.
+    copying: Option<Place>,
 }
 
 impl Hold {
@@ -153,12 +156,15 @@ impl Engine {
     }
 
     /// Returns how long the rest of the WAL may be copied into the database: the copy ends before the close must answer,
-    /// unless it has answered.
+    /// unless it has answered. Waits for a place among those that copy. Blocks.
     fn time_to_copy(&self, wait: Duration, deadline: Instant) -> Duration {
         if matches!(*self.lock_closing(), Closing::Left(_)) {
             return wait;
         }
-        wait.min(later(deadline, GRACE / 2).saturating_duration_since(Instant::now()))
+        let until = later(deadline, GRACE / 2);
+        let Some(place) = Place::wait(until) else { return Duration::ZERO };
+        self.hold().copying = Some(place);
+        wait.min(until.saturating_duration_since(Instant::now()))
     }
 
     /// Drops the guard, so that SQLite can be the last user of the file; unless another library in this process uses
@@ -196,8 +202,8 @@ impl Engine {
     /// Finishes the close, after all connections are closed.
     fn closed(&self) {
         self.unlist();
-        let Hold { reservation, in_use, last } = std::mem::take(&mut *self.hold());
-        drop(last);
+        let Hold { reservation, in_use, last, copying } = std::mem::take(&mut *self.hold());
+        drop((last, copying));
         self.watch().and_then(Watch::unguard).into_iter().for_each(Guard::keep);
         guard::close_kept();
         drop(reservation);

@@ -5,11 +5,14 @@
 //! everything that a worker decides by itself.
 
 mod checkpointing;
+mod clock;
 mod closing;
+mod copying;
 pub(crate) mod dispatch;
 pub(crate) mod handle;
 mod inline;
 mod live;
+mod parked;
 mod parking;
 pub(crate) mod registry;
 
@@ -33,6 +36,7 @@ use crate::options::Options;
 use crate::sql::catalogue::{Catalogue, StatementInfo};
 use crate::stats::reader_counters::ReaderCounters;
 use crate::stats::{Recorder, Stats};
+use crate::time::later;
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::live::LiveQueries;
 use crate::workers::readers::Readers;
@@ -68,6 +72,10 @@ impl Engine {
     pub(crate) fn open(options: Options) -> Result<Arc<Self>> {
         let in_use = InUse::new();
         let options = Arc::new(options);
+        let until = later(Instant::now(), options.busy_timeout);
+        let may_be_parked = !options.is_memory() && !options.read_only;
+        let wait = || parking::wait_for_room(options.max_open, &|| Instant::now() >= until);
+        let _opening = may_be_parked.then(wait).transpose()?;
         let catalogue = Arc::new(Catalogue::new());
         let recorder = Arc::new(Recorder::new(&options.path));
         let policy = Arc::new(InlinePolicy::new(options.inline, Instant::now()));

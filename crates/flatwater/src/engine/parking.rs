@@ -1,30 +1,35 @@
 //! Which databases have connections, if more are open than may have some.
 //!
-//! Owns: the list of the engines that have connections, in the order of a clock, and parking those that were not used
-//! since the hand last passed. Runs on the threads that call, for a moment, and on `fw-park`, which may block.
-//! Invariants: no call waits for another engine to be parked; an engine with connections is in the list, or is about to
-//! be. One lock guards the list, and is never held while an engine is parked or dropped. Leaves out: closing the
-//! connections (`workers::writer`), and opening them again.
+//! Owns: listing the engines that have connections, parking those that were not used since the hand of the clock last passed,
+//! and waiting for room. Runs on the threads that call, for a moment, on those that open connections, which may block, and on
+//! `fw-park`. Invariants: an engine with connections is listed, or is about to be; whoever opens connections while there are
+//! far too many waits until others are parked, unless all that have some are held by their callers. One lock guards the list,
+//! and is never held while an engine is parked or dropped. Leaves out: the list (`clock`), closing the connections
+//! (`workers::writer`), noticing the commits of others to a parked database (`parked`).
 
-use std::collections::VecDeque;
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Condvar, PoisonError, Weak};
 use std::time::Duration;
 
 use flatwater_sqlite::PerProcess;
 
-use super::Engine;
+use super::clock::{Clock, Hand, Met};
+use super::{Engine, parked};
+use crate::error::{Error, Kind, Result};
 use crate::file::copies::mappings;
 use crate::file::guard;
-use crate::file::watch::Watch;
+use crate::file::watch::{HasConnections, Watch};
 use crate::thread::park::start_own;
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::readers::Readers;
 use crate::workers::take_over::TakesOver;
+use crate::workers::writer::{Parked, Writer};
 
 /// How long `park` waits for the checkpointer to end what it does.
 const CHECKPOINT: Duration = Duration::from_millis(100);
+/// How often one that waits for room looks whether its caller still waits.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What the hand of the clock needs to know of an engine.
 #[derive(Default)]
@@ -34,19 +39,77 @@ pub(super) struct Use {
     is_listed: AtomicBool,
 }
 
-#[derive(Default)]
-struct Clock {
-    /// The engine that the hand meets next is the first.
-    engines: VecDeque<Weak<Engine>>,
-    /// How many engines were put into the list up to now.
-    listed: u64,
-    /// A thread is parking engines.
-    is_parking: bool,
-    /// How many engines may be in the list, as the last one said.
+static CLOCK: PerProcess<Clock<Weak<Engine>>> = PerProcess::new(Clock::default);
+/// Signalled when there may be room, and when there will be none.
+static ROOM: Condvar = Condvar::new();
+
+/// The right to open connections. Dropping it ends the opening: what has connections is listed by then.
+pub(crate) struct Opening(());
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        CLOCK.lock().opened();
+        ROOM.notify_all();
+    }
+}
+
+/// Waits until there is room for the connections of one more database, or `is_over`, or all that have connections are held by
+/// their callers, who may be waiting for this one. Blocks.
+///
+/// ```text
+/// a task                                    this thread
+/// has transactions open in 2 * max_open
+/// databases, and writes to one more
+///                                           there is no room; each is met by the hand, and held
+///                                           opens its connections: beyond the bound
+/// the write is answered; commits
+/// ```
+///
+/// # Errors
+/// `Busy`, if it is over.
+pub(crate) fn wait_for_room(most: usize, is_over: &dyn Fn() -> bool) -> Result<Opening> {
+    let mut clock = CLOCK.lock();
+    clock.may_have(most);
+    if !clock.has_room() {
+        clock.waiting += 1;
+        // A hand that is on its way may have met one before it was free.
+        let until = clock.in_vain + 2;
+        let mut ended = false;
+        while !(clock.has_room() || clock.in_vain >= until || ended) {
+            drop(clock);
+            look();
+            clock = ROOM.wait_timeout(CLOCK.lock(), LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            ended = is_over();
+        }
+        clock.waiting -= 1;
+        if ended {
+            return Err(no_room(most));
+        }
+    }
+    clock.opens();
+    Ok(Opening(()))
+}
+
+fn no_room(most: usize) -> Error {
+    Error::new(Kind::Busy, format!("twice as many databases as {most} have connections, and all are in use"))
+        .with_hint("set `Options::max_open` higher, if the process may have more descriptors")
+}
+
+/// The engine, as the thread sees it that opens its connections.
+struct Listed {
+    engine: Weak<Engine>,
     most: usize,
 }
 
-static CLOCK: PerProcess<Clock> = PerProcess::new(Clock::default);
+impl HasConnections for Listed {
+    fn wait_for_room(&self, is_over: &dyn Fn() -> bool) -> Result<Box<dyn Send>> {
+        Ok(Box::new(wait_for_room(self.most, is_over)?))
+    }
+
+    fn has_connections(&self) {
+        self.engine.upgrade().inspect(Engine::list);
+    }
+}
 
 impl Engine {
     /// Called by each call that begins: the engine is in use.
@@ -62,10 +125,7 @@ impl Engine {
         // A database that is not visible in the file system may be gone with its last connection.
         let is_visible = |watch: &&Watch| watch.file().is_some_and(|file| file.inode().is_some());
         let Some(watch) = self.watch().filter(is_visible).filter(|_| self.writer.is_some()) else { return };
-        let engine = Arc::downgrade(self);
-        watch.tell_unparked(Box::new(move || {
-            engine.upgrade().inspect(Self::list);
-        }));
+        watch.tell(Box::new(Listed { engine: Arc::downgrade(self), most: self.options.max_open }));
         self.list();
     }
 
@@ -76,111 +136,106 @@ impl Engine {
             return;
         }
         let mut clock = CLOCK.lock();
-        clock.engines.push_back(Arc::downgrade(self));
-        clock.listed += 1;
-        clock.most = self.options.max_open;
+        clock.may_have(self.options.max_open);
+        clock.list(Arc::downgrade(self));
         drop(clock);
         look();
     }
 
     /// Called when the engine is closed: takes it from the list.
     pub(super) fn unlist(&self) {
-        CLOCK.lock().engines.retain(|engine| !std::ptr::eq(engine.as_ptr(), self));
+        CLOCK.lock().unlist(|engine| std::ptr::eq(engine.as_ptr(), self));
+        ROOM.notify_all();
     }
 
     /// Parks the engine, if it is not in use. Blocks.
-    fn park(&self) -> bool {
-        let Some(writer) = self.writer.as_ref().filter(|_| !self.is_closed()) else { return true };
-        if self.watch().is_some_and(Watch::is_parked) {
-            return true;
+    fn park(self: &Arc<Self>) -> Met {
+        let Some(writer) = self.writer.as_ref().filter(|_| !self.is_closed()) else { return Met::Parked };
+        let Some(watch) = self.watch() else { return Met::Held };
+        if watch.is_parked() {
+            return Met::Parked;
         }
         let (readers, checkpointer) = (self.readers.as_ref(), self.checkpointer.as_ref());
-        if writer.is_active() || readers.is_some_and(Readers::are_in_use) || self.live.is_watching() {
-            return false;
+        if writer.is_held() || readers.is_some_and(|readers| readers.held() > 0) || watch.refusal().is_some() {
+            return Met::Held;
+        }
+        if writer.is_active() || readers.is_some_and(Readers::are_in_use) {
+            return Met::Busy;
         }
         if !checkpointer.is_none_or(|checkpointer| checkpointer.rest(CHECKPOINT)) {
-            return false;
+            return Met::Busy;
         }
         let are_closed = || {
             readers.is_none_or(|readers| readers.connections() == 0)
                 && checkpointer.is_none_or(Checkpointer::is_resting)
-                && !self.watch().is_some_and(|watch| watch.has_second_copy(mappings))
+                && !watch.has_second_copy(mappings)
         };
-        let is_parked = writer.park(are_closed);
-        if is_parked {
-            self.recorder.parked();
+        match writer.park(are_closed) {
+            None => Met::Busy,
+            Some(parked) => {
+                self.recorder.parked();
+                self.watch_parked(writer, parked);
+                Met::Parked
+            }
         }
-        is_parked
+    }
+
+    /// Called when the engine was parked: has commits of others noticed, if there are live queries.
+    fn watch_parked(self: &Arc<Self>, writer: &Writer, parked: Parked) {
+        if !self.live.is_watching() {
+            return;
+        }
+        match parked {
+            Parked::Alone(stamp) => parked::watch(self, stamp),
+            // Others use the file: its connections are opened again, and all live queries run.
+            Parked::BesideOthers => writer.look_again(),
+        }
     }
 }
 
 /// Has engines parked if there are too many with connections. Called when one gets connections, and every few seconds: all may
 /// have been in use. Does not block.
 pub(super) fn look() {
-    let mut clock = CLOCK.lock();
-    let parks = clock.engines.len() > clock.most && !clock.is_parking;
-    clock.is_parking |= parks;
-    let most = clock.most;
-    drop(clock);
-    if !parks {
-        return;
-    }
-    let started = start_own("fw-park", move || {
-        if catch_unwind(|| park_others(most)).is_err() {
-            CLOCK.lock().is_parking = false;
+    while CLOCK.lock().starts_parker() {
+        let started = start_own("fw-park", || {
+            if catch_unwind(park_others).is_err() {
+                CLOCK.lock().parker_failed();
+            }
+        });
+        if started.is_err() {
+            CLOCK.lock().parker_failed();
+            ROOM.notify_all();
+            return;
         }
-    });
-    if started.is_err() {
-        CLOCK.lock().is_parking = false;
     }
 }
 
-/// Parks engines that are not in use until at most `most` are left, or the hand has passed each twice.
-fn park_others(most: usize) {
+/// Parks engines that are not in use until few enough are left, or the hand has passed each twice.
+fn park_others() {
     let mut hand = Hand::default();
-    while let Some(engine) = hand.next(most) {
-        let Some(engine) = engine.upgrade() else { continue };
-        let Use { used, is_listed } = &engine.recent;
-        let was_used = used.swap(false, Ordering::SeqCst);
-        // When the engine has connections again, it is put into the list again.
-        is_listed.store(false, Ordering::SeqCst);
-        if was_used || !engine.park() {
-            engine.relist();
-        } else {
+    loop {
+        let mut clock = CLOCK.lock();
+        let next = clock.next(&mut hand);
+        drop(clock);
+        ROOM.notify_all();
+        let Some(engine) = next else { return };
+        let met = engine.upgrade().map_or(Met::Parked, |engine| meet(&engine));
+        CLOCK.lock().met(&mut hand, met);
+        if met == Met::Parked {
             guard::close_kept();
         }
     }
 }
 
-/// The hand of the clock, while engines are parked.
-#[derive(Default)]
-struct Hand {
-    /// The number of engines that it still meets.
-    steps: usize,
-    /// How many engines had been listed when the steps were counted.
-    listed: u64,
-}
-
-impl Hand {
-    /// Takes the next engine from the list. Returns `None` if few enough are left, or the hand has passed each twice
-    /// since the last one was listed.
-    fn next(&mut self, most: usize) -> Option<Weak<Engine>> {
-        let mut clock = CLOCK.lock();
-        if self.listed != clock.listed {
-            *self = Self { steps: clock.engines.len() * 2, listed: clock.listed };
-        }
-        let engine = if clock.engines.len() > most && self.steps > 0 { clock.engines.pop_front() } else { None };
-        self.steps = self.steps.saturating_sub(1);
-        clock.is_parking = engine.is_some();
-        engine
+/// Parks the engine if it was not used since the hand last passed. Otherwise puts it back.
+fn meet(engine: &Arc<Engine>) -> Met {
+    let Use { used, is_listed } = &engine.recent;
+    let was_used = used.swap(false, Ordering::SeqCst);
+    // When the engine has connections again, it is put into the list again.
+    is_listed.store(false, Ordering::SeqCst);
+    let met = if was_used { Met::Busy } else { engine.park() };
+    if met != Met::Parked && !is_listed.swap(true, Ordering::SeqCst) {
+        CLOCK.lock().put_back(Arc::downgrade(engine));
     }
-}
-
-impl Engine {
-    /// Puts an engine back that has connections.
-    fn relist(self: &Arc<Self>) {
-        if !self.recent.is_listed.swap(true, Ordering::SeqCst) {
-            CLOCK.lock().engines.push_back(Arc::downgrade(self));
-        }
-    }
+    met
 }

@@ -9,11 +9,12 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use flatwater_sqlite::{LockFile, LockedFile, PerProcess, is_stranded};
 
-use super::copies::{is_mapped, mappings};
+use super::copies::{Mappings, mappings};
 use super::identity::FileId;
 use crate::options::resolve::beside;
 
@@ -67,9 +68,9 @@ impl Guard {
         KEPT.lock().guards.push(self);
     }
 
-    fn is_needed(&self, mappings: &str) -> bool {
+    fn is_needed(&self, mappings: &Mappings) -> bool {
         let inodes = self.files.iter().filter_map(|(id, _)| id.inode());
-        inodes.into_iter().any(|inode| is_mapped(mappings, inode))
+        inodes.into_iter().any(|inode| mappings.has(inode))
     }
 }
 
@@ -130,7 +131,7 @@ pub(crate) fn close_kept() {
     let unneeded: Vec<Guard> = {
         let mut kept = KEPT.lock();
         let guards = &mut kept.guards;
-        let mappings = if guards.is_empty() { String::new() } else { mappings() };
+        let mappings = if guards.is_empty() { Arc::default() } else { mappings() };
         guards.extract_if(.., |guard| !guard.is_needed(&mappings)).collect()
     };
     drop(unneeded);

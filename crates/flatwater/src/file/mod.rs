@@ -6,4 +6,5 @@ pub(crate) mod guard;
 pub(crate) mod identity;
 pub(crate) mod mount;
 pub(crate) mod recall;
+pub(crate) mod stamp;
 pub(crate) mod watch;

@@ -7,10 +7,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use super::copies::{Mapped, mapped, mappings};
+use super::copies::{Mapped, Mappings, mappings};
 use super::guard::Guard;
 use super::identity::FileId;
 use super::recall::Recalls;
@@ -36,8 +36,17 @@ pub(crate) struct Watch {
     parked: Mutex<bool>,
     /// Signalled when it is not parked any more.
     unparked: Condvar,
-    /// Called then.
-    tells: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    tells: OnceLock<Box<dyn HasConnections>>,
+}
+
+/// Who must know when a parked database gets connections again.
+pub(crate) trait HasConnections: Send + Sync {
+    /// Called before they are opened. Waits until there is room for them, or `is_over`. The opening ends when the returned
+    /// value is dropped. Fails if it is over.
+    fn wait_for_room(&self, is_over: &dyn Fn() -> bool) -> Result<Box<dyn Send>>;
+
+    /// Called when there are connections again.
+    fn has_connections(&self);
 }
 
 /// The files of the connection that was opened last.
@@ -93,9 +102,14 @@ impl Watch {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `tell` whenever the writer has opened its connection again. Called once.
-    pub(crate) fn tell_unparked(&self, tell: Box<dyn Fn() + Send + Sync>) {
-        let _ = self.tells.set(tell);
+    /// Sets who must know when there are connections again. Called once.
+    pub(crate) fn tell(&self, tells: Box<dyn HasConnections>) {
+        let _ = self.tells.set(tells);
+    }
+
+    /// Waits until a parked database may have connections again. Blocks.
+    pub(crate) fn wait_for_room(&self, is_over: &dyn Fn() -> bool) -> Result<Option<Box<dyn Send>>> {
+        self.tells.get().filter(|_| self.is_parked()).map(|tells| tells.wait_for_room(is_over)).transpose()
     }
 
     /// Waits until the database is not parked, or for this time.
@@ -119,7 +133,7 @@ impl Watch {
             self.look_at_open()?;
             *self.parked() = false;
             self.unparked.notify_all();
-            self.tells.get().inspect(|tell| tell());
+            self.tells.get().inspect(|tells| tells.has_connections());
         }
         Ok(())
     }
@@ -137,7 +151,8 @@ impl Watch {
     /// has the file open, and the mappings of the process, which take long to read, are left to the periodic check.
     pub(crate) fn look_at_open(&self) -> Result<()> {
         let may_have_second_copy = self.had_index.load(Ordering::Relaxed);
-        self.look(&if may_have_second_copy { mappings() } else { String::new() })
+        let mappings = if may_have_second_copy { mappings() } else { Arc::default() };
+        self.look(&mappings)
     }
 
     /// Records that a connection was opened, with its wal-index at `index`.
@@ -168,18 +183,14 @@ impl Watch {
 
     /// Returns true if a second library has the file open, according to the `mappings` of the process, which are read only if
     /// this crate has it open.
-    pub(crate) fn has_second_copy(&self, mappings: impl FnOnce() -> String) -> bool {
-        self.index_in(mappings).is_some_and(|mapped| matches!(mapped, Mapped::Twice(_)))
-    }
-
-    fn index_in<M: AsRef<str>>(&self, mappings: impl FnOnce() -> M) -> Option<Mapped> {
-        let index = self.open().index?;
-        Some(mapped(mappings().as_ref(), index))
+    pub(crate) fn has_second_copy(&self, mappings: impl FnOnce() -> Arc<Mappings>) -> bool {
+        let index = self.open().index;
+        index.is_some_and(|index| matches!(mappings().at(index), Mapped::Twice(_)))
     }
 
     /// Checks whether the files are unchanged. Records what changed, and returns the error if writes are refused
     /// because of it. Blocks on the file system.
-    pub(crate) fn look(&self, mappings: &str) -> Result<()> {
+    pub(crate) fn look(&self, mappings: &Mappings) -> Result<()> {
         if let Some(error) = self.find(mappings) {
             self.refuse(|| error);
         }
@@ -209,7 +220,7 @@ impl Watch {
         self.file().is_some_and(|file| file.inode().is_some() && existing(&self.path).as_ref() != Some(file))
     }
 
-    fn find(&self, mappings: &str) -> Option<Error> {
+    fn find(&self, mappings: &Mappings) -> Option<Error> {
         if self.is_moved() {
             return Some(self.moved());
         }
@@ -220,7 +231,8 @@ impl Watch {
                 return Some(self.lost("WAL"));
             }
         }
-        match self.index_in(|| mappings)? {
+        let index = self.open().index?;
+        match mappings.at(index) {
             Mapped::Deleted => Some(self.lost("wal-index")),
             Mapped::Twice(_) if self.second_copy == SecondCopy::Off => None,
             Mapped::Twice(libraries) => {
@@ -291,7 +303,7 @@ mod tests {
         std::fs::write(beside(&path, "-wal"), "").unwrap();
         let watch = Watch::new(&path, SecondCopy::Refuse);
         watch.opened(Some(0x1000));
-        assert_eq!(watch.look(""), Ok(()));
+        assert_eq!(watch.look(&Mappings::default()), Ok(()));
         (directory, watch)
     }
 
@@ -302,10 +314,10 @@ mod tests {
         std::fs::write(&other, "").unwrap();
         std::fs::rename(&watch.path, directory.path().join("old.db")).unwrap();
         std::fs::rename(other, &watch.path).unwrap();
-        let error = watch.look("").unwrap_err();
+        let error = watch.look(&Mappings::default()).unwrap_err();
         assert_eq!(error.kind(), Kind::Io);
         std::fs::rename(directory.path().join("old.db"), &watch.path).unwrap();
-        assert_eq!(watch.look(""), Err(error));
+        assert_eq!(watch.look(&Mappings::default()), Err(error));
     }
 
     #[test]
@@ -313,20 +325,21 @@ mod tests {
         let (_directory, watch) = watched();
         std::fs::remove_file(beside(&watch.path, "-wal")).unwrap();
         watch.closed();
-        assert_eq!(watch.look(""), Ok(()));
+        assert_eq!(watch.look(&Mappings::default()), Ok(()));
         let (_directory, watch) = watched();
         std::fs::remove_file(beside(&watch.path, "-wal")).unwrap();
-        assert!(watch.look("").unwrap_err().message().contains("WAL"));
+        assert!(watch.look(&Mappings::default()).unwrap_err().message().contains("WAL"));
     }
 
     #[test]
     fn a_second_library_is_refused_or_only_counted() {
-        let twice = "1000-9000 rw-s 0 fe:00 77 /a-shm\na000-12000 rw-s 0 fe:00 77 /a-shm";
+        let list = "1000-9000 rw-s 0 fe:00 77 /a-shm\na000-12000 rw-s 0 fe:00 77 /a-shm";
+        let twice = Arc::new(Mappings::parse(list));
         let (_directory, watch) = watched();
-        assert!(watch.has_second_copy(|| twice.to_string()));
-        assert_eq!(watch.look(twice).unwrap_err().kind(), Kind::Misuse);
+        assert!(watch.has_second_copy(|| twice.clone()));
+        assert_eq!(watch.look(&twice).unwrap_err().kind(), Kind::Misuse);
         let (_directory, warns) = watched();
         let warns = Watch { second_copy: SecondCopy::Warn, ..warns };
-        assert_eq!((warns.look(twice), warns.second_copies()), (Ok(()), 1));
+        assert_eq!((warns.look(&twice), warns.second_copies()), (Ok(()), 1));
     }
 }

@@ -179,7 +179,8 @@ impl Options {
 
     /// Sets how many databases of the process may have connections at a time. Beyond that, the connections of those that
     /// were not used for longest are closed, and the next call on one of them opens them again: the databases stay open,
-    /// and their handles valid. A database in use keeps its connections, so there may be more. The limit of the
+    /// and their handles valid. A call that needs connections while twice as many databases have some waits until others are
+    /// closed, up to its deadline, unless transactions, snapshots or cursors are open in all of them. The limit of the
     /// database that opens its connections applies. Default 64.
     pub fn max_open(mut self, databases: usize) -> Self {
         self.max_open = databases;

@@ -82,6 +82,134 @@ fn databases_beyond_the_bound_are_parked_and_come_back_whatever_is_asked_first()
     });
 }
 
+/// Descriptors that this process has open.
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[test]
+fn thousands_of_databases_in_random_use_have_few_descriptors_and_no_call_fails() {
+    const MOST: usize = 16;
+    if !is_alone_in_process(
+        "parking::thousands_of_databases_in_random_use_have_few_descriptors_and_no_call_fails",
+        None,
+    ) {
+        return;
+    }
+    run(async {
+        let (_files, dbs) = opened(300, MOST).await;
+        let before = descriptors();
+        let dbs = std::sync::Arc::new(dbs);
+        let most = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let tasks = (0..100_usize).map(|task| {
+            let (dbs, most) = (dbs.clone(), most.clone());
+            tokio::spawn(async move {
+                let mut random = (task as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
+                for turn in 0..15 {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    let db = &dbs[(random >> 33) as usize % dbs.len()];
+                    if turn % 2 == 0 {
+                        db.execute("UPDATE t SET a = a + 1", ()).await.unwrap();
+                    } else {
+                        assert!(db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap() >= Some(1));
+                    }
+                    most.fetch_max(descriptors(), std::sync::atomic::Ordering::Relaxed);
+                }
+            })
+        });
+        for task in tasks.collect::<Vec<_>>() {
+            task.await.unwrap();
+        }
+        let mut sum = 0;
+        for db in dbs.iter() {
+            sum += db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap().unwrap();
+        }
+        assert_eq!(sum, 300 + 100 * 8, "each write was done");
+        let most = most.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(most < before.max(2 * MOST * 8) + 32, "{most} descriptors, {before} before");
+    });
+}
+
+#[test]
+fn transactions_in_more_databases_than_there_is_room_for_do_not_wait_for_each_other() {
+    if !is_alone_in_process(
+        "parking::transactions_in_more_databases_than_there_is_room_for_do_not_wait_for_each_other",
+        None,
+    ) {
+        return;
+    }
+    run(async {
+        let (_files, dbs) = opened(12, 2).await;
+        let mut open = Vec::new();
+        for db in &dbs {
+            let tx = db.begin().await.unwrap();
+            tx.execute(INSERT, (2,)).await.unwrap();
+            open.push(tx);
+        }
+        for tx in open {
+            tx.commit().await.unwrap();
+        }
+        for db in &dbs {
+            assert_eq!(count(db).await, 2);
+        }
+    });
+}
+
+#[test]
+fn a_call_that_waits_for_room_ends_at_its_deadline_and_can_be_given_up() {
+    if !is_alone_in_process("parking::a_call_that_waits_for_room_ends_at_its_deadline_and_can_be_given_up", None) {
+        return;
+    }
+    run(async {
+        let (files, dbs) = opened(4, 1).await;
+        let (end, until_ended) = std::sync::mpsc::channel::<()>();
+        let until_ended = std::sync::Arc::new(std::sync::Mutex::new(until_ended));
+        // Closures serve a request each, for as long as the test likes.
+        let closures: Vec<_> = dbs[..2]
+            .iter()
+            .map(|db| {
+                let until_ended = until_ended.clone();
+                tokio::spawn(db.write_with(move |_| {
+                    let _ = until_ended.lock().unwrap().recv();
+                    Ok::<_, Error>(())
+                }))
+            })
+            .collect();
+        until(|| dbs[..2].iter().all(|db| db.stats().writes_waiting == 0) && is_parked(&files[3])).await;
+        let short = dbs[3].timeout(std::time::Duration::from_millis(50));
+        let error = short.execute(INSERT, (2,)).await.unwrap_err();
+        assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(flatwater::Applied::No)), "{error}");
+        (0..2).for_each(|_| end.send(()).unwrap());
+        for closure in closures {
+            closure.await.unwrap().unwrap();
+        }
+        dbs[3].execute(INSERT, (3,)).await.unwrap();
+        assert_eq!(count(&dbs[3]).await, 2);
+    });
+}
+
+#[test]
+fn a_parked_database_with_a_live_query_notices_commits_of_others() {
+    if !is_alone_in_process("parking::a_parked_database_with_a_live_query_notices_commits_of_others", None) {
+        return;
+    }
+    run(async {
+        let (files, dbs) = opened(2, 1).await;
+        let mut live = dbs[0].live("SELECT sum(a) FROM t", ());
+        let value = |rows: flatwater::LiveRows| rows.get(0).unwrap().get::<i64>(0).unwrap();
+        assert_eq!(value(live.next().await.unwrap().unwrap()), 1);
+        for (turn, sum) in [(2, 3), (3, 6), (4, 10)] {
+            park(&files[0]).await;
+            files[0].plain().execute(INSERT, [turn]).unwrap();
+            assert_eq!(value(live.next().await.unwrap().unwrap()), sum);
+        }
+        park(&files[0]).await;
+        dbs[0].execute(INSERT, (5,)).await.unwrap();
+        assert_eq!(value(live.next().await.unwrap().unwrap()), 15, "and its own");
+        drop(live);
+    });
+}
+
 #[test]
 fn a_database_in_use_keeps_its_connections() {
     if !is_alone_in_process("parking::a_database_in_use_keeps_its_connections", None) {

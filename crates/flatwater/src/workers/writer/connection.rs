@@ -89,6 +89,7 @@ impl WriterConnection {
     pub(super) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
         if self.connection.is_none() {
             let role = if self.was_open { Role::Writer } else { Role::Creator };
+            let _opening = self.wait_for_room()?;
             if let Some(watch) = &self.watch {
                 if self.was_open {
                     watch.check_file()?;
@@ -308,7 +309,7 @@ impl WriterConnection {
     /// Closes the connection. The rest of the WAL is copied into the database and the WAL is removed, if the copy ends
     /// within `wait`. Otherwise the WAL stays, and the next open uses it.
     pub(super) fn close(&mut self, wait: Duration) {
-        let is_copied = self.copy_wal(wait).unwrap_or(false);
+        let is_copied = !wait.is_zero() && self.copy_wal(wait).unwrap_or(false);
         self.drop_connection(is_copied);
     }
 

@@ -36,6 +36,7 @@ use std::time::{Duration, Instant};
 
 use connection::WriterConnection;
 pub(crate) use inline::Tried;
+pub(crate) use parking::Parked;
 use slot::Slot;
 
 use crate::error::{Error, Kind, Result};
@@ -219,6 +220,12 @@ impl Writer {
         if let Some(session) = session {
             session.end(End::Closed);
         }
+    }
+
+    /// Returns true while a caller has a transaction open.
+    pub(crate) fn is_held(&self) -> bool {
+        let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.session.upgrade().is_some_and(|session| session.is_open())
     }
 
     /// Returns the number of waiting requests.

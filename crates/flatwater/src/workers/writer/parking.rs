@@ -4,41 +4,80 @@
 //! and nothing waits when it begins; the writer's connection is the last one closed; no connection is opened meanwhile.
 //! Leaves out: which databases are parked, and when (`engine::parking`), and opening again, which the next use does.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use super::Writer;
+use super::connection::WriterConnection;
 use super::slot::Slot;
+use crate::error::Result;
+use crate::file::stamp::Stamp;
+use crate::queue::ticket::{CallOptions, Ticket};
+use crate::workers::take_over::TakesOver;
 
 /// A call that arrives meanwhile waits no longer than this for the WAL to be copied.
 const COPY: Duration = Duration::from_millis(100);
 
+/// A database that was parked.
+pub(crate) enum Parked {
+    /// Nobody else has its file open: these are its files until somebody opens it.
+    Alone(Stamp),
+    /// Others may have committed since it was last known which commits there are.
+    BesideOthers,
+}
+
+impl WriterConnection {
+    /// Called before the connection is opened: waits until a parked database may have one again, or as long as
+    /// `wait_for_locks` said. The opening ends when the returned value is dropped.
+    pub(super) fn wait_for_room(&self) -> Result<Option<Box<dyn Send>>> {
+        let is_over = || self.is_left.load(Ordering::SeqCst) || self.busy_timeout.is_over();
+        self.watch.as_ref().map_or(Ok(None), |watch| watch.wait_for_room(&is_over))
+    }
+}
+
 impl Writer {
     /// Parks the database, if no request is served or waits. `are_closed` returns true if no other connection is open.
-    /// Returns false if the database is in use. Blocks.
-    pub(crate) fn park(&self, are_closed: impl FnOnce() -> bool) -> bool {
-        let Some(mut slot) = Slot::acquire_idle(self) else { return false };
+    /// Returns `None` if the database is in use. Blocks.
+    ///
+    /// ```text
+    /// this thread                             another process
+    /// publishes the commits in the WAL
+    ///                                         commits: its frames stay in the WAL, for it is not the last user
+    /// closes: copies these frames, which
+    /// changes the database; removes the WAL
+    /// compares the database with how it was
+    ///                                         (if it stays open, the WAL stays)
+    /// ```
+    pub(crate) fn park(&self, are_closed: impl FnOnce() -> bool) -> Option<Parked> {
+        let mut slot = Slot::acquire_idle(self)?;
         slot.run(|writer, _| {
-            let Some(watch) = writer.watch.clone().filter(|watch| watch.refusal().is_none()) else { return false };
+            let watch = writer.watch.clone().filter(|watch| watch.refusal().is_none())?;
             if !writer.is_open() {
-                return watch.is_parked();
+                return watch.is_parked().then_some(Parked::BesideOthers);
             }
             let recall = watch.recalls.begin();
             recall.collect();
             if !are_closed() {
-                return false;
+                return None;
             }
-            let is_copied = match writer.copy_wal(COPY) {
-                Ok(is_copied) => is_copied,
-                Err(error) => {
-                    writer.refuse_after_failed_sync(&error);
-                    return false;
-                }
-            };
+            let is_copied = writer.copy_wal(COPY).inspect_err(|error| writer.refuse_after_failed_sync(error)).ok()?;
+            let left = writer.wal_now();
+            self.0.leave(writer, left.as_ref(), Instant::now());
+            let before = Stamp::of(&self.0.options.path);
             // SQLite must be the last user of the files, so that it can remove the WAL.
             drop(watch.unguard());
             writer.drop_connection(is_copied);
             watch.park();
-            true
+            let after = Stamp::of(&self.0.options.path);
+            let is_alone = left.is_some() && after.has_no_wal() && after.has_database_of(&before);
+            Some(if is_alone { Parked::Alone(after) } else { Parked::BesideOthers })
         })
+    }
+
+    /// Has the connection opened again. Whatever was committed meanwhile is published then.
+    pub(crate) fn look_again(&self) {
+        let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
+        drop(self.unpark(ticket));
     }
 }

@@ -15,7 +15,6 @@
 //! publishes a change of everything         runs again
 //! ```
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use super::connection::WriterConnection;
@@ -24,14 +23,16 @@ use super::slot::Slot;
 use super::{Shared, Writer};
 use crate::changes::change::Change;
 use crate::connection::open::Connection;
-use crate::queue::ticket::{CallOptions, Ticket};
-use crate::workers::take_over::TakesOver;
 
 impl Writer {
     /// Publishes the commits of other connections, unless another thread holds the slot, which then does that.
     pub(crate) fn look_for_others(&self) {
         let Some(mut slot) = Slot::acquire_idle(self) else { return };
         let is_open = slot.run(|writer, _| {
+            if writer.watch.as_ref().is_some_and(|watch| watch.is_parked()) {
+                // Its files are looked at instead.
+                return true;
+            }
             let is_new = |(state, _): &(_, _)| !writer.has_left(state) || writer.attached_has_moved();
             if let Some(now) = writer.wal_now().filter(is_new) {
                 self.0.leave(writer, Some(&now), Instant::now());
@@ -40,9 +41,8 @@ impl Writer {
         });
         drop(slot);
         if !is_open {
-            // The connection was given up. Whatever was committed since is published when there is another.
-            let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
-            drop(self.unpark(ticket));
+            // The connection was given up.
+            self.look_again();
         }
     }
 }

@@ -1,0 +1,91 @@
+//! Parked databases with live queries: their files are looked at, because there is no connection that shows commits.
+//!
+//! Owns: the list of these databases, and the thread `fw-parked`, which lives as long as there is one. Blocks on file systems,
+//! on that thread alone. Invariant: a database whose files have changed since it was parked gets its connections again, which
+//! runs all of its live queries. Leaves out: databases that have connections, whose WAL shows commits (`live`).
+
+use std::panic::catch_unwind;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use flatwater_sqlite::PerProcess;
+
+use super::Engine;
+use crate::file::stamp::Stamp;
+use crate::file::watch::Watch;
+use crate::thread::park::start_own;
+use crate::workers::writer::Writer;
+
+#[derive(Default)]
+struct Parked {
+    engines: Vec<(Weak<Engine>, Stamp)>,
+    is_watched: bool,
+}
+
+static PARKED: PerProcess<Parked> = PerProcess::new(Parked::default);
+
+/// Watches the files of an engine that was parked with this stamp, until it has connections again.
+pub(super) fn watch(engine: &Arc<Engine>, stamp: Stamp) {
+    let mut parked = PARKED.lock();
+    parked.engines.retain(|(other, _)| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(engine)));
+    parked.engines.push((Arc::downgrade(engine), stamp));
+    if std::mem::replace(&mut parked.is_watched, true) {
+        return;
+    }
+    drop(parked);
+    let started = start_own("fw-parked", || {
+        if catch_unwind(look_on).is_err() {
+            give_up();
+        }
+    });
+    if started.is_err() {
+        give_up();
+    }
+}
+
+/// Nobody looks at the files: the databases get their connections again.
+fn give_up() {
+    let mut parked = PARKED.lock();
+    parked.is_watched = false;
+    let left = std::mem::take(&mut parked.engines);
+    drop(parked);
+    left.iter().filter_map(|(engine, _)| engine.upgrade()).for_each(|engine| engine.look_again());
+}
+
+/// Looks at the files again and again, while there are any to look at.
+fn look_on() {
+    while let Some(pause) = pause() {
+        std::thread::sleep(pause);
+        let engines = std::mem::take(&mut PARKED.lock().engines);
+        for (engine, stamp) in engines {
+            let Some(engine) = engine.upgrade().filter(|engine| engine.is_watched_parked()) else { continue };
+            if Stamp::of(engine.path()) != stamp {
+                engine.look_again();
+                continue;
+            }
+            let mut parked = PARKED.lock();
+            // It may have been parked again meanwhile.
+            if !parked.engines.iter().any(|(other, _)| std::ptr::eq(other.as_ptr(), Arc::as_ptr(&engine))) {
+                parked.engines.push((Arc::downgrade(&engine), stamp));
+            }
+        }
+    }
+}
+
+/// Returns the time until the next look; `None` if there is nothing to look at: then the thread must end.
+fn pause() -> Option<Duration> {
+    let mut parked = PARKED.lock();
+    let pause = parked.engines.iter().filter_map(|(engine, _)| Some(engine.upgrade()?.options.live_poll)).min();
+    parked.is_watched = pause.is_some();
+    pause
+}
+
+impl Engine {
+    fn is_watched_parked(&self) -> bool {
+        !self.is_closed() && self.live.is_watching() && self.watch().is_some_and(Watch::is_parked)
+    }
+
+    fn look_again(&self) {
+        self.writer.iter().for_each(Writer::look_again);
+    }
+}
