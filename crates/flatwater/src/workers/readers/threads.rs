@@ -13,7 +13,7 @@ use super::serve::Served;
 use super::session::ReadSession;
 use super::state::{Job, State};
 use super::{Readers, Shared};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::thread::linger::Linger;
 use crate::thread::park::start_own;
@@ -44,7 +44,7 @@ impl Readers {
         let shared = self.0.clone();
         start_own(name, move || shared.run()).map(drop).map_err(|error| {
             self.0.lock().threads -= 1;
-            Error::new(Kind::Io, format!("a reader's thread cannot be started: {error}"))
+            Error::no_thread("a reader's thread", &error)
         })
     }
 }

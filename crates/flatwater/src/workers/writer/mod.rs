@@ -38,7 +38,7 @@ use connection::WriterConnection;
 pub(crate) use inline::Tried;
 use slot::Slot;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::file::watch::Watch;
 use crate::inline::policy::InlinePolicy;
 use crate::options::Options;
@@ -245,7 +245,7 @@ impl Writer {
             self.run();
             return Ok(());
         }
-        Err(Error::new(Kind::Io, format!("the writer's thread cannot be started: {error}")))
+        Err(Error::no_thread("the writer's thread", &error))
     }
 }
 
