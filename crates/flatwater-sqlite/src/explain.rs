@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::hooks::AuthEvent;
 use crate::running::Running;
 use crate::slots::{Statement, StatementId};
+use crate::text::statement_start;
 
 /// One instruction of a program (<https://sqlite.org/opcode.html>).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +58,8 @@ impl Connection {
     /// # Errors
     /// As [`explain`](Self::explain).
     pub fn explain_if(&mut self, sql: &str, wanted: impl FnOnce(&[AuthEvent]) -> bool) -> Result<Option<Vec<Program>>> {
-        let listing = self.prepare(&format!("EXPLAIN {sql}"))?.ok_or(Error::StaleStatement)?;
+        let statement = &sql[statement_start(sql)..];
+        let listing = self.prepare(&format!("EXPLAIN {statement}"))?.ok_or(Error::StaleStatement)?;
         let raw = self.statement(listing.id)?.raw;
         // Nothing may run in between: a listing points into the schema, and does not check whether the schema is still
         // the same.

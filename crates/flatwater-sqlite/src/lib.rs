@@ -7,6 +7,7 @@
 //! - `connection`: open, hooks, state, and restoring the connection after a closure of the user
 //! - `slots`: the table of a connection's statements
 //! - `statement`: prepare, and run in one go
+//! - `text`: where the first statement of a text begins
 //! - `columns`: the columns of a statement's result
 //! - `running`: bind, and the loop that passes rows to a [`Sink`]
 //! - `cursor`: a statement that runs in parts
@@ -70,6 +71,7 @@ mod sink;
 mod slots;
 mod snapshot;
 mod statement;
+mod text;
 mod wal;
 
 pub use armed::Interrupt;
@@ -94,4 +96,5 @@ pub use rusqlite;
 pub use sink::{Discard, Flow, Sink};
 pub use slots::StatementId;
 pub use statement::Prepared;
+pub use text::statement_start;
 pub use wal::{WalHeader, WalState};

@@ -4,6 +4,8 @@
 
 use std::fmt::Write as _;
 
+use flatwater_sqlite::statement_start;
+
 use crate::call::Call;
 use crate::database::Database;
 use crate::error::Error;
@@ -21,9 +23,10 @@ impl Database {
     pub fn query_plan(&self, sql: &str) -> Call<String> {
         let sql = sql.to_owned();
         self.closure("query_plan", move |connection| {
-            let prepared = connection.prepare(&format!("{EXPLAIN}{sql}"));
-            let mut statement =
-                prepared.map_err(|error| Error::from(error).offset_by(-EXPLAIN.len().cast_signed()).with_sql(&sql))?;
+            let start = statement_start(&sql);
+            let prepared = connection.prepare(&format!("{EXPLAIN}{}", &sql[start..]));
+            let before = start.cast_signed() - EXPLAIN.len().cast_signed();
+            let mut statement = prepared.map_err(|error| Error::from(error).offset_by(before).with_sql(&sql))?;
             let mut steps = statement.raw_query();
             let (mut plan, mut parents) = (String::new(), Vec::new());
             while let Some(step) = steps.next()? {

@@ -4,13 +4,13 @@
 //! the connection. Invariants: each statement is prepared after the earlier ones ran, under the policy; the rest of a script is
 //! not copied for each of its statements. Leaves out: transactions.
 
-use flatwater_sqlite::{AuthEvent, Discard, Policy};
+use flatwater_sqlite::{AuthEvent, Discard, Policy, statement_start};
 use rusqlite::ffi;
 
 use super::open::Connection;
 use crate::error::{Error, Result};
 use crate::migrations::Step;
-use crate::migrations::text::{line, start};
+use crate::migrations::text::line;
 use crate::sql::policy;
 
 /// A statement of a step, by its place in the script.
@@ -49,7 +49,7 @@ impl Connection {
         at: usize,
         policy: Policy,
     ) -> Option<(Place<'a>, Result<Vec<AuthEvent>>)> {
-        let at = at + start(&step.sql[at..]);
+        let at = at + statement_start(&step.sql[at..]);
         let before = self.sqlite.set_policy(policy);
         let prepared = self.sqlite.prepare(&script[at..]);
         self.sqlite.set_policy(before);

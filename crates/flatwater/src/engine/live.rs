@@ -3,15 +3,14 @@
 //! Owns: which functions of the other workers live queries may call. Runs while a database is opened. Leaves out: how they
 //! use them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::dispatch::Caller;
 use crate::changes::change::Change;
 use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::workers::live::{LiveQueries, Look, Powers, Push, Subscription};
-use crate::workers::readers::Readers;
+use crate::workers::live::{LiveQueries, LooksForOthers, Powers, Push, Subscription};
+use crate::workers::readers::{Look, Readers, Stamps};
 use crate::workers::request::LiveQuery;
 use crate::workers::writer::Writer;
 
@@ -47,15 +46,16 @@ fn push(writer: Option<Writer>, readers: Option<Readers>) -> Push {
 }
 
 /// The writer finds the commits of others by itself, when it is given the occasion. A database that is only read
-/// compares the header of the WAL with the one before.
-fn look(writer: Option<Writer>, readers: Option<Readers>) -> Look {
+/// compares the headers of the WALs with those of the look before; if it has no connection to read them, the runs of the
+/// queries open one.
+fn look(writer: Option<Writer>, readers: Option<Readers>) -> LooksForOthers {
     match (writer, readers) {
         (Some(writer), _) => Box::new(move |_| writer.look_for_others()),
         (None, Some(readers)) => {
-            let before = AtomicU32::new(0);
+            let seen = Mutex::new(Stamps::default());
             Box::new(move |live| {
-                let is_new = |stamp: &u32| before.swap(*stamp, Ordering::Relaxed) != *stamp;
-                if readers.wal_stamp().filter(is_new).is_some() {
+                let look = readers.look(&mut seen.lock().unwrap_or_else(PoisonError::into_inner));
+                if look != Look::Nothing {
                     live.publish(&Change::Everything);
                     live.start();
                 }

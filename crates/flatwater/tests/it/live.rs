@@ -22,6 +22,7 @@ in_both_places!(
     equal_queries_share_one_run_and_late_ones_get_the_last_result,
     a_consumer_that_is_late_gets_the_newest_result_only,
     what_no_live_query_can_be_is_refused,
+    a_statement_is_found_behind_semicolons_and_comments,
     a_stream_ends_when_the_database_closes,
     what_may_depend_on_anything_runs_after_every_commit,
     results_that_come_in_a_row_are_held_back_as_wanted,
@@ -416,6 +417,19 @@ async fn a_consumer_that_is_late_gets_the_newest_result_only(place: &Place) {
     assert_eq!(live(&db).superseded, 9);
 }
 
+async fn a_statement_is_found_behind_semicolons_and_comments(place: &Place) {
+    let db = with_items(place).await;
+    for before in ["; ", " ;; -- none\n;", "/* ; */ ;\u{feff}"] {
+        let sql = format!("{before}SELECT count(*) FROM item");
+        let count = db.query_value::<i64>(&sql, ()).await.unwrap().unwrap();
+        let mut live = db.live(&sql, ());
+        assert_eq!(one(&mut live).await, count, "{sql:?}");
+        db.execute("INSERT INTO item (a) VALUES (1)", ()).await.unwrap();
+        assert_eq!(one(&mut live).await, count + 1, "{sql:?}");
+        assert!(db.query_plan(&sql).await.unwrap().contains("item"), "{sql:?}");
+    }
+}
+
 async fn what_no_live_query_can_be_is_refused(place: &Place) {
     let db = with_items(place).await;
     let refused = [
@@ -527,6 +541,35 @@ async fn commits_of_other_connections_are_noticed() {
     let stats = live(&db);
     assert!(stats.everything >= 3, "{stats:?}");
     drop(plain);
+}
+
+#[tokio::test]
+async fn a_database_that_is_only_read_notices_commits_to_an_attached_file_alone() {
+    let (file, other) = (TestFile::new(), TestFile::new());
+    let (plain, attached) = (file.plain(), other.plain());
+    plain.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE main_only (a)").unwrap();
+    attached.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
+    let db = file.options().read_only(true).attach("other", other.path()).open().await.unwrap();
+    let mut sums: Vec<_> =
+        [1, 10, 100].map(|factor| db.live(&format!("SELECT {factor} * sum(a) FROM other.t"), ())).into();
+    for value in 1..=3 {
+        attached.execute("UPDATE t SET a = ?1", [value]).unwrap();
+        for (sum, factor) in sums.iter_mut().zip([1, 10, 100]) {
+            assert_eq!(until_value(sum, value * factor).await, value * factor);
+        }
+    }
+    drop((sums, attached));
+    db.close().await.unwrap();
+}
+
+/// Returns the value when it is delivered. Earlier results may come before it.
+async fn until_value(live: &mut Live, value: i64) -> i64 {
+    loop {
+        let now = one(live).await;
+        if now == value {
+            return now;
+        }
+    }
 }
 
 #[tokio::test]

@@ -43,7 +43,7 @@ pub(crate) enum Step {
     Checkpoint,
     /// Sync without holding any lock, then restart the WAL in the writer slot. Wait this long for readers.
     Restart(Duration),
-    /// The same, and truncate the file, which is longer than the disk has room for.
+    /// The same, and truncate the file, which is longer than the disk has room for, or far beyond the limit.
     Shorten(Duration),
     /// Truncate the file, when nothing is written.
     Truncate,
@@ -67,6 +67,9 @@ const QUIET_FRAMES: u32 = 64;
 /// A file is truncated when nothing was written for `IDLE`, if it is longer than this part of the limit.
 const IDLE: Duration = Duration::from_secs(30);
 const KEPT: u32 = 4;
+/// A restart truncates a file that is longer than this many times the limit: no checkpoint was possible for a time, or one
+/// transaction was as large.
+const LONG: u32 = 2;
 /// How long to wait for readers, at first and at most; how long a blocked restart is not retried, at first and at most.
 const BUDGET: Duration = Duration::from_millis(5);
 const BUDGET_MAX: Duration = Duration::from_millis(20);
@@ -207,7 +210,8 @@ impl Policy {
             (self.wants_restart(seen, now), seen.backlog() >= self.checkpoint_frames());
         if wants_restart && restart_in.is_zero() {
             let budget = self.budget();
-            return if seen.disk.is_wal_too_long() { Step::Shorten(budget) } else { Step::Restart(budget) };
+            let is_too_long = seen.disk.is_wal_too_long() || seen.disk.wal / LONG > self.limit;
+            return if is_too_long { Step::Shorten(budget) } else { Step::Restart(budget) };
         }
         // Checkpoints continue while a restart must wait, so that the backlog does not grow.
         if wants_checkpoint && checkpoint_in.is_zero() {

@@ -24,6 +24,8 @@ pub(super) struct Entry {
     pub(super) reads: Vec<(Derived, Found)>,
     pub(super) run: RunState,
     last: Option<Delivery>,
+    /// Results that are for nobody any more, until they can be freed.
+    pub(super) retired: Vec<Delivery>,
     was_held_back: bool,
     pub(super) subscribers: Vec<Arc<Place>>,
     /// Goes off when the entry has had no subscriber for the grace period.
@@ -71,6 +73,7 @@ impl Entry {
             reads: Vec::new(),
             run: RunState::Waits,
             last: None,
+            retired: Vec::new(),
             was_held_back: false,
             subscribers: Vec::new(),
             grace: None,
@@ -80,6 +83,12 @@ impl Entry {
 
     pub(super) fn last(&self) -> Option<&Delivery> {
         self.last.as_ref()
+    }
+
+    /// Notes that its last result is not for those who subscribe from now on.
+    pub(super) fn retire(&mut self) {
+        self.retired.extend(self.last.take());
+        self.was_held_back = false;
     }
 
     /// Returns true if another result as small as the last one is compared and delivered in microseconds.

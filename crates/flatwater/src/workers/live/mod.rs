@@ -11,6 +11,7 @@ mod entry;
 pub(crate) mod place;
 mod registry;
 mod run;
+mod todo;
 pub(crate) mod told;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,12 +39,12 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) type Push = Box<dyn Fn(Request) -> Result<()> + Send + Sync>;
 
 /// Looks for commits of others, and reports a change of everything if there are any. It does not wait.
-pub(crate) type Look = Box<dyn Fn(&dyn ChangeListener) + Send + Sync>;
+pub(crate) type LooksForOthers = Box<dyn Fn(&dyn ChangeListener) + Send + Sync>;
 
 /// What live queries need of the other workers.
 pub(crate) struct Powers {
     pub(crate) push: Push,
-    pub(crate) look: Look,
+    pub(crate) look: LooksForOthers,
 }
 
 /// The live queries.

@@ -56,8 +56,22 @@ pub(super) struct Put {
     pub(super) waker: Option<Waker>,
     /// The subscriber is told something.
     pub(super) is_told: bool,
-    /// An older result was still there.
-    pub(super) is_superseded: bool,
+    pub(super) replaced: Replaced,
+}
+
+/// What is to be freed when no lock is held.
+#[derive(Debug, Default)]
+pub(super) struct Replaced {
+    item: Option<Item>,
+    #[allow(dead_code, reason = "it is kept to be freed later")]
+    had: Option<Has>,
+}
+
+impl Put {
+    /// Returns true if an older result was still there.
+    pub(super) fn is_superseded(&self) -> bool {
+        self.replaced.item.is_some()
+    }
 }
 
 /// What the consumers of some places have, with what each is told of one delivery.
@@ -156,16 +170,15 @@ impl Held {
     fn put(&mut self, delivery: &Delivery, Compared { told, then }: Compared) -> Put {
         self.version = delivery.version;
         let is_told = told.is_some();
-        let before = match told {
-            Some(told) => self.item.replace(Item { delivery: delivery.clone(), told, then }),
-            None => {
-                // The consumer has it already, and a result that it did not take is no news any more.
-                self.has = then;
-                self.item.take()
+        let replaced = match told {
+            Some(told) => {
+                Replaced { item: self.item.replace(Item { delivery: delivery.clone(), told, then }), had: None }
             }
+            // The consumer has it already, and a result that it did not take is no news any more.
+            None => Replaced { item: self.item.take(), had: Some(std::mem::replace(&mut self.has, then)) },
         };
         let waker = if is_told { self.waker.take() } else { None };
-        Put { waker, is_told, is_superseded: before.is_some() }
+        Put { waker, is_told, replaced }
     }
 }
 
@@ -211,7 +224,7 @@ mod tests {
         deliver(&place, &delivery(1, &[&[[1, 10]]]));
         assert_eq!(told(take(&place)), "full");
         deliver(&place, &delivery(2, &[&[[1, 10], [2, 20]]]));
-        assert!(deliver(&place, &delivery(3, &[&[[2, 21], [3, 30]]])).is_superseded);
+        assert!(deliver(&place, &delivery(3, &[&[[2, 21], [3, 30]]])).is_superseded());
         assert_eq!(told(take(&place)), "2 0 1");
         deliver(&place, &delivery(4, &[&[[2, 22], [3, 30]]]));
         assert_eq!((told(take(&place)), told(take(&place))), ("0 1 0".into(), "nothing".into()));
@@ -229,7 +242,7 @@ mod tests {
         let compared = c.compare(&has, true);
         assert_eq!(told(take(&place)), "0 1 0");
         assert!(place.put_compared(&c, compared, &has).is_err());
-        assert!(!place.put(&c, &mut Vec::new()).is_superseded);
+        assert!(!place.put(&c, &mut Vec::new()).is_superseded());
         assert_eq!(told(take(&place)), "1 0 0");
     }
 
@@ -241,7 +254,7 @@ mod tests {
             assert!(take(&place).is_some());
             assert!(deliver(&place, &delivery(2, &[&[[1, 11]]])).is_told);
             let put = deliver(&place, &delivery(3, &[&[[1, 10]]]));
-            assert_eq!((put.is_told, put.is_superseded), (false, true));
+            assert_eq!((put.is_told, put.is_superseded()), (false, true));
             assert!(take(&place).is_none());
             deliver(&place, &delivery(4, &[&[[1, 11]]]));
             assert_eq!(told(take(&place)), if gets_differences { "0 1 0" } else { "all" });

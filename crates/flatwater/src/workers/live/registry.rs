@@ -2,17 +2,18 @@
 //!
 //! Owns: the entries, the index and the queue, under one lock, which is held for no longer than that takes. Every method
 //! returns what is to be done when the lock is released. Invariants: an entry whose reads are not known is met by every
-//! commit; at most so many runs are in flight as leave a reader for others. Leaves out: running (`run`), waking.
+//! commit; at most so many runs are in flight as leave a reader for others; no result is freed under the lock, for which a
+//! commit may wait. Leaves out: running (`run`), waking.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Waker;
 use std::time::Instant;
 
 use super::behind::Behind;
 use super::entry::{Ended, Entry, Ran, RunState};
 use super::place::{Place, Put};
+use super::todo::{Start, Todo};
 use super::told::Delivery;
 use crate::changes::change::Change;
 use crate::changes::index::{Id, Index, Precision, Rows};
@@ -42,25 +43,6 @@ pub(super) struct Registry {
     number: u64,
     pub(super) is_closed: bool,
     counts: LiveCounts,
-}
-
-/// What is to be done without the lock.
-#[derive(Default)]
-pub(super) struct Todo {
-    pub(super) starts: VecDeque<Start>,
-    pub(super) wakers: Vec<Waker>,
-    /// A run that has ended, and is in flight until these have its result.
-    pub(super) behind: Option<Behind>,
-}
-
-/// A run that is to be started.
-pub(super) struct Start {
-    pub(super) id: Id,
-    pub(super) query: Arc<LiveQuery>,
-    pub(super) known: Box<[Option<Derived>]>,
-    pub(super) ticket: Arc<Ticket>,
-    /// A small result is compared and delivered in microseconds.
-    pub(super) is_small: bool,
 }
 
 impl Registry {
@@ -121,7 +103,8 @@ impl Registry {
         self.entries.get_mut(&id)
     }
 
-    /// Removes an entry that has no subscriber.
+    /// Removes an entry that has no subscriber. It must not be freed under the lock.
+    #[must_use]
     pub(super) fn remove_unused(&mut self, id: Id) -> Option<Entry> {
         if !self.entries.get(&id)?.subscribers.is_empty() {
             return None;
@@ -177,13 +160,13 @@ impl Registry {
 
     fn meet(&mut self, id: Id, precision: Precision, is_everything: bool, now: Instant) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        if entry.subscribers.is_empty() {
-            // Its last result is not kept beyond the next change.
-            self.remove_unused(id);
-            return;
+        let is_used = !entry.subscribers.is_empty();
+        if !is_used {
+            // It is removed in its turn: this thread has the writer slot.
+            entry.retire();
         }
         if entry.meet(now, is_everything) {
-            if !is_everything {
+            if is_used && !is_everything {
                 self.counts.met(precision);
             }
             self.queue.push_back(id);
@@ -196,9 +179,10 @@ impl Registry {
             let Some(id) = self.queue.pop_front() else { return };
             let Some(entry) = self.entries.get_mut(&id) else { continue };
             if entry.subscribers.is_empty() {
-                self.remove_unused(id);
+                todo.entries.extend(self.remove_unused(id));
                 continue;
             }
+            todo.results.append(&mut entry.retired);
             let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
             let commit = self.number;
             entry.run = RunState::Runs { ticket: ticket.clone(), commit, is_met: false, is_lost: false };
@@ -231,7 +215,7 @@ impl Registry {
 
     /// Notes what delivering the result of a run did to the subscribers that were behind.
     pub(super) fn delivered(&mut self, id: Id, puts: &[Put]) -> Todo {
-        puts.iter().for_each(|put| self.counts.delivered(put.is_told, put.is_superseded));
+        puts.iter().for_each(|put| self.counts.delivered(put.is_told, put.is_superseded()));
         let mut todo = Todo::default();
         self.rest(id, &mut todo);
         todo
@@ -298,8 +282,9 @@ impl Registry {
         for place in entry.subscribers.iter().filter(|place| !place.is_up_to(last)) {
             match place.put_at_once(last) {
                 Some(put) => {
-                    self.counts.delivered(put.is_told, put.is_superseded);
+                    self.counts.delivered(put.is_told, put.is_superseded());
                     todo.wakers.extend(put.waker);
+                    todo.replaced.push(put.replaced);
                 }
                 None => places.push(place.clone()),
             }
@@ -309,7 +294,7 @@ impl Registry {
         }
         if is_final {
             todo.wakers.extend(entry.subscribers.drain(..).filter_map(|place| place.end()));
-            self.remove_unused(id);
+            todo.entries.extend(self.remove_unused(id));
         }
     }
 
@@ -322,7 +307,7 @@ impl Registry {
             if let Some(entry) = self.entries.get_mut(&id) {
                 todo.wakers.extend(entry.subscribers.drain(..).filter_map(|place| place.end()));
             }
-            self.remove_unused(id);
+            todo.entries.extend(self.remove_unused(id));
         }
         self.queue.clear();
         todo
@@ -349,7 +334,7 @@ fn rows_of(at: usize, reads: &TableReads, part: &LivePart, found: &Found) -> Row
 
 #[cfg(test)]
 mod tests {
-    use std::task::{Context, Poll};
+    use std::task::{Context, Poll, Waker};
 
     use flatwater_sqlite::{ChangedRows, RowSet};
 
@@ -418,5 +403,23 @@ mod tests {
         assert!(item.delivery.result.is_err());
         assert!(matches!(place.poll(&mut context, |_| true), Poll::Ready(None)));
         assert!(registry.is_empty());
+    }
+
+    #[test]
+    fn the_result_of_a_query_without_subscribers_is_freed_without_the_lock_and_nobody_gets_it() {
+        let (mut registry, id, place) = registry();
+        let now = Instant::now();
+        drop(registry.finish(id, found(7), now));
+        let rows = std::sync::Arc::downgrade(&registry.last(id).unwrap().result.unwrap()[0]);
+        drop(place.poll(&mut Context::from_waker(Waker::noop()), |_| true));
+        assert!(registry.unsubscribe(id, &place));
+        drop(place);
+        registry.publish(&update_of(7), now);
+        assert!(rows.upgrade().is_some(), "the thread that publishes has the writer slot");
+        assert!(registry.last(id).is_none(), "who subscribes now must not get it");
+        let todo = registry.start_waiting();
+        assert!(rows.upgrade().is_some() && registry.is_empty());
+        drop(todo);
+        assert!(rows.upgrade().is_none());
     }
 }

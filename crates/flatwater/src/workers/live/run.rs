@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use super::Shared;
 use super::entry::Ran;
-use super::registry::{Start, Todo};
+use super::todo::{Start, Todo};
 use crate::changes::index::Id;
 use crate::connection::reads::LiveRun;
 use crate::error::{Error, Result};
@@ -125,6 +125,7 @@ impl Shared {
                 let mut more = self.finish(id, ended);
                 todo.starts.append(&mut more.starts);
                 todo.wakers.append(&mut more.wakers);
+                // The rest of it is freed here.
             }
         }
         wake(todo.wakers);

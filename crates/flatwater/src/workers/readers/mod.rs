@@ -18,6 +18,7 @@ mod reader;
 mod running;
 mod serve;
 mod session;
+mod stamps;
 mod state;
 mod threads;
 
@@ -26,6 +27,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use holder::ReleaseRequests;
 pub(crate) use inline::Tried;
 use running::Running;
+pub(crate) use stamps::{Look, Stamps};
 use state::{Job, State};
 
 use crate::error::{Error, Result};
@@ -166,9 +168,14 @@ impl Readers {
         state.connections + state.held
     }
 
-    /// Returns the stamp of the WAL's header as it is published now, if a connection is idle.
-    pub(crate) fn wal_stamp(&self) -> Option<u32> {
-        self.0.lock().idle.last()?.wal_stamp()
+    /// Notes which commits there are, as an idle connection sees them in the headers of the WALs. Makes no system call.
+    pub(crate) fn look(&self, seen: &mut Stamps) -> Look {
+        let state = self.0.lock();
+        match state.idle.last() {
+            Some(reader) => seen.note(reader.stamps()),
+            None if state.connections + state.held == 0 => Look::Blind,
+            None => Look::Nothing,
+        }
     }
 
     /// Returns the number of connections that closures, snapshots and cursors hold.

@@ -96,8 +96,12 @@ impl Reader {
         self.connection.sqlite.wal_index_address()
     }
 
-    pub(super) fn wal_stamp(&self) -> Option<u32> {
-        Some(self.connection.sqlite.wal_state()?.stamp())
+    /// Returns what every commit to a file with a WAL changes, for the main file and each attached one. `None` for a file
+    /// in whose WAL a commit is being published.
+    pub(super) fn stamps(&self) -> impl Iterator<Item = Option<u32>> {
+        let Connection { sqlite, attached_wals, .. } = &self.connection;
+        let main = sqlite.wal_state().map(|state| state.stamp());
+        std::iter::once(main).chain(attached_wals.iter().map(|name| sqlite.attached_change(name)))
     }
 
     /// Performs the work. Returns the outcome, and true if the connection can be used again.

@@ -138,7 +138,8 @@ impl Shared {
     }
 
     /// Sleeps until another thread wakes this one. Returns `None` if the thread must end, because there was no work while
-    /// it lingered. A thread that had a place for that closes one idle connection.
+    /// it lingered. A thread that had a place for that closes one idle connection, but not the last one of a database without
+    /// a writer, which would then see no commit of others.
     fn sleep<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Option<MutexGuard<'a, State>> {
         let me = thread::current();
         state.asleep.push(me.clone());
@@ -157,7 +158,8 @@ impl Shared {
             }
             state.asleep.remove(at);
             state.threads -= 1;
-            if linger.has_place() && !state.idle.is_empty() {
+            let may_close = self.writer.is_some() || state.connections + state.held > 1;
+            if linger.has_place() && may_close && !state.idle.is_empty() {
                 let coldest = state.idle.remove(0);
                 drop(state);
                 drop(coldest);

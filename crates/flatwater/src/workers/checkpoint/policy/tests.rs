@@ -64,6 +64,24 @@ fn a_restart_begins_early_enough_for_what_is_written_meanwhile() {
 }
 
 #[test]
+fn a_file_that_grew_far_beyond_the_limit_is_made_shorter_by_the_next_restart() {
+    let (mut policy, now) = (Policy::new(LIMIT), Instant::now());
+    let with = |wal| Seen { disk: Disk { wal, database: 500, free: u32::MAX }, ..seen(LIMIT, LIMIT, 0) };
+    for (wal, step) in [
+        (LIMIT, Step::Restart(BUDGET)),
+        (2 * LIMIT, Step::Restart(BUDGET)),
+        (3 * LIMIT, Step::Shorten(BUDGET)),
+        (100 * LIMIT, Step::Shorten(BUDGET)),
+    ] {
+        assert_eq!(policy.next(&with(wal), now), step, "{wal}");
+    }
+    policy.failed(now);
+    policy.opened(LIMIT);
+    let later = now + RETRY_MAX;
+    assert!(matches!(policy.next(&with(100 * LIMIT), later), Step::Shorten(_)), "also after the connection failed");
+}
+
+#[test]
 fn on_a_small_disk_the_wal_starts_over_sooner_and_its_file_gets_shorter() {
     let mut policy = Policy::new(LIMIT);
     let now = Instant::now();
