@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use super::policy::Policy;
 use super::{Checkpointer, Shared, State};
 use crate::error::Error;
-use crate::thread::park::start_own;
+use crate::thread::park::{AGAIN, start_own};
 use crate::time::later;
 
 impl State {
@@ -86,8 +86,11 @@ impl Checkpointer {
         let has_failed = started.is_err();
         match started {
             Ok(thread) => state.thread = Some(thread),
-            // Without a thread the WAL grows until the next write tries to start one.
-            Err(_) => self.0.wake_at.store(0, Ordering::Relaxed),
+            // Without a thread the WAL grows until the next write tries to start one, or the alarm does.
+            Err(_) => {
+                self.0.wake_at.store(0, Ordering::Relaxed);
+                self.0.start_later(AGAIN);
+            }
         }
         drop(state);
         if has_failed {

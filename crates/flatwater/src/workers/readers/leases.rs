@@ -78,8 +78,6 @@ impl Readers {
         {
             state.leases.set(next);
         }
-        self.0.closed.notify_all();
-        // If no thread can be started, the requests that arrived meanwhile wait for the next push.
-        let _ = self.rouse(state);
+        self.0.freed(state);
     }
 }

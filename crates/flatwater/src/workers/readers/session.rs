@@ -165,12 +165,14 @@ impl ReadSession {
         inbox.end = end;
         let was_ready = std::mem::replace(&mut inbox.is_ready, true);
         drop(inbox);
-        if was_ready { Ok(()) } else { self.pool.make_ready(self.clone()) }
+        if !was_ready {
+            self.pool.make_ready(self.clone());
+        }
+        Ok(())
     }
 
     /// Ends the session, after what was sent before.
     pub(super) fn finish(self: &Arc<Self>, end: End) {
-        // If no thread can be started for it, the next one that serves the pool takes it.
         let _ = self.post(Message::End, Some(end));
     }
 
@@ -233,8 +235,7 @@ impl ReadSession {
             Purpose::Cursor => End::Idle(limit),
             Purpose::Snapshot => End::Old(limit),
         };
-        // Under the same lock: a fetch that comes later is refused with this reason. If no thread can be started, the next
-        // one that serves the pool takes the message.
+        // Under the same lock: a fetch that comes later is refused with this reason.
         let _ = self.post_into(inbox, Message::End, Some(end));
         self.ticket.cancel();
     }
