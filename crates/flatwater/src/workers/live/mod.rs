@@ -14,7 +14,7 @@ mod run;
 mod todo;
 pub(crate) mod told;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,7 @@ use flatwater_sqlite::is_stranded;
 
 use crate::changes::change::Change;
 use crate::changes::index::Id;
+use crate::connection::reads::LiveRun;
 use crate::error::{Error, Result};
 use crate::stats::live::LiveStats;
 use crate::time::later;
@@ -34,6 +35,11 @@ use registry::Registry;
 
 /// How long the result of a query without subscribers is kept.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// After a run that failed for a reason that may pass, the first pause before another one. Each is twice as long as the one
+/// before, up to the last.
+const AGAIN: Duration = Duration::from_millis(100);
+const DOUBLED: u32 = 6;
 
 /// Pushes the request of a run.
 pub(crate) type Push = Box<dyn Fn(Request) -> Result<()> + Send + Sync>;
@@ -59,6 +65,10 @@ struct Shared {
     registry: Mutex<Registry>,
     /// Goes off when it is time to look for commits of others.
     alarm: NextAlarm,
+    /// Goes off when it is time to run again what failed.
+    again: NextAlarm,
+    /// How often in a row that was set.
+    failures: AtomicU32,
 }
 
 impl LiveQueries {
@@ -66,8 +76,9 @@ impl LiveQueries {
     /// of others.
     pub(crate) fn new(powers: Powers, at_once: usize, poll: Duration) -> Self {
         let registry = Registry::new(at_once);
-        let (is_watching, registry, alarm) = (registry.watching(), Mutex::new(registry), NextAlarm::default());
-        Self(Arc::new(Shared { powers, poll, is_watching, registry, alarm }))
+        let (is_watching, registry) = (registry.watching(), Mutex::new(registry));
+        let (alarm, again, failures) = (NextAlarm::default(), NextAlarm::default(), AtomicU32::new(0));
+        Self(Arc::new(Shared { powers, poll, is_watching, registry, alarm, again, failures }))
     }
 
     /// Returns what the writer reports to. It does not keep the live queries.
@@ -134,6 +145,25 @@ impl Shared {
             let Some(live) = live.upgrade().filter(|live| live.is_watching.load(Ordering::SeqCst)) else { return };
             (live.powers.look)(&live.listener());
             live.look_later();
+        });
+    }
+
+    /// Notes how a run ended. If it failed for a reason that may pass, sets the alarm at which what failed runs again: there
+    /// may be no commit that causes that.
+    fn ended(self: &Arc<Self>, run: &Result<Vec<LiveRun>>) {
+        if run.is_ok() {
+            return self.failures.store(0, Ordering::Relaxed);
+        }
+        if !run.as_ref().is_err_and(registry::may_pass) {
+            return;
+        }
+        let doubled = self.failures.fetch_add(1, Ordering::Relaxed).min(DOUBLED);
+        let live = Arc::downgrade(self);
+        self.again.set(later(Instant::now(), AGAIN * (1 << doubled)), move || {
+            if let Some(live) = live.upgrade() {
+                let todo = live.lock().run_failed();
+                live.perform(todo);
+            }
         });
     }
 
