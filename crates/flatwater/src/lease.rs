@@ -163,12 +163,14 @@ impl<S: Copy + PartialEq> Lease<S> {
 }
 
 /// Returns true if leases are possible. They are not if another process or the user checkpoints, because that
-/// checkpoint would wait for them; nor with attached files, whose commits do not change the header of the main file.
+/// checkpoint would wait for them; nor with attached files, whose commits do not change the header of the main file; nor
+/// on a network file system, because the timer's thread ends leases, and may wait for no server.
 pub(crate) fn are_possible(options: &Options, journal: &str) -> bool {
     options.leases
         && journal == "wal"
         && !options.immutable
         && options.attach.is_empty()
+        && !options.network_filesystem
         && matches!(options.checkpoint, Checkpoint::Managed(_))
 }
 
@@ -176,6 +178,13 @@ pub(crate) fn are_possible(options: &Options, journal: &str) -> bool {
 mod tests {
     use super::*;
     use Run::{Alone, Begin, Continue};
+
+    #[test]
+    fn the_timers_thread_ends_no_lease_on_a_network_file_system() {
+        let options = Options::new("a.db").leases(true);
+        assert!(are_possible(&options, "wal"));
+        assert!(!are_possible(&options.network_filesystem(true), "wal"));
+    }
 
     /// A read from `at` to `to` ms, at a state, with or without a release at its beginning and end, and the expected
     /// results.

@@ -241,8 +241,7 @@ impl Pace {
         }
         if let Some(due) = due_at {
             let place = subscription.place.clone();
-            // Without the timer's thread the result is yielded when a newer one comes.
-            self.alarm = timer::at(due, move || wake(place.nudge())).ok();
+            self.alarm = Some(timer::at(due, move || wake(place.nudge())));
         }
         polled
     }

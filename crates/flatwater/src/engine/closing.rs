@@ -41,6 +41,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Held while the database is open, and dropped when it is closed.
 #[derive(Default)]
 pub(super) struct Hold {
+    /// Keeps the timer's thread, for all alarms of this engine.
+    timer: Option<Alarm>,
     /// The right to close the file, once the close has begun.
     reservation: Option<FileReservation>,
     in_use: Option<InUse>,
@@ -51,8 +53,8 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    pub(super) fn new(in_use: InUse) -> Self {
-        Self { in_use: Some(in_use), ..Self::default() }
+    pub(super) fn new(in_use: InUse, timer: Alarm) -> Self {
+        Self { in_use: Some(in_use), timer: Some(timer), ..Self::default() }
     }
 }
 
@@ -103,11 +105,10 @@ impl Engine {
             promises.extend(promise);
         }
         let left = self.clone();
-        // Without the timer's thread the close takes as long as it takes.
-        let alarm = timer::at(last, move || left.leave_behind()).ok();
+        let alarm = timer::at(last, move || left.leave_behind());
         let mut hold = self.hold();
         hold.reservation = Some(reservation);
-        hold.last = alarm;
+        hold.last = Some(alarm);
         drop(hold);
         self.is_closing.store(true, Ordering::Release);
         self.live.close();
@@ -116,9 +117,6 @@ impl Engine {
             Some(writer) => {
                 let open = self.clone();
                 let alarm = timer::at(deadline, move || open.end_what_is_open());
-                if alarm.is_err() {
-                    self.end_what_is_open();
-                }
                 let before = Box::new(move || {
                     drop(alarm);
                     first.close_readers(deadline);
@@ -202,8 +200,8 @@ impl Engine {
     /// Finishes the close, after all connections are closed.
     fn closed(&self) {
         self.unlist();
-        let Hold { reservation, in_use, last, copying } = std::mem::take(&mut *self.hold());
-        drop((last, copying));
+        let Hold { reservation, in_use, last, copying, timer } = std::mem::take(&mut *self.hold());
+        drop((last, copying, timer));
         self.watch().and_then(Watch::unguard).into_iter().for_each(Guard::keep);
         guard::close_kept();
         drop(reservation);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::handle::{Handle, called_from_within, refuse_forked};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::options::json::JsonOptions;
 use crate::queue::bounded::Place;
 use crate::queue::notes::Notes;
@@ -84,7 +84,7 @@ impl Submitted {
                 wake(waiter);
             }
         };
-        openers::run(run).map_err(|error| Error::new(Kind::Io, format!("a thread cannot be started: {error}")))?;
+        openers::run(run).map_err(|error| Error::no_thread("a thread", &error))?;
         Ok(Self::Queued(None, reply))
     }
 }
@@ -154,7 +154,7 @@ impl Caller {
         let (promise, reply) = reply();
         let ticket = Ticket::new(CallOptions { inside_body, ..self.options }, Instant::now());
         let ticket = Arc::new(ticket.decoding(work.decode()).noting(notes));
-        let alarm = alarm(&ticket, &reply)?;
+        let alarm = alarm(&ticket, &reply);
         let only_reads = work.only_reads();
         let mut request = Request::new(ticket.clone(), work, promise);
         request.had_active_writes = self.handle.engine().has_active_writes();
@@ -246,15 +246,15 @@ impl Route<'_> {
 }
 
 /// Sets the alarm for the deadline, at which a request that still waits is given up and its caller is woken.
-fn alarm(ticket: &Arc<Ticket>, reply: &Reply<Result<Answer>>) -> Result<Option<Alarm>> {
-    let Some(deadline) = ticket.deadline else { return Ok(None) };
+fn alarm(ticket: &Arc<Ticket>, reply: &Reply<Result<Answer>>) -> Option<Alarm> {
+    let deadline = ticket.deadline?;
     let (waiting, nudge) = (ticket.clone(), reply.nudge());
     let alarm = timer::at(deadline, move || {
         if waiting.give_up() {
             nudge();
         }
     });
-    alarm.map(Some).map_err(|error| Error::new(Kind::Io, format!("the timer's thread cannot be started: {error}")))
+    Some(alarm)
 }
 
 impl Queued {

@@ -4,6 +4,7 @@
 //! before the last connection closes. Leaves out: closing (`closing`), the table of open files, the API's types, and
 //! everything that a worker decides by itself.
 
+mod check;
 mod checkpointing;
 mod clock;
 mod closing;
@@ -36,7 +37,7 @@ use crate::options::Options;
 use crate::sql::catalogue::{Catalogue, StatementInfo};
 use crate::stats::reader_counters::ReaderCounters;
 use crate::stats::{Recorder, Stats};
-use crate::time::later;
+use crate::time::{later, timer};
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::live::LiveQueries;
 use crate::workers::readers::Readers;
@@ -71,6 +72,7 @@ impl Engine {
     /// Opens the database of resolved options. Blocks.
     pub(crate) fn open(options: Options) -> Result<Arc<Self>> {
         let in_use = InUse::new();
+        let timer = timer::keep().map_err(|error| Error::no_thread("the timer's thread", &error))?;
         let options = Arc::new(options);
         let until = later(Instant::now(), options.busy_timeout);
         let may_be_parked = !options.is_memory() && !options.read_only;
@@ -122,7 +124,7 @@ impl Engine {
             }));
         }
         let live = live_queries(&options, writer.as_ref(), readers.as_ref());
-        let hold = Mutex::new(Hold::new(in_use));
+        let hold = Mutex::new(Hold::new(in_use, timer));
         let closing = Mutex::new(Closing::Open);
         let is_closing = AtomicBool::new(false);
         let engine = Arc::new(Self {

@@ -1,10 +1,9 @@
 //! The open files of this process: one file, one engine, however often and by whatever name the file is opened.
 //!
-//! Owns: the table of open files, opening each file once, and the check of all open files every few seconds, which runs
-//! on the timer's thread. The rest runs on the threads that open and close databases, which may block. Invariants, all
-//! under one lock that is never held while a file is opened or closed: a file has at most one engine; it is opened
-//! again only after it is closed; the last handle that leaves, or the shutdown, begins to close it. Leaves out: databases
-//! in memory, which are never shared.
+//! Owns: the table of open files, and opening each file once. Runs on the threads that open and close databases, which may
+//! block. Invariants, all under one lock that is never held while a file is opened or closed: a file has at most one
+//! engine; it is opened again only after it is closed; the last handle that leaves, or the shutdown, begins to close it.
+//! Leaves out: databases in memory, which are never shared; checking the open files (`check`).
 //!
 //! ```text
 //! thread A: open("new.db")                 thread B: open("link to new.db")
@@ -18,24 +17,18 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use flatwater_sqlite::{InUse, PerProcess};
 
 use super::closing::left_behind;
-use super::{Engine, parking};
+use super::{Engine, check};
 use crate::error::{Error, Kind, Result};
-use crate::file::copies::mappings;
-use crate::file::guard;
 use crate::file::identity::FileId;
 use crate::file::watch::Watch;
 use crate::options::{Options, SecondCopy};
 use crate::thread::park::in_closure;
 use crate::time::later;
-use crate::time::timer::{self, Alarm};
-
-/// How often all open files are checked.
-const LOOK: Duration = Duration::from_secs(3);
 
 enum Entry {
     /// The file is being opened, or the engine is being closed.
@@ -52,8 +45,6 @@ struct Files {
     /// The file that an engine opened at a path, until it is closed. Whatever is at the path by now: another file there
     /// would use the same WAL.
     paths: HashMap<PathBuf, FileId>,
-    /// The alarm of the next check; `None` while no file is open.
-    look: Option<Alarm>,
 }
 
 static FILES: PerProcess<Files> = PerProcess::new(Files::default);
@@ -162,10 +153,8 @@ impl FileReservation {
         files.entries.remove(claimed);
         files.paths.insert(engine.path().to_owned(), id.clone());
         files.entries.insert(id, Entry::Open(Arc::downgrade(&engine), 1));
-        if files.look.is_none() {
-            files.look = next_look();
-        }
         drop(files);
+        check::begin();
         self.0 = None;
         CHANGED.notify_all();
         Some(engine)
@@ -191,17 +180,14 @@ impl FileReservation {
 impl Drop for FileReservation {
     fn drop(&mut self) {
         let Some((id, path)) = self.0.take() else { return };
-        // The periodic check also retries to close what is kept of closed files, so it stays on while anything is kept.
-        let has_kept = guard::has_kept();
         let mut files = FILES.lock();
         files.entries.remove(&id);
         if files.paths.get(&path) == Some(&id) {
             files.paths.remove(&path);
         }
-        let alarm = if has_kept || files.has_open() { None } else { files.look.take() };
         drop(files);
-        drop(alarm);
         CHANGED.notify_all();
+        check::end_if_unneeded();
     }
 }
 
@@ -248,28 +234,12 @@ fn reserve(entry: &mut Entry, engine: &Engine, id: &FileId) -> Option<FileReserv
     Some(FileReservation(Some((id.clone(), engine.path().to_owned()))))
 }
 
-/// Sets the next check. If the timer's thread cannot be started (the system is out of threads), there is no check.
-fn next_look() -> Option<Alarm> {
-    timer::at(later(Instant::now(), LOOK), look_at_all).ok()
+pub(super) fn has_open() -> bool {
+    FILES.lock().has_open()
 }
 
-/// Checks all open files. Runs on the timer's thread.
-fn look_at_all() {
-    let engines = FILES.lock().open_engines();
-    let mappings = mappings();
-    for watch in engines.iter().filter_map(|engine| engine.watch()) {
-        // `look` stores the error.
-        let _ = watch.look(&mappings);
-    }
-    drop(engines);
-    parking::look();
-    guard::close_kept();
-    let (next, has_kept) = (next_look(), guard::has_kept());
-    let mut files = FILES.lock();
-    let next = next.filter(|_| has_kept || files.has_open());
-    let before = std::mem::replace(&mut files.look, next);
-    drop(files);
-    drop(before);
+pub(super) fn open_engines() -> Vec<Arc<Engine>> {
+    FILES.lock().open_engines()
 }
 
 impl Files {
@@ -318,6 +288,8 @@ impl Files {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -69,6 +69,23 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// Returns true if an error of this kind that is not SQLite's may pass by itself: it depends on what the machine or
+    /// other calls do at the moment, and not on what the call asks for.
+    pub(crate) fn passes(self) -> bool {
+        matches!(
+            self,
+            Self::Io
+                | Self::Busy
+                | Self::Full
+                | Self::Timeout
+                | Self::Cancelled
+                | Self::Overloaded
+                | Self::SnapshotTooOld
+        )
+    }
+}
+
 /// Returns the kind for a SQLite result code.
 pub(crate) fn kind_of(code: i32) -> Kind {
     match code & 0xff {

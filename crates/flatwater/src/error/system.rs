@@ -1,11 +1,23 @@
 //! The error text for failures of the operating system.
 //!
-//! Owns: a clause and a hint for each failure. Pure, on any thread. Leaves out: where the failure came from, and hints
+//! Owns: a clause and a hint for each failure, and the error of a thread that cannot be started. Pure, on any thread. Leaves out: where the failure came from, and hints
 //! that depend on the operation.
 
 use std::borrow::Cow;
 
 use flatwater_sqlite::SystemFailure;
+
+use super::{Error, Kind};
+
+impl Error {
+    /// The error if a thread of this crate cannot be started: this one.
+    pub(crate) fn no_thread(which: &str, error: &std::io::Error) -> Self {
+        Self::new(Kind::Io, format!("{which} cannot be started: {error}")).with_hint(
+            "this may pass: the system has no thread or no memory for it; if it does not, raise the limit of processes \
+             (ulimit -u), or have the program start fewer threads",
+        )
+    }
+}
 
 /// Returns what happened, as a clause for a message; `None` if the failure adds no information.
 pub(crate) fn clause(failure: SystemFailure) -> Option<Cow<'static, str>> {

@@ -1,7 +1,7 @@
 //! Watching the files of an open database, and refusing writes after a fault.
 //!
-//! Owns: the identities of the files of one open database, checking them, and the refusal. The check runs on the
-//! timer's thread and at open; the code that opens and closes connections reports to it; the writer reads the refusal.
+//! Owns: the identities of the files of one open database, checking them, and the refusal. The check runs on a thread of
+//! its own (`engine::check`) and at open, and holds no lock while it asks the file system; the code that opens and closes connections reports to it; the writer reads the refusal.
 //! Invariant: once writes are refused they stay refused until the database is opened again. Leaves out: how often to
 //! check.
 
@@ -50,8 +50,10 @@ pub(crate) trait HasConnections: Send + Sync {
 }
 
 /// The files of the connection that was opened last.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Open {
+    /// How often a connection was opened or closed.
+    number: u64,
     wal: Option<FileId>,
     /// The address at which its wal-index is mapped.
     index: Option<usize>,
@@ -159,12 +161,17 @@ impl Watch {
     pub(crate) fn opened(&self, index: Option<usize>) {
         self.file.get_or_init(|| FileId::of(&self.path));
         let wal = index.and_then(|_| existing(&beside(&self.path, "-wal")));
-        *self.open() = Open { wal, index };
+        self.note(wal, index);
     }
 
     /// Records that the connection was closed: until the next one is opened, no WAL and no wal-index are expected.
     pub(crate) fn closed(&self) {
-        *self.open() = Open::default();
+        self.note(None, None);
+    }
+
+    fn note(&self, wal: Option<FileId>, index: Option<usize>) {
+        let mut open = self.open();
+        *open = Open { number: open.number + 1, wal, index };
     }
 
     /// The identity of the opened database file.
@@ -224,12 +231,14 @@ impl Watch {
         if self.is_moved() {
             return Some(self.moved());
         }
+        let before = self.open().clone();
+        // Without the lock, which opening and closing a connection take: the file system may hang. A WAL that is gone
+        // because the connection was closed meanwhile is not lost.
+        if before.wal.is_some()
+            && existing(&beside(&self.path, "-wal")) != before.wal
+            && self.open().number == before.number
         {
-            // Under the lock, so that a connection that is closed meanwhile does not look like a lost WAL.
-            let open = self.open();
-            if open.wal.is_some() && existing(&beside(&self.path, "-wal")) != open.wal {
-                return Some(self.lost("WAL"));
-            }
+            return Some(self.lost("WAL"));
         }
         let index = self.open().index?;
         match mappings.at(index) {

@@ -63,17 +63,23 @@ impl<T> Bounded<T> {
     /// Removes the first item of the queue, and moves items from the line into the free places.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let item = self.items.pop_front()?;
+        self.admit();
+        Some(item)
+    }
+
+    fn admit(&mut self) {
         while self.items.len() < self.limit {
             let Some((_, next)) = self.line.pop_front() else { break };
             self.items.extend(next);
         }
-        Some(item)
     }
 
-    /// Removes the items of the queue that `take` returns true for, in their order.
+    /// Removes the items of the queue that `take` returns true for, in their order, and moves items from the line into the
+    /// free places.
     pub(crate) fn take_out(&mut self, mut take: impl FnMut(&T) -> bool) -> Vec<T> {
         let (taken, kept) = std::mem::take(&mut self.items).into_iter().partition::<Vec<_>, _>(|item| take(item));
         self.items = kept.into();
+        self.admit();
         taken
     }
 
@@ -112,6 +118,15 @@ mod tests {
         }
         assert_eq!(queue.take_out(|item| item % 2 == 0), [2, 4]);
         assert_eq!([queue.pop(), queue.pop(), queue.pop(), queue.pop()], [Some(1), Some(3), Some(5), None]);
+    }
+
+    #[test]
+    fn what_waits_in_line_takes_the_place_of_what_is_taken_out() {
+        let mut queue = Bounded::new(1);
+        queue.push(1);
+        assert!(queue.push(2).is_some());
+        assert_eq!(queue.take_out(|_| true), [1]);
+        assert_eq!(queue.pop(), Some(2));
     }
 
     proptest! {

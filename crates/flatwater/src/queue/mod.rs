@@ -195,7 +195,7 @@ impl<T, C> Queue<T, C> {
         }
     }
 
-    /// Removes the requests that `take` returns true for, wherever they wait. The queue is closed, so there is no line.
+    /// Removes the requests that `take` returns true for, unless they are in the line.
     pub(crate) fn take_out(&self, take: impl FnMut(&T) -> bool) -> Vec<T> {
         lock(&self.state).waiting.take_out(take)
     }
@@ -208,13 +208,25 @@ impl<T, C> Queue<T, C> {
         }
     }
 
-    /// Records that the writer's thread could not be started: the next call that leaves work behind gets `Start::Yes`.
+    /// Records that the writer's thread could not be started: the next call that leaves work behind, or that asks with
+    /// `rouse`, gets `Start::Yes`.
     /// Returns true if there will be no such call, because the queue is closed: then the caller must do the remaining
     /// work.
     pub(crate) fn start_failed(&self) -> bool {
         let mut state = lock(&self.state);
         state.worker = Worker::Absent;
         state.closed
+    }
+
+    /// Called after `start_failed`. Returns whether the caller must start the writer's thread, because requests wait.
+    pub(crate) fn rouse(&self) -> Start {
+        let mut state = lock(&self.state);
+        if !state.has_work() {
+            return Start::No;
+        }
+        let start = state.rouse();
+        drop(state);
+        self.notify(start)
     }
 
     /// The number of requests that wait.
@@ -398,6 +410,8 @@ mod tests {
         assert_eq!(push(&open, 1), Start::Yes);
         assert!(!open.start_failed());
         assert_eq!(push(&open, 2), Start::Yes);
+        assert!(!open.start_failed());
+        assert_eq!(open.rouse(), Start::Yes, "what waits is not left to the next push");
     }
 
     #[test]

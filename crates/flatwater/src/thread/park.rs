@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
 /// The thread's own park token is not enough: code that parks inside a poll, such as a `drop` that waits, consumes it.
 struct Unpark {
@@ -54,6 +55,9 @@ thread_local! {
 pub(crate) fn in_closure() -> bool {
     IN_CLOSURE.get()
 }
+
+/// When a thread could not be started, and there is work for it, try again after this time.
+pub(crate) const AGAIN: Duration = Duration::from_millis(50);
 
 /// Starts one of this crate's own threads. Other threads wait for it, so it must not wait for a reply itself.
 ///

@@ -1,5 +1,6 @@
 //! Addition of durations to points in time without overflow. Pure.
 
+pub(crate) mod next_alarm;
 pub(crate) mod spin;
 pub(crate) mod timer;
 

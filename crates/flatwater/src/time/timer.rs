@@ -3,8 +3,10 @@
 //!
 //! Owns: alarms in order of time. The thread starts with the first alarm and ends when there has been none for a while.
 //! Invariants: an alarm runs at most once, not before its time, and without any lock held; an alarm that was dropped
-//! does not start to run; an alarm never waits for a reply, because the end of that wait may itself be an alarm. A
-//! forked child has no such thread and begins with an empty timer. Leaves out: precision below about a millisecond.
+//! does not start to run; an alarm never waits for a reply, because the end of that wait may itself be an alarm, nor for
+//! a file system, because all other alarms wait meanwhile; while a database is open the thread runs (`keep`), so that no
+//! alarm is lost because a thread cannot be started. A forked child has no such thread and begins with an empty timer.
+//! Leaves out: the next alarm of what looks again and again (`next_alarm`); precision below about a millisecond.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{PerProcess, is_stranded};
 
+use super::later;
 use crate::thread::park::start_own;
 
 type Action = Box<dyn FnOnce() + Send>;
@@ -32,6 +35,14 @@ const IDLE: Duration = Duration::from_secs(10);
 #[must_use]
 pub(crate) struct Alarm((Instant, u64));
 
+impl Alarm {
+    /// Returns true until the alarm goes off.
+    #[cfg(test)]
+    pub(super) fn is_set(&self) -> bool {
+        STATE.lock().alarms.contains_key(&self.0)
+    }
+}
+
 impl Drop for Alarm {
     fn drop(&mut self) {
         // In a forked child the lock may be held by a thread that the child does not have.
@@ -43,13 +54,29 @@ impl Drop for Alarm {
     }
 }
 
-/// Runs `action` on the timer's thread at `when`. It must be short. Fails only if the thread cannot be started.
-pub(crate) fn at(when: Instant, action: impl FnOnce() + Send + 'static) -> io::Result<Alarm> {
-    let mut state = STATE.lock();
+/// Keeps the timer's thread, and starts it if it does not run. Dropping the alarm, which never goes off, lets the thread
+/// end. Each open database has one.
+///
+/// # Errors
+/// The system's error, if the thread cannot be started.
+pub(crate) fn keep() -> io::Result<Alarm> {
+    start(&mut STATE.lock())?;
+    Ok(at(later(Instant::now(), Duration::MAX), || {}))
+}
+
+fn start(state: &mut State) -> io::Result<()> {
     if !state.running {
         start_own("fw-timer", run)?;
         state.running = true;
     }
+    Ok(())
+}
+
+/// Runs `action` on the timer's thread at `when`. It must be short. If no database is open and the thread cannot be
+/// started, it is started for the next alarm, and `action` runs then.
+pub(crate) fn at(when: Instant, action: impl FnOnce() + Send + 'static) -> Alarm {
+    let mut state = STATE.lock();
+    let _ = start(&mut state);
     let key = (when, state.next);
     state.next += 1;
     let is_first = state.alarms.first_key_value().is_none_or(|(first, _)| key < *first);
@@ -58,7 +85,7 @@ pub(crate) fn at(when: Instant, action: impl FnOnce() + Send + 'static) -> io::R
     if is_first {
         CHANGED.notify_one();
     }
-    Ok(Alarm(key))
+    Alarm(key)
 }
 
 fn run() {
@@ -100,7 +127,7 @@ mod tests {
             begins.send(()).unwrap();
             let _ = ended.recv();
         };
-        let alarm = at(Instant::now(), busy).unwrap();
+        let alarm = at(Instant::now(), busy);
         began.recv().unwrap();
         drop(alarm);
         ends
@@ -114,7 +141,7 @@ mod tests {
         let alarms: Vec<_> = [30, 10, 20]
             .map(|ms| {
                 let send = send.clone();
-                at(now + Duration::from_millis(ms), move || send.send((ms, Instant::now())).unwrap()).unwrap()
+                at(now + Duration::from_millis(ms), move || send.send((ms, Instant::now())).unwrap())
             })
             .into();
         drop(busy);
@@ -127,7 +154,7 @@ mod tests {
     #[test]
     fn nobody_may_wait_on_the_timers_thread() {
         let (send, receive) = mpsc::channel();
-        let alarm = at(Instant::now(), move || send.send(crate::thread::park::must_not_block()).unwrap()).unwrap();
+        let alarm = at(Instant::now(), move || send.send(crate::thread::park::must_not_block()).unwrap());
         assert!(receive.recv().unwrap());
         drop(alarm);
     }
@@ -137,8 +164,8 @@ mod tests {
         let busy = keep_busy();
         let (send, receive) = mpsc::channel();
         let silent = send.clone();
-        let first = at(Instant::now() + Duration::from_millis(20), move || silent.send("taken back").unwrap()).unwrap();
-        let _second = at(Instant::now() + Duration::from_millis(40), move || send.send("kept").unwrap()).unwrap();
+        let first = at(Instant::now() + Duration::from_millis(20), move || silent.send("taken back").unwrap());
+        let _second = at(Instant::now() + Duration::from_millis(40), move || send.send("kept").unwrap());
         drop(first);
         drop(busy);
         assert_eq!(receive.recv().unwrap(), "kept");

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::is_stranded;
@@ -20,7 +20,7 @@ use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::InlineRun;
 use crate::options::Options;
 use crate::time::later;
-use crate::time::timer::{self, Alarm};
+use crate::time::next_alarm::NextAlarm;
 use crate::workers::answer::Answer;
 use crate::workers::request::{Request, Work};
 
@@ -99,6 +99,8 @@ pub(crate) struct Session {
     path: PathBuf,
     idle_limit: Duration,
     savepoints: AtomicU64,
+    /// Goes off when `look` is due.
+    alarm: NextAlarm,
     /// Set when the writer's thread begins to serve the transaction.
     parked: OnceLock<Arc<dyn RunsInline>>,
 }
@@ -110,7 +112,6 @@ struct Inbox {
     idle_since: Option<Instant>,
     /// The idle event was sent, or is not needed.
     told: bool,
-    alarm: Option<Alarm>,
 }
 
 impl Session {
@@ -118,16 +119,17 @@ impl Session {
         let now = Instant::now();
         let idle_limit = options.transaction_idle;
         let told = !events::ARE_BUILT || idle_limit <= TOLD_AFTER;
-        let inbox = Inbox { messages: VecDeque::new(), end: None, idle_since: None, told, alarm: None };
+        let inbox = Inbox { messages: VecDeque::new(), end: None, idle_since: None, told };
         let session = Arc::new(Self {
             inbox: Mutex::new(inbox),
             arrived: Condvar::new(),
             path: options.path.clone(),
             idle_limit,
             savepoints: AtomicU64::new(0),
+            alarm: NextAlarm::default(),
             parked: OnceLock::new(),
         });
-        watch(&session, later(now, if told { idle_limit } else { TOLD_AFTER }));
+        session.watch(&session.lock(), later(now, if told { idle_limit } else { TOLD_AFTER }));
         session
     }
 
@@ -223,10 +225,9 @@ impl Session {
     pub(crate) fn close(&self, end: End) -> Vec<Request> {
         let mut inbox = self.lock();
         inbox.end.get_or_insert(end);
-        let alarm = inbox.alarm.take();
         let messages = std::mem::take(&mut inbox.messages);
         drop(inbox);
-        drop(alarm);
+        self.alarm.clear();
         messages
             .into_iter()
             .filter_map(|message| match message {
@@ -253,27 +254,25 @@ impl Session {
         let tells = !inbox.told && idle >= TOLD_AFTER;
         inbox.told |= tells;
         let limit = if inbox.told { self.idle_limit } else { TOLD_AFTER };
+        self.watch(&inbox, later(now, limit.saturating_sub(idle)));
         drop(inbox);
         if tells {
             events::idle_transaction(&self.path, idle);
         }
-        watch(self, later(now, limit.saturating_sub(idle)));
     }
-}
 
-/// Sets the alarm for `look`. If the timer's thread cannot be started (the system is out of threads), the limit does
-/// not apply.
-fn watch(session: &Arc<Session>, when: Instant) {
-    let weak: Weak<Session> = Arc::downgrade(session);
-    let alarm = timer::at(when, move || {
-        if let Some(session) = weak.upgrade() {
-            session.look();
+    /// Sets the alarm for `look`, unless the transaction has ended.
+    fn watch(self: &Arc<Self>, inbox: &Inbox, when: Instant) {
+        if inbox.end.is_some() {
+            return;
         }
-    });
-    let mut inbox = session.lock();
-    let before = if inbox.end.is_none() { std::mem::replace(&mut inbox.alarm, alarm.ok()) } else { alarm.ok() };
-    drop(inbox);
-    drop(before);
+        let session = Arc::downgrade(self);
+        self.alarm.set(when, move || {
+            if let Some(session) = session.upgrade() {
+                session.look();
+            }
+        });
+    }
 }
 
 /// A caller's right to an open transaction. Dropping it rolls back what is not committed.

@@ -22,9 +22,8 @@ use std::time::{Duration, Instant};
 use super::policy::Policy;
 use super::{Checkpointer, Shared, State};
 use crate::error::Error;
-use crate::thread::park::start_own;
+use crate::thread::park::{AGAIN, start_own};
 use crate::time::later;
-use crate::time::timer::{self, Alarm};
 
 impl State {
     pub(super) fn must_end(&self) -> bool {
@@ -41,9 +40,8 @@ impl Checkpointer {
             thread.unpark();
             state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        let alarm = state.alarm.take();
         drop(state);
-        drop(alarm);
+        self.0.alarm.clear();
     }
 
     /// Asks the thread to end, and with it its connection. Returns false if it has not ended after `wait`. Blocks.
@@ -82,17 +80,19 @@ impl Checkpointer {
         if let Some(thread) = &state.thread {
             return thread.unpark();
         }
-        let alarm = state.alarm.take();
+        self.0.alarm.clear();
         let shared = self.0.clone();
         let started = start_own("fw-checkpoint", move || shared.run());
         let has_failed = started.is_err();
         match started {
             Ok(thread) => state.thread = Some(thread),
-            // Without a thread the WAL grows until the next write tries to start one.
-            Err(_) => self.0.wake_at.store(0, Ordering::Relaxed),
+            // Without a thread the WAL grows until the next write tries to start one, or the alarm does.
+            Err(_) => {
+                self.0.wake_at.store(0, Ordering::Relaxed);
+                self.0.start_later(AGAIN);
+            }
         }
         drop(state);
-        drop(alarm);
         if has_failed {
             self.0.make_no_room();
         }
@@ -127,11 +127,9 @@ impl Shared {
                 if self.wake_at.load(Ordering::SeqCst) == u32::MAX {
                     continue;
                 }
-                if let Some(alarm) = self.alarm(later) {
-                    state.policy = Some(policy);
-                    state.alarm = Some(alarm);
-                    return self.ended(state);
-                }
+                self.start_later(later);
+                state.policy = Some(policy);
+                return self.ended(state);
             }
             // Under the lock: a writer that finds the WAL grown from here on, or that waits for the lock to wake this
             // thread, starts another one.
@@ -146,14 +144,13 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Sets the alarm that starts another thread. Returns `None` if the timer's thread cannot be started.
-    fn alarm(self: &Arc<Self>, after: Duration) -> Option<Alarm> {
+    /// Sets the alarm that starts another thread. Called under the lock of the state.
+    fn start_later(self: &Arc<Self>, after: Duration) {
         let shared = Arc::downgrade(self);
-        let alarm = timer::at(later(Instant::now(), after), move || {
+        self.alarm.set(later(Instant::now(), after), move || {
             if let Some(shared) = shared.upgrade() {
                 Checkpointer(shared).wake();
             }
         });
-        alarm.ok()
     }
 }

@@ -25,7 +25,7 @@ use crate::file::disk::{Disk, frame_bytes};
 use crate::file::watch::Watch;
 use crate::options::{CheckpointLimits, Options};
 use crate::stats::wal::WalRecorder;
-use crate::time::timer::Alarm;
+use crate::time::next_alarm::NextAlarm;
 use crate::workers::listener::CommitListener;
 use crate::workers::request::InSlot;
 
@@ -82,13 +82,13 @@ struct Shared {
     state: Mutex<State>,
     /// Signalled when the thread has ended.
     changed: Condvar,
+    /// Starts another thread after one that had no place to linger. Set and taken back under the lock of the state.
+    alarm: NextAlarm,
 }
 
 #[derive(Default)]
 struct State {
     thread: Option<Thread>,
-    /// Starts another thread after one that had no place to linger.
-    alarm: Option<Alarm>,
     /// What that thread knew.
     policy: Option<Policy>,
     closed: bool,
@@ -123,6 +123,7 @@ impl Checkpointer {
             waits_for_room: AtomicBool::new(false),
             state: Mutex::default(),
             changed: Condvar::new(),
+            alarm: NextAlarm::default(),
         }))
     }
 

@@ -14,7 +14,7 @@ mod run;
 mod todo;
 pub(crate) mod told;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -22,10 +22,12 @@ use flatwater_sqlite::is_stranded;
 
 use crate::changes::change::Change;
 use crate::changes::index::Id;
+use crate::connection::reads::LiveRun;
 use crate::error::{Error, Result};
 use crate::stats::live::LiveStats;
 use crate::time::later;
-use crate::time::timer::{self, Alarm};
+use crate::time::next_alarm::NextAlarm;
+use crate::time::timer;
 use crate::workers::listener::ChangeListener;
 use crate::workers::request::{LiveQuery, Request};
 use place::Place;
@@ -33,6 +35,11 @@ use registry::Registry;
 
 /// How long the result of a query without subscribers is kept.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// After a run that failed for a reason that may pass, the first pause before another one. Each is twice as long as the one
+/// before, up to the last.
+const AGAIN: Duration = Duration::from_millis(100);
+const DOUBLED: u32 = 6;
 
 /// Pushes the request of a run.
 pub(crate) type Push = Box<dyn Fn(Request) -> Result<()> + Send + Sync>;
@@ -57,7 +64,11 @@ struct Shared {
     is_watching: Arc<AtomicBool>,
     registry: Mutex<Registry>,
     /// Goes off when it is time to look for commits of others.
-    alarm: Mutex<Option<Alarm>>,
+    alarm: NextAlarm,
+    /// Goes off when it is time to run again what failed.
+    again: NextAlarm,
+    /// How often in a row that was set.
+    failures: AtomicU32,
 }
 
 impl LiveQueries {
@@ -65,8 +76,9 @@ impl LiveQueries {
     /// of others.
     pub(crate) fn new(powers: Powers, at_once: usize, poll: Duration) -> Self {
         let registry = Registry::new(at_once);
-        let (is_watching, registry, alarm) = (registry.watching(), Mutex::new(registry), Mutex::new(None));
-        Self(Arc::new(Shared { powers, poll, is_watching, registry, alarm }))
+        let (is_watching, registry) = (registry.watching(), Mutex::new(registry));
+        let (alarm, again, failures) = (NextAlarm::default(), NextAlarm::default(), AtomicU32::new(0));
+        Self(Arc::new(Shared { powers, poll, is_watching, registry, alarm, again, failures }))
     }
 
     /// Returns what the writer reports to. It does not keep the live queries.
@@ -102,8 +114,7 @@ impl LiveQueries {
     /// Ends all streams.
     pub(crate) fn close(&self) {
         let todo = self.0.lock().close();
-        let alarm = self.0.lock_alarm().take();
-        drop(alarm);
+        self.0.alarm.clear();
         self.0.perform(todo);
     }
 
@@ -117,10 +128,6 @@ impl Shared {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_alarm(&self) -> MutexGuard<'_, Option<Alarm>> {
-        self.alarm.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn listener(self: &Arc<Self>) -> Listener {
         Listener { is_watching: self.is_watching.clone(), live: Arc::downgrade(self) }
     }
@@ -131,20 +138,33 @@ impl Shared {
         self.perform(todo);
     }
 
-    /// Sets the alarm at which the powers look for commits of others. Without the timer's thread, the next write finds
-    /// them.
+    /// Sets the alarm at which the powers look for commits of others.
     fn look_later(self: &Arc<Self>) {
         let live = Arc::downgrade(self);
-        // Locked before the alarm can go off: what goes off sets the next one, which must not be replaced by this one.
-        let mut alarm = self.lock_alarm();
-        let next = timer::at(later(Instant::now(), self.poll), move || {
+        self.alarm.set(later(Instant::now(), self.poll), move || {
             let Some(live) = live.upgrade().filter(|live| live.is_watching.load(Ordering::SeqCst)) else { return };
             (live.powers.look)(&live.listener());
             live.look_later();
         });
-        let before = std::mem::replace(&mut *alarm, next.ok());
-        drop(alarm);
-        drop(before);
+    }
+
+    /// Notes how a run ended. If it failed for a reason that may pass, sets the alarm at which what failed runs again: there
+    /// may be no commit that causes that.
+    fn ended(self: &Arc<Self>, run: &Result<Vec<LiveRun>>) {
+        if run.is_ok() {
+            return self.failures.store(0, Ordering::Relaxed);
+        }
+        if !run.as_ref().is_err_and(registry::may_pass) {
+            return;
+        }
+        let doubled = self.failures.fetch_add(1, Ordering::Relaxed).min(DOUBLED);
+        let live = Arc::downgrade(self);
+        self.again.set(later(Instant::now(), AGAIN * (1 << doubled)), move || {
+            if let Some(live) = live.upgrade() {
+                let todo = live.lock().run_failed();
+                live.perform(todo);
+            }
+        });
     }
 
     fn unsubscribe(self: &Arc<Self>, id: Id, place: &Arc<Place>) {
@@ -158,12 +178,8 @@ impl Shared {
                 live.forget(id);
             }
         });
-        match (alarm, registry.entry(id)) {
-            (Ok(alarm), Some(entry)) => entry.grace = Some(alarm),
-            _ => {
-                drop(registry);
-                self.forget(id);
-            }
+        if let Some(entry) = registry.entry(id) {
+            entry.grace = Some(alarm);
         }
     }
 
@@ -211,36 +227,6 @@ impl Drop for Subscription {
         // In a forked child the lock may be held by a thread that the child does not have.
         if !is_stranded() {
             self.live.0.unsubscribe(self.id, &self.place);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::mpsc;
-    use std::thread;
-
-    #[test]
-    fn an_alarm_goes_off_when_it_is_kept_and_sets_the_next_one() {
-        let (looked, looks) = mpsc::channel();
-        let look: LooksForOthers = Box::new(move |_| {
-            let _ = looked.send(());
-        });
-        let powers = Powers { push: Box::new(|_| Err(Error::closed())), look };
-        let live = LiveQueries::new(powers, 1, Duration::ZERO);
-        live.0.is_watching.store(true, Ordering::SeqCst);
-        // If it went off before it is kept, it would replace the next one, which would never go off.
-        let held = live.0.lock_alarm();
-        let setter = thread::spawn({
-            let live = live.clone();
-            move || live.0.look_later()
-        });
-        looks.recv_timeout(Duration::from_millis(100)).expect_err("it has gone off before it is kept");
-        drop(held);
-        setter.join().unwrap();
-        for _ in 0..10 {
-            looks.recv_timeout(Duration::from_secs(30)).expect("it has set the next one");
         }
     }
 }

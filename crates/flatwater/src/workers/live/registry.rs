@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use rusqlite::ffi;
+
 use super::behind::Behind;
 use super::entry::{Ended, Entry, Ran, RunState};
 use super::place::{Place, Put};
@@ -20,6 +22,7 @@ use crate::changes::index::{Id, Index, Precision, Rows};
 use crate::changes::lookup::Key;
 use crate::changes::reads::{RowReads, TableReads};
 use crate::connection::reads::{Derived, Found, LiveRun};
+use crate::error::{Error, Kind};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::stats::live::{LiveCounts, LiveStats};
 use crate::workers::request::{LivePart, LiveQuery};
@@ -264,10 +267,21 @@ impl Registry {
         }
     }
 
+    /// Causes one more run of each query whose last run failed for a reason that may have passed.
+    pub(super) fn run_failed(&mut self) -> Todo {
+        for (id, entry) in &mut self.entries {
+            let has_failed = entry.last().is_some_and(|last| last.result.as_ref().is_err_and(may_pass));
+            if has_failed && entry.run_again() {
+                self.queue.push_back(*id);
+            }
+        }
+        self.start_waiting()
+    }
+
     fn deliver(&mut self, id: Id, ran: Ran, now: Instant, todo: &mut Todo) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         // What is wrong with the call itself stays wrong.
-        let is_final = ran.result.as_ref().is_err_and(|error| error.sqlite_code().is_none());
+        let is_final = ran.result.as_ref().is_err_and(|error| error.sqlite_code().is_none() && !error.kind().passes());
         let ended = entry.end(ran, is_final, now);
         let is_met = matches!(entry.run, RunState::Runs { is_met: true, .. });
         let met_at = if is_met { entry.met_at.replace(now) } else { entry.met_at.take() };
@@ -319,6 +333,18 @@ impl Registry {
     }
 }
 
+/// Returns true if the same run may succeed in a moment, without a commit: the machine has no thread, no memory or no
+/// descriptor for it now, or its disk or another process is in the way.
+pub(super) fn may_pass(error: &Error) -> bool {
+    match error.sqlite_code().map(|code| code & 0xff) {
+        None => error.kind() == Kind::Io,
+        Some(code) => matches!(
+            code,
+            ffi::SQLITE_BUSY | ffi::SQLITE_PROTOCOL | ffi::SQLITE_NOMEM | ffi::SQLITE_IOERR | ffi::SQLITE_CANTOPEN
+        ),
+    }
+}
+
 /// Returns the rows of the table at this position that the statement reads, if its parameters say so, or what it found.
 fn rows_of(at: usize, reads: &TableReads, part: &LivePart, found: &Found) -> Rows {
     let row = |key: &Key| match key {
@@ -342,7 +368,6 @@ mod tests {
     use crate::changes::Columns;
     use crate::changes::change::Written;
     use crate::changes::reads::Reads;
-    use crate::error::Error;
     use crate::sql::catalogue::StatementInfo;
     use crate::values::params::Params;
 
@@ -403,6 +428,24 @@ mod tests {
         assert!(item.delivery.result.is_err());
         assert!(matches!(place.poll(&mut context, |_| true), Poll::Ready(None)));
         assert!(registry.is_empty());
+    }
+
+    #[test]
+    fn an_error_that_may_pass_ends_no_stream_and_runs_again_without_a_commit() {
+        let (mut registry, id, place) = registry();
+        let no_thread = Error::no_thread("a thread", &std::io::Error::from(std::io::ErrorKind::WouldBlock));
+        let cut_off = Error::new(Kind::SnapshotTooOld, "the read was ended");
+        for (error, runs_again) in [(no_thread, true), (cut_off, false)] {
+            drop(registry.finish(id, Ran::new(Err(error), None), Instant::now()));
+            let polled = place.poll(&mut Context::from_waker(Waker::noop()), |_| true);
+            assert!(matches!(polled, Poll::Ready(Some(item)) if item.delivery.result.is_err()));
+            assert_eq!(registry.run_failed().starts.len(), usize::from(runs_again));
+        }
+        registry.publish(&Change::Everything, Instant::now());
+        assert_eq!(registry.start_waiting().starts.len(), 1, "each commit tries again");
+        drop(registry.finish(id, found(7), Instant::now()));
+        let polled = place.poll(&mut Context::from_waker(Waker::noop()), |_| true);
+        assert!(matches!(polled, Poll::Ready(Some(item)) if item.delivery.result.is_ok()));
     }
 
     #[test]

@@ -131,7 +131,8 @@ impl Shared {
         wake(todo.wakers);
     }
 
-    fn finish(&self, id: Id, run: Result<Vec<LiveRun>>) -> Todo {
+    fn finish(self: &Arc<Self>, id: Id, run: Result<Vec<LiveRun>>) -> Todo {
+        self.ended(&run);
         let last = self.lock().last(id);
         let ran = Ran::new(run, last.as_ref());
         let mut todo = self.lock().finish(id, ran, Instant::now());

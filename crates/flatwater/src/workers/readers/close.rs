@@ -19,14 +19,7 @@ impl Readers {
     /// Closes the idle connections. Blocks.
     pub(crate) fn let_go(&self) {
         let idle = std::mem::take(&mut self.0.lock().idle);
-        let closed = idle.len();
-        drop(idle);
-        // The count goes down only after the connections are closed, because `close` waits for it.
-        let mut state = self.0.lock();
-        state.connections -= closed;
-        self.0.closed.notify_all();
-        // If no thread can be started, the requests that arrived meanwhile wait for the next push.
-        let _ = self.rouse(state);
+        self.0.freed(self.0.close_idle(idle));
     }
 
     /// Returns a function that calls `let_go`. The function does not keep the readers alive.
@@ -76,11 +69,8 @@ impl Readers {
         loop {
             if state.waiting.is_empty() && !state.idle.is_empty() {
                 let idle = std::mem::take(&mut state.idle);
-                let closed = idle.len();
                 drop(state);
-                drop(idle);
-                state = self.0.lock();
-                state.connections -= closed;
+                state = self.0.close_idle(idle);
                 continue;
             }
             let are_done = state.waiting.is_empty() && state.holding.is_empty();

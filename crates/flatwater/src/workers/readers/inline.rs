@@ -71,20 +71,14 @@ struct Lent<'a> {
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        let shared = &*self.readers.0;
+        let shared = &self.readers.0;
         let reader = self.reader.take().filter(|reader| self.is_sound && !shared.is_recalled(reader));
         let mut state = shared.lock();
         state.take_back(reader);
         if let Some((is_answered, took)) = self.ran_inline {
             state.tally.ran_inline(is_answered, took);
         }
-        if state.closed {
-            shared.closed.notify_all();
-        }
-        if !state.waiting.is_empty() || !state.holding.is_empty() {
-            // If no thread can be started, the requests that arrived meanwhile wait for the next push.
-            let _ = self.readers.rouse(state);
-        }
+        shared.freed(state);
     }
 }
 

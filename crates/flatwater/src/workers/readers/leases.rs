@@ -26,8 +26,7 @@ impl Watch {
         Self { pool, alarm: None }
     }
 
-    /// Sets the alarm. If the timer's thread cannot be started, which happens only when the system is out of threads, a
-    /// lease ends at the next read.
+    /// Sets the alarm. What goes off takes it out under the pool's lock, and so after it is stored.
     fn set(&mut self, when: Instant) {
         let pool = self.pool.clone();
         let alarm = timer::at(when, move || {
@@ -35,7 +34,7 @@ impl Watch {
                 Readers(pool).end_due_leases();
             }
         });
-        self.alarm = alarm.ok().map(|alarm| (when, alarm));
+        self.alarm = Some((when, alarm));
     }
 }
 
@@ -79,8 +78,6 @@ impl Readers {
         {
             state.leases.set(next);
         }
-        self.0.closed.notify_all();
-        // If no thread can be started, the requests that arrived meanwhile wait for the next push.
-        let _ = self.rouse(state);
+        self.0.freed(state);
     }
 }

@@ -35,9 +35,11 @@ use crate::file::watch::Watch;
 use crate::inline::policy::InlinePolicy;
 use crate::options::Options;
 use crate::queue::bounded::Place;
+use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
 use crate::stats::reader_counters::ReaderCounters;
+use crate::time::next_alarm::NextAlarm;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::take_over::TakesOver;
@@ -56,6 +58,8 @@ struct Shared {
     writer: Option<Arc<dyn TakesOver>>,
     requests: Arc<ReleaseRequests>,
     state: Mutex<State>,
+    /// Goes off when a thread is to be started that could not be started before.
+    again: NextAlarm,
     /// Signalled when a connection was given back or closed. `close` waits for it.
     closed: Condvar,
 }
@@ -93,8 +97,9 @@ impl Readers {
     ) -> Self {
         Self(Arc::new_cyclic(|pool| {
             let state = State::new(&options, leases::Watch::new(pool.clone()));
-            let (state, closed, requests) = (Mutex::new(state), Condvar::new(), Arc::default());
-            Shared { options, catalogue, recorder, policy, watch, writer, requests, state, closed }
+            let (state, again, closed) = (Mutex::new(state), NextAlarm::default(), Condvar::new());
+            let requests = Arc::default();
+            Shared { options, catalogue, recorder, policy, watch, writer, requests, state, again, closed }
         }))
     }
 
@@ -110,14 +115,28 @@ impl Readers {
     }
 
     /// Pushes the request. If the queue is full, the request waits in line for a place.
+    ///
+    /// # Errors
+    /// `Closed`; or no thread can be started for the request: then it is not in the queue any more.
     pub(crate) fn push(&self, request: Request) -> Result<InLine> {
         let mut state = self.0.lock();
         if state.closed {
             return Err(Error::closed());
         }
         let holds = request.work.holds_a_reader();
+        let ticket = request.ticket.clone();
         let place = state.queue(holds).push(request);
-        self.rouse(state).map(|()| InLine { place, holds })
+        let at = InLine { place, holds };
+        let Err(error) = self.0.rouse(state) else { return Ok(at) };
+        // Dropped without the lock. Another thread may have taken it meanwhile.
+        let taken = self.take_back(at, &ticket);
+        if taken.is_some() { Err(error) } else { Ok(at) }
+    }
+
+    fn take_back(&self, at: InLine, ticket: &Arc<Ticket>) -> Option<Request> {
+        let mut state = self.0.lock();
+        let queue = state.queue(at.holds);
+        queue.leave(at.place).or_else(|| queue.take_out(|request| Arc::ptr_eq(&request.ticket, ticket)).pop())
     }
 
     /// Removes the request at `at`, whose caller gave it up.
@@ -142,8 +161,7 @@ impl Readers {
         let mut outbox = Outbox::decoding(&self.0.recorder);
         let job = if holds { Job::Hold(reader, request) } else { Job::Read(reader, request) };
         self.0.work(job, &mut outbox);
-        // If no thread can be started, the requests that arrived meanwhile wait for the next push.
-        let _ = self.rouse(self.0.lock());
+        self.0.freed(self.0.lock());
         outbox.deliver();
         None
     }

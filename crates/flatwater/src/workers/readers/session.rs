@@ -15,7 +15,7 @@ use super::reader::Reader;
 use crate::error::{Applied, Error, Kind, Result};
 use crate::queue::ticket::Ticket;
 use crate::time::later;
-use crate::time::timer::{self, Alarm};
+use crate::time::next_alarm::NextAlarm;
 use crate::workers::open_read::OpenRead;
 use crate::workers::request::Request;
 
@@ -93,6 +93,8 @@ pub(super) struct ReadSession {
     pub(super) ticket: Arc<Ticket>,
     began: Instant,
     inbox: Mutex<Inbox>,
+    /// Goes off when `look` is due.
+    alarm: NextAlarm,
 }
 
 struct Inbox {
@@ -103,7 +105,6 @@ struct Inbox {
     /// The session is in the pool's list, or a thread serves it.
     is_ready: bool,
     idle_since: Instant,
-    alarm: Option<Alarm>,
 }
 
 impl ReadSession {
@@ -121,14 +122,14 @@ impl ReadSession {
             resting: Some(reader),
             is_ready: false,
             idle_since: Instant::now(),
-            alarm: None,
         };
-        Arc::new(Self { pool: pool.clone(), purpose, ticket, began, inbox: Mutex::new(inbox) })
+        let (pool, inbox, alarm) = (pool.clone(), Mutex::new(inbox), NextAlarm::default());
+        Arc::new(Self { pool, purpose, ticket, began, inbox, alarm })
     }
 
     /// The session can be found by others from here on: its limit counts.
     pub(super) fn begin(self: &Arc<Self>) {
-        self.watch(later(Instant::now(), self.limit()));
+        self.watch(&self.lock(), later(Instant::now(), self.limit()));
     }
 
     /// A cursor may be idle for this long; a snapshot may be this old.
@@ -164,12 +165,14 @@ impl ReadSession {
         inbox.end = end;
         let was_ready = std::mem::replace(&mut inbox.is_ready, true);
         drop(inbox);
-        if was_ready { Ok(()) } else { self.pool.make_ready(self.clone()) }
+        if !was_ready {
+            self.pool.make_ready(self.clone());
+        }
+        Ok(())
     }
 
     /// Ends the session, after what was sent before.
     pub(super) fn finish(self: &Arc<Self>, end: End) {
-        // If no thread can be started for it, the next one that serves the pool takes it.
         let _ = self.post(Message::End, Some(end));
     }
 
@@ -204,10 +207,9 @@ impl ReadSession {
     pub(super) fn close(&self, end: End) -> (End, Vec<Request>) {
         let mut inbox = self.lock();
         let end = inbox.end.get_or_insert(end).clone();
-        let alarm = inbox.alarm.take();
         let messages = std::mem::take(&mut inbox.messages);
         drop(inbox);
-        drop(alarm);
+        self.alarm.clear();
         let requests = messages.into_iter().filter_map(|message| match message {
             Message::Request(request) => Some(*request),
             Message::EndCursor(_) | Message::End => None,
@@ -227,32 +229,28 @@ impl ReadSession {
         };
         let until = later(since, limit);
         if now < until {
-            drop(inbox);
-            return self.watch(until);
+            return self.watch(&inbox, until);
         }
         let end = match self.purpose {
             Purpose::Cursor => End::Idle(limit),
             Purpose::Snapshot => End::Old(limit),
         };
-        // Under the same lock: a fetch that comes later is refused with this reason. If no thread can be started, the next
-        // one that serves the pool takes the message.
+        // Under the same lock: a fetch that comes later is refused with this reason.
         let _ = self.post_into(inbox, Message::End, Some(end));
         self.ticket.cancel();
     }
 
-    /// Sets the alarm for `look`. If the timer's thread cannot be started (the system is out of threads), the limit does
-    /// not apply.
-    fn watch(self: &Arc<Self>, when: Instant) {
-        let weak = Arc::downgrade(self);
-        let alarm = timer::at(when, move || {
-            if let Some(session) = weak.upgrade() {
+    /// Sets the alarm for `look`, unless the session has ended.
+    fn watch(self: &Arc<Self>, inbox: &Inbox, when: Instant) {
+        if inbox.end.is_some() {
+            return;
+        }
+        let session = Arc::downgrade(self);
+        self.alarm.set(when, move || {
+            if let Some(session) = session.upgrade() {
                 session.look();
             }
         });
-        let mut inbox = self.lock();
-        let before = if inbox.end.is_none() { std::mem::replace(&mut inbox.alarm, alarm.ok()) } else { alarm.ok() };
-        drop(inbox);
-        drop(before);
     }
 }
 

@@ -1,22 +1,33 @@
 //! The threads of the pool: starting and waking them, their loop, and their end.
 //!
-//! Owns: which thread does which job. Runs on the threads `fw-reader-N`, and on every thread that brings work. Invariants:
-//! for a job that can be done exactly one thread is woken or started; a connection is counted until it is closed, because
-//! `close` waits for the counts. Leaves out: the jobs (`serve`, `session`).
+//! Owns: which thread does which job. Runs on the threads `fw-reader-N`, and on every thread that brings work or frees a
+//! connection. Invariants: for a job that can be done exactly one thread is woken or started; if none can be started, an
+//! alarm tries again; what frees a connection or a thread looks for a job after that, itself or by `freed`; a connection
+//! is counted until it is closed, because `close` waits for the counts. Leaves out: the jobs (`serve`, `session`).
+//!
+//! ```text
+//! fw-reader-0                              a caller
+//! has lingered: takes an idle connection
+//! out, closes it without the lock
+//!                                          pushes a read: no connection is free, so it wakes no thread
+//! lowers the count: there is a job
+//! serves it and does not end
+//! ```
 
 use std::sync::{Arc, MutexGuard};
 use std::thread;
 use std::time::Instant;
 
+use super::Shared;
 use super::reader::Reader;
 use super::serve::Served;
 use super::session::ReadSession;
 use super::state::{Job, State};
-use super::{Readers, Shared};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::thread::linger::Linger;
-use crate::thread::park::start_own;
+use crate::thread::park::{AGAIN, start_own};
+use crate::time::later;
 use crate::workers::outbox::Outbox;
 
 /// Each connection may need a thread: a closure does not give its thread back before it returns.
@@ -24,10 +35,13 @@ fn most_threads(options: &Options) -> usize {
     options.readers + options.extra_readers
 }
 
-impl Readers {
+impl Shared {
     /// Wakes or starts a thread if there is a job for it.
-    pub(super) fn rouse(&self, mut state: MutexGuard<'_, State>) -> Result<()> {
-        if !state.has_job(&self.0.options) {
+    ///
+    /// # Errors
+    /// No thread can be started, and there is none. An alarm tries again.
+    pub(super) fn rouse(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> Result<()> {
+        if !state.has_job(&self.options) {
             return Ok(());
         }
         if let Some(thread) = state.asleep.pop() {
@@ -35,26 +49,57 @@ impl Readers {
             thread.unpark();
             return Ok(());
         }
-        if state.threads >= most_threads(&self.0.options) {
+        if state.threads >= most_threads(&self.options) {
             return Ok(());
         }
         state.threads += 1;
         let name = format!("fw-reader-{}", state.threads - 1);
         drop(state);
-        let shared = self.0.clone();
-        start_own(name, move || shared.run()).map(drop).map_err(|error| {
-            self.0.lock().threads -= 1;
-            Error::new(Kind::Io, format!("a reader's thread cannot be started: {error}"))
-        })
+        let shared = self.clone();
+        let Err(error) = start_own(name, move || shared.run()) else { return Ok(()) };
+        let mut state = self.lock();
+        state.threads -= 1;
+        let are_others = state.threads > 0;
+        drop(state);
+        self.closed.notify_all();
+        self.rouse_later();
+        if are_others { Ok(()) } else { Err(Error::no_thread("a reader's thread", &error)) }
     }
-}
 
-impl Shared {
-    /// Puts a read session that has a message into the list, and wakes or starts a thread for it.
-    pub(super) fn make_ready(self: &Arc<Self>, session: Arc<ReadSession>) -> Result<()> {
+    /// Called by everything that has freed a connection or a thread, or brings a message, and does not look for a job itself:
+    /// tells a close, and wakes or starts a thread if there is a job.
+    pub(super) fn freed(self: &Arc<Self>, state: MutexGuard<'_, State>) {
+        self.tell_close(&state);
+        // No caller waits for the error here, and an alarm tries again.
+        let _ = self.rouse(state);
+    }
+
+    /// Closes connections that were taken out, without the lock, and then counts them out.
+    pub(super) fn close_idle(&self, idle: Vec<Box<Reader>>) -> MutexGuard<'_, State> {
+        let closed = idle.len();
+        drop(idle);
+        let mut state = self.lock();
+        state.connections -= closed;
+        self.tell_close(&state);
+        state
+    }
+
+    /// Wakes or starts a thread in a while, because none can be started now.
+    fn rouse_later(self: &Arc<Self>) {
+        let pool = Arc::downgrade(self);
+        self.again.set(later(Instant::now(), AGAIN), move || {
+            if let Some(pool) = pool.upgrade() {
+                pool.freed(pool.lock());
+            }
+        });
+    }
+
+    /// Puts a read session that has a message into the list, and wakes or starts a thread for it. If none can be started,
+    /// the message waits: what was sent cannot be taken back.
+    pub(super) fn make_ready(self: &Arc<Self>, session: Arc<ReadSession>) {
         let mut state = self.lock();
         state.ready.push_back(session);
-        Readers(self.clone()).rouse(state)
+        self.freed(state);
     }
 
     /// Does one job on this thread.
@@ -107,8 +152,7 @@ impl Shared {
         }
         let mut state = self.lock();
         state.threads -= 1;
-        // If no thread can be started, the requests that arrived meanwhile wait for the next push, or for this thread.
-        let _ = Readers(self.clone()).rouse(state);
+        self.freed(state);
         outbox.deliver();
         let mut state = self.lock();
         state.threads += 1;
@@ -128,6 +172,7 @@ impl Shared {
             }
             if state.closed {
                 state.threads -= 1;
+                self.tell_close(&state);
                 return;
             }
             match self.sleep(state) {
@@ -157,16 +202,70 @@ impl Shared {
                 continue;
             }
             state.asleep.remove(at);
-            state.threads -= 1;
             let may_close = self.writer.is_some() || state.connections + state.held > 1;
-            if linger.has_place() && may_close && !state.idle.is_empty() {
-                let coldest = state.idle.remove(0);
-                drop(state);
-                drop(coldest);
-                self.lock().connections -= 1;
-                self.closed.notify_all();
-            }
-            return None;
+            let closes = usize::from(linger.has_place() && may_close).min(state.idle.len());
+            let coldest: Vec<_> = state.idle.drain(..closes).collect();
+            drop(state);
+            return self.end(coldest);
         }
+    }
+
+    /// Ends this thread, after closing the connection that it has taken out. Returns the lock, and the thread goes on, if
+    /// there is a job: it came meanwhile, and found no connection.
+    fn end(&self, coldest: Vec<Box<Reader>>) -> Option<MutexGuard<'_, State>> {
+        let mut state = self.close_idle(coldest);
+        if state.has_job(&self.options) {
+            return Some(state);
+        }
+        state.threads -= 1;
+        self.tell_close(&state);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::engine::registry;
+    use crate::queue::reply::reply;
+    use crate::queue::ticket::{CallOptions, Ticket};
+    use crate::workers::answer::Answer;
+    use crate::workers::request::{Request, Work};
+
+    /// A request that a reader answers, and its reply.
+    fn read(sql: &str) -> (Request, crate::queue::reply::Reply<Result<Answer>>) {
+        let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
+        let (promise, reply) = reply();
+        let text = Arc::new(crate::sql::catalogue::StatementInfo::new(sql));
+        (Request::new(ticket, Work::Prepare(text), promise), reply)
+    }
+
+    #[test]
+    fn a_read_that_comes_while_the_last_thread_ends_is_served_by_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options::new(directory.path().join("a.db")).readers(1).resolve().unwrap();
+        let engine = registry::open(&options).unwrap();
+        let readers = engine.readers.as_ref().unwrap();
+        readers.open_one().unwrap();
+        // This thread is the pool's, and its time is over.
+        let mut state = readers.0.lock();
+        state.threads += 1;
+        let coldest = std::mem::take(&mut state.idle);
+        assert_eq!(coldest.len(), 1);
+        drop(state);
+        let (request, reply) = read("SELECT 1");
+        readers.push(request).unwrap();
+        assert_eq!(readers.0.lock().threads, 1, "no connection is free, so no thread is started");
+        let mut state = readers.0.end(coldest).expect("the thread goes on");
+        let job = state.next_job(&options).expect("the read found no thread");
+        drop(state);
+        let mut outbox = Outbox::decoding(&readers.0.recorder);
+        readers.0.work(job, &mut outbox);
+        outbox.deliver();
+        assert!(reply.is_answered());
+        readers.0.lock().threads -= 1;
+        engine.close(None, registry::leave(&engine).unwrap(), Duration::ZERO);
     }
 }

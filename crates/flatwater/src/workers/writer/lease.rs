@@ -3,8 +3,7 @@
 //! Owns: beginning and ending the lease as `lease` decides, and the alarm that ends a lease that is not used. Runs on
 //! the thread that holds the token, and on the timer's thread. Invariants: only inline runs use the lease, and each of
 //! their writes commits by itself; the lease ends with a write that fails, and before a worker uses the connection;
-//! when the token is given back with a lease, an alarm is set, or the lease ends. Leaves out: when leases begin and
-//! end.
+//! when the token is given back with a lease, an alarm is set. Leaves out: when leases begin and end.
 //!
 //! ```text
 //! caller's thread                         timer's thread
@@ -15,8 +14,8 @@
 //!                                         the alarm is not set; used: sets it
 //! ```
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{WalHeader, WalState};
@@ -27,7 +26,7 @@ use super::slot::Slot;
 use crate::inline::outcome::Fallback;
 use crate::lease::{Lease, Run};
 use crate::sql::seen::Left;
-use crate::time::timer::{self, Alarm};
+use crate::time::next_alarm::NextAlarm;
 
 /// A lease is renewed at this age, or when as many short writes may have taken their time, if that is longer. Frames that
 /// are written under it cannot be copied out of the WAL before it ends, and few of them may be left when the WAL is to be
@@ -130,42 +129,34 @@ pub(super) struct Watch {
     used: AtomicBool,
     /// An alarm is set, or about to check.
     is_set: AtomicBool,
-    alarm: Mutex<Option<Alarm>>,
+    alarm: NextAlarm,
 }
 
 impl Writer {
-    /// Called before the token is given back: if a lease is held, ensures that an alarm is set, or ends the lease.
-    pub(super) fn watch_lease(&self, writer: &mut WriterConnection) {
+    /// Called before the token is given back: if a lease is held, ensures that an alarm is set.
+    pub(super) fn watch_lease(&self, writer: &WriterConnection) {
         if !writer.lease.state.is_held() {
             return;
         }
         let watch = &self.0.lease_watch;
         watch.used.store(true, Ordering::SeqCst);
-        if !watch.is_set.load(Ordering::SeqCst) && !self.set_alarm() {
-            writer.end_lease();
+        if !watch.is_set.load(Ordering::SeqCst) {
+            self.set_alarm();
         }
     }
 
-    /// Sets the alarm, unless it is set. Returns false if it cannot be set, which happens only if the machine is out of
-    /// threads.
-    fn set_alarm(&self) -> bool {
+    /// Sets the alarm, unless it is set.
+    fn set_alarm(&self) {
         let watch = &self.0.lease_watch;
-        // Locked until the alarm is stored: if it goes off before that, the next alarm is stored after it.
-        let mut place = watch.alarm.lock().unwrap_or_else(PoisonError::into_inner);
         if watch.is_set.swap(true, Ordering::SeqCst) {
-            return true;
+            return;
         }
         let shared = Arc::downgrade(&self.0);
-        let alarm = timer::at(Instant::now() + LOOK, move || {
+        watch.alarm.set(Instant::now() + LOOK, move || {
             if let Some(shared) = shared.upgrade() {
                 Writer(shared).look();
             }
         });
-        *place = alarm.ok();
-        if place.is_none() {
-            watch.is_set.store(false, Ordering::SeqCst);
-        }
-        place.is_some()
     }
 
     /// Checks whether the lease was used since the last check, and ends it if not. Runs on the timer's thread.

@@ -39,7 +39,7 @@ pub(crate) use inline::Tried;
 pub(crate) use parking::Parked;
 use slot::Slot;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::file::watch::Watch;
 use crate::inline::policy::InlinePolicy;
 use crate::options::Options;
@@ -50,7 +50,9 @@ use crate::queue::ticket::{CallOptions, Ticket};
 use crate::queue::{Closed, Queue, Start};
 use crate::sql::catalogue::Catalogue;
 use crate::stats::Recorder;
-use crate::thread::park::start_own;
+use crate::thread::park::{AGAIN, start_own};
+use crate::time::later;
+use crate::time::next_alarm::NextAlarm;
 use crate::workers::answer::Answer;
 use crate::workers::listener::{ChangeListener, CommitListener};
 use crate::workers::request::{InSlot, Request, Work};
@@ -76,6 +78,8 @@ pub(super) struct Shared {
     live: OnceLock<Arc<dyn ChangeListener>>,
     policy: Arc<InlinePolicy>,
     lease_watch: lease::Watch,
+    /// Goes off when the thread is to be started that could not be started before.
+    again: NextAlarm,
     /// The number of requests that are not answered yet.
     on_their_way: Arc<AtomicU64>,
     /// The open transaction and the running request, so that a close can end them.
@@ -118,6 +122,7 @@ impl Writer {
             listener: OnceLock::new(),
             live: OnceLock::new(),
             lease_watch: lease::Watch::default(),
+            again: NextAlarm::default(),
             on_their_way: Arc::default(),
             open: Mutex::new(OpenTransaction::default()),
         })))
@@ -146,7 +151,13 @@ impl Writer {
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
         // No caller waits for this answer: the closure itself reports.
         let (promise, _) = reply();
-        self.push_first(Request::new(ticket, Work::InSlot(closure), promise)).is_ok()
+        match self.0.queue.push_first(Request::new(ticket, Work::InSlot(closure), promise)) {
+            Ok(start) => {
+                self.start_for_others(start);
+                true
+            }
+            Err(_) => false,
+        }
     }
 
     /// Pushes a request that runs before all waiting ones.
@@ -168,11 +179,21 @@ impl Writer {
     }
 
     /// Pushes the request. If the queue is full, the request waits in line for a place.
+    ///
+    /// # Errors
+    /// `Closed`; or the thread cannot be started: then the request is not in the queue any more.
     pub(crate) fn push(&self, mut request: Request) -> Result<Place> {
+        let ticket = request.ticket.clone();
         request.on_its_way = Some(OnItsWay::new(self.0.on_their_way.clone()));
         match self.0.queue.push(request) {
             Err((Closed, _)) => Err(Error::closed()),
-            Ok((place, start)) => self.start(start).map(|()| place),
+            Ok((place, start)) => {
+                let Err(error) = self.start(start) else { return Ok(place) };
+                let take = |request: &Request| Arc::ptr_eq(&request.ticket, &ticket);
+                let taken = self.0.queue.leave(place).or_else(|| self.0.queue.take_out(take).pop());
+                // Another thread may have taken it meanwhile.
+                if taken.is_some() { Err(error) } else { Ok(place) }
+            }
         }
     }
 
@@ -233,14 +254,17 @@ impl Writer {
         self.0.queue.len()
     }
 
-    /// Starts the thread for requests that arrived meanwhile. If it cannot be started, they stay in the queue, and the
-    /// next push tries again.
+    /// Starts the thread for requests that arrived meanwhile. If it cannot be started, they stay in the queue, and an alarm
+    /// tries again.
     fn start_for_others(&self, start: Start) {
         let _ = self.start(start);
     }
 
     /// Starts the thread, if `start` says so. If it cannot be started, a close and the requests before it run on this
     /// thread.
+    ///
+    /// # Errors
+    /// The thread cannot be started. An alarm tries again, for what else is in the queue.
     fn start(&self, start: Start) -> Result<()> {
         if start == Start::No {
             return Ok(());
@@ -252,7 +276,20 @@ impl Writer {
             self.run();
             return Ok(());
         }
-        Err(Error::new(Kind::Io, format!("the writer's thread cannot be started: {error}")))
+        self.start_later();
+        Err(Error::no_thread("the writer's thread", &error))
+    }
+}
+
+impl Writer {
+    fn start_later(&self) {
+        let shared = Arc::downgrade(&self.0);
+        self.0.again.set(later(Instant::now(), AGAIN), move || {
+            if let Some(shared) = shared.upgrade() {
+                let start = shared.queue.rouse();
+                Self(shared).start_for_others(start);
+            }
+        });
     }
 }
 

@@ -118,7 +118,7 @@ impl Drop for Slot<'_> {
             if !self.is_sound {
                 connection.replace();
             }
-            self.writer.watch_lease(&mut connection);
+            self.writer.watch_lease(&connection);
             self.writer.0.queue.give_back(connection)
         });
         self.writer.0.start_live();

@@ -1,0 +1,134 @@
+//! The check of all open files every few seconds.
+//!
+//! Owns: its alarm, and the thread `fw-check`, which runs one check: it asks file systems, and may hang with one of them.
+//! The alarm goes off on the timer's thread, which asks no file system, so that no deadline waits for one. Invariants:
+//! at most one check runs; while it hangs the alarm goes on, and databases are parked. One lock guards the state, and is
+//! never held while a file is checked. Leaves out: which files are open (`registry`), and what is checked (`file::watch`).
+
+use std::panic::{UnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::PerProcess;
+
+use super::{Engine, parking, registry};
+use crate::file::copies::mappings;
+use crate::file::guard;
+use crate::thread::park::start_own;
+use crate::time::later;
+use crate::time::next_alarm::NextAlarm;
+
+/// How often all open files are checked.
+const PERIOD: Duration = Duration::from_secs(3);
+
+#[derive(Default)]
+struct Check {
+    alarm: NextAlarm,
+    /// The alarm is set whenever it has gone off.
+    is_on: bool,
+    is_running: bool,
+}
+
+static CHECK: PerProcess<Check> = PerProcess::new(Check::default);
+
+/// Called when a file is open: checks all open files from now on.
+pub(super) fn begin() {
+    let mut check = CHECK.lock();
+    if !std::mem::replace(&mut check.is_on, true) {
+        check.again();
+    }
+}
+
+/// Called when a file was closed: stops the checks, if no file is open. They go on while something of closed files is
+/// kept, because they retry to close it.
+pub(super) fn end_if_unneeded() {
+    // Before the lock: to read what is kept may wait for a file system.
+    if guard::has_kept() {
+        return;
+    }
+    let mut check = CHECK.lock();
+    // Under the lock: a file that is opened from here on begins the checks after this.
+    if !registry::has_open() {
+        check.is_on = false;
+        check.alarm.clear();
+    }
+}
+
+impl Check {
+    fn again(&self) {
+        self.alarm.set(later(Instant::now(), PERIOD), went_off);
+    }
+}
+
+/// Runs on the timer's thread.
+fn went_off() {
+    let check = CHECK.lock();
+    if !check.is_on {
+        return;
+    }
+    check.again();
+    drop(check);
+    parking::look();
+    run(&CHECK, || {
+        look_at_all();
+        end_if_unneeded();
+    });
+}
+
+/// Runs `look` on a thread of its own, unless the one before still runs. Does not block.
+fn run(state: &'static PerProcess<Check>, look: impl FnOnce() + Send + UnwindSafe + 'static) {
+    if std::mem::replace(&mut state.lock().is_running, true) {
+        return;
+    }
+    let started = start_own("fw-check", move || {
+        let _ = catch_unwind(look);
+        state.lock().is_running = false;
+    });
+    // The next alarm tries again.
+    if started.is_err() {
+        state.lock().is_running = false;
+    }
+}
+
+/// Checks all open files. Blocks on their file systems.
+fn look_at_all() {
+    let engines = registry::open_engines();
+    let mappings = mappings();
+    for watch in engines.iter().filter_map(|engine| Engine::watch(engine)) {
+        // `look` stores the error.
+        let _ = watch.look(&mappings);
+    }
+    drop(engines);
+    guard::close_kept();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::AssertUnwindSafe;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::time::timer;
+
+    #[test]
+    fn a_check_that_hangs_holds_up_no_alarm_and_no_other_check_begins() {
+        static STATE: PerProcess<Check> = PerProcess::new(Check::default);
+        let (begins, began) = channel();
+        let (ends, ended) = channel::<()>();
+        let hangs = AssertUnwindSafe(move || {
+            begins.send(()).unwrap();
+            let _ = ended.recv();
+        });
+        let check = timer::at(Instant::now(), || run(&STATE, move || { hangs }()));
+        began.recv().unwrap();
+        let (goes_off, went_off) = channel();
+        let deadline = timer::at(Instant::now(), move || {
+            run(&STATE, || panic!("the one before still runs"));
+            goes_off.send(STATE.lock().is_running).unwrap();
+        });
+        assert!(went_off.recv_timeout(Duration::from_secs(60)).expect("the timer's thread is free"));
+        drop((check, deadline, ends));
+        while STATE.lock().is_running {
+            std::thread::yield_now();
+        }
+    }
+}
