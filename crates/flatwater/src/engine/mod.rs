@@ -10,6 +10,7 @@ pub(crate) mod dispatch;
 pub(crate) mod handle;
 mod inline;
 mod live;
+pub(crate) mod opening;
 mod parking;
 pub(crate) mod registry;
 
@@ -24,6 +25,7 @@ use checkpointing::checkpointer;
 pub(crate) use closing::Closed;
 use closing::{Closing, Hold};
 use live::live_queries;
+use opening::Opening;
 
 use crate::error::{Error, Result};
 use crate::file::guard::{self, Guard};
@@ -64,8 +66,8 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Opens the database of resolved options. Blocks.
-    pub(crate) fn open(options: Options) -> Result<Arc<Self>> {
+    /// Opens the database of resolved options. Blocks, for as long as the opening is wanted.
+    pub(crate) fn open(options: Options, opening: &Opening) -> Result<Arc<Self>> {
         let in_use = InUse::new();
         let options = Arc::new(options);
         let catalogue = Arc::new(Catalogue::new());
@@ -77,18 +79,18 @@ impl Engine {
         };
         let (writer, readers, journal) = if options.read_only {
             let readers = readers(None);
-            let journal = readers.open_one()?;
+            let journal = readers.open_one(&opening.ticket)?;
             (None, Some(readers), journal)
         } else {
-            let writer =
-                Writer::open(options.clone(), catalogue.clone(), recorder.clone(), policy.clone(), watch.clone())?;
+            let shared = (options.clone(), catalogue.clone(), recorder.clone(), policy.clone());
+            let writer = Writer::open(shared, watch.clone(), &opening.ticket)?;
             let journal = writer.journal().to_owned();
             let readers = (journal == "wal").then(|| readers(Some(Arc::new(writer.clone()))));
             if let Some(readers) =
                 readers.as_ref().filter(|_| !(options.attach.is_empty() && options.on_open.is_empty()))
             {
                 // Opens one reader, so that an error that only readers meet occurs at open and not at the first read.
-                readers.open_one()?;
+                readers.open_one(&opening.ticket)?;
             }
             (Some(writer), readers, journal)
         };

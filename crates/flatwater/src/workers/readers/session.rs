@@ -237,7 +237,7 @@ impl ReadSession {
         // Under the same lock: a fetch that comes later is refused with this reason. If no thread can be started, the next
         // one that serves the pool takes the message.
         let _ = self.post_into(inbox, Message::End, Some(end));
-        self.ticket.cancel();
+        self.ticket.end();
     }
 
     /// Sets the alarm for `look`. If the timer's thread cannot be started (the system is out of threads), the limit does
