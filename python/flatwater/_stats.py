@@ -180,6 +180,9 @@ class Stats(TypedDict):
     """COMMITs that failed."""
     abandoned: int
     """Requests that never began, because their task was cancelled or their deadline passed."""
+    interrupted: int
+    """Requests that had begun and were ended, because their task was cancelled, their deadline passed, or the time of a
+    close was over: reads that were interrupted, and writes of which nothing is kept."""
     replaced_connections: int
     """Connections that were replaced, because a commit could not be undone."""
     parked: int

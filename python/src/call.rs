@@ -3,12 +3,12 @@
 //! Owns: the states of one call, and what happens if its task is cancelled in any of them. Runs on the loop's thread,
 //! with the interpreter's lock, and never waits there. Invariants: nothing begins before the first await; a result is
 //! returned once; a write that runs is waited for, also by a task that was cancelled, so that its outcome is known when
-//! the task goes on. Leaves out: the object around it (`capi::call_type`), what becomes of a result (`shape`).
+//! the task goes on: it was interrupted and undone, or it could not be any more. Leaves out: the object around it (`capi::call_type`), what becomes of a result (`shape`).
 
 use std::sync::Arc;
 
+use flatwater::Rows;
 use flatwater::front::{FrontCall, Mailbox, Output, Polled};
-use flatwater::{Cancelled, Rows};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -48,7 +48,7 @@ impl Pending for FrontCall {
     }
 
     fn give_up(&mut self) -> bool {
-        Self::give_up(self) == Cancelled::WriteRunning
+        Self::give_up(self)
     }
 }
 
@@ -177,6 +177,7 @@ impl Body {
                 polled = work.as_pending().poll(py, Some(thread.address()))?;
             }
             match polled {
+                Polled::Ready(_) if self.cancelled.is_some() => break Output::Done,
                 Polled::Ready(result) => break result.map_err(|error| raised(py, &error))?,
                 Polled::Part(rows) => {
                     self.add(py, rows)?;

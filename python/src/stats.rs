@@ -18,7 +18,7 @@ macro_rules! dictionary {
 
 pub(crate) fn of<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
     let all = dictionary!(py, stats, journal one_connection second_copies writes_waiting reads_waiting readers_held groups
-        members replays failed_commits abandoned replaced_connections parked);
+        members replays failed_commits abandoned interrupted replaced_connections parked);
     let calls = PyDict::new(py);
     for call in &stats.calls {
         calls.set_item(call.kind, dictionary!(py, call, count p50_us p99_us p999_us max_us))?;

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import _thread
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -104,3 +106,57 @@ def test_hints_of_errors_are_for_code_without_an_event_loop():
 def test_names_of_other_libraries_are_answered_with_a_hint():
     with blocking.connect(":memory:") as db, pytest.raises(AttributeError, match="no attribute 'commit': "):
         db.commit()
+
+
+LOCKED = """
+import sqlite3, sys
+held = sqlite3.connect(sys.argv[1], isolation_level=None)
+held.executescript("CREATE TABLE t (a); BEGIN EXCLUSIVE")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def interrupted(call):
+    timer = threading.Timer(0.05, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    timer.join()
+
+
+def test_a_signal_ends_a_connect_that_waits_for_another_process(file):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", LOCKED, str(file)], **pipes) as other:
+        assert other.stdout.readline() == b"held\n"
+        interrupted(lambda: blocking.connect(file, busy_timeout=SECONDS))
+        other.communicate()
+    with blocking.connect(file) as db:
+        assert db.query("SELECT a FROM t") == []
+
+
+def test_a_signal_ends_a_write_that_runs_and_nothing_of_it_is_kept(file):
+    with blocking.connect(file) as db:
+        db.execute("CREATE TABLE t (a)")
+        interrupted(lambda: db.execute(f"INSERT INTO t {ENDLESS}"))
+        with db.transaction() as tx:
+            tx.execute("INSERT INTO t VALUES (1)")
+        assert db.query("SELECT a FROM t") == [(1,)]
+
+
+def test_a_signal_ends_the_wait_for_a_close(file):
+    db = blocking.connect(file, close_wait=SECONDS)
+    held = threading.Event()
+    ends = threading.Event()
+
+    def hold():
+        with db.transaction():
+            held.set()
+            ends.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    interrupted(db.close)
+    ends.set()
+    thread.join()

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use flatwater::front::{FrontCall, Mailbox, Output, Polled, Target, close, commit, open};
-use flatwater::{Cancelled, Database, Error, Options, Params};
+use flatwater::{Database, Error, Options, Params};
 use flatwater_bridge::Inbox;
 
 /// A loop of one call at a time: how many times it was woken does not matter, which tokens it read does.
@@ -111,7 +111,7 @@ fn a_write_that_waits_is_withdrawn_and_one_from_inside_the_transaction_is_refuse
     assert!(events.run(inside.execute("INSERT INTO t VALUES (?)", params(&[1]))).is_ok());
     let mut waits = target.execute("INSERT INTO t VALUES (?)", params(&[2]));
     assert!(events.begin(&mut waits, 7).is_none());
-    assert_eq!(waits.give_up(), Cancelled::Withdrawn);
+    assert!(!waits.give_up(), "nothing of it is waited for");
     let mut inner = target.execute("INSERT INTO t VALUES (?)", params(&[3]));
     inner.set_inside_body();
     let refused = events.run(inner);
@@ -189,7 +189,7 @@ fn a_caller_gets_parts_while_the_query_runs_and_interrupts_it() {
             Polled::Ready(_) => panic!("the query ended"),
         }
     }
-    assert_eq!(call.give_up(), Cancelled::ReadInterrupted);
+    assert!(!call.give_up(), "a read is not waited for");
     drop(call);
     // The only reader is free again.
     let target = Target::of(&database);

@@ -2,23 +2,31 @@
 //!
 //! Owns: the interrupt to ask, or the time at which statements end, and how often SQLite's progress handler checked.
 //! Used by the thread that uses the connection, and by the progress handler on the same thread. Invariant: nothing ends
-//! a statement after `disarm`. Leaves out: registering the handler, and the cost of a check.
+//! a statement after `disarm`, or once a commit has begun. Leaves out: registering the handler, and the cost of a check.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Checked by the progress handler while a statement runs.
+/// Checked by the progress handler while a statement runs, and by the commit hook.
 pub trait Interrupt: Send + Sync {
     /// Returns true if the statement must end with SQLITE_INTERRUPT. Called about every 1,000 virtual machine steps.
     fn should_stop(&self) -> bool;
+
+    /// Called once, at the last moment before a commit's point of no return. Returns false if the commit must not begin:
+    /// SQLite then rolls back.
+    fn lets_commit(&self) -> bool {
+        true
+    }
 }
 
 const PROGRESS_STEPS: c_int = 1000;
 
 pub(crate) struct Armed {
     by: RefCell<Option<Arc<dyn Interrupt>>>,
+    /// Asked before the next commit, and ends no statement.
+    asked: RefCell<Option<Arc<dyn Interrupt>>>,
     end: Cell<Option<Instant>>,
     /// Steps of the virtual machine between two checks.
     steps: Cell<c_int>,
@@ -32,7 +40,8 @@ impl Armed {
         let steps = crate::held_step::steps().unwrap_or(PROGRESS_STEPS);
         #[cfg(not(feature = "fault"))]
         let steps = PROGRESS_STEPS;
-        Self { by: RefCell::new(None), end: Cell::new(None), steps: Cell::new(steps), looks: Cell::new(0) }
+        let (by, asked) = (RefCell::new(None), RefCell::new(None));
+        Self { by, asked, end: Cell::new(None), steps: Cell::new(steps), looks: Cell::new(0) }
     }
 
     /// Lets `interrupt` end statements from now on.
@@ -47,10 +56,24 @@ impl Armed {
         self.end.set(Some(end));
     }
 
+    /// Asks `asked` before the next commit.
+    pub(crate) fn ask_before_commit(&self, asked: Arc<dyn Interrupt>) {
+        *self.asked.borrow_mut() = Some(asked);
+    }
+
     /// Removes the interrupt and the end time.
     pub(crate) fn disarm(&self) {
         self.end.set(None);
+        drop(self.asked.borrow_mut().take());
         drop(self.by.borrow_mut().take());
+    }
+
+    /// Called when a commit is about to begin: from here on nothing ends the statement. Returns false if the commit must
+    /// not begin.
+    pub(crate) fn lets_commit(&self) -> bool {
+        self.end.set(None);
+        let (by, asked) = (self.by.borrow_mut().take(), self.asked.borrow_mut().take());
+        by.or(asked).is_none_or(|interrupt| interrupt.lets_commit())
     }
 
     /// Counts a check. Returns true if statements must end now.

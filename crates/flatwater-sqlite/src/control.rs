@@ -4,8 +4,11 @@
 //! connection. Invariant: transaction control never runs armed, because an interrupted COMMIT could be committed.
 //! Leaves out: when to begin, and the reaction to a failure.
 
+use std::sync::Arc;
+
 use rusqlite::ffi;
 
+use crate::armed::Interrupt;
 use crate::connection::Connection;
 use crate::error::{Error, Result, SqliteError};
 use crate::sink::Discard;
@@ -86,6 +89,18 @@ impl Control {
     /// After any error, `is_autocommit` and the wal-index header show the outcome of the transaction.
     pub fn commit(&self, connection: &mut Connection) -> Result<()> {
         run(connection, self.commit)
+    }
+
+    /// Runs COMMIT, which `asked` may prevent up to its point of no return. It is not interrupted.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit); SQLITE_CONSTRAINT_COMMITHOOK if it was prevented.
+    pub fn commit_unless(&self, connection: &mut Connection, asked: Arc<dyn Interrupt>) -> Result<()> {
+        connection.disarm();
+        connection.hooks().armed.ask_before_commit(asked);
+        let committed = connection.run(self.commit, &(), &mut Discard);
+        connection.disarm();
+        committed
     }
 
     /// Runs ROLLBACK, if a transaction is open.

@@ -42,6 +42,13 @@ impl Connection {
         self.patiently_with(|sqlite| rusqlite::Transaction::new_unchecked(sqlite, immediate))
     }
 
+    /// Waits, and returns true, if whoever uses the connection still waits for a lock that it did not get after so many
+    /// tries: decided by the busy handler, and by what ends statements.
+    #[must_use]
+    pub fn waits_for_lock(&self, tries: u32) -> bool {
+        self.hooks().waits(tries)
+    }
+
     /// After a failure: waits, if the cause was that no snapshot began and the busy handler returns true. Otherwise
     /// returns the error.
     fn wait_for_snapshot(&self, error: Error, tries: u32) -> Result<()> {

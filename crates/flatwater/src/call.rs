@@ -2,8 +2,8 @@
 //!
 //! Owns: the states of one call (it begins, waits for its result, returns it), and what happens if the caller drops it
 //! in any of them. Runs on the thread that polls it, never blocks there, and depends on no runtime. Invariants: nothing
-//! begins before the first poll; after the caller dropped the call, a waiting request never runs, a running read ends
-//! early, and a running write is finished. Leaves out: which worker serves it (`engine::dispatch`).
+//! begins before the first poll; after the caller dropped the call, a waiting request never runs, what runs ends early,
+//! and a write that cannot end any more is finished. Leaves out: which worker serves it (`engine::dispatch`).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use flatwater_sqlite::is_stranded;
 
-use crate::engine::dispatch::{Begun, Caller, Cancelled, Queued, Submitted};
+use crate::engine::dispatch::{Awaited, Begun, Caller, Cancelled, Submitted};
 use crate::engine::handle::{called_from_within, refuse_forked};
+use crate::engine::opening::Opening;
 use crate::error::{Error, Result};
 use crate::inline::budget;
 use crate::queue::reply::Reply;
@@ -35,9 +36,10 @@ use crate::workers::session::Level;
 /// returns `Pending` once before yielding its result, so that other tasks run. Writes run in the order of their first
 /// polls.
 ///
-/// Dropping a call cancels it: a request that is still waiting never runs, a running read is interrupted, and a running
-/// write is finished although nothing receives its result, unless it waits for a lock of another process: then it ends,
-/// and has done nothing. [`cancel`](Call::cancel) says which of them it was.
+/// Dropping a call cancels it: a request that is still waiting never runs, and what runs is interrupted. A write is then
+/// rolled back, unless it shares its commit with other writes or its commit has begun: such a write is finished although
+/// nothing receives its result. Inside a transaction an interrupted write may end the whole transaction.
+/// [`cancel`](Call::cancel) says which of them it was.
 #[must_use = "a call begins when it is awaited"]
 pub struct Call<T, E = Error> {
     /// `None` while the database is being opened.
@@ -67,7 +69,7 @@ enum Stage {
     Refused(Error),
     New(Work),
     Start(Start),
-    Waiting(Option<Box<Queued>>, Reply<Result<Answer>>),
+    Waiting(Awaited, Reply<Result<Answer>>),
     /// The call was answered at once. It returns its result at the next poll, after other tasks had their turn.
     Held(Result<Answer>),
     Done,
@@ -146,10 +148,18 @@ impl<T, E: From<Error>> Call<T, E> {
         if self.caller.is_some() && must_not_block() {
             return Err(called_from_within().in_operation(self.operation).into());
         }
-        if self.is_new()
-            && let Poll::Ready(answer) = self.begin(true)
+        if matches!(self.stage(), Stage::New(_) | Stage::Start(_))
+            && let Poll::Ready(answer) = self.begin(true, None)
         {
             budget::suspend();
+            return self.finish(answer);
+        }
+        block_on(self)
+    }
+
+    /// Blocks this thread, which opens a database, until the result is there. Whoever gives the opening up gives this call up.
+    pub(crate) fn wait_within(mut self, opening: &Opening) -> Result<T, E> {
+        if let Poll::Ready(answer) = self.begin(true, Some(opening)) {
             return self.finish(answer);
         }
         block_on(self)
@@ -170,11 +180,7 @@ impl<T, E: From<Error>> Call<T, E> {
         }
     }
 
-    fn is_new(&mut self) -> bool {
-        matches!(self.stage(), Stage::New(_) | Stage::Start(_))
-    }
-
-    fn begin(&mut self, may_block: bool) -> Poll<Result<Answer>> {
+    fn begin(&mut self, may_block: bool, opening: Option<&Opening>) -> Poll<Result<Answer>> {
         // What panics here is not tried again: the stage is `Done` already.
         let submitted = match (std::mem::replace(self.stage(), Stage::Done), &self.caller) {
             (Stage::New(work), Some(caller)) => {
@@ -186,10 +192,10 @@ impl<T, E: From<Error>> Call<T, E> {
                         }
                         return Poll::Ready(answer);
                     }
-                    Begun::Unsettled(reply) => Ok(Submitted::Queued(None, reply)),
+                    Begun::Unsettled(reply) => Ok(Submitted::Waits(Awaited::Outcome, reply)),
                     Begun::ToSend(route) => {
                         let notes = self.report.as_ref().map(|report| report.notes.clone());
-                        caller.send(route, work, may_block, notes)
+                        caller.send(route, work, may_block, notes, opening)
                     }
                 }
             }
@@ -198,8 +204,8 @@ impl<T, E: From<Error>> Call<T, E> {
         };
         match submitted {
             Ok(Submitted::Now(answer)) => Poll::Ready(answer),
-            Ok(Submitted::Queued(queued, reply)) => {
-                *self.stage() = Stage::Waiting(queued, reply);
+            Ok(Submitted::Waits(awaited, reply)) => {
+                *self.stage() = Stage::Waiting(awaited, reply);
                 Poll::Pending
             }
             Err(error) => Poll::Ready(Err(error)),
@@ -228,8 +234,8 @@ impl<T, E: From<Error>> Call<T, E> {
         &mut self,
         poll: impl FnOnce(&mut Reply<Result<Answer>>) -> Poll<Option<Result<Answer>>>,
     ) -> Stepped {
-        if self.is_new()
-            && let Poll::Ready(answer) = self.begin(false)
+        if matches!(self.stage(), Stage::New(_) | Stage::Start(_))
+            && let Poll::Ready(answer) = self.begin(false, None)
         {
             let Some(caller) = self.caller.as_ref().filter(|_| budget::is_spent()) else {
                 return Stepped::Ready(answer);
@@ -239,19 +245,19 @@ impl<T, E: From<Error>> Call<T, E> {
             return Stepped::Yields;
         }
         let answer = match std::mem::replace(self.stage(), Stage::Done) {
-            Stage::Waiting(queued, mut reply) => match poll(&mut reply) {
+            Stage::Waiting(awaited, mut reply) => match poll(&mut reply) {
                 // Checked only after the reply has stored the waiter: otherwise a deadline that passes in between would
                 // wake no task.
-                Poll::Pending if let Some(queued) = queued.as_ref().filter(|queued| queued.is_too_late()) => {
-                    queued.leave_line();
+                Poll::Pending if awaited.is_too_late() => {
+                    awaited.leave_line();
                     Err(too_late())
                 }
                 Poll::Pending => {
-                    *self.stage() = Stage::Waiting(queued, reply);
+                    *self.stage() = Stage::Waiting(awaited, reply);
                     return Stepped::Waits;
                 }
                 Poll::Ready(Some(answer)) => answer,
-                Poll::Ready(None) if queued.is_some_and(|queued| queued.is_too_late()) => Err(too_late()),
+                Poll::Ready(None) if awaited.is_too_late() => Err(too_late()),
                 Poll::Ready(None) => Err(self.lost()),
             },
             Stage::Held(answer) => answer,
@@ -278,20 +284,24 @@ impl<T, E> Call<T, E> {
         self.stage.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the call up, as dropping it does. With `unless_it_writes`, a call whose write runs goes on, and is polled
-    /// until its outcome is known.
+    /// Returns true while the call waits for its answer.
+    pub(crate) fn waits(&mut self) -> bool {
+        matches!(self.stage(), Stage::Waiting(..))
+    }
+
+    /// Gives the call up, as dropping it does. With `unless_it_writes`, a call whose write runs is polled on, until its
+    /// outcome is known.
     pub(crate) fn give_up(&mut self, unless_it_writes: bool) -> Cancelled {
         let cancelled = match std::mem::replace(self.stage(), Stage::Done) {
             Stage::New(_) | Stage::Start(_) => Cancelled::Withdrawn,
-            Stage::Waiting(queued, reply) => match queued.as_ref().map(|queued| queued.give_up()) {
-                Some(Cancelled::Withdrawn) => Cancelled::Withdrawn,
+            Stage::Waiting(awaited, reply) => match awaited.give_up() {
+                Cancelled::Withdrawn => Cancelled::Withdrawn,
                 _ if reply.is_answered() => Cancelled::Answered,
-                Some(Cancelled::ReadInterrupted) => Cancelled::ReadInterrupted,
-                _ if unless_it_writes => {
-                    *self.stage() = Stage::Waiting(queued, reply);
-                    return Cancelled::WriteRunning;
+                cancelled if unless_it_writes && awaited.has_outcome(cancelled) => {
+                    *self.stage() = Stage::Waiting(awaited, reply);
+                    return cancelled;
                 }
-                _ => Cancelled::WriteRunning,
+                cancelled => cancelled,
             },
             Stage::Refused(_) | Stage::Held(_) | Stage::Done => Cancelled::Answered,
         };
@@ -324,7 +334,7 @@ pub(crate) fn polled_again() -> Error {
 
 impl<T, E> Drop for Call<T, E> {
     fn drop(&mut self) {
-        if (self.report.is_some() || matches!(self.stage(), Stage::Waiting(..))) && !is_stranded() {
+        if (self.report.is_some() || self.waits()) && !is_stranded() {
             self.give_up(false);
         }
     }

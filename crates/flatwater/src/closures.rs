@@ -42,8 +42,9 @@ impl Database {
     /// returns an error or panics. The closure may use everything rusqlite offers on the transaction it is given.
     ///
     /// The closure runs on the writer's thread; other writes wait for it. If the call is dropped while the closure
-    /// runs, it still runs to its end and is committed. If the database is closed meanwhile, and the closure does not end in
-    /// [`Options::close_wait`](crate::Options::close_wait) and two seconds more, it is rolled back and the call returns `Closed`.
+    /// runs, its statements are interrupted, and nothing of it is committed. The same if the database is closed meanwhile and
+    /// [`Options::close_wait`](crate::Options::close_wait) is over; the call then returns `Closed`. A closure that waits for
+    /// something else than SQLite runs to its end all the same.
     ///
     /// # Errors
     /// The closure's own error; `Misuse` if it panics; `Busy`, `Closed`, `Io`, and any error of COMMIT.
@@ -69,8 +70,8 @@ impl Database {
     /// set or registered on it stays. A database in memory keeps its connection; its options are set again, and what no
     /// option sets stays as the closure left it.
     ///
-    /// If the call is dropped while the closure runs, it still runs to its end. The deadline of
-    /// [`timeout`](Self::timeout) ends the waits for locks, and interrupts statements until the closure's first commit.
+    /// Dropping the call, the deadline of [`timeout`](Self::timeout), and a close whose time is over, end the waits for locks,
+    /// and interrupt statements until the closure's first commit. The closure runs to its end all the same.
     ///
     /// # Errors
     /// The closure's own error; `Misuse` if it panics, leaves a transaction open, or takes the connection away (an open

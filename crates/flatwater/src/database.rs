@@ -9,7 +9,7 @@ use std::time::Duration;
 use flatwater_sqlite::{CheckpointMode, Checkpointed};
 
 use crate::call::{Call, Read};
-use crate::engine::dispatch::{Caller, Submitted};
+use crate::engine::dispatch::{Awaited, Caller, Submitted};
 use crate::engine::handle::{Handle, called_from_within, refuse_forked};
 use crate::error::{Error, Result};
 use crate::many::ExecuteMany;
@@ -111,7 +111,7 @@ impl Database {
     ///
     /// The call completes when the write is committed, perhaps in one commit with other writes that arrived at the same
     /// time; each write keeps its own result. If the call is dropped while it waits, the write does not happen; if it
-    /// is dropped while the write runs, the write is completed.
+    /// is dropped while the write runs, the write is rolled back, unless it shares its commit or the commit has begun.
     ///
     /// # Errors
     /// `Constraint` or `Sql` from SQLite; `Misuse` for more than one statement, for parameters that do not match the
@@ -260,8 +260,8 @@ impl Database {
     /// The checkpoint waits its turn among the writes, and the writes behind it wait for it. If another checkpoint is
     /// in the way, or in all modes but [`Passive`](CheckpointMode::Passive) a reader or another process, it waits until
     /// [`Options::busy_timeout`](crate::Options::busy_timeout) or the deadline ends. In a journal mode other than WAL
-    /// it returns 0 frames. If the call is dropped while it waits, nothing is done; if it is dropped while the
-    /// checkpoint runs, the checkpoint is completed.
+    /// it returns 0 frames. If the call is dropped while it waits, the wait ends; what is copied by then is
+    /// copied.
     ///
     /// # Errors
     /// `Busy` or `Timeout` if another checkpoint, a reader or another process was in the way for that long; `Misuse` on
@@ -308,7 +308,7 @@ impl Database {
             }
             let (promise, ended) = reply();
             handle.close(Some(promise));
-            Ok(Submitted::Queued(None, ended))
+            Ok(Submitted::Waits(Awaited::Close, ended))
         };
         Call::starting(Some(&self.operations.0), "close", Box::new(start), read)
     }

@@ -11,7 +11,6 @@ use flatwater_sqlite::Checkpointed;
 
 use crate::call::{Call, Stepped};
 use crate::database::Database;
-use crate::engine::dispatch::Cancelled;
 use crate::error::Result;
 use crate::inline::budget;
 use crate::live::LiveRows;
@@ -96,9 +95,11 @@ impl FrontCall {
         }
     }
 
-    /// Gives the call up, unless its write runs: then it is polled on, until its outcome is known.
-    pub fn give_up(&mut self) -> Cancelled {
-        self.call.give_up(true)
+    /// Gives the call up. Returns true if its write runs: it is polled on, until its outcome is known, which is soon for one
+    /// that is interrupted. What opens or closes a database has no such outcome.
+    pub fn give_up(&mut self) -> bool {
+        self.call.give_up(true);
+        self.call.waits()
     }
 
     /// The task that begins the call has a transaction open on the same database. If the call would wait for the end of

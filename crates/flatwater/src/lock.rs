@@ -2,8 +2,8 @@
 //!
 //! Owns: the pauses between two attempts, and the end of the wait. Runs inside SQLite's busy handler, on the waiting
 //! thread, and uses no connection. Invariant: pauses never exceed 1 ms, so that a connection that has waited longer
-//! does not get the lock later than one that has just started to wait; a caller that left ends a wait only if nobody
-//! else wants the lock. Leaves out: any order among processes.
+//! does not get the lock later than one that has just started to wait; a wait for a caller ends when the caller leaves,
+//! and at its deadline. Leaves out: any order among processes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +36,7 @@ struct Shared {
     ends: AtomicU64,
     /// Nanoseconds that all waits took.
     waited: AtomicU64,
-    /// The only one that the connection waits for, if there is one.
+    /// Who the connection waits for; `None`: the wait is not given up.
     caller: Mutex<Option<Arc<dyn Interrupt>>>,
 }
 
@@ -59,19 +59,34 @@ impl Default for BusyWait {
 }
 
 impl BusyWait {
-    /// Waits until the deadline, for whoever wants the lock.
-    pub(crate) fn until(&self, deadline: Instant) {
+    /// Waits until `end`, and no longer than the caller wants to.
+    pub(crate) fn until(&self, end: Instant, caller: Arc<dyn Interrupt>) {
+        *self.shared.caller() = Some(caller);
+        self.end_at(end);
+    }
+
+    /// Waits until `end` for what must be done whoever waits for it: to settle what a failed commit left, for instance.
+    pub(crate) fn until_for_all(&self, end: Instant) {
         *self.shared.caller() = None;
-        let nanos = deadline.saturating_duration_since(self.made).as_nanos();
+        self.end_at(end);
+    }
+
+    /// Changes when the wait ends, for the same caller.
+    pub(crate) fn end_at(&self, end: Instant) {
+        let nanos = end.saturating_duration_since(self.made).as_nanos();
         self.shared.ends.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Ends the wait also when the caller does not want to wait any more. Holds until the next `until`.
-    pub(crate) fn only_for(&self, caller: Arc<dyn Interrupt>) {
-        *self.shared.caller() = Some(caller);
+    /// Returns true if it would not wait now.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left().is_zero() || self.shared.caller().as_ref().is_some_and(|caller| caller.should_stop())
     }
 
-    /// When the wait ends, for a later `until`.
+    fn left(&self) -> Duration {
+        Duration::from_nanos(self.shared.ends.load(Ordering::Relaxed)).saturating_sub(self.made.elapsed())
+    }
+
+    /// When the wait ends, for a later `end_at`.
     pub(crate) fn end(&self) -> Instant {
         self.made + Duration::from_nanos(self.shared.ends.load(Ordering::Relaxed))
     }
@@ -79,15 +94,6 @@ impl BusyWait {
     /// Makes the connection not wait for locks.
     pub(crate) fn never(&self) {
         self.shared.ends.store(0, Ordering::Relaxed);
-    }
-
-    fn left(&self) -> Duration {
-        Duration::from_nanos(self.shared.ends.load(Ordering::Relaxed)).saturating_sub(self.made.elapsed())
-    }
-
-    /// Returns true after the deadline, and when its only caller does not want to wait any more.
-    pub(crate) fn is_over(&self) -> bool {
-        self.left().is_zero() || self.shared.caller().as_ref().is_some_and(|caller| caller.should_stop())
     }
 
     /// The busy handler: waits and returns true, or returns false after the deadline. Without a deadline it returns
@@ -128,12 +134,12 @@ mod tests {
     fn a_wait_ends_at_its_deadline() {
         let wait = BusyWait::default();
         assert!(!wait.again(0), "no deadline, no wait");
-        wait.until(Instant::now() + Duration::from_secs(60));
+        wait.until_for_all(Instant::now() + Duration::from_secs(60));
         assert!(wait.again(0));
         assert_eq!(wait.waited(), Duration::ZERO);
         assert!(wait.again(1));
         assert!(wait.waited() >= pause(1));
-        wait.until(Instant::now());
+        wait.until_for_all(Instant::now());
         assert!(!wait.again(0));
     }
 
@@ -146,12 +152,11 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_when_its_only_caller_left_and_the_next_one_does_not() {
+    fn a_wait_ends_when_its_caller_left_and_the_next_one_does_not() {
         let wait = BusyWait::default();
-        wait.until(Instant::now() + Duration::from_secs(60));
-        wait.only_for(Arc::new(Left));
+        wait.until(Instant::now() + Duration::from_secs(60), Arc::new(Left));
         assert!(!wait.again(0));
-        wait.until(Instant::now() + Duration::from_secs(60));
+        wait.until_for_all(Instant::now() + Duration::from_secs(60));
         assert!(wait.again(0));
     }
 }

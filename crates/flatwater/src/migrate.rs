@@ -28,8 +28,8 @@ impl Database {
     ///
     /// If the database has sqlx's migration table and not Flatwater's, Flatwater copies sqlx's rows.
     ///
-    /// If the call is dropped while it waits, nothing is done; if it is dropped while a migration runs, all of them are
-    /// applied. The deadline of [`timeout`](Database::timeout) ends waiting for locks, and a migration before its commit.
+    /// Dropping the call, and the deadline of [`timeout`](Database::timeout), end waiting for locks, and a migration before its
+    /// commit: it is rolled back, and those before it stay.
     ///
     /// # Errors
     /// The error of the migration that failed, with its name, the line and the statement; the ones before it stay

@@ -104,6 +104,7 @@ impl Report {
         let message = match cancelled {
             Cancelled::Withdrawn => "the caller dropped the call, and it never ran",
             Cancelled::ReadInterrupted => "the caller dropped the call while it ran, and the read is interrupted",
+            Cancelled::WriteInterrupted => "the caller dropped the call while it ran, and it is undone",
             Cancelled::WriteRunning => "the caller dropped the call while it ran, and the write is finished",
             Cancelled::Answered => "the caller dropped the call after it had ended",
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::call::Call;
 use crate::engine::Engine;
-use crate::engine::dispatch::Submitted;
+use crate::engine::dispatch::{Awaited, Submitted};
 use crate::engine::handle::{called_from_within, refuse_forked};
 use crate::engine::registry::{self, FileReservation};
 use crate::error::Result;
@@ -42,7 +42,7 @@ pub fn shutdown(wait: Duration) -> Call<()> {
         if in_closure() || may_block && must_not_block() {
             return Err(called_from_within());
         }
-        Submitted::blocking(may_block, move || close_all(wait))
+        Submitted::blocking(may_block, Awaited::Close, move || close_all(wait))
     };
     Call::starting(None, "shutdown", Box::new(start), |answer, _| answer.done())
 }

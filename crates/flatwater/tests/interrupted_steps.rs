@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -147,6 +147,8 @@ fn group(db: Database, _: Option<Duration>) -> Answer {
 
 struct Swept {
     _alone: MutexGuard<'static, ()>,
+    /// What the callers who left were told, as the events of their calls say.
+    told: Arc<Mutex<Vec<String>>>,
     directory: tempfile::TempDir,
     db: Database,
     plain: rusqlite::Connection,
@@ -161,6 +163,12 @@ impl Swept {
         let path = directory.path().join("a.db");
         // Nobody else's steps: no checkpointer.
         let options = Options::new(&path).checkpoint(Checkpoint::External).inline(inline).close_wait(CLOSE_WAIT);
+        let told = Arc::<Mutex<Vec<String>>>::default();
+        let tells = told.clone();
+        let options = options.on_statement(move |event| {
+            let left = event.error.filter(|error| error.kind() == Kind::Cancelled);
+            tells.lock().unwrap().extend(left.map(|error| error.message().to_owned()));
+        });
         let db = options.open().wait().unwrap();
         db.execute_script(
             "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER NOT NULL, s TEXT); CREATE INDEX by_n ON t (n, s);
@@ -169,7 +177,7 @@ impl Swept {
         .wait()
         .unwrap();
         db.execute_many("INSERT INTO t VALUES (?, 0, 'x')", (1..=ROWS).map(|id| (id,))).wait().unwrap();
-        Self { _alone: alone, plain: plain(&path), directory, db }
+        Self { _alone: alone, told, plain: plain(&path), directory, db }
     }
 
     fn integer(&self, sql: &str) -> i64 {
@@ -356,20 +364,27 @@ fn a_deadline_at_any_step_of_a_write_on_its_callers_thread_does_not_interrupt_it
 }
 
 #[test]
-fn a_write_whose_caller_leaves_at_any_step_is_finished() {
+fn a_write_whose_caller_leaves_at_any_step_is_what_he_was_told() {
     for write in [insert as Write, update, returning, many, batch, script, closure] {
         let swept = Swept::new(Inline::Never);
         swept.learn(write);
+        let (mut undone, mut finished) = (0, 0);
         for step in 1..=STEPS {
+            swept.told.lock().unwrap().clear();
             let is_reached = swept.left_at(step, write);
             // Behind it in the queue.
             swept.db.execute(OTHER, ()).wait().unwrap();
-            assert!(swept.is_there(), "step {step}");
+            let told = swept.told.lock().unwrap().pop().unwrap_or_default();
+            let is_undone = told.contains("is undone") || told.contains("never ran");
+            assert_eq!(swept.is_there(), !is_undone, "step {step}: {told}");
+            undone += u64::from(is_undone && is_reached);
+            finished += u64::from(told.contains("is finished"));
             swept.undo();
             if !is_reached {
                 break;
             }
         }
+        assert!(undone > 0, "no step was undone, and {finished} were finished");
         swept.ends_sound();
     }
 }

@@ -4,8 +4,6 @@
 //! persistent, and its result is read back; a file whose mode is kept is not written. Leaves out: the order in which
 //! this happens.
 
-use std::time::{Duration, Instant};
-
 use flatwater_sqlite::Connection as Sqlite;
 use rusqlite::ffi;
 
@@ -16,7 +14,6 @@ use crate::options::uri;
 use crate::options::{Attached, Durability, Journal, MEMORY, Options, TempStore};
 use crate::sql::policy;
 use crate::sql::tokens::quoted;
-use crate::time::later;
 
 /// Does the first reads of the file. Unless it is a reader's, the connection switches the file to WAL, which is
 /// persistent, if it is not in WAL mode and its mode is not to be kept. Returns the mode that the file is in
@@ -25,7 +22,7 @@ pub(super) fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -
     let mut mode = first_read(sqlite, Sqlite::read_journal_mode)?.to_ascii_lowercase();
     let switches = role != Role::Reader && options.journal == Journal::Wal && !options.is_memory();
     if switches && mode != "wal" {
-        switch_to_wal(sqlite, options)?;
+        switch_to_wal(sqlite)?;
         mode = "wal".into();
     }
     // Reads the schema: an unreadable file fails here and not in the first call.
@@ -51,14 +48,16 @@ fn first_read<T>(
 }
 
 /// Switches the file to WAL. SQLite does not always call the busy handler for this: when several processes open a new
-/// file at once, all but one get SQLITE_BUSY at once. So it is tried again here until the busy timeout ends.
-fn switch_to_wal(sqlite: &mut Sqlite, options: &Options) -> Result<()> {
-    let deadline = later(Instant::now(), options.busy_timeout);
+/// file at once, all but one get SQLITE_BUSY at once. So the busy handler is asked here whether to try again.
+fn switch_to_wal(sqlite: &mut Sqlite) -> Result<()> {
+    let mut tries = 0;
     loop {
         match ask_for_wal(sqlite) {
             Ok(()) => break,
-            Err(e) if e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) && Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(1));
+            Err(e)
+                if e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) && sqlite.waits_for_lock(tries) =>
+            {
+                tries = tries.saturating_add(1);
             }
             Err(e) => return Err(e.into()),
         }

@@ -7,11 +7,11 @@
 //! connection is closed, and not before. Leaves out: how the workers end what they run.
 //!
 //! ```text
-//! close                close_wait                        + GRACE
-//! | new calls: Closed  | transactions: rolled back       | commits: refused; writes: interrupted
-//! | the earlier ones   | reads: interrupted              | what waits: Closed
-//! | run                |                                 | close: Busy, naming what runs
-//! |                    |                                 | ... it ends: the connections are closed, as ever
+//! close                close_wait                 + GRACE / 2                  + GRACE
+//! | new calls: Closed  | transactions: rolled back | commits: refused           | close: Busy, naming what runs
+//! | the earlier ones   | what runs: interrupted    | what runs now: interrupted | what waits: Closed
+//! | run                | what waits runs           | what waits: Closed         | ... it ends: the connections are
+//! |                    |                           |                            | closed, as ever
 //! ```
 
 use std::sync::atomic::Ordering;
@@ -35,7 +35,7 @@ use crate::workers::answer::Answer;
 use crate::workers::readers::Readers;
 use crate::workers::writer::Writer;
 
-/// How long after its time a close waits for what it has interrupted.
+/// How long after its time a close waits for what it has interrupted. In the first half what waited runs.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Held while the database is open, and dropped when it is closed.
@@ -117,8 +117,10 @@ impl Engine {
             Some(writer) => {
                 let open = self.clone();
                 let alarm = timer::at(deadline, move || open.end_what_is_open());
+                let rest = writer.clone();
+                let end = timer::at(later(deadline, GRACE / 2), move || rest.leave_behind());
                 let before = Box::new(move || {
-                    drop(alarm);
+                    drop((alarm, end));
                     first.close_readers(deadline);
                     first.time_to_copy(wait, deadline)
                 });
@@ -139,7 +141,7 @@ impl Engine {
 
     /// Called at the end of the close wait, while the writer may still run what was submitted before.
     fn end_what_is_open(&self) {
-        self.writer.as_ref().into_iter().for_each(Writer::end_transactions);
+        self.writer.as_ref().into_iter().for_each(Writer::end_what_runs);
         self.readers.as_ref().into_iter().for_each(Readers::end_reads);
     }
 
@@ -177,7 +179,8 @@ impl Engine {
     /// Called when the time of the close is over, by far. What runs cannot be ended: the close is answered without it.
     fn leave_behind(&self) {
         let on_reader = || self.readers.as_ref().and_then(Readers::oldest).map(|oldest| oldest.sql());
-        let what = self.writer.as_ref().and_then(Writer::leave_behind).or_else(on_reader);
+        self.writer.as_ref().into_iter().for_each(Writer::leave_behind);
+        let what = self.writer.as_ref().and_then(Writer::running).or_else(on_reader);
         let what = what.unwrap_or_else(|| "a checkpoint".into());
         let hold = self.hold();
         // `None`: the close has just ended.

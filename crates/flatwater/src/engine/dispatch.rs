@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::handle::{Handle, called_from_within, refuse_forked};
+use super::opening::Opening;
 use crate::error::{Error, Result};
 use crate::options::json::JsonOptions;
 use crate::queue::bounded::Place;
 use crate::queue::notes::Notes;
 use crate::queue::reply::{Reply, reply, wake};
-use crate::queue::ticket::{CallOptions, Ticket};
+use crate::queue::ticket::{CallOptions, Leaves, Ticket};
 use crate::sql;
 use crate::thread::openers;
 use crate::thread::park::in_closure;
@@ -67,14 +68,28 @@ pub(crate) enum Begun<'a> {
 pub(crate) enum Submitted {
     /// This thread produced the answer.
     Now(Result<Answer>),
-    /// The answer arrives through the reply. `None`: the request cannot be given up any more.
-    Queued(Option<Box<Queued>>, Reply<Result<Answer>>),
+    /// The answer arrives through the reply.
+    Waits(Awaited, Reply<Result<Answer>>),
+}
+
+/// What a caller waits for that does not have its answer yet.
+pub(crate) enum Awaited {
+    Request(Box<Queued>),
+    Opening(Arc<Opening>),
+    /// A write that failed, whose outcome is being determined.
+    Outcome,
+    /// A close, which goes on without its caller.
+    Close,
 }
 
 impl Submitted {
     /// Runs work that blocks: on a thread of its own, or on this one if that `may_block`. If the caller has left meanwhile, the
     /// answer is dropped there.
-    pub(crate) fn blocking(may_block: bool, work: impl FnOnce() -> Result<Answer> + Send + 'static) -> Result<Self> {
+    pub(crate) fn blocking(
+        may_block: bool,
+        awaited: Awaited,
+        work: impl FnOnce() -> Result<Answer> + Send + 'static,
+    ) -> Result<Self> {
         if may_block {
             return Ok(Self::Now(work()));
         }
@@ -85,7 +100,36 @@ impl Submitted {
             }
         };
         openers::run(run).map_err(|error| Error::no_thread("a thread", &error))?;
-        Ok(Self::Queued(None, reply))
+        Ok(Self::Waits(awaited, reply))
+    }
+}
+
+impl Awaited {
+    /// Returns true if the deadline passed before it began.
+    pub(crate) fn is_too_late(&self) -> bool {
+        matches!(self, Self::Request(queued) if queued.ticket.is_given_up())
+    }
+
+    /// Its caller does not wait any more.
+    pub(crate) fn leave_line(&self) {
+        if let Self::Request(queued) = self {
+            queued.leave_line();
+        }
+    }
+
+    /// Gives it up, because the caller needs no answer any more. Returns the effect.
+    pub(crate) fn give_up(&self) -> Cancelled {
+        match self {
+            Self::Request(queued) => queued.give_up(),
+            Self::Opening(opening) => opening.give_up(),
+            Self::Outcome | Self::Close => Cancelled::WriteRunning,
+        }
+    }
+
+    /// Returns true if whoever gave it up with this effect may want to know what became of it.
+    pub(crate) fn has_outcome(&self, given_up: Cancelled) -> bool {
+        matches!(self, Self::Request(_) | Self::Outcome)
+            && matches!(given_up, Cancelled::WriteRunning | Cancelled::WriteInterrupted)
     }
 }
 
@@ -116,8 +160,12 @@ pub enum Cancelled {
     Withdrawn,
     /// The request runs and only reads. It is interrupted.
     ReadInterrupted,
-    /// The request runs and may write. It is finished, and its result is discarded. One that waits for a lock of another
-    /// process, and shares no commit, ends and has done nothing.
+    /// The request runs and may write. It is interrupted and rolled back: nothing of it is kept. The same for what has not
+    /// got its lock or its connection yet, such as `begin`, `checkpoint` and `open`. Inside a transaction this may end the
+    /// whole transaction. What `migrate` and `with_connection` committed before stays.
+    WriteInterrupted,
+    /// The request writes and is finished, and its result is discarded: its commit has begun, or it shares a commit with
+    /// other writes; or it ends a transaction or a savepoint, or closes the database.
     WriteRunning,
     /// The result was already there, and is discarded.
     Answered,
@@ -139,13 +187,14 @@ impl Caller {
     }
 
     /// Sends a request for the work, or runs it on this thread if that `may_block` and a connection is free. A worker
-    /// notes its run in `notes`.
+    /// notes its run in `notes`. Whoever gives the `opening` up gives the request up.
     pub(crate) fn send(
         &self,
         route: Route<'_>,
         work: Work,
         may_block: bool,
         notes: Option<Arc<Notes>>,
+        opening: Option<&Opening>,
     ) -> Result<Submitted> {
         let inside_body = self.options.inside_body || is_inside(self.handle.id());
         if inside_body && matches!(route, Route::Writer(_)) {
@@ -155,6 +204,9 @@ impl Caller {
         let ticket = Ticket::new(CallOptions { inside_body, ..self.options }, Instant::now());
         let ticket = Arc::new(ticket.decoding(work.decode()).noting(notes));
         let alarm = alarm(&ticket, &reply);
+        if let Some(opening) = opening {
+            opening.waits_for(&ticket, Box::new(reply.nudge()));
+        }
         let only_reads = work.only_reads();
         let mut request = Request::new(ticket.clone(), work, promise);
         request.had_active_writes = self.handle.engine().has_active_writes();
@@ -163,7 +215,7 @@ impl Caller {
             ticket.give_up();
         })?;
         let queued = Queued { handle: self.handle.clone(), ticket, line, only_reads, _alarm: alarm };
-        Ok(Submitted::Queued(Some(Box::new(queued)), reply))
+        Ok(Submitted::Waits(Awaited::Request(Box::new(queued)), reply))
     }
 
     /// Returns the worker that serves the work, as far as is known. If the guess is wrong, the writer runs a read, or a
@@ -258,22 +310,20 @@ fn alarm(ticket: &Arc<Ticket>, reply: &Reply<Result<Answer>>) -> Option<Alarm> {
 }
 
 impl Queued {
-    /// Returns true if the deadline passed before the request began.
-    pub(crate) fn is_too_late(&self) -> bool {
-        self.ticket.is_given_up()
-    }
-
-    /// Gives the request up, because the caller needs no answer any more. Returns the effect.
-    pub(crate) fn give_up(&self) -> Cancelled {
-        if self.ticket.withdraw() {
-            self.leave_line();
-            return Cancelled::Withdrawn;
+    fn give_up(&self) -> Cancelled {
+        match self.ticket.leave() {
+            Leaves::Withdrawn => {
+                self.leave_line();
+                Cancelled::Withdrawn
+            }
+            _ if self.only_reads => Cancelled::ReadInterrupted,
+            Leaves::Interrupted => Cancelled::WriteInterrupted,
+            Leaves::Finishing => Cancelled::WriteRunning,
         }
-        if self.only_reads { Cancelled::ReadInterrupted } else { Cancelled::WriteRunning }
     }
 
     /// Removes a request that was given up from the line of a full queue, which frees its memory.
-    pub(crate) fn leave_line(&self) {
+    fn leave_line(&self) {
         let engine = self.handle.engine();
         match self.line {
             Line::Writer(place) => engine.writer.iter().for_each(|writer| writer.leave(place)),

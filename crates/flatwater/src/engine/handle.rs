@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use flatwater_sqlite::is_stranded;
 
+use super::opening::Opening;
 use super::registry;
 use crate::engine::{Closed, Engine};
 use crate::error::{Error, Result};
@@ -33,8 +34,8 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// Opens the database, or joins the engine that has it open. Blocks.
-    pub(crate) fn open(options: Options) -> Result<Self> {
+    /// Opens the database, or joins the engine that has it open. Blocks, for as long as the opening is wanted.
+    pub(crate) fn open(options: Options, opening: &Opening) -> Result<Self> {
         refuse_forked().map_err(|error| error.in_operation("open"))?;
         let options = options.resolve()?;
         let (read_only, timeout) = (options.read_only, options.timeout);
@@ -45,9 +46,9 @@ impl Handle {
             files.try_for_each(refuse_network)?;
         }
         if options.is_memory() {
-            return Ok(Self::new(Engine::open(options)?, false, timeout));
+            return Ok(Self::new(Engine::open(options, opening)?, false, timeout));
         }
-        Ok(Self::new(registry::open(&options)?, read_only, timeout))
+        Ok(Self::new(registry::open(&options, opening)?, read_only, timeout))
     }
 
     fn new(engine: Arc<Engine>, read_only: bool, timeout: Option<Duration>) -> Self {

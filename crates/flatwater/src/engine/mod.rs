@@ -13,6 +13,7 @@ pub(crate) mod dispatch;
 pub(crate) mod handle;
 mod inline;
 mod live;
+pub(crate) mod opening;
 mod parked;
 mod parking;
 pub(crate) mod registry;
@@ -28,6 +29,7 @@ use checkpointing::checkpointer;
 pub(crate) use closing::Closed;
 use closing::{Closing, Hold};
 use live::live_queries;
+use opening::Opening;
 
 use crate::error::{Error, Result};
 use crate::file::guard::{self, Guard};
@@ -69,14 +71,15 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Opens the database of resolved options. Blocks.
-    pub(crate) fn open(options: Options) -> Result<Arc<Self>> {
+    /// Opens the database of resolved options. Blocks, for as long as the opening is wanted.
+    pub(crate) fn open(options: Options, opening: &Opening) -> Result<Arc<Self>> {
         let in_use = InUse::new();
         let timer = timer::keep().map_err(|error| Error::no_thread("the timer's thread", &error))?;
         let options = Arc::new(options);
         let until = later(Instant::now(), options.busy_timeout);
         let may_be_parked = !options.is_memory() && !options.read_only;
-        let wait = || parking::wait_for_room(options.max_open, &|| Instant::now() >= until);
+        let is_over = || opening.is_wanted().is_err() || Instant::now() >= until;
+        let wait = || parking::wait_for_room(options.max_open, &is_over);
         let _opening = may_be_parked.then(wait).transpose()?;
         let catalogue = Arc::new(Catalogue::new());
         let recorder = Arc::new(Recorder::new(&options.path));
@@ -87,18 +90,18 @@ impl Engine {
         };
         let (writer, readers, journal) = if options.read_only {
             let readers = readers(None);
-            let journal = readers.open_one()?;
+            let journal = readers.open_one(&opening.ticket)?;
             (None, Some(readers), journal)
         } else {
-            let writer =
-                Writer::open(options.clone(), catalogue.clone(), recorder.clone(), policy.clone(), watch.clone())?;
+            let shared = (options.clone(), catalogue.clone(), recorder.clone(), policy.clone());
+            let writer = Writer::open(shared, watch.clone(), &opening.ticket)?;
             let journal = writer.journal().to_owned();
             let readers = (journal == "wal").then(|| readers(Some(Arc::new(writer.clone()))));
             if let Some(readers) =
                 readers.as_ref().filter(|_| !(options.attach.is_empty() && options.on_open.is_empty()))
             {
                 // Opens one reader, so that an error that only readers meet occurs at open and not at the first read.
-                readers.open_one()?;
+                readers.open_one(&opening.ticket)?;
             }
             (Some(writer), readers, journal)
         };

@@ -22,6 +22,7 @@ use std::time::Instant;
 use flatwater_sqlite::{InUse, PerProcess};
 
 use super::closing::left_behind;
+use super::opening::Opening;
 use super::{Engine, check};
 use crate::error::{Error, Kind, Result};
 use crate::file::identity::FileId;
@@ -48,20 +49,21 @@ struct Files {
 }
 
 static FILES: PerProcess<Files> = PerProcess::new(Files::default);
-/// Signalled when a reservation ends.
+/// Signalled when a reservation ends, and when an opening is given up.
 static CHANGED: Condvar = Condvar::new();
 
-/// Returns an engine for the file of `options`, which are resolved: the open one, or a new one. Blocks.
-pub(crate) fn open(options: &Options) -> Result<Arc<Engine>> {
+/// Returns an engine for the file of `options`, which are resolved: the open one, or a new one. Blocks, for
+/// as long as the opening is wanted.
+pub(crate) fn open(options: &Options, opening: &Opening) -> Result<Arc<Engine>> {
     let _in_use = InUse::new();
     let deadline = later(Instant::now(), options.busy_timeout);
     loop {
-        let id = match join_or_claim(options, deadline)? {
+        let id = match join_or_claim(options, opening, deadline)? {
             Found::Open(engine) => return Ok(engine),
             Found::Claimed(id) => id,
         };
         let reservation = FileReservation(Some((id.clone(), options.path.clone())));
-        let engine = Engine::open(options.clone())?;
+        let engine = Engine::open(options.clone(), opening)?;
         if let Some(engine) = reservation.keep(engine, &id) {
             return Ok(engine);
         }
@@ -85,7 +87,7 @@ enum Found {
 }
 
 /// Returns the engine that has the file open, or claims the file for opening.
-fn join_or_claim(options: &Options, deadline: Instant) -> Result<Found> {
+fn join_or_claim(options: &Options, opening: &Opening, deadline: Instant) -> Result<Found> {
     loop {
         // Read again after each wait: the file may exist by now, or be another one.
         let id = FileId::of(&options.path);
@@ -112,12 +114,20 @@ fn join_or_claim(options: &Options, deadline: Instant) -> Result<Found> {
                 .with_hint("open it before or after")
                 .in_operation("open"));
         }
+        opening.is_wanted()?;
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(still_claimed(options));
         }
         drop(CHANGED.wait_timeout(files, left).unwrap_or_else(PoisonError::into_inner));
     }
+}
+
+/// Wakes the openings that wait for others, because one of them is not wanted any more.
+pub(super) fn look_again() {
+    // Who has looked whether it is wanted, under this lock, waits by now.
+    drop(FILES.lock());
+    CHANGED.notify_all();
 }
 
 /// Refuses to open a file that replaced an open file at the same path: both would use the same WAL and wal-index.
@@ -286,6 +296,15 @@ impl Files {
     }
 }
 
+/// Returns the number of handles of the file.
+#[cfg(test)]
+pub(crate) fn handles(path: &Path) -> usize {
+    match FILES.lock().entries.get(&FileId::of(path)) {
+        Some(Entry::Open(_, handles)) => *handles,
+        _ => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -296,7 +315,7 @@ mod tests {
     fn a_closed_database_leaves_nothing_in_memory() {
         let directory = tempfile::tempdir().unwrap();
         let options = Options::new(directory.path().join("a.db")).resolve().unwrap();
-        let engine = open(&options).unwrap();
+        let engine = open(&options, &Opening::new()).unwrap();
         // Each worker has it.
         let recorder = Arc::downgrade(&engine.recorder);
         assert!(recorder.strong_count() > 1);

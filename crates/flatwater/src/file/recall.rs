@@ -4,11 +4,16 @@
 //! `-shm` of a file once in a process, when the first connection needs it, and closes it with the last one: if it could
 //! be opened for reading only, no connection can write before all are closed. Runs on the writer's thread; the waiting
 //! happens on the threads that open connections. Invariants: only the writer begins a recall, while it holds the token,
-//! so there is one recall at a time; opening a connection waits no longer than the recall lasts. Leaves out: when to
+//! so there is one recall at a time; opening a connection waits no longer than the recall lasts,
+//! nor than it is wanted. Leaves out: when to
 //! recall, and for how long.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// How often a thread that waits for the end of a recall looks whether its connection is still wanted.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// Closes idle connections, and makes the others close when their users give them back.
 type LetGo = Box<dyn Fn() + Send + Sync>;
@@ -28,13 +33,16 @@ impl Recalls {
         let _ = self.let_go.set(let_go);
     }
 
-    /// Returns the number that a new connection must remember. Waits until a recall is over.
-    pub(crate) fn enter(&self) -> u64 {
+    /// Returns the number that a new connection must remember. Waits until a recall is over; `None` if `is_unwanted` before.
+    pub(crate) fn enter(&self, is_unwanted: impl Fn() -> bool) -> Option<u64> {
         let mut is_on = self.lock();
         while *is_on {
-            is_on = self.over.wait(is_on).unwrap_or_else(PoisonError::into_inner);
+            if is_unwanted() {
+                return None;
+            }
+            is_on = self.over.wait_timeout(is_on, LOOK).unwrap_or_else(PoisonError::into_inner).0;
         }
-        self.number()
+        Some(self.number())
     }
 
     /// The current number. A connection that remembers another number must be closed.
@@ -85,7 +93,7 @@ mod tests {
         let (recalls, collected) = (Arc::new(Recalls::default()), Arc::new(AtomicU32::new(0)));
         let counter = collected.clone();
         recalls.tell(Box::new(move || _ = counter.fetch_add(1, Ordering::SeqCst)));
-        let before = recalls.enter();
+        let before = recalls.enter(|| false).unwrap();
         let recall = recalls.begin();
         assert_ne!(recalls.number(), before, "what was opened before is old");
         recall.collect();
@@ -93,7 +101,7 @@ mod tests {
         let is_over = Arc::new(AtomicU32::new(0));
         let other = std::thread::spawn({
             let (recalls, is_over) = (recalls.clone(), is_over.clone());
-            move || (recalls.enter(), is_over.load(Ordering::SeqCst))
+            move || (recalls.enter(|| false).unwrap(), is_over.load(Ordering::SeqCst))
         });
         is_over.store(1, Ordering::SeqCst);
         drop(recall);

@@ -1,16 +1,24 @@
 //! What every request carries, whatever it does: its deadline, cancel flag and options.
 //!
 //! Owns: `Ticket`, shared by the caller's future, the timer and the worker that runs the request. Runs on all their
-//! threads. Invariant: a ticket goes from `WAITING` either to `RUNNING` (a worker took it) or to `GONE` (the caller
-//! left, or its deadline passed first). One compare-and-swap decides, so a worker never begins a request whose caller
-//! already has its result. A ticket goes back from `RUNNING` only when its group was rolled back, or when the request
-//! moves to another queue.
+//! threads. Invariants: one compare-and-swap decides each step, so a worker never begins a request whose caller already
+//! has its result, and who leaves knows whether what runs is finished. A ticket goes back to `WAITING` only when its
+//! group was rolled back, or when the request moves to another queue.
+//!
+//! ```text
+//!          a worker takes it       it becomes a member of a group, or its commit begins
+//! WAITING ------------------> RUNNING ------------------> FINISHING
+//!    | the caller leaves         | the caller leaves          | the caller leaves
+//!    v (or it is too late)       v                            v
+//!  GONE: it never runs     INTERRUPTED: it is undone     LEFT: it is finished
+//! ```
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::Interrupt;
+use rusqlite::ffi;
 
 use super::notes::Notes;
 use super::sync::{AtomicBool, AtomicU8};
@@ -37,6 +45,20 @@ pub(crate) struct CallOptions {
 const WAITING: u8 = 0;
 const RUNNING: u8 = 1;
 const GONE: u8 = 2;
+const FINISHING: u8 = 3;
+const INTERRUPTED: u8 = 4;
+const LEFT: u8 = 5;
+
+/// What becomes of a request whose caller leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// It did not run and never will.
+    Withdrawn,
+    /// It runs and is ended. Of a write nothing is kept.
+    Interrupted,
+    /// It runs, and is finished.
+    Finishing,
+}
 
 /// The state of one request.
 #[derive(Debug)]
@@ -49,7 +71,7 @@ pub(crate) struct Ticket {
     /// Present if someone listens to what becomes of the call.
     pub(crate) notes: Option<Arc<Notes>>,
     state: AtomicU8,
-    cancelled: AtomicBool,
+    ended: AtomicBool,
     cut_off: AtomicBool,
 }
 
@@ -62,7 +84,7 @@ impl Ticket {
             decode: None,
             notes: None,
             state: AtomicU8::new(WAITING),
-            cancelled: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             cut_off: AtomicBool::new(false),
         }
     }
@@ -77,49 +99,67 @@ impl Ticket {
         Self { notes, ..self }
     }
 
-    /// Marks the request as taken by a worker. Returns false if its caller no longer waits: then it must not run.
+    /// Marks the request as taken by a worker. Returns false if its caller no longer waits: then it must not run. One that
+    /// is finished without its caller runs.
     pub(crate) fn start(&self) -> bool {
-        self.leave_waiting(RUNNING)
+        self.moves(WAITING, RUNNING) || self.state() == LEFT
     }
 
-    /// Marks a request as waiting again, because it goes back into the queue.
-    pub(crate) fn put_back(&self) {
-        self.state.store(WAITING, Ordering::SeqCst);
+    /// Called before the request is finished whatever its caller does: before a member of a group runs, and before the point
+    /// of no return of a commit. Returns false if its caller has left: then nothing of it must be kept.
+    pub(crate) fn finishes(&self) -> bool {
+        self.moves(RUNNING, FINISHING) || matches!(self.state(), FINISHING | LEFT)
+    }
+
+    /// Called after one of several commits: the rest of the request is not finished whatever its caller does.
+    pub(crate) fn goes_on(&self) {
+        self.moves(FINISHING, RUNNING);
+    }
+
+    /// Marks a request as waiting again, because it goes back into the queue. Returns false if its caller has left.
+    pub(crate) fn put_back(&self) -> bool {
+        self.moves(RUNNING, WAITING) || self.moves(FINISHING, WAITING)
     }
 
     /// Marks the request as waiting in another queue. Returns false if its caller left meanwhile, or its deadline
     /// passed: then it must not be pushed there.
-    pub(crate) fn hand_over(&self) -> bool {
-        self.put_back();
-        !(self.cancelled.load(Ordering::SeqCst) || self.is_past_deadline()) || !self.give_up()
-    }
-
-    /// Gives the request up: the caller left or ran out of time. Returns true if the request did not start and never
-    /// will.
-    pub(crate) fn give_up(&self) -> bool {
-        self.leave_waiting(GONE)
-    }
-
-    fn leave_waiting(&self, to: u8) -> bool {
-        self.state.compare_exchange(WAITING, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-    }
-
-    /// Records that the caller left: a running read may end early. Returns true if the request never ran, or will not
-    /// run again.
     ///
     /// ```text
     /// caller                                  reader
-    /// withdraw: it runs
-    ///                                         hand_over: it waits again, its caller has not left
-    /// notes that the caller left
-    ///                                         pushes it to the writer
-    /// gives it up once more: it never runs
+    ///                                         hand_over: it waits again
+    /// leave: it never runs
+    ///                                         pushes it to the writer, which does not start it
     /// ```
-    pub(crate) fn withdraw(&self) -> bool {
-        self.give_up() || {
-            self.cancelled.store(true, Ordering::SeqCst);
-            self.give_up()
+    pub(crate) fn hand_over(&self) -> bool {
+        self.put_back() && !((self.is_ended() || self.is_past_deadline()) && self.give_up())
+    }
+
+    /// Gives the request up, if it waits: its caller ran out of time. Returns true if it did not start and never will.
+    pub(crate) fn give_up(&self) -> bool {
+        self.moves(WAITING, GONE)
+    }
+
+    /// The caller leaves.
+    pub(crate) fn leave(&self) -> Leaves {
+        loop {
+            match self.state() {
+                WAITING if self.moves(WAITING, GONE) => return Leaves::Withdrawn,
+                RUNNING if self.moves(RUNNING, INTERRUPTED) => return Leaves::Interrupted,
+                FINISHING if self.moves(FINISHING, LEFT) => return Leaves::Finishing,
+                GONE => return Leaves::Withdrawn,
+                INTERRUPTED => return Leaves::Interrupted,
+                LEFT => return Leaves::Finishing,
+                _ => {}
+            }
         }
+    }
+
+    fn moves(&self, from: u8, to: u8) -> bool {
+        self.state.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    fn state(&self) -> u8 {
+        self.state.load(Ordering::SeqCst)
     }
 
     /// Returns true if the request was given up before it ran.
@@ -127,20 +167,26 @@ impl Ticket {
         self.state.load(Ordering::Acquire) == GONE
     }
 
-    /// Records that the caller is gone: a running read may end early.
-    pub(crate) fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Release);
+    /// Ends what runs, because the database closes.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    /// Returns true if what runs is ended, though its caller waits for it.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     /// Ends a read because it prevents a restart of the WAL. Returns false if that was done before.
     pub(crate) fn cut_off(&self) -> bool {
         let before = self.cut_off.swap(true, Ordering::AcqRel);
-        self.cancel();
+        self.end();
         !before
     }
 
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Acquire)
+    /// Returns true if the caller left while the request ran, and it is undone.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.state.load(Ordering::Acquire) == INTERRUPTED
     }
 
     pub(crate) fn is_past_deadline(&self) -> bool {
@@ -160,16 +206,33 @@ impl Ticket {
 
 impl Interrupt for Ticket {
     fn should_stop(&self) -> bool {
-        self.is_cancelled() || self.is_past_deadline()
+        self.is_interrupted() || self.is_ended() || self.is_past_deadline()
+    }
+
+    fn lets_commit(&self) -> bool {
+        self.finishes()
     }
 }
 
 impl Error {
-    /// Turns an interrupted or locked-out request's error into a timeout if the deadline passed, and adds a hint about
-    /// locks.
+    /// The error of a request that its caller left, and that is undone.
+    pub(crate) fn of_left_request() -> Self {
+        Self::new(Kind::Cancelled, "the caller gave the call up, and it was undone")
+    }
+
+    /// Turns an interrupted or locked-out request's error into that of a caller who left, or into a timeout if the deadline
+    /// passed, and adds a hint about locks.
     #[must_use]
     pub(crate) fn timed(self, ticket: &Ticket) -> Self {
+        let was_prevented = self.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK);
         match self.kind() {
+            kind if ticket.is_interrupted() && (was_prevented || matches!(kind, Kind::Cancelled | Kind::Busy)) => {
+                let left = Self::of_left_request();
+                match self.sql() {
+                    Some(sql) => left.with_sql(sql),
+                    None => left,
+                }
+            }
             Kind::Cancelled | Kind::Busy if ticket.is_past_deadline() => {
                 let timeout = Self::timeout("the deadline of the call passed", Applied::No);
                 match self.sql() {
@@ -204,6 +267,28 @@ mod tests {
     }
 
     #[test]
+    fn who_leaves_ends_what_runs_until_it_is_to_be_finished() {
+        let started = || {
+            let ticket = Ticket::new(CallOptions::default(), Instant::now());
+            assert!(ticket.start());
+            ticket
+        };
+        let ticket = started();
+        assert_eq!((ticket.leave(), ticket.leave()), (Leaves::Interrupted, Leaves::Interrupted));
+        assert!(ticket.should_stop() && !ticket.finishes());
+        assert!(!ticket.put_back() && !ticket.start(), "it is not tried again");
+        let ticket = started();
+        assert!(ticket.finishes());
+        assert_eq!(ticket.leave(), Leaves::Finishing);
+        assert!(!ticket.should_stop() && !ticket.put_back());
+        assert!(ticket.start() && ticket.finishes(), "what is finished may be tried again");
+        let ticket = started();
+        assert!(ticket.finishes());
+        ticket.goes_on();
+        assert_eq!(ticket.leave(), Leaves::Interrupted);
+    }
+
+    #[test]
     fn a_deadline_counts_from_the_beginning_of_the_call() {
         let now = Instant::now();
         let options = CallOptions { timeout: Some(Duration::ZERO), ..CallOptions::default() };
@@ -229,7 +314,7 @@ mod model {
             assert!(ticket.start());
             let handed = ticket.clone();
             let workers = thread::spawn(move || handed.hand_over() && handed.start());
-            let is_withdrawn = ticket.withdraw();
+            let is_withdrawn = ticket.leave() == Leaves::Withdrawn;
             let ran = workers.join().unwrap();
             assert!(!(is_withdrawn && ran), "a withdrawn request ran");
         });
@@ -242,8 +327,21 @@ mod model {
             let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
             let begun = ticket.clone();
             let worker = thread::spawn(move || begun.start());
-            let is_withdrawn = ticket.withdraw();
+            let is_withdrawn = ticket.leave() == Leaves::Withdrawn;
             assert!(worker.join().unwrap() != is_withdrawn);
+        });
+    }
+
+    /// The caller leaves while the commit begins: either it is told that nothing is kept, or the commit goes on.
+    #[test]
+    fn a_commit_begins_or_nothing_is_kept() {
+        loom::model(|| {
+            let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
+            assert!(ticket.start());
+            let committing = ticket.clone();
+            let worker = thread::spawn(move || committing.finishes());
+            let is_undone = ticket.leave() == Leaves::Interrupted;
+            assert!(worker.join().unwrap() != is_undone);
         });
     }
 }

@@ -117,6 +117,7 @@ pub(crate) struct Recorder {
     replays: AtomicU64,
     failed_commits: AtomicU64,
     abandoned: AtomicU64,
+    interrupted: AtomicU64,
     replaced_connections: AtomicU64,
     parked: AtomicU64,
     pub(crate) inline: InlineRecorder,
@@ -134,6 +135,7 @@ impl Recorder {
             replays: AtomicU64::new(0),
             failed_commits: AtomicU64::new(0),
             abandoned: AtomicU64::new(0),
+            interrupted: AtomicU64::new(0),
             replaced_connections: AtomicU64::new(0),
             parked: AtomicU64::new(0),
             inline: InlineRecorder::default(),
@@ -185,6 +187,10 @@ impl Recorder {
         self.abandoned.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn interrupted(&self) {
+        self.interrupted.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn replaced_connection(&self) {
         self.replaced_connections.fetch_add(1, Ordering::Relaxed);
         events::replaced_connection(&self.path);
@@ -228,6 +234,7 @@ impl Recorder {
             replays: self.replays.load(Ordering::Relaxed),
             failed_commits: self.failed_commits.load(Ordering::Relaxed),
             abandoned: self.abandoned.load(Ordering::Relaxed),
+            interrupted: self.interrupted.load(Ordering::Relaxed),
             replaced_connections: self.replaced_connections.load(Ordering::Relaxed),
             parked: self.parked.load(Ordering::Relaxed),
             calls,
@@ -267,6 +274,9 @@ pub struct Stats {
     pub failed_commits: u64,
     /// Requests that never began, because their caller dropped them or their deadline passed.
     pub abandoned: u64,
+    /// Requests that had begun and were ended, because their caller dropped them, their deadline passed, or the time of a
+    /// close was over: reads that were interrupted, and writes of which nothing is kept.
+    pub interrupted: u64,
     /// Connections that were replaced, because a closure left them in an unexpected state or a commit could not be
     /// undone.
     pub replaced_connections: u64,

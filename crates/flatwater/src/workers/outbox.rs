@@ -6,7 +6,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::error::{Error, Result};
+use flatwater_sqlite::Interrupt;
+
+use crate::error::{Error, Kind, Result};
 use crate::queue::reply::{Promise, Teller};
 use crate::queue::ticket::Ticket;
 use crate::stats::{CallKind, Recorder};
@@ -69,6 +71,10 @@ impl<'a> Outbox<'a> {
         answer: Result<Answer>,
     ) {
         self.recorder.answered(kind, ticket.began.elapsed());
+        let is_end = |error: &Error| matches!(error.kind(), Kind::Cancelled | Kind::Timeout | Kind::Closed);
+        if answer.as_ref().is_err_and(is_end) && ticket.should_stop() {
+            self.recorder.interrupted();
+        }
         if let (Some(notes), Ok(answer)) = (&ticket.notes, &answer) {
             notes.counted(answer.counts());
         }

@@ -262,12 +262,12 @@ fn a_write_that_waits_for_a_lock_ends_when_its_caller_leaves() {
             let mut write = db.execute(insert, (7,));
             assert!(futures_util::poll!(&mut write).is_pending());
             until(is_running).await;
-            assert_eq!(write.cancel(), Cancelled::WriteRunning);
+            assert_eq!(write.cancel(), Cancelled::WriteInterrupted);
             db.checkpoint(CheckpointMode::Passive).await.unwrap();
             let mut begin = db.begin();
             assert!(futures_util::poll!(&mut begin).is_pending());
             until(is_running).await;
-            assert_eq!(begin.cancel(), Cancelled::WriteRunning);
+            assert_eq!(begin.cancel(), Cancelled::WriteInterrupted);
             db.checkpoint(CheckpointMode::Passive).await.unwrap();
         }
         plain.execute_batch("COMMIT").unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flatwater::rusqlite::Connection;
-use flatwater::{Applied, Cancelled, Database, Error, ForeignKeyCheck, Kind, Migrations, Options};
+use flatwater::{Applied, Cancelled, CheckpointMode, Database, Error, ForeignKeyCheck, Kind, Migrations, Options};
 
 use crate::place::{Place, in_both_places};
 use crate::support::{ENDLESS, TestFile, integer, run, until};
@@ -236,7 +236,7 @@ fn a_migration_waits_for_a_lock_until_its_deadline_and_its_statements_end_there(
 }
 
 #[test]
-fn a_migration_whose_caller_leaves_is_applied() {
+fn a_migration_whose_caller_leaves_is_undone_and_those_before_it_stay() {
     run(async {
         let file = TestFile::new();
         let db = file.open().await;
@@ -246,11 +246,23 @@ fn a_migration_whose_caller_leaves_is_applied() {
         assert!(futures_util::poll!(&mut call).is_pending());
         // It runs, and waits for the lock.
         until(|| db.stats().writes_waiting == 0).await;
-        assert_eq!(call.cancel(), Cancelled::WriteRunning);
+        assert_eq!(call.cancel(), Cancelled::WriteInterrupted);
+        // It needs no write lock, and tells that the wait has ended.
+        db.checkpoint(CheckpointMode::Passive).await.unwrap();
         plain.execute_batch("COMMIT").unwrap();
-        db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
+        assert_eq!(count_of(&plain, "_flatwater_migrations"), 0);
+        let mut call = db.migrate([FIRST, ("002_long", ENDLESS)]);
+        assert!(futures_util::poll!(&mut call).is_pending());
+        until(|| count_of(&plain, "t") == 1).await;
+        drop(call);
+        assert_eq!(db.migrate([FIRST]).await.unwrap(), [""; 0]);
         assert_eq!(names(&db).await, ["001_init"]);
     });
+}
+
+/// The number of tables of that name.
+fn count_of(plain: &rusqlite::Connection, name: &str) -> i64 {
+    integer(plain, &format!("SELECT count(*) FROM sqlite_schema WHERE name = '{name}'"))
 }
 
 #[test]

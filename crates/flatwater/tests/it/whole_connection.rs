@@ -340,26 +340,37 @@ fn the_deadline_ends_a_statement_before_the_first_commit_and_waits_for_locks_aft
     });
 }
 
+/// Its statements are interrupted up to its first commit, which is refused.
 #[test]
-fn a_closure_whose_caller_leaves_runs_to_its_end() {
+fn a_closure_whose_caller_leaves_runs_to_its_end_and_what_it_has_not_committed_is_undone() {
     run(async {
         let place = Place::on_file();
         let db = open(&place).await;
-        let (began, has_begun) = mpsc::channel();
-        let (go, goes) = mpsc::channel::<()>();
-        let call = tokio::spawn(db.with_connection(move |c| {
-            began.send(()).unwrap();
-            goes.recv().unwrap();
-            c.execute_batch("BEGIN; INSERT INTO t VALUES (1); COMMIT").map_err(Error::from)
-        }));
-        tokio::task::spawn_blocking(move || has_begun.recv().unwrap()).await.unwrap();
-        call.abort();
-        assert!(call.await.unwrap_err().is_cancelled());
-        go.send(()).unwrap();
-        assert_eq!(db.execute("UPDATE t SET a = 2", ()).await.unwrap().changes, 1);
-        let withdrawn = db.with_connection(|c| c.execute_batch("DELETE FROM t").map_err(Error::from));
+        for commits_before in [false, true] {
+            let (began, has_begun) = mpsc::channel();
+            let (go, goes) = mpsc::channel::<()>();
+            let (ended, has_ended) = mpsc::channel();
+            let call = tokio::spawn(db.with_connection(move |c| {
+                if commits_before {
+                    c.execute_batch("INSERT INTO t VALUES (1)")?;
+                }
+                began.send(()).unwrap();
+                goes.recv().unwrap();
+                let committed = c.execute_batch("BEGIN; INSERT INTO t VALUES (2); COMMIT");
+                ended.send(committed.is_ok()).unwrap();
+                committed.map_err(Error::from)
+            }));
+            tokio::task::spawn_blocking(move || has_begun.recv().unwrap()).await.unwrap();
+            call.abort();
+            assert!(call.await.unwrap_err().is_cancelled());
+            go.send(()).unwrap();
+            let rows = if commits_before { 2 } else { 0 };
+            assert_eq!(db.execute("DELETE FROM t", ()).await.unwrap().changes, rows);
+            assert_eq!(has_ended.recv().unwrap(), commits_before);
+        }
+        let withdrawn = db.with_connection(|c| c.execute_batch("INSERT INTO t VALUES (1)").map_err(Error::from));
         drop(withdrawn);
-        assert_eq!(count(&db).await, 1);
+        assert_eq!(count(&db).await, 0);
     });
 }
 

@@ -109,7 +109,11 @@ impl Replay<'_> {
             }
             Some(Told::Left) => {
                 self.left += 1;
-                self.done.get(self.left - 1).copied().unwrap_or(false)
+                let is_done = self.done.get(self.left - 1).copied().unwrap_or(false);
+                // So does a caller who leaves; of several it is not known which.
+                let next = self.told.iter().skip(at).find(|told| **told != Told::Left);
+                self.lost |= !is_done && next == Some(&Told::Lost);
+                is_done
             }
             _ => true,
         }

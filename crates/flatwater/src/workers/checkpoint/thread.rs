@@ -41,10 +41,9 @@ enum Rested {
 impl Shared {
     /// Opens the connection, after a recall in progress is over. Returns `None` if the database is parked.
     fn open(&self) -> Result<Option<Open>> {
-        let recall = self.watch.recalls.enter();
-        if self.watch.is_parked() {
+        let Some(recall) = self.watch.recalls.enter(|| false).filter(|_| !self.watch.is_parked()) else {
             return Ok(None);
-        }
+        };
         self.watch.check_file()?;
         let connection = Connection::open(&self.options, Role::Checkpointer, no_wait())?;
         let header = connection.sqlite.wal_header();

@@ -158,7 +158,7 @@ impl Entry {
     /// Ends a run whose result is not wanted any more.
     pub(super) fn withdraw(&self) {
         if let RunState::Runs { ticket, .. } = &self.run {
-            ticket.withdraw();
+            ticket.leave();
         }
     }
 }

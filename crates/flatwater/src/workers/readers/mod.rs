@@ -103,10 +103,11 @@ impl Readers {
         }))
     }
 
-    /// Opens the first connection now, to check that the database can be opened, and returns its journal mode. Blocks.
-    pub(crate) fn open_one(&self) -> Result<String> {
+    /// Opens the first connection now, to check that the database can be opened, and returns its journal mode. Blocks,
+    /// until `ticket` is given up.
+    pub(crate) fn open_one(&self, ticket: &Arc<Ticket>) -> Result<String> {
         // A database that is being opened is not parked.
-        let reader = self.0.open(None)?.ok_or_else(Error::closed)?;
+        let reader = self.0.open(ticket)?.ok_or_else(Error::closed)?;
         let journal = reader.journal().to_owned();
         let mut state = self.0.lock();
         state.connections += 1;

@@ -67,12 +67,11 @@ impl Reader {
         requests: &Arc<ReleaseRequests>,
         recorder: &Arc<Recorder>,
         recall: u64,
-        deadline: Option<Instant>,
+        ticket: &Arc<Ticket>,
     ) -> Result<Self> {
         let busy_timeout = BusyWait::default();
         let now = Instant::now();
-        let end = later(now, options.busy_timeout);
-        busy_timeout.until(deadline.map_or(end, |deadline| deadline.min(end)));
+        wait_for_locks(&busy_timeout, now, options, ticket);
         let connection = Connection::open(options, Role::Reader, busy(&busy_timeout))?;
         let leases = may_hold(options, &connection).then(|| Holder::new(requests, recorder));
         Ok(Self {
@@ -127,10 +126,9 @@ impl Reader {
     }
 
     /// Sets how long the request may wait for locks. Returns the time.
-    pub(super) fn wait_for_locks(&mut self, options: &Options, ticket: &Ticket) -> Instant {
+    pub(super) fn wait_for_locks(&mut self, options: &Options, ticket: &Arc<Ticket>) -> Instant {
         let now = Instant::now();
-        let wait_end = later(now, options.busy_timeout);
-        self.busy_timeout.until(ticket.deadline.map_or(wait_end, |deadline| deadline.min(wait_end)));
+        wait_for_locks(&self.busy_timeout, now, options, ticket);
         now
     }
 
@@ -330,6 +328,11 @@ impl Reader {
 pub(super) fn not_ended() -> Error {
     Error::new(Kind::Io, "a read transaction could not be ended, and its connection was given up")
         .with_hint("try again")
+}
+
+fn wait_for_locks(wait: &BusyWait, now: Instant, options: &Options, ticket: &Arc<Ticket>) {
+    let end = later(now, options.busy_timeout);
+    wait.until(ticket.deadline.map_or(end, |deadline| deadline.min(end)), ticket.clone());
 }
 
 pub(super) fn busy(wait: &BusyWait) -> Busy {

@@ -52,7 +52,7 @@ impl Running {
         {
             session.finish(End::Closed);
         }
-        self.ticket.cancel();
+        self.ticket.end();
     }
 }
 

@@ -9,6 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use flatwater_sqlite::Interrupt;
+
 use super::Shared;
 use super::reader::{Performed, Reader};
 use super::running::Running;
@@ -39,17 +41,20 @@ pub(super) enum Served {
 }
 
 impl Shared {
-    /// Opens another connection, to the same file as the ones before. Waits for locks until `deadline` at most. Returns
-    /// `None` if the database is parked, so that the writer must open its connection first.
-    pub(super) fn open(&self, deadline: Option<Instant>) -> Result<Option<Box<Reader>>> {
+    /// Opens another connection, to the same file as the ones before. Waits no longer than the caller of `ticket`.
+    /// Returns `None` if the database is parked, so that the writer must open its connection first.
+    pub(super) fn open(&self, ticket: &Arc<Ticket>) -> Result<Option<Box<Reader>>> {
         if let Some(watch) = &self.watch {
             watch.check_file()?;
         }
-        let recall = self.watch.as_ref().map_or(0, |watch| watch.recalls.enter());
+        let recall = match &self.watch {
+            Some(watch) => watch.recalls.enter(|| ticket.should_stop()).ok_or_else(|| given_up(ticket))?,
+            None => 0,
+        };
         if self.watch.as_ref().is_some_and(|watch| watch.is_parked()) {
             return Ok(None);
         }
-        let reader = Reader::open(&self.options, &self.requests, &self.recorder, recall, deadline)?;
+        let reader = Reader::open(&self.options, &self.requests, &self.recorder, recall, ticket)?;
         // If there is a writer, the watch uses the writer's connection.
         if let Some(watch) = self.watch.as_ref().filter(|_| self.options.read_only) {
             watch.opened(reader.index());
@@ -58,29 +63,30 @@ impl Shared {
     }
 
     /// Opens another connection. If the database is parked, the writer opens its connection first.
-    fn open_or_unpark(&self, deadline: Option<Instant>) -> Result<Box<Reader>> {
+    fn open_or_unpark(&self, ticket: &Arc<Ticket>) -> Result<Box<Reader>> {
         loop {
-            if let Some(reader) = self.open(deadline)? {
+            if let Some(reader) = self.open(ticket)? {
                 return Ok(reader);
             }
             // This connection counts already, so the database is not parked again meanwhile.
-            self.unpark(deadline)?;
+            self.unpark(ticket)?;
         }
     }
 
     /// Waits until the database is not parked any more. A write or a transaction may open the writer's connection first,
     /// and last long, so the answer of the writer is not waited for.
-    fn unpark(&self, deadline: Option<Instant>) -> Result<()> {
+    fn unpark(&self, ticket: &Ticket) -> Result<()> {
         let (Some(watch), Some(writer)) = (&self.watch, &self.writer) else { return Err(Error::closed()) };
-        let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let ticket = Arc::new(Ticket::new(CallOptions { timeout, ..CallOptions::default() }, Instant::now()));
-        let opened = writer.unpark(ticket.clone())?;
+        let timeout = ticket.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let asks = Arc::new(Ticket::new(CallOptions { timeout, ..CallOptions::default() }, Instant::now()));
+        let opened = writer.unpark(asks.clone())?;
         while watch.is_parked() {
             if opened.is_answered() {
                 return block_on(opened).unwrap_or_else(|| Err(Error::closed())).map(drop);
             }
-            if ticket.is_past_deadline() && ticket.give_up() {
-                return Err(too_late());
+            if ticket.should_stop() {
+                asks.leave();
+                return Err(given_up(ticket));
             }
             watch.wait_until_unparked(UNPARK);
         }
@@ -122,10 +128,10 @@ impl Shared {
         let waited = || reader.as_ref().map_or(Duration::ZERO, |reader| reader.busy_timeout.waited());
         let started = request.ticket.note_start(RanOn::Reader, waited);
         catch_unwind(AssertUnwindSafe(|| {
-            let mut reader = match reader.map_or_else(|| self.open_or_unpark(request.ticket.deadline), Ok) {
+            let mut reader = match reader.map_or_else(|| self.open_or_unpark(&request.ticket), Ok) {
                 Ok(reader) => reader,
                 Err(error) => {
-                    let error = error.timed(&request.ticket);
+                    let error = self.ended(error.timed(&request.ticket));
                     outbox.answer(request.work.kind(), &request.ticket, request.promise, Err(error));
                     return Served::Returned(None);
                 }
@@ -204,4 +210,9 @@ impl Shared {
             (None, None) => Err(opened_to_read(&self.options.path)),
         }
     }
+}
+
+/// The error of a request whose wait ended because of its caller.
+fn given_up(ticket: &Ticket) -> Error {
+    if ticket.is_past_deadline() { too_late() } else { Error::of_left_request() }
 }

@@ -237,7 +237,7 @@ impl ReadSession {
         };
         // Under the same lock: a fetch that comes later is refused with this reason.
         let _ = self.post_into(inbox, Message::End, Some(end));
-        self.ticket.cancel();
+        self.ticket.end();
     }
 
     /// Sets the alarm for `look`, unless the session has ended.

@@ -228,6 +228,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::engine::opening::Opening;
     use crate::engine::registry;
     use crate::queue::reply::reply;
     use crate::queue::ticket::{CallOptions, Ticket};
@@ -246,9 +247,9 @@ mod tests {
     fn a_read_that_comes_while_the_last_thread_ends_is_served_by_it() {
         let directory = tempfile::tempdir().unwrap();
         let options = Options::new(directory.path().join("a.db")).readers(1).resolve().unwrap();
-        let engine = registry::open(&options).unwrap();
+        let engine = registry::open(&options, &Opening::new()).unwrap();
         let readers = engine.readers.as_ref().unwrap();
-        readers.open_one().unwrap();
+        readers.open_one(&Arc::new(Ticket::new(CallOptions::default(), Instant::now()))).unwrap();
         // This thread is the pool's, and its time is over.
         let mut state = readers.0.lock();
         state.threads += 1;

@@ -1,8 +1,8 @@
 //! A write that runs by itself: in plain autocommit, or in a transaction of its own if it has several steps.
 //!
 //! Owns: the steps around the statements of such a write. Runs on the thread that holds the token: the writer's thread,
-//! or the thread of a blocking caller. Invariants: SQLite's own semantics apply, FAIL included; only the deadline of
-//! the call may interrupt the write, and not after the commit's point of no return. Leaves out: groups, interactive
+//! or the thread of a blocking caller. Invariants: SQLite's own semantics apply, FAIL included; its caller, its deadline
+//! and a close may interrupt the write, and not after the commit's point of no return. Leaves out: groups, interactive
 //! transactions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,17 +35,13 @@ pub(super) fn run_alone(
     ticket: &Arc<Ticket>,
     since: Instant,
 ) -> Result<Answer> {
-    writer.wait_for_locks(since, ticket.deadline);
-    if !matches!(work, Work::WithConnection(_) | Work::Checkpoint(_)) {
-        // Before it has the lock, nothing is done. So if the caller leaves, the wait ends.
-        writer.busy_timeout.only_for(ticket.clone());
-    }
+    writer.wait_for_locks(since, ticket);
     let result = match work {
         Work::WriteWith(closure) => write_with(writer, shared, closure, ticket),
         Work::ReadWith(closure) => read_with(writer, shared, closure, ticket),
         Work::Live(query, known) => {
+            writer.arm(ticket);
             let connection = writer.connection()?;
-            connection.sqlite.arm(ticket.clone());
             connection.run_live(query.parts(&known)).map(Answer::Live)
         }
         Work::WithConnection(closure) => whole::with_connection(writer, shared, closure, ticket),
@@ -60,8 +56,8 @@ pub(super) fn run_alone(
         }
         work => shared
             .twice(writer, |writer| {
-                in_transaction(writer, shared, |writer, effects| {
-                    writer.arm(ticket, &work);
+                in_transaction(writer, shared, ticket, |writer, effects| {
+                    writer.arm(ticket);
                     perform(writer, effects, Rules::Statement(&shared.catalogue), &work)
                 })
             })
@@ -101,7 +97,7 @@ pub(super) fn checkpoint(writer: &mut WriterConnection, shared: &Shared, mode: C
 fn autocommit(writer: &mut WriterConnection, shared: &Shared, work: &Work, ticket: &Arc<Ticket>) -> Result<Answer> {
     writer.connection()?.sqlite.watch_commit();
     let before = writer.changes();
-    writer.arm(ticket, work);
+    writer.arm(ticket);
     let (began, waited) = (Instant::now(), writer.busy_timeout.waited());
     let catalogue = &shared.catalogue;
     let rules = if ticket.options.read_only { Rules::Reading(catalogue) } else { Rules::Statement(catalogue) };
@@ -127,12 +123,13 @@ fn autocommit(writer: &mut WriterConnection, shared: &Shared, work: &Work, ticke
 fn in_transaction<T>(
     writer: &mut WriterConnection,
     shared: &Shared,
+    ticket: &Arc<Ticket>,
     body: impl FnOnce(&mut WriterConnection, &mut Effects) -> Result<T>,
 ) -> Result<T> {
     writer.begin()?;
     let mut effects = Effects::default();
     let result = match body(writer, &mut effects) {
-        Ok(result) => commit(writer, shared).map(|()| result),
+        Ok(result) => commit(writer, shared, Some(ticket)).map(|()| result),
         Err(error) => {
             writer.rollback();
             Err(error)
@@ -157,15 +154,17 @@ fn write_with(
     let connection = writer.connection()?;
     let mut trusted = connection.restore_handlers(busy);
     let still_open = !connection.sqlite.is_autocommit();
+    let still_runs = connection.sqlite.has_busy_statement();
     let mut effects = Effects::default();
     effects.note_closure(writer);
     let result = match ran {
-        Ok(Some(returned)) if !returned.is_ok && !shared.is_left() => returned.answer(ticket),
-        Ok(Some(returned)) if returned.is_ok && still_open => match commit(writer, shared) {
+        Ok(Some(returned)) if returned.is_ok && still_open => match commit(writer, shared, Some(ticket)) {
             Ok(()) => returned.answer(ticket),
-            Err(error) => Err(of_closure(error)),
+            Err(error) if still_runs && error.kind() == Kind::Busy => Err(left_running()),
+            Err(error) => Err(error),
         },
-        Ok(_) if shared.is_left() => Err(Error::closed()),
+        Ok(_) if shared.is_left() || ticket.is_ended() => Err(Error::closed()),
+        Ok(Some(returned)) if !returned.is_ok => returned.answer(ticket),
         Ok(_) => Err(Error::misuse("the closure ended the transaction it was given")
             .with_hint("return Ok to commit, or an error to roll back")),
         Err(panic) => Err(Error::panicked(&*panic).with_hint("nothing of it was committed")),
@@ -183,11 +182,8 @@ fn write_with(
     result
 }
 
-/// Returns the error for a commit that failed after a closure. SQLITE_BUSY means that a statement was still writing.
-fn of_closure(error: Error) -> Error {
-    if error.kind() != Kind::Busy {
-        return error;
-    }
+/// Returns the error for a closure after which a statement still writes: its commit is SQLITE_BUSY.
+fn left_running() -> Error {
     Error::misuse("the closure left a statement in the middle of its writing, so nothing was committed")
         .with_hint("run statements to their end, or drop them")
 }
@@ -217,7 +213,8 @@ fn read_with(
     let connection = writer.connection()?;
     connection.sqlite.execute_batch("BEGIN; PRAGMA query_only = ON")?;
     connection.sqlite.set_policy(policy::read_closure);
-    connection.sqlite.arm(ticket.clone());
+    writer.arm(ticket);
+    let connection = writer.connection()?;
     let ran = catch_unwind(AssertUnwindSafe(|| closure(connection.sqlite.rusqlite())));
     let trusted = connection.restore_handlers(busy);
     writer.rollback();

@@ -5,8 +5,6 @@
 
 use std::sync::Arc;
 
-use flatwater_sqlite::Interrupt;
-
 use super::Shared;
 use super::connection::WriterConnection;
 use crate::connection::backup::Target;
@@ -14,22 +12,13 @@ use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::workers::answer::Answer;
 
-/// What ends a backup here: its caller, and a close that leaves it behind.
-struct Ends(Arc<Ticket>, Arc<dyn Interrupt>);
-
-impl Interrupt for Ends {
-    fn should_stop(&self) -> bool {
-        self.0.should_stop() || self.1.should_stop()
-    }
-}
-
 pub(super) fn backup(
     writer: &mut WriterConnection,
     shared: &Shared,
     target: &Target,
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
-    let ends: Arc<dyn Interrupt> = Arc::new(Ends(ticket.clone(), writer.ends(ticket)));
+    let ends = writer.ends(ticket);
     let copied = writer.connection()?.backup(&shared.options, target, &ends);
     writer.rollback();
     match copied {

@@ -4,25 +4,33 @@
 //! thread that holds the token. Invariant: a commit that is reported as failed is not found after a restart; where that
 //! cannot be promised, the error is `CommitUnknown` and the connection is replaced. Leaves out: replaying.
 
-use std::time::Instant;
+use std::sync::Arc;
 
 use super::Shared;
 use super::connection::WriterConnection;
 use super::outcome::{AfterFailure, Changes, after_failed_commit};
 use crate::error::{Error, Kind, Result};
+use crate::queue::ticket::Ticket;
 use crate::sql::tokens::quoted;
 
-/// Commits the open transaction. After an error no transaction is open.
-pub(super) fn commit(writer: &mut WriterConnection, shared: &Shared) -> Result<()> {
+/// Commits the open transaction, unless the caller leaves before its point of no return. `None`: it is of several callers,
+/// and committed without them. After an error no transaction is open.
+pub(super) fn commit(writer: &mut WriterConnection, shared: &Shared, ticket: Option<&Arc<Ticket>>) -> Result<()> {
     if let Some(refusal) = writer.refusal() {
         writer.rollback();
         return Err(refusal);
     }
     let before = writer.changes();
     let connection = writer.connection()?;
-    let Err(error) = connection.control.commit(&mut connection.sqlite) else { return Ok(()) };
+    let committed = match ticket {
+        Some(ticket) => connection.control.commit_unless(&mut connection.sqlite, ticket.clone()),
+        None => connection.control.commit(&mut connection.sqlite),
+    };
+    let Err(error) = committed else { return Ok(()) };
     let error = Error::from(error);
-    shared.recorder.commit_failed(&error);
+    if !ticket.is_some_and(|ticket| ticket.is_interrupted()) {
+        shared.recorder.commit_failed(&error);
+    }
     writer.rollback();
     Err(settle(writer, shared, error, &before))
 }
@@ -36,7 +44,7 @@ pub(super) fn settle(writer: &mut WriterConnection, shared: &Shared, error: Erro
     // A connection that was given up is opened again, to read the change counters and to write the fence. That is
     // worth the whole busy timeout, whatever the deadline: without it the outcome is unknown.
     if !writer.is_open() {
-        writer.wait_for_locks(Instant::now(), None);
+        writer.wait_for_locks_for_all();
     }
     let after = writer.connection().is_ok().then(|| writer.changes());
     let outcome = after.as_ref().map_or(AfterFailure::Unknown, |after| after_failed_commit(code, before, after));

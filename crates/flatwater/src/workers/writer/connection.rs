@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{Busy, CheckpointMode, WalHeader, WalState};
 
 use super::lease::WriterLease;
+use super::left::Left;
 use super::opening;
 use super::outcome::Change;
 use super::room::{PageLimit, Room};
@@ -30,7 +31,6 @@ use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Class;
 use crate::time::later;
 use crate::time::timer;
-use crate::workers::request::Work;
 
 pub(crate) struct WriterConnection {
     options: Arc<Options>,
@@ -42,6 +42,8 @@ pub(crate) struct WriterConnection {
     pub(super) is_suspect: bool,
     /// While this is true, nothing is committed and no lock is waited for.
     pub(super) is_left: Arc<AtomicBool>,
+    /// Ends what runs while that is true.
+    pub(super) left: Arc<Left>,
     /// The commits up to the last time that the token was given back.
     pub(super) commits: Option<Commits>,
     /// The change counters of the attached files at that time, while live queries watch.
@@ -60,14 +62,16 @@ pub(crate) struct WriterConnection {
 }
 
 impl WriterConnection {
-    /// Opens the writer's connection. Blocks.
-    pub(crate) fn open(options: Arc<Options>, watch: Option<Arc<Watch>>) -> Result<Self> {
+    /// Opens the writer's connection. Blocks, until `ticket` is given up.
+    pub(crate) fn open(options: Arc<Options>, watch: Option<Arc<Watch>>, ticket: &Arc<Ticket>) -> Result<Self> {
+        let is_left = Arc::default();
         let mut writer = Self {
+            left: Arc::new(Left(Arc::clone(&is_left))),
             options,
             watch,
             connection: None,
             is_suspect: false,
-            is_left: Arc::default(),
+            is_left,
             commits: None,
             attached_left: Vec::new(),
             was_open: false,
@@ -79,7 +83,7 @@ impl WriterConnection {
             room: Room::default(),
             page_limit: PageLimit::default(),
         };
-        writer.wait_for_locks(Instant::now(), None);
+        writer.wait_for_locks(Instant::now(), ticket);
         writer.parts()?;
         Ok(writer)
     }
@@ -140,34 +144,22 @@ impl WriterConnection {
         Box::new(move |tries| !is_left.load(Ordering::SeqCst) && wait.again(tries))
     }
 
-    /// Lets the connection wait for locks until the busy timeout of a request that began to wait at `since` ends, or
-    /// its deadline passes.
-    pub(super) fn wait_for_locks(&self, since: Instant, deadline: Option<Instant>) {
+    /// Lets the connection wait for locks until the busy timeout of a request that began to wait at `since` ends, its
+    /// deadline passes, or its caller leaves.
+    pub(super) fn wait_for_locks(&self, since: Instant, ticket: &Arc<Ticket>) {
         let end = later(since, self.options.busy_timeout);
-        self.busy_timeout.until(deadline.map_or(end, |deadline| end.min(deadline)));
+        self.busy_timeout.until(ticket.deadline.map_or(end, |deadline| end.min(deadline)), ticket.clone());
+    }
+
+    /// Lets the connection wait for locks for the busy timeout, whoever waits for what it does.
+    pub(super) fn wait_for_locks_for_all(&self) {
+        self.busy_timeout.until_for_all(later(Instant::now(), self.options.busy_timeout));
     }
 
     /// Returns the statement of `text`, if it is prepared.
     pub(super) fn known(&mut self, text: &StatementInfo) -> Option<Arc<CachedStatement>> {
         let connection = self.connection.as_mut()?;
         connection.statements.find(&mut connection.sqlite, text)
-    }
-
-    /// Lets the deadline of `ticket`, or a close that leaves it behind, interrupt what runs from now on, up to the next
-    /// commit's point of no return.
-    pub(super) fn arm(&mut self, ticket: &Arc<Ticket>, work: &Work) {
-        let Some(connection) = &self.connection else { return };
-        if work.only_reads() {
-            // Nothing is lost with a read, so a caller that left ends it too.
-            return connection.sqlite.arm(ticket.clone());
-        }
-        connection.sqlite.arm(self.ends(ticket));
-    }
-
-    pub(super) fn disarm(&mut self) {
-        if let Some(connection) = &self.connection {
-            connection.sqlite.disarm();
-        }
     }
 
     pub(super) fn is_in_memory(&self) -> bool {

@@ -7,7 +7,8 @@
 //!   before get one;
 //! - no member is answered before the COMMIT, not even with an error: the error may be due to an earlier member;
 //! - a lost transaction, or a failed COMMIT, is followed by a replay in the same order, before any answer;
-//! - members run disarmed: an interrupt would end the other members too.
+//! - members run to their end, whatever becomes of their callers: an interrupt would end the other members too. Only a
+//!   close that leaves the group behind ends them, all together. Whose caller left before his turn is skipped.
 //!
 //! ```text
 //! member 1..k-1 done    member k ends the transaction (RAISE(ROLLBACK), disk full, ...)
@@ -17,8 +18,10 @@
 //!
 //! Leaves out: which writes may be members (`choice`, `sql::class`), what a failed COMMIT means (`outcome`).
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use flatwater_sqlite::Interrupt;
 use rusqlite::ffi;
 
 use super::Shared;
@@ -28,6 +31,7 @@ use super::effects::Effects;
 use super::perform::{Rules, perform};
 use crate::error::{Error, Kind, Result};
 use crate::options::GroupLimits;
+use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
 use crate::time::later;
 use crate::workers::answer::Answer;
@@ -80,6 +84,10 @@ pub(super) fn run_group(
         if at > 0 && last.duration_since(began) >= limits.time {
             break;
         }
+        if !member.ticket.finishes() {
+            results.push(Err(Error::of_left_request()));
+            continue;
+        }
         let outcome = run_member(writer, &mut effects, shared, &member.work);
         let now = Instant::now();
         note_cost(&member.work, now.duration_since(last));
@@ -114,7 +122,7 @@ fn finish(
     results: Vec<Result<Answer>>,
     outbox: &mut Outbox<'_>,
 ) {
-    match commit(writer, shared) {
+    match commit(writer, shared, None) {
         Ok(()) => {
             shared.recorder.committed_group(members.len());
             for (member, result) in members.drain(..).zip(results) {
@@ -134,6 +142,15 @@ fn finish(
     }
 }
 
+/// Ends the wait for the lock when one of the members does not wait any more. The others then try again.
+struct AnyMember(Vec<Arc<Ticket>>);
+
+impl Interrupt for AnyMember {
+    fn should_stop(&self) -> bool {
+        self.0.iter().any(|ticket| ticket.should_stop())
+    }
+}
+
 /// Begins the group's transaction. BEGIN IMMEDIATE takes the write locks of attached files too. Members need only the
 /// lock of the main file, so with attached files it is tried once, without waiting: if a lock is taken, each member
 /// runs alone and waits for the locks that it needs itself.
@@ -141,10 +158,12 @@ fn begin(writer: &mut WriterConnection, shared: &Shared, members: &mut [Request]
     let now = Instant::now();
     if shared.options.attach.is_empty() {
         let since = members.iter_mut().map(|member| *member.lock_since.get_or_insert(now)).min();
-        let deadline = members.iter().filter_map(|member| member.ticket.deadline).min();
-        writer.wait_for_locks(since.unwrap_or(now), deadline);
+        let end = later(since.unwrap_or(now), shared.options.busy_timeout);
+        writer
+            .busy_timeout
+            .until(end, Arc::new(AnyMember(members.iter().map(|member| member.ticket.clone()).collect())));
     } else {
-        writer.wait_for_locks(now, Some(now));
+        writer.busy_timeout.until_for_all(now);
     }
     shared.twice(writer, WriterConnection::begin)
 }
@@ -159,7 +178,7 @@ fn could_not_begin(shared: &Shared, members: &mut Vec<Request>, outbox: &mut Out
     let now = Instant::now();
     let (over, rest): (Vec<_>, Vec<_>) = members.drain(..).partition(|member| {
         let lock_end = member.lock_since.map(|since| later(since, shared.options.busy_timeout));
-        lock_end.is_none_or(|end| end <= now) || member.ticket.is_past_deadline()
+        lock_end.is_none_or(|end| end <= now) || member.ticket.should_stop()
     });
     for member in over {
         let error = member.work.explain(error.clone().timed(&member.ticket));
@@ -176,7 +195,9 @@ fn run_member(writer: &mut WriterConnection, effects: &mut Effects, shared: &Sha
     if is_guarded && connection.control.savepoint(&mut connection.sqlite).is_err() {
         return Member::Lost { aborting: false };
     }
+    writer.arm_for_all();
     let result = perform(writer, effects, Rules::Statement(&shared.catalogue), work);
+    writer.disarm();
     if effects.met_alone {
         return Member::Lost { aborting: false };
     }
@@ -259,7 +280,10 @@ fn abandon(writer: &mut WriterConnection, effects: Effects, shared: &Shared, mem
 }
 
 fn put_back(shared: &Shared, members: &mut Vec<Request>) {
-    members.iter().for_each(|member| member.ticket.put_back());
+    for member in &*members {
+        // One whose caller has left is not started again.
+        member.ticket.put_back();
+    }
     shared.queue.put_back(members.drain(..));
 }
 

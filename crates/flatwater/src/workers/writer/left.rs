@@ -1,4 +1,4 @@
-//! What a close leaves behind on the writer, because it does not end.
+//! What ends what runs on the writer, and what a close leaves behind there because it does not end.
 //!
 //! Owns: its name, and leaving it: from then on nothing is committed, what runs in SQLite is interrupted, no lock is waited
 //! for, and what waits is answered. Runs on the timer's thread; the names are noted by the thread that holds the token.
@@ -7,7 +7,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
 
 use flatwater_sqlite::Interrupt;
 
@@ -59,32 +58,66 @@ impl What {
     }
 }
 
-/// What interrupts a running write: its deadline, or a close that leaves it behind. A write whose caller left is finished.
-struct WriteEnds {
-    deadline: Option<Instant>,
-    is_left: Arc<AtomicBool>,
+/// What interrupts whatever runs: a close that leaves it behind.
+pub(super) struct Left(pub(super) Arc<AtomicBool>);
+
+impl Interrupt for Left {
+    fn should_stop(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
-impl Interrupt for WriteEnds {
+/// What interrupts one request besides: its caller, its deadline, and a close.
+struct Ends(Arc<Ticket>, Arc<AtomicBool>);
+
+impl Interrupt for Ends {
     fn should_stop(&self) -> bool {
-        self.is_left.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.1.load(Ordering::Relaxed) || self.0.should_stop()
+    }
+
+    fn lets_commit(&self) -> bool {
+        self.0.lets_commit()
     }
 }
 
 impl WriterConnection {
-    /// Returns what interrupts the write of this ticket.
-    pub(super) fn ends(&self, ticket: &Ticket) -> Arc<dyn Interrupt> {
-        Arc::new(WriteEnds { deadline: ticket.deadline, is_left: self.is_left.clone() })
+    /// Returns what interrupts the request of this ticket.
+    pub(super) fn ends(&self, ticket: &Arc<Ticket>) -> Arc<dyn Interrupt> {
+        Arc::new(Ends(ticket.clone(), self.is_left.clone()))
+    }
+
+    /// Lets the caller of `ticket`, its deadline, or a close interrupt what runs from now on, up to the next commit's point
+    /// of no return.
+    pub(super) fn arm(&mut self, ticket: &Arc<Ticket>) {
+        if let Some(connection) = &self.connection {
+            connection.sqlite.arm(self.ends(ticket));
+        }
+    }
+
+    /// Lets a close that leaves it behind interrupt what runs from now on for several callers.
+    pub(super) fn arm_for_all(&mut self) {
+        if let Some(connection) = &self.connection {
+            connection.sqlite.arm(self.left.clone());
+        }
+    }
+
+    pub(super) fn disarm(&mut self) {
+        if let Some(connection) = &self.connection {
+            connection.sqlite.disarm();
+        }
     }
 }
 
 impl Writer {
-    /// Called when the time of a close is over and something still runs: from now on nothing is committed. Returns its
-    /// name, or `None` if that is not on the writer.
-    pub(crate) fn leave_behind(&self) -> Option<String> {
-        let shared = &*self.0;
-        shared.is_left.store(true, Ordering::SeqCst);
-        shared.open.lock().unwrap_or_else(PoisonError::into_inner).what.name()
+    /// Called when a close waits no longer for what it has ended: from now on nothing is committed, whatever runs is
+    /// interrupted, and the writer answers what waits.
+    pub(crate) fn leave_behind(&self) {
+        self.0.is_left.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns the name of what runs, or `None` if that is not on the writer.
+    pub(crate) fn running(&self) -> Option<String> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner).what.name()
     }
 
     /// Answers what waits behind it.

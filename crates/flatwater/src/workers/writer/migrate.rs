@@ -71,7 +71,7 @@ impl<'a> Migration<'a> {
             }
         };
         writer.disarm();
-        let taken_back = take_back(writer, self.shared);
+        let taken_back = take_back(writer, self.shared, self.ticket);
         if result.is_err() {
             self.shared.look_at_disk(writer);
         }
@@ -79,7 +79,7 @@ impl<'a> Migration<'a> {
     }
 
     fn ended(&self, error: Error, done: &[String]) -> Error {
-        let error = self.shared.ended(error.timed(self.ticket));
+        let error = self.shared.ended(error.timed(self.ticket), self.ticket);
         match (error.kind(), done) {
             (_, []) => error,
             (Kind::Timeout, _) => Error::timeout("the deadline of the call passed", Applied::Unknown),
@@ -91,6 +91,9 @@ impl<'a> Migration<'a> {
     fn one(&self, writer: &mut WriterConnection) -> Result<Option<&'a Step>> {
         if self.ticket.is_past_deadline() {
             return Err(Error::timeout("the deadline of the call passed", Applied::No));
+        }
+        if self.ticket.is_interrupted() {
+            return Err(Error::of_left_request());
         }
         let ran = match self.without_foreign_keys(writer, false)? {
             Ran::LookFirst => self.without_foreign_keys(writer, true)?,
@@ -104,7 +107,7 @@ impl<'a> Migration<'a> {
     }
 
     fn without_foreign_keys(&self, writer: &mut WriterConnection, looks_first: bool) -> Result<Ran<'a>> {
-        writer.wait_for_locks(Instant::now(), self.ticket.deadline);
+        writer.wait_for_locks(Instant::now(), self.ticket);
         writer.connection()?.enforce_foreign_keys(false)?;
         let ran = self.in_transaction(writer, looks_first);
         // A connection that was given up is opened with the options.
@@ -121,7 +124,7 @@ impl<'a> Migration<'a> {
                 writer.rollback();
                 Ok(Ran::LookFirst)
             }
-            Ok(ran) => match (commit(writer, self.shared), &ran) {
+            Ok(ran) => match (self.commit(writer), &ran) {
                 (Err(error), Ran::Step(step)) => Err(of_step(step, error)),
                 (committed, _) => committed.map(|()| ran),
             },
@@ -184,17 +187,24 @@ impl<'a> Migration<'a> {
         if left_open {
             return Err(of_step(step, Error::misuse("it left a transaction open, and it was rolled back")));
         }
-        writer.wait_for_locks(Instant::now(), self.ticket.deadline);
+        writer.wait_for_locks(Instant::now(), self.ticket);
         writer.begin()?;
         if let Err(error) = writer.connection()?.add_to_history(step) {
             writer.rollback();
             return Err(of_step(step, error));
         }
-        commit(writer, self.shared).map_err(|error| of_step(step, error))
+        self.commit(writer).map_err(|error| of_step(step, error))
     }
 
-    /// Runs the statements of a step, and calls `each` with the result of each. The deadline ends a statement up to its
-    /// commit.
+    /// Commits one of the steps: whether the next one is finished is decided anew.
+    fn commit(&self, writer: &mut WriterConnection) -> Result<()> {
+        let committed = commit(writer, self.shared, Some(self.ticket));
+        self.ticket.goes_on();
+        committed
+    }
+
+    /// Runs the statements of a step, and calls `each` with the result of each. The deadline, and a caller who
+    /// leaves, end a statement up to its commit.
     fn statements(
         &self,
         writer: &mut WriterConnection,
@@ -206,11 +216,11 @@ impl<'a> Migration<'a> {
         let mut at = 0;
         loop {
             let before = writer.changes();
-            let ends = writer.ends(self.ticket);
-            writer.connection()?.sqlite.arm(ends);
-            let Some((place, ran)) = writer.connection()?.run_statement(step, &script, at, policy) else {
-                return Ok(());
-            };
+            writer.connection()?;
+            writer.arm(self.ticket);
+            let ran = writer.connection()?.run_statement(step, &script, at, policy);
+            self.ticket.goes_on();
+            let Some((place, ran)) = ran else { return Ok(()) };
             at = place.end();
             let ran = match ran {
                 Err(error) if !step.in_transaction => Err(settle(writer, self.shared, error, &before)),

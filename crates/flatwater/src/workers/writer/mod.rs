@@ -99,15 +99,13 @@ struct OpenTransaction {
 }
 
 impl Writer {
-    /// Opens the writer's connection. Blocks.
+    /// Opens the writer's connection. Blocks, until `ticket` is given up.
     pub(crate) fn open(
-        options: Arc<Options>,
-        catalogue: Arc<Catalogue>,
-        recorder: Arc<Recorder>,
-        policy: Arc<InlinePolicy>,
+        (options, catalogue, recorder, policy): (Arc<Options>, Arc<Catalogue>, Arc<Recorder>, Arc<InlinePolicy>),
         watch: Option<Arc<Watch>>,
+        ticket: &Arc<Ticket>,
     ) -> Result<Self> {
-        let mut writer = Box::new(WriterConnection::open(options.clone(), watch)?);
+        let mut writer = Box::new(WriterConnection::open(options.clone(), watch, ticket)?);
         let journal = writer.journal()?;
         let external = writer.is_external();
         Ok(Self(Arc::new(Shared {
@@ -229,14 +227,13 @@ impl Writer {
         let _ = self.start(start);
     }
 
-    /// Called when the time of a close is over: an open transaction ends as soon as its earlier requests are served,
-    /// and so does every transaction that begins from now on.
-    pub(crate) fn end_transactions(&self) {
+    /// Called when the time of a close is over: what runs is interrupted, unless it is a group. An open transaction ends as
+    /// soon as its earlier requests are served, and so does every transaction that begins from now on.
+    pub(crate) fn end_what_runs(&self) {
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.ended = true;
         let session = open.session.upgrade();
-        // A read ends early. A write ignores this: only its deadline can interrupt it.
-        open.running.upgrade().inspect(|ticket| ticket.cancel());
+        open.running.upgrade().inspect(|ticket| ticket.end());
         drop(open);
         if let Some(session) = session {
             session.end(End::Closed);

@@ -119,14 +119,14 @@ impl Shared {
         let end = writer.busy_timeout.end();
         let made = loop {
             let was_copying = listener.is_copying();
-            writer.busy_timeout.until(end.min(Instant::now() + WAIT));
+            writer.busy_timeout.end_at(end.min(Instant::now() + WAIT));
             let made = checkpoint(writer, self, CheckpointMode::Truncate);
             let is_locked = made.as_ref().is_err_and(|error| error.kind() == Kind::Busy);
-            if !is_locked || !(was_copying || listener.is_copying()) || Instant::now() >= end {
+            writer.busy_timeout.end_at(end);
+            if !is_locked || !(was_copying || listener.is_copying()) || writer.busy_timeout.is_over() {
                 break made;
             }
         };
-        writer.busy_timeout.until(end);
         writer.room.tried(made.is_ok(), Instant::now());
     }
 

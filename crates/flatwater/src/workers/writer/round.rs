@@ -106,13 +106,13 @@ impl Shared {
         if let Some(listener) = self.listener.get() {
             writer.limit_pages(listener.page_limit());
         }
-        batch.retain(|request| {
-            let starts = request.ticket.start();
-            if !starts {
-                self.recorder.abandoned();
+        for gone in batch.extract_if(.., |request| !request.ticket.start()) {
+            self.recorder.abandoned();
+            if gone.ticket.is_interrupted() {
+                // It had begun with its group. Its caller may wait until it is known that nothing of it is kept.
+                self.answer(outbox, gone, Err(Error::of_left_request()));
             }
-            starts
-        });
+        }
         if let Some(refusal) = writer.refusal().or_else(|| self.is_left().then(Error::closed)) {
             self.refuse_writes(batch, outbox, &refusal);
         }
@@ -147,7 +147,7 @@ impl Shared {
             return true;
         }
         if let Work::Settle(Unsettled { error, change, kind }) = work {
-            writer.wait_for_locks(Instant::now(), ticket.deadline);
+            writer.wait_for_locks(Instant::now(), &ticket);
             let before = Changes::of_main(Change::Wal(change));
             let error = commit::settle(writer, self, error, &before);
             outbox.answer(kind, &ticket, promise, Err(error));
@@ -155,7 +155,7 @@ impl Shared {
         }
         if let Work::InSlot(closure) = work {
             self.note(What::Operation("a checkpoint"));
-            writer.wait_for_locks(Instant::now(), Some(Instant::now()));
+            writer.busy_timeout.until_for_all(Instant::now());
             closure(&mut || commit::smallest(writer));
             return false;
         }
@@ -163,7 +163,7 @@ impl Shared {
         let since = lock_since.unwrap_or_else(Instant::now);
         self.note_running(&ticket, &work);
         let started = ticket.note_start(RanOn::Writer, || writer.busy_timeout.waited());
-        let result = alone::run_alone(writer, self, work, &ticket, since).map_err(|error| self.ended(error));
+        let result = alone::run_alone(writer, self, work, &ticket, since).map_err(|error| self.ended(error, &ticket));
         ticket.note_end(started, || writer.busy_timeout.waited());
         drop(on_its_way);
         outbox.answer(kind, &ticket, promise, result);
@@ -183,26 +183,23 @@ impl Shared {
         outbox.answer(request.work.kind(), &request.ticket, request.promise, result);
     }
 
-    /// Lets a close find the running request. A request that begins after the time of a close is over ends at once, if
-    /// it can.
+    /// Lets a close find the running request. A read that begins after the time of a close is over ends at its next check; a
+    /// write has a moment more, so that short ones which wait are done.
     pub(super) fn note_running(&self, ticket: &Arc<Ticket>, work: &Work) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.running = Arc::downgrade(ticket);
         open.what = What::of(work);
-        if open.ended {
-            ticket.cancel();
+        if open.ended && work.only_reads() {
+            ticket.end();
         }
     }
 
     /// Returns the error for the caller: what was interrupted because the database closes, waited for a lock no longer, or
     /// had its commit refused for that reason, gets the error of a closed database.
-    pub(super) fn ended(&self, error: Error) -> Error {
+    pub(super) fn ended(&self, error: Error, ticket: &Ticket) -> Error {
         let is_refused = error.sqlite_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK);
-        if (is_refused || matches!(error.kind(), Kind::Cancelled | Kind::Busy)) && self.is_left() {
-            return Error::closed();
-        }
-        let is_ended = || self.open.lock().unwrap_or_else(PoisonError::into_inner).ended;
-        if error.kind() == Kind::Cancelled && is_ended() { Error::closed() } else { error }
+        let may_be_ended = is_refused || matches!(error.kind(), Kind::Cancelled | Kind::Busy);
+        if may_be_ended && (ticket.is_ended() || self.is_left()) { Error::closed() } else { error }
     }
 
     pub(super) fn open_session(&self, session: &Arc<Session>) {

@@ -32,7 +32,7 @@ pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: 
     let begun = begin(held, shared, &request.ticket);
     request.ticket.note_end(started, || held.busy_timeout.waited());
     if let Err(error) = begun {
-        let error = shared.ended(error.timed(&request.ticket));
+        let error = shared.ended(error.timed(&request.ticket), &request.ticket);
         return shared.answer(outbox, request, Err(error));
     }
     let claim = TransactionGuard::new(&shared.options);
@@ -68,8 +68,7 @@ impl Drop for CloseAtLast {
 }
 
 fn begin(writer: &mut WriterConnection, shared: &Shared, ticket: &Arc<Ticket>) -> Result<()> {
-    writer.wait_for_locks(Instant::now(), ticket.deadline);
-    writer.busy_timeout.only_for(ticket.clone());
+    writer.wait_for_locks(Instant::now(), ticket);
     shared.twice(writer, WriterConnection::begin)?;
     // From here on no other connection can change the schema.
     writer.see_schema(&shared.catalogue.left);
@@ -108,7 +107,7 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
         let result = savepoints
             .unwind(writer, &place)
             .and_then(|()| step(writer, effects, shared, &request, savepoints))
-            .map_err(|error| shared.ended(error))
+            .map_err(|error| shared.ended(error, &request.ticket))
             .inspect_err(|error| writer.room.note(error));
         request.ticket.note_end(started, || writer.busy_timeout.waited());
         let lost = writer.is_autocommit().then(|| {
@@ -135,11 +134,13 @@ fn step(
     open: &mut Stack,
 ) -> Result<Answer> {
     let done = |()| Answer::Done;
+    let ticket = &request.ticket;
     match &request.work {
         Work::Commit => {
-            writer.wait_for_locks(Instant::now(), request.ticket.deadline);
-            commit(writer, shared).map(done)
+            writer.wait_for_locks(Instant::now(), ticket);
+            commit(writer, shared, Some(ticket)).map(done).map_err(|error| error.timed(ticket))
         }
+        work if !is_statements(work) && !ticket.finishes() => Err(Error::of_left_request()),
         Work::Rollback => {
             writer.rollback();
             Ok(Answer::Done)
@@ -150,7 +151,7 @@ fn step(
         Work::Named(step, name) => open.named(writer, *step, name).map(done),
         work => {
             open.ran(LONG);
-            statement(writer, effects, work, &request.ticket)
+            statement(writer, effects, work, ticket)
         }
     }
 }
@@ -163,10 +164,10 @@ fn statement(
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
     // Another connection may hold the lock of an attached file.
-    writer.wait_for_locks(Instant::now(), ticket.deadline);
+    writer.wait_for_locks(Instant::now(), ticket);
     let connection = writer.connection()?;
     connection.control.savepoint(&mut connection.sqlite)?;
-    writer.arm(ticket, work);
+    writer.arm(ticket);
     let rules = if ticket.options.read_only { Rules::Snapshot } else { Rules::Transaction };
     let mut result = perform(writer, effects, rules, work);
     writer.disarm();
@@ -178,6 +179,10 @@ fn statement(
         // A virtual table may have written a part of it.
         (keeps, result) = (false, Err(error));
     }
+    if keeps && !ticket.finishes() {
+        // Its caller was told that nothing of it is kept.
+        (keeps, result) = (false, Err(Error::of_left_request()));
+    }
     if writer.is_autocommit() {
         return result.map_err(|error| error.timed(ticket));
     }
@@ -188,6 +193,11 @@ fn statement(
         undo(writer)?;
     }
     result.map_err(|error| error.timed(ticket))
+}
+
+/// Returns false for what opens or ends a savepoint or the transaction.
+fn is_statements(work: &Work) -> bool {
+    !(work.is_savepoint() || matches!(work, Work::Rollback | Work::Undo | Work::Named(..)))
 }
 
 /// Lets virtual tables write what they have collected, as a part of the statement. Full-text search keeps the terms of new

@@ -39,8 +39,9 @@ pub(super) fn with_connection(
     let ran = writer.lend_whole(|connection| catch_unwind(AssertUnwindSafe(|| closure(connection))))?;
     // Outside of WAL mode no counter shows it.
     let committed = !matches!((before, writer.change()), (Change::Wal(before), Change::Wal(after)) if before == after);
-    let left = take_back(writer, shared).and_then(|left| {
+    let left = take_back(writer, shared, ticket).and_then(|left| {
         if left.may_have_ghost && writer.has_wal()? {
+            writer.wait_for_locks_for_all();
             fence(writer).map_err(unknown)?;
         }
         Ok(left)
@@ -75,7 +76,7 @@ fn answer(ran: std::thread::Result<Returned>, left: &Left, ticket: &Ticket, comm
 }
 
 /// Called when the whole connection was lent, or used like that. Returns what was left on it.
-pub(super) fn take_back(writer: &mut WriterConnection, shared: &Shared) -> Result<Left> {
+pub(super) fn take_back(writer: &mut WriterConnection, shared: &Shared, ticket: &Arc<Ticket>) -> Result<Left> {
     shared.catalogue.next_epoch();
     writer.wrote_everything();
     let busy = writer.busy();
@@ -94,7 +95,7 @@ pub(super) fn take_back(writer: &mut WriterConnection, shared: &Shared) -> Resul
         writer.renew();
         Ok(())
     };
-    writer.wait_for_locks(Instant::now(), None);
+    writer.wait_for_locks(Instant::now(), ticket);
     writer.relearn_schema();
     replaced.and(left)
 }

@@ -1,0 +1,82 @@
+//! An opening, as its caller and the thread that opens share it.
+//!
+//! Owns: whether anybody waits for it, and ending what it waits for. Runs on both threads. Invariant: once it is given up,
+//! none of its waits lasts: the thread ends with an error, or it closes again what it has opened. Leaves out: the steps
+//! of an opening (`open`, `engine`).
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::dispatch::Cancelled;
+use super::registry;
+use crate::error::{Error, Kind, Result};
+use crate::queue::ticket::{CallOptions, Leaves, Ticket};
+
+/// Wakes the thread that opens.
+type Nudge = Box<dyn FnOnce() + Send>;
+
+pub(crate) struct Opening {
+    /// What waits for a lock asks it.
+    pub(crate) ticket: Arc<Ticket>,
+    /// The request that the thread waits for.
+    request: Mutex<Option<(Arc<Ticket>, Nudge)>>,
+}
+
+impl Opening {
+    pub(crate) fn new() -> Arc<Self> {
+        let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
+        Arc::new(Self { ticket, request: Mutex::new(None) })
+    }
+
+    /// Called by the thread that opens. Returns an error if nobody waits any more.
+    pub(crate) fn begin(&self) -> Result<()> {
+        if self.ticket.start() { Ok(()) } else { Err(given_up()) }
+    }
+
+    /// Returns an error once nobody waits any more.
+    pub(super) fn is_wanted(&self) -> Result<()> {
+        if self.ticket.is_interrupted() { Err(given_up()) } else { Ok(()) }
+    }
+
+    /// Notes that the thread waits for this request: who gives the opening up gives it up too.
+    ///
+    /// ```text
+    /// thread                        caller
+    /// notes the request
+    ///                               leaves
+    /// looks whether it has left     gives the request up, if it is noted
+    /// ```
+    pub(super) fn waits_for(&self, ticket: &Arc<Ticket>, nudge: Nudge) {
+        *self.lock() = Some((ticket.clone(), nudge));
+        if self.ticket.is_interrupted() {
+            self.end_request();
+        }
+    }
+
+    /// The caller leaves. Returns the effect.
+    pub(crate) fn give_up(&self) -> Cancelled {
+        if self.ticket.leave() == Leaves::Withdrawn {
+            return Cancelled::Withdrawn;
+        }
+        registry::look_again();
+        self.end_request();
+        Cancelled::WriteInterrupted
+    }
+
+    fn end_request(&self) {
+        let request = self.lock().take();
+        if let Some((ticket, nudge)) = request
+            && ticket.leave() == Leaves::Withdrawn
+        {
+            nudge();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(Arc<Ticket>, Nudge)>> {
+        self.request.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn given_up() -> Error {
+    Error::new(Kind::Cancelled, "the caller gave the opening up")
+}
