@@ -155,13 +155,17 @@ impl Caller {
         let ticket = Ticket::new(CallOptions { inside_body, ..self.options }, Instant::now());
         let ticket = Arc::new(ticket.decoding(work.decode()).noting(notes));
         let alarm = alarm(&ticket, &reply)?;
-        let only_reads = work.only_reads();
+        let (only_reads, undoes) = (work.only_reads(), work.undoes());
         let mut request = Request::new(ticket.clone(), work, promise);
         request.had_active_writes = self.handle.engine().has_active_writes();
-        let line = route.serve(request, may_block).inspect_err(|_| {
-            // The request may be in the queue without a thread to serve it. It must never run.
-            ticket.give_up();
-        })?;
+        let line = match route.serve(request, may_block) {
+            // The transaction has ended, and nothing of it was kept: it would have taken its handle along.
+            Err(_) if undoes => return Ok(Submitted::Now(Ok(Answer::Done))),
+            line => line.inspect_err(|_| {
+                // The request may be in the queue without a thread to serve it. It must never run.
+                ticket.give_up();
+            })?,
+        };
         let queued = Queued { handle: self.handle.clone(), ticket, line, only_reads, _alarm: alarm };
         Ok(Submitted::Queued(Some(Box::new(queued)), reply))
     }

@@ -54,7 +54,8 @@ pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: 
     }
     shared.make_noted_room(held);
     for request in session.close(end.clone()) {
-        shared.answer(outbox, request, Err(end.error()));
+        let answer = end.answer(&request.work);
+        shared.answer(outbox, request, answer);
     }
 }
 
