@@ -124,6 +124,16 @@ pub enum Cancelled {
 }
 
 impl Caller {
+    /// Returns the caller of a call that is made now. In Rust a transaction is not used while a nested one has a handle,
+    /// so those that were begun before have none any more; the call may be polled when there are later ones.
+    pub(crate) fn now(&self) -> Self {
+        let mut caller = self.clone();
+        if let Some(inside) = &caller.inside {
+            caller.options.ended_nested = inside.session.savepoints_begun();
+        }
+        caller
+    }
+
     /// Begins the work, whose deadline counts from here: runs it on this thread if it is known to be short. The work is only
     /// borrowed for that; it moves if it has to be sent.
     pub(crate) fn begin(&self, work: &Work) -> Begun<'_> {

@@ -188,6 +188,11 @@ impl Session {
         self.savepoints.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Returns the number that the next savepoint will have.
+    pub(crate) fn savepoints_begun(&self) -> u64 {
+        self.savepoints.load(Ordering::Relaxed)
+    }
+
     /// Returns true until the transaction has ended.
     pub(crate) fn is_open(&self) -> bool {
         self.lock().end.is_none()
