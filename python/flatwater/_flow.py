@@ -17,7 +17,7 @@ from weakref import ref
 if TYPE_CHECKING:
     from ._native import TransactionGuard
 
-# The nested transactions that the code is in, the outermost first. A task begins with those of the task that started it.
+# The nested transactions that the code is in, the outermost first. A task begins with those of the one that started it.
 _nested: ContextVar[tuple[ref[TransactionGuard], ...]] = ContextVar("flatwater_nested", default=())
 
 # What a `with` statement runs to call `__enter__`: one instruction before Python 3.14, and the two of a method since.
@@ -33,7 +33,10 @@ def enter(guard: TransactionGuard) -> None:
 
 def leave(guard: TransactionGuard) -> None:
     """The code that goes on from here is in it no more."""
-    _nested.set(tuple(one for one in _nested.get() if one() is not guard))
+    before = _nested.get()
+    after = tuple(one for one in before if one() is not guard)
+    if after != before:
+        _nested.set(after)
 
 
 def nested() -> list[TransactionGuard]:
@@ -46,8 +49,8 @@ def block() -> int | None:
     has ended, so no other frame has that address before. None if no such statement does, as in an `ExitStack` or where
     one thread enters and another leaves: then nobody can tell who ends the block.
 
-    A generator may be suspended within its block. If it is one of `contextlib.contextmanager`, the statement that entered
-    it is asked for."""
+    A generator may be suspended within its block. If it is one of `contextlib.contextmanager`, the statement that
+    entered it is asked for."""
     found = None
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:

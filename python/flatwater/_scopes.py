@@ -94,9 +94,9 @@ class Transaction(Reads):
         return self._is_undone or (isinstance(self._outer, Transaction) and self._outer._was_undone())
 
     def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
-        """Returns a nested transaction. What it did is undone if its block raises; this one stays open. While its block is
-        open it is the current one: what the block does with the outer one is done in it. One that another task begins
-        meanwhile is refused."""
+        """Returns a nested transaction. What it did is undone if its block raises; this one stays open. While its block
+        is open it is the current one: what the block does with the outer one is done in it. What another task does with
+        the outer one meanwhile is refused."""
         return Transaction(self, timeout)
 
     async def rollback(self) -> None:

@@ -208,9 +208,9 @@ class Transaction(Executor):
         return self._is_undone or (isinstance(self._outer, Transaction) and self._outer._was_undone())
 
     def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
-        """Returns a nested transaction. What it did is undone if its block raises; this one stays open. While its block is
-        open it is the current one: what the block does with the outer one is done in it. One that another thread begins
-        meanwhile is refused."""
+        """Returns a nested transaction. What it did is undone if its block raises; this one stays open. While its block
+        is open it is the current one: what the block does with the outer one is done in it. What another thread does with
+        the outer one meanwhile is refused."""
         return Transaction(self, timeout)
 
     def rollback(self) -> None:
