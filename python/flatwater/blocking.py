@@ -209,8 +209,8 @@ class Transaction(Executor):
 
     def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
         """Returns a nested transaction. What it did is undone if its block raises; this one stays open. While its block
-        is open it is the current one: what the block does with the outer one is done in it. What another thread does with
-        the outer one meanwhile is refused."""
+        is open it is the current one: what the block does with the outer one is done in it. What another thread does
+        with the outer one meanwhile is refused."""
         return Transaction(self, timeout)
 
     def rollback(self) -> None:

@@ -1,4 +1,4 @@
-"""Random trees of nested blocks, one after the other and concurrent, whose calls are made on the block or one around it.
+"""Random trees of nested blocks, one after the other and concurrent. Calls are made on the block or on one around it.
 
 The model: a row that was acknowledged is in the table if all blocks that its code was in were kept, and is not there
 otherwise. A call that is refused changes nothing. `FLATWATER_LISTS` sets the number of trees, `FLATWATER_SEED` takes
