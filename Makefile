@@ -146,12 +146,22 @@ lint:
 
 # Tries to break it, for FLATWATER_TORTURE_SECONDS (300); a finding says how to repeat it with `make torture-round`.
 # A long run that is to be shown: make torture FLATWATER_TORTURE_SECONDS=7200 JSON=torture/results/long.json
-.PHONY: torture torture-round torture-readme torture-asan
+.PHONY: torture torture-rust torture-python torture-round torture-rust-round torture-readme torture-asan
+PYTHON_ACT = sync-dependencies
 TORTURE = cargo build --quiet --profile torture -p 'flatwater-torture*' && $(TARGET)/torture/flatwater-torture
-torture:
+torture: $(if $(filter $(PYTHON_ACT),$(ACT)),,torture-rust) $(if $(ACT),$(filter torture-python,$(ACT:$(PYTHON_ACT)=torture-python)),torture-python)
+
+torture-rust:
 	$(TORTURE) run $(if $(SEED),--seed $(SEED)) $(if $(ACT),--act $(ACT)) $(if $(JSON),--json $(JSON))
 
-torture-round:
+# The act that Python is needed for, as long as one of the others.
+torture-python: python-package
+	$(VENV)/bin/python python/torture/sync_dependencies.py \
+	    --seconds $$(($${FLATWATER_TORTURE_SECONDS:-300} / 6)) $(if $(SEED),--seed $(SEED))
+
+torture-round: $(if $(filter $(PYTHON_ACT),$(ACT)),torture-python,torture-rust-round)
+
+torture-rust-round:
 	$(TORTURE) round $(ACT) $(SEED)
 
 # Writes the table of the committed run into the README.

@@ -39,10 +39,8 @@ class Opened:
         self._native = native
         self._path = path
         self._is_closed = False
-        # The tasks or threads that have a transaction open, and how many.
-        self._owners: dict[Any, int] = {}
         self._loggers: list[Callable[[_native.LoggedQuery], object]] = []
-        executor._open(native, self._owners)
+        executor._open(native)
         _open.add(self)
 
     def stats(self) -> Stats:
@@ -91,7 +89,7 @@ class Database(Opened, Reads):
 
     def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
         """Returns a transaction, for `async with`. `timeout` is that of its beginning: it waits for other writes."""
-        return Transaction(self, self._owners, timeout)
+        return Transaction(self, timeout)
 
     def snapshot(self, *, timeout: Seconds | None = None) -> Snapshot:
         """Returns a snapshot, for `async with`: several reads of one point in time."""

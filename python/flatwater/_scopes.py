@@ -9,7 +9,8 @@ import asyncio
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ._errors import misuse
+from . import _flow
+from ._errors import Error, misuse
 from ._names import no_attribute, not_awaited, not_in_transaction
 from ._native import Executor, SnapshotGuard, TransactionGuard
 from ._reads import Cursor, Stream
@@ -42,14 +43,12 @@ class Transaction(Reads):
     """A transaction: `async with db.transaction() as tx`. It is committed when the block ends, and rolled back if the
     block raises or its task is cancelled. It holds the writer, so other writes wait for it."""
 
-    def __init__(self, outer: Executor, owners: dict[Any, int] | None, timeout: Seconds | None) -> None:
+    def __init__(self, outer: Executor, timeout: Seconds | None) -> None:
         self._outer = outer
         self._timeout = timeout
-        # The tasks that have a transaction of this database open, and how many.
-        self._owners = owners
-        self._task: Any = None
         self._guard: TransactionGuard | None = None
         self._is_undone = False
+        self._is_committed = False
 
     async def __aenter__(self) -> Self:
         if self._guard is not None:
@@ -57,20 +56,33 @@ class Transaction(Reads):
         guard: TransactionGuard = await self._outer._begin(self._timeout)
         self._guard = guard
         self._open(guard)
-        if self._owners is not None:
-            self._task = asyncio.current_task()
-            self._owners[self._task] = self._owners.get(self._task, 0) + 1
+        if isinstance(self._outer, Transaction):
+            _flow.enter(guard)
+        else:
+            guard.own(asyncio.current_task())
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._disown()
         guard = self._guard
-        if guard is None or self._is_undone or (exc_type is not None and not guard.is_open()):
+        if guard is None:
+            return
+        _flow.leave(guard)
+        if self._was_undone():
             return
         if exc_type is None:
-            await guard.commit()
+            self._is_committed = True
+            try:
+                await guard.commit()
+            except Error as error:
+                self._is_undone = error.kind != "commit_unknown"
+                raise
+            return
+        self._is_undone = True
+        if exc_type is GeneratorExit:
+            # A coroutine that is closed cannot wait.
+            guard.abandon()
             return
         try:
             await guard.rollback()
@@ -78,25 +90,23 @@ class Transaction(Reads):
             # The error of the block is raised. If the rollback fails, the connection is replaced.
             pass
 
-    def _disown(self) -> None:
-        if self._owners is not None and self._task is not None:
-            left = self._owners.pop(self._task, 1) - 1
-            if left:
-                self._owners[self._task] = left
-            self._task = None
+    def _was_undone(self) -> bool:
+        return self._is_undone or (isinstance(self._outer, Transaction) and self._outer._was_undone())
 
     def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
-        """Returns a nested transaction. What it did is undone if its block raises; this one stays open."""
-        return Transaction(self, None, timeout)
+        """Returns a nested transaction. What it did is undone if its block raises; this one stays open. While its block
+        is open it is the current one: what the block does with the outer one is done in it. What another task does with
+        the outer one meanwhile is refused."""
+        return Transaction(self, timeout)
 
     async def rollback(self) -> None:
         """Undoes the transaction before its block ends, without an exception. It is over then: another call on it
-        raises `ProgrammingError`, and the end of the block does nothing."""
+        raises `ProgrammingError`, and the end of the block does nothing. It is no error if SQLite, the idle limit or a
+        close has undone it before."""
         if self._guard is None:
             raise misuse("the transaction has not begun", "use `async with`")
-        if not self._is_undone:
-            self._is_undone = True
-            self._disown()
+        if not self._was_undone():
+            self._is_undone = not self._is_committed
             await self._guard.rollback()
 
     if not TYPE_CHECKING:

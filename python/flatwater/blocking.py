@@ -15,15 +15,14 @@ thread that runs an event loop: it would hold the loop.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from . import _logging, _native
+from . import _flow, _logging, _native
 from ._blocking_reads import Cursor, Prepared, Stream
 from ._database import Opened
-from ._errors import misuse
+from ._errors import Error, misuse
 from ._names import check_options, no_attribute, not_in_transaction
 from ._native import (
     BatchResult,
@@ -162,56 +161,66 @@ class Transaction(Executor):
     """A transaction: `with db.transaction() as tx`. It is committed when the block ends, and rolled back if it
     raises."""
 
-    def __init__(self, outer: Executor, owners: dict[Any, int] | None, timeout: Seconds | None) -> None:
+    def __init__(self, outer: Executor, timeout: Seconds | None) -> None:
         super().__init__()
         self._timeout = timeout
         self._outer = outer
-        # The threads that have a transaction of this database open, and how many.
-        self._owners = owners
         self._guard: TransactionGuard | None = None
         self._is_undone = False
+        self._is_committed = False
 
     def __enter__(self) -> Self:
         if self._guard is not None:
             raise misuse("a transaction is used once", "call `transaction()` for another one")
         self._guard = self._outer._on._begin(self._timeout)._wait()
         self._on._open(self._guard)
-        if self._owners is not None:
-            self._owners[threading.get_ident()] = 1
+        if isinstance(self._outer, Transaction):
+            _flow.enter(self._guard)
+        else:
+            self._guard.own(_flow.block())
         return self
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._disown()
         guard = self._guard
-        if guard is None or self._is_undone:
+        if guard is None:
+            return
+        _flow.leave(guard)
+        if self._was_undone():
             return
         if exc_type is None:
-            guard.commit()._wait()
-        elif guard.is_open():
+            self._is_committed = True
             try:
-                guard.rollback()._wait()
-            except Exception:
-                # The error of the block is raised. If the rollback fails, the connection is replaced.
-                pass
+                guard.commit()._wait()
+            except Error as error:
+                self._is_undone = error.kind != "commit_unknown"
+                raise
+            return
+        self._is_undone = True
+        try:
+            guard.rollback()._wait()
+        except Exception:
+            # The error of the block is raised. If the rollback fails, the connection is replaced.
+            pass
 
-    def _disown(self) -> None:
-        if self._owners is not None:
-            self._owners.pop(threading.get_ident(), None)
+    def _was_undone(self) -> bool:
+        return self._is_undone or (isinstance(self._outer, Transaction) and self._outer._was_undone())
 
     def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
-        """Returns a nested transaction. What it did is undone if its block raises; this one stays open."""
-        return Transaction(self, None, timeout)
+        """Returns a nested transaction. What it did is undone if its block raises; this one stays open. While its block
+        is open it is the current one: what the block does with the outer one is done in it. What another thread does
+        with the outer one meanwhile is refused."""
+        return Transaction(self, timeout)
 
     def rollback(self) -> None:
         """Undoes the transaction before its block ends, without an exception. It is over then: another call on it
-        raises `ProgrammingError`, and the end of the block does nothing."""
+        raises `ProgrammingError`, and the end of the block does nothing. It is no error if SQLite, the idle limit or a
+        close has undone it before."""
         if self._guard is None:
             raise misuse("the transaction has not begun", "use `with`")
-        if not self._is_undone:
-            self._is_undone = True
-            self._disown()
+        if not self._was_undone():
+            self._is_undone = not self._is_committed
             self._guard.rollback()._wait()
 
     if not TYPE_CHECKING:
@@ -257,7 +266,7 @@ class Database(Opened, Executor):
 
     def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
         """Returns a transaction, for `with`."""
-        return Transaction(self, self._owners, timeout)
+        return Transaction(self, timeout)
 
     def snapshot(self, *, timeout: Seconds | None = None) -> Snapshot:
         """Returns a snapshot, for `with`: several reads of one point in time."""

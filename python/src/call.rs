@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use crate::blocked::Blocked;
 use crate::errors::{raised, without_async};
 use crate::inbox::Waiting;
-use crate::owners::Owners;
+use crate::owners;
 use crate::records;
 use crate::shape::{Shape, Shaping};
 use crate::slice::Slice;
@@ -31,20 +31,16 @@ pub(crate) trait Pending: Send + Sync {
     /// As `FrontCall::poll`. The work may also have failed in Python.
     fn poll(&mut self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled>;
 
-    /// The task that begins it has a transaction open on the same database.
-    fn set_inside_body(&mut self) {}
-
     /// Gives it up. Returns true if it goes on nevertheless, and its outcome is to be waited for.
     fn give_up(&mut self) -> bool;
 }
 
 impl Pending for FrontCall {
-    fn poll(&mut self, _: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
+    fn poll(&mut self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
+        if let Some(call) = self.unbegun() {
+            owners::begin(py, call)?;
+        }
         Ok(Self::poll(self, address))
-    }
-
-    fn set_inside_body(&mut self) {
-        Self::set_inside_body(self);
     }
 
     fn give_up(&mut self) -> bool {
@@ -59,8 +55,6 @@ pub(crate) struct Body {
     /// `None` once the result is being made.
     shape: Option<Shape>,
     was_begun: bool,
-    /// Who has a transaction of the database open. Asked when the call begins.
-    owners: Owners,
     /// What ends the call instead of its result, once its write has ended or its result is freed.
     cancelled: Option<PyErr>,
 }
@@ -93,7 +87,7 @@ impl Work {
 
 impl Body {
     fn new(name: &'static str, state: State, shape: Shape) -> Self {
-        Self { name, state, shape: Some(shape), was_begun: false, owners: Owners::new(None), cancelled: None }
+        Self { name, state, shape: Some(shape), was_begun: false, cancelled: None }
     }
 
     /// A call of the engine, unless its parameters could not be converted.
@@ -106,12 +100,6 @@ impl Body {
     pub(crate) fn other(name: &'static str, other: PyResult<Box<dyn Pending>>, shape: Shape) -> Self {
         let state = other.map_or_else(State::Refused, |other| State::Next(Work::Other(other)));
         Self::new(name, state, shape)
-    }
-
-    /// Refuses to wait for a transaction of the same task.
-    pub(crate) fn with_owners(mut self, owners: Owners) -> Self {
-        self.owners = owners;
-        self
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -128,14 +116,9 @@ impl Body {
 
     /// Goes on, until the call has its result or has to wait.
     pub(crate) fn resume(&mut self, py: Python<'_>) -> PyResult<Step> {
-        let begins = !std::mem::replace(&mut self.was_begun, true);
+        self.was_begun = true;
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Next(mut work) => {
-                if begins && self.owners.has_task(py)? {
-                    work.as_pending().set_inside_body();
-                }
-                self.advance(py, work)
-            }
+            State::Next(work) => self.advance(py, work),
             State::Waiting(work, waiting) if !waiting.is_over(py)? => {
                 self.state = State::Waiting(work, waiting);
                 Err(PyRuntimeError::new_err("coroutine is being awaited already"))
@@ -161,12 +144,7 @@ impl Body {
     fn wait_for_result(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.was_begun = true;
         let mut work = match std::mem::replace(&mut self.state, State::Over) {
-            State::Next(mut work) => {
-                if self.owners.has_thread(py)? {
-                    work.as_pending().set_inside_body();
-                }
-                work
-            }
+            State::Next(work) => work,
             State::Refused(error) => return Err(error),
             _ => return Err(PyRuntimeError::new_err("cannot reuse already awaited coroutine")),
         };

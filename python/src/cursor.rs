@@ -6,11 +6,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flatwater::Cursor;
-use flatwater::front::{Output, poll_batch, touch};
+use flatwater::front::{Output, poll_batch, touch, unbegun};
 use pyo3::prelude::*;
 
 use crate::call::Body;
 use crate::capi::call_type::new_call;
+use crate::owners;
 use crate::polls::{Next, Shared, close};
 use crate::shape::Shape;
 
@@ -28,6 +29,9 @@ impl NativeCursor {
 impl NativeCursor {
     /// Returns the next rows, or None after the last.
     fn next_batch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(call) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(unbegun) {
+            owners::begin(py, call)?;
+        }
         let next = Next::new(&self.0, |cursor, context| {
             let output = |rows: Option<_>| rows.map_or(Output::Done, Output::Rows);
             poll_batch(cursor, context).map(|batch| batch.map(output))

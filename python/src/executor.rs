@@ -20,7 +20,6 @@ use crate::errors::misuse;
 use crate::guards::{SnapshotGuard, TransactionGuard};
 use crate::listing::Into;
 use crate::many::{Collecting, Collection, ManyRows, Statements};
-use crate::owners::Owners;
 use crate::seconds::Seconds;
 use crate::shape::Shape;
 use crate::statement::{Statement, statement};
@@ -30,8 +29,6 @@ use crate::statement::{Statement, statement};
 pub(crate) struct Executor {
     /// Set when the database, the transaction or the snapshot is open.
     target: OnceLock<Target>,
-    /// The tasks that have a transaction of this database open, as keys.
-    owners: OnceLock<Py<PyDict>>,
 }
 
 /// Sets the deadline of a call.
@@ -49,11 +46,6 @@ impl Executor {
         self.target.get().ok_or_else(|| misuse(py, "this is not open", Some(hint)))
     }
 
-    /// Makes the object of a call.
-    pub(crate) fn object<'py>(&self, py: Python<'py>, body: Body) -> PyResult<Bound<'py, PyAny>> {
-        new_call(py, body.with_owners(Owners::new(self.owners.get().map(|owners| owners.clone_ref(py)))))
-    }
-
     fn make<'py>(
         &self,
         py: Python<'py>,
@@ -63,7 +55,7 @@ impl Executor {
         call: impl FnOnce(&Target) -> PyResult<FrontCall>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let call = inside(py, || self.target(py).and_then(|target| timed(call(target)?, timeout)));
-        self.object(py, Body::call(name, call, shape))
+        new_call(py, Body::call(name, call, shape))
     }
 
     /// A call whose arguments are taken from an iterable when it runs.
@@ -79,7 +71,7 @@ impl Executor {
             let make = move |collected| timed(call(&target, collected)?, timeout);
             Ok(Box::new(Collecting::new(given, Box::new(make))?) as Box<dyn Pending>)
         };
-        self.object(given.py(), Body::other(name, inside(given.py(), begin), Shape::Plain))
+        new_call(given.py(), Body::other(name, inside(given.py(), begin), Shape::Plain))
     }
 
     /// A query for all its rows, or its first only.
@@ -108,12 +100,11 @@ impl Executor {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { target: OnceLock::new(), owners: OnceLock::new() }
+        Self { target: OnceLock::new() }
     }
 
     /// Takes what calls are made on. Called once.
-    #[pyo3(signature = (on, owners=None))]
-    fn _open(&self, on: &Bound<'_, PyAny>, owners: Option<Py<PyDict>>) -> PyResult<()> {
+    fn _open(&self, on: &Bound<'_, PyAny>) -> PyResult<()> {
         let target = if let Ok(database) = on.cast::<NativeDatabase>() {
             database.get().target()
         } else if let Ok(guard) = on.cast::<TransactionGuard>() {
@@ -122,7 +113,6 @@ impl Executor {
             on.cast::<SnapshotGuard>()?.get().target()
         };
         let is_first = self.target.set(target).is_ok();
-        owners.map(|owners| self.owners.set(owners));
         if is_first { Ok(()) } else { Err(misuse(on.py(), "it was opened before", Some("make another one"))) }
     }
 

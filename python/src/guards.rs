@@ -3,19 +3,20 @@
 //! Owns: ending them. Runs on the loop's thread. Invariant: a guard that goes away ends what it is the right to. Leaves
 //! out: the operations within (`executor`).
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use flatwater::front::{FrontCall, Target, commit, rollback};
+use flatwater::front::{FrontCall, Target, Unbegun, commit, rollback};
 use flatwater::{Snapshot, Transaction};
 use pyo3::prelude::*;
 
 use crate::call::Body;
 use crate::capi::call_type::new_call;
 use crate::errors::misuse;
+use crate::owners;
 use crate::shape::Shape;
 
 /// The right to an open transaction, or to a nested one.
-#[pyclass(frozen, module = "flatwater._native")]
+#[pyclass(frozen, weakref, module = "flatwater._native")]
 pub(crate) struct TransactionGuard(Mutex<Option<Transaction<'static>>>);
 
 impl TransactionGuard {
@@ -23,9 +24,24 @@ impl TransactionGuard {
         Self(Mutex::new(Some(transaction)))
     }
 
+    fn lock(&self) -> MutexGuard<'_, Option<Transaction<'static>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn target(&self, py: Python<'_>) -> PyResult<Target> {
-        let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        guard.as_ref().map(Target::of).ok_or_else(|| is_over(py))
+        self.lock().as_ref().map(Target::of).ok_or_else(|| is_over(py))
+    }
+
+    /// The flow that begins the call is inside this nested transaction. Returns true if that is where the call runs, or
+    /// is in the same transaction.
+    pub(crate) fn is_place_of(&self, call: &mut Unbegun<'_>) -> bool {
+        self.lock().as_ref().is_some_and(|nested| call.set_nested(nested))
+    }
+
+    fn take(&self) -> Option<Transaction<'static>> {
+        let transaction = self.lock().take()?;
+        owners::forget(&Target::of(&transaction));
+        Some(transaction)
     }
 
     fn end<'py>(
@@ -34,8 +50,13 @@ impl TransactionGuard {
         name: &'static str,
         end: fn(Transaction<'static>) -> FrontCall,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let transaction = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        new_call(py, Body::call(name, transaction.map(end).ok_or_else(|| is_over(py)), Shape::Plain))
+        new_call(py, Body::call(name, self.take().map(end).ok_or_else(|| is_over(py)), Shape::Plain))
+    }
+}
+
+impl Drop for TransactionGuard {
+    fn drop(&mut self) {
+        drop(self.take());
     }
 }
 
@@ -55,10 +76,19 @@ impl TransactionGuard {
         self.end(py, "rollback", rollback)
     }
 
+    /// Rolls the transaction back, without waiting for that.
+    fn abandon(&self) {
+        drop(self.take());
+    }
+
+    /// Notes who must go on so that the transaction ends: a task, or the address of the frame with its `with` block.
+    fn own(&self, who: &Bound<'_, PyAny>) -> PyResult<()> {
+        owners::note(self.target(who.py())?, who)
+    }
+
     /// True until the transaction is over.
     fn is_open(&self) -> bool {
-        let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        guard.as_ref().is_some_and(Transaction::in_transaction)
+        self.lock().as_ref().is_some_and(Transaction::in_transaction)
     }
 }
 

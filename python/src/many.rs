@@ -68,14 +68,9 @@ impl Collection for Statements {
 
 type Make<C> = Box<dyn FnOnce(C) -> PyResult<FrontCall> + Send + Sync>;
 
-pub(crate) struct Collecting<C> {
-    state: State<C>,
-    is_inside_body: bool,
-}
-
-/// Not boxed within, because a `Collecting` is boxed as a whole.
+/// Not boxed within, because it is boxed as a whole.
 #[allow(clippy::large_enum_variant)]
-enum State<C> {
+pub(crate) enum Collecting<C> {
     Collecting { given: Py<PyIterator>, collected: C, make: Option<Make<C>> },
     Call(FrontCall),
 }
@@ -87,14 +82,13 @@ impl<C: Collection> Collecting<C> {
             return Err(misuse(given.py(), message, Some(hint)));
         }
         let given = given.try_iter()?.unbind();
-        let state = State::Collecting { given, collected: C::default(), make: Some(make) };
-        Ok(Self { state, is_inside_body: false })
+        Ok(Self::Collecting { given, collected: C::default(), make: Some(make) })
     }
 }
 
 impl<C: Collection> Pending for Collecting<C> {
     fn poll(&mut self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
-        if let State::Collecting { given, collected, make } = &mut self.state {
+        if let Self::Collecting { given, collected, make } = self {
             let mut slice = Slice::begin();
             for one in given.bind(py).clone() {
                 collected.add(&one?)?;
@@ -103,27 +97,19 @@ impl<C: Collection> Pending for Collecting<C> {
                 }
             }
             if let Some(make) = make.take() {
-                let mut call = make(std::mem::take(collected))?;
-                if self.is_inside_body {
-                    call.set_inside_body();
-                }
-                self.state = State::Call(call);
+                *self = Self::Call(make(std::mem::take(collected))?);
             }
         }
-        match &mut self.state {
-            State::Call(call) => Pending::poll(call, py, address),
-            State::Collecting { .. } => Ok(Polled::Waits),
+        match self {
+            Self::Call(call) => Pending::poll(call, py, address),
+            Self::Collecting { .. } => Ok(Polled::Waits),
         }
-    }
-
-    fn set_inside_body(&mut self) {
-        self.is_inside_body = true;
     }
 
     fn give_up(&mut self) -> bool {
-        match &mut self.state {
-            State::Call(call) => Pending::give_up(call),
-            State::Collecting { .. } => false,
+        match self {
+            Self::Call(call) => Pending::give_up(call),
+            Self::Collecting { .. } => false,
         }
     }
 }

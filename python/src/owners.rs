@@ -1,48 +1,111 @@
-//! Who has a transaction of a database open: tasks, or threads without an event loop.
+//! Where in a program a call begins: whether it would wait for a transaction of its own, and in which nested one it is.
 //!
-//! Owns: finding out whether it is the caller. Runs on the loop's thread, or on the thread that waits. Leaves out: adding
-//! and removing them, which the object of a transaction does.
+//! Owns: who has the open transaction of a database. Runs on the loop's thread, or on the thread that waits, with the
+//! interpreter's lock. Invariants: a note is as old as its transaction's guard, and counts for as long as the transaction
+//! is open, whoever ends it; it keeps neither a task nor a frame. Leaves out: what a flow of the program is
+//! (`flatwater._flow`); refusing and moving a call, which the engine does.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use flatwater::front::{Target, Unbegun};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
+use pyo3::types::{PyList, PyWeakrefMethods, PyWeakrefReference};
 
-/// The tasks and threads that have a transaction open, as keys. `None`: there cannot be any.
-pub(crate) struct Owners(Option<Py<PyDict>>);
+use crate::guards::TransactionGuard;
 
-impl Owners {
-    pub(crate) fn new(keys: Option<Py<PyDict>>) -> Self {
-        Self(keys)
+/// Who must go on so that a transaction ends.
+enum Who {
+    Task(Py<PyWeakrefReference>),
+    /// The thread that runs the frame with this address, which is in the `with` block of the transaction.
+    Block(usize),
+}
+
+struct Owner {
+    transaction: Target,
+    who: Who,
+}
+
+/// By the number of the database, which has one open transaction at most.
+static OWNERS: Mutex<BTreeMap<usize, Owner>> = Mutex::new(BTreeMap::new());
+
+/// Held while no code of Python runs.
+fn owners() -> MutexGuard<'static, BTreeMap<usize, Owner>> {
+    OWNERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Notes who has the transaction open: a task, or the address of a frame. `None`: it is unknown whose end it waits for.
+pub(crate) fn note(transaction: Target, who: &Bound<'_, PyAny>) -> PyResult<()> {
+    let who = match who.extract() {
+        _ if who.is_none() => return Ok(()),
+        Ok(block) => Who::Block(block),
+        Err(_) => Who::Task(PyWeakrefReference::new(who)?.unbind()),
+    };
+    let mut owners = owners();
+    // It may have ended, and the next one have begun.
+    if transaction.in_transaction() {
+        owners.insert(transaction.database(), Owner { transaction, who });
     }
+    Ok(())
+}
 
-    /// Returns true if the task that runs now is one of them.
-    pub(crate) fn has_task(&self, py: Python<'_>) -> PyResult<bool> {
-        self.has(py, current_task)
-    }
-
-    /// Returns true if this thread is one of them.
-    pub(crate) fn has_thread(&self, py: Python<'_>) -> PyResult<bool> {
-        self.has(py, this_thread)
-    }
-
-    fn has<'py>(&self, py: Python<'py>, who: fn(Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>>) -> PyResult<bool> {
-        let Some(keys) = self.0.as_ref().map(|keys| keys.bind(py)).filter(|keys| !keys.is_empty()) else {
-            return Ok(false);
-        };
-        who(py)?.map_or(Ok(false), |who| keys.contains(who))
+/// Removes the note, because the guard of the transaction is gone.
+pub(crate) fn forget(transaction: &Target) {
+    let mut owners = owners();
+    let database = transaction.database();
+    if owners.get(&database).is_some_and(|owner| owner.transaction.is_same_transaction(transaction)) {
+        let owner = owners.remove(&database);
+        drop(owners);
+        drop(owner);
     }
 }
 
-/// The task that runs now, if this is in a task.
-fn current_task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    // Without a loop, as on a plain thread, it raises.
-    let task = FUNCTION.import(py, "asyncio", "current_task")?.call0().ok();
-    Ok(task.filter(|task| !task.is_none()))
+/// Says where the call begins.
+pub(crate) fn begin(py: Python<'_>, mut call: Unbegun<'_>) -> PyResult<()> {
+    match call.database() {
+        Some(database) if is_inside(py, database)? => call.set_inside_body(),
+        None if call.may_be_nested() => {
+            for guard in function("nested", py)?.call0()?.cast::<PyList>()? {
+                if guard.cast::<TransactionGuard>()?.get().is_place_of(&mut call) {
+                    break;
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
-/// The number of this thread, for calls that wait.
-fn this_thread(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+/// Returns true if the database has a transaction open that waits for the code which runs now.
+fn is_inside(py: Python<'_>, database: usize) -> PyResult<bool> {
+    let owners = owners();
+    let Some(owner) = owners.get(&database).filter(|owner| owner.transaction.in_transaction()) else {
+        return Ok(false);
+    };
+    match &owner.who {
+        Who::Task(task) => {
+            let task = task.clone_ref(py);
+            drop(owners);
+            let owner = task.bind(py).upgrade();
+            Ok(owner.is_some_and(|owner| current_task(py).is_ok_and(|task| task.is(&owner))))
+        }
+        Who::Block(frame) => {
+            let frame = *frame;
+            drop(owners);
+            function("is_running", py)?.call1((frame,))?.extract()
+        }
+    }
+}
+
+/// The task that runs now, or `None`. Without a loop, as on a plain thread, it raises.
+fn current_task(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    FUNCTION.import(py, "threading", "get_ident")?.call0().map(Some)
+    FUNCTION.import(py, "asyncio", "current_task")?.call0()
+}
+
+fn function<'py>(name: &str, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let import = || py.import("flatwater._flow").map(Bound::unbind);
+    MODULE.get_or_try_init(py, import)?.bind(py).getattr(name)
 }

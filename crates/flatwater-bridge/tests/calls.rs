@@ -113,7 +113,7 @@ fn a_write_that_waits_is_withdrawn_and_one_from_inside_the_transaction_is_refuse
     assert!(events.begin(&mut waits, 7).is_none());
     assert!(!waits.give_up(), "nothing of it is waited for");
     let mut inner = target.execute("INSERT INTO t VALUES (?)", params(&[3]));
-    inner.set_inside_body();
+    inner.unbegun().unwrap().set_inside_body();
     let refused = events.run(inner);
     assert!(refused.is_err_and(|error| error.message().contains("transaction")));
     assert!(events.run(commit(transaction)).is_ok());

@@ -83,24 +83,27 @@ pub(crate) enum Stepped {
 }
 
 impl<T, E: From<Error>> Call<T, E> {
-    pub(crate) fn new(caller: &Caller, operation: &'static str, work: Result<Work>, read: Read<T, E>) -> Self {
+    pub(crate) fn new(caller: Caller, operation: &'static str, work: Result<Work>, read: Read<T, E>) -> Self {
         let stage = work.map_or_else(|error| Stage::Refused(error.in_operation(operation)), Stage::New);
         Self::with_stage(Some(caller), operation, stage, read)
     }
 
     /// Returns a call that `start` begins, on the first poll.
     pub(crate) fn starting(caller: Option<&Caller>, operation: &'static str, start: Start, read: Read<T, E>) -> Self {
-        Self::with_stage(caller, operation, Stage::Start(start), read)
+        Self::with_stage(caller.cloned(), operation, Stage::Start(start), read)
     }
 
-    fn with_stage(caller: Option<&Caller>, operation: &'static str, stage: Stage, read: Read<T, E>) -> Self {
-        let (caller, stage) = (caller.cloned(), Mutex::new(stage));
+    fn with_stage(caller: Option<Caller>, operation: &'static str, stage: Stage, read: Read<T, E>) -> Self {
+        let stage = Mutex::new(stage);
         Self { caller, handle_options: None, operation, stage, read, level: None, report: None, collection: None }
     }
 
-    /// Makes this the call that ends a level of a transaction. If the call does not end the level, the level is rolled
-    /// back.
+    /// Makes this the call that ends a level of a transaction, and with it what is open inside. If the call does not end
+    /// the level, the level is rolled back.
     pub(crate) fn ending(mut self, level: Level) -> Self {
+        if let Some(caller) = &mut self.caller {
+            caller.options.ended_nested = u64::MAX;
+        }
         self.level = Some(Box::new(level));
         self
     }
@@ -173,11 +176,9 @@ impl<T, E: From<Error>> Call<T, E> {
         self.give_up(false)
     }
 
-    /// The caller is inside the body of a transaction: see `CallOptions`.
-    pub(crate) fn set_inside_body(&mut self) {
-        if let Some(caller) = &mut self.caller {
-            caller.options.inside_body = true;
-        }
+    /// The origin of a call that was not begun yet, unless it ends a transaction.
+    pub(crate) fn unbegun(&mut self) -> Option<&mut Caller> {
+        if self.is_new() && self.level.is_none() { self.caller.as_mut() } else { None }
     }
 
     fn begin(&mut self, may_block: bool, opening: Option<&Opening>) -> Poll<Result<Answer>> {

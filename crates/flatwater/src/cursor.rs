@@ -114,6 +114,11 @@ impl Cursor {
         }
     }
 
+    /// The origin of a cursor that was not begun yet.
+    pub(crate) fn unbegun(&mut self) -> Option<&mut Caller> {
+        if let Next::Fetching(first) = &mut self.next { first.unbegun() } else { None }
+    }
+
     /// Gives the reader back.
     pub(crate) fn give_up(&mut self) {
         self.next = Next::Nothing;
@@ -142,7 +147,7 @@ impl Cursor {
 }
 
 fn fetch(caller: &Caller, operation: &'static str, work: Result<Work>) -> Call<Batch> {
-    Call::new(caller, operation, work, |answer, _| {
+    Call::new(caller.clone(), operation, work, |answer, _| {
         let (rows, rest, has_more) = answer.batch_of_rows()?;
         Ok(Batch { rows, rest, has_more })
     })

@@ -13,6 +13,7 @@ use std::time::Duration;
 use flatwater_sqlite::CheckpointMode;
 use rusqlite::types::ValueRef;
 
+use crate::call::Call;
 use crate::connection::backup::Target as BackupTarget;
 use crate::cursor::Cursor;
 use crate::database::Database;
@@ -20,6 +21,7 @@ use crate::engine::dispatch::Caller;
 use crate::engine::registry;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
+pub use crate::front_begin::Unbegun;
 pub use crate::front_call::{FrontCall, Output, Polled};
 use crate::live::LiveRows;
 use crate::live_changes::RowChanges;
@@ -50,6 +52,25 @@ impl Target {
         Self(executor.runs().0.clone())
     }
 
+    /// A number that identifies the open database, whichever handle it is used through.
+    #[must_use]
+    pub fn database(&self) -> usize {
+        self.0.0.handle.id()
+    }
+
+    /// True until the transaction is over.
+    #[must_use]
+    pub fn in_transaction(&self) -> bool {
+        self.0.in_transaction()
+    }
+
+    /// True for two of one transaction. A nested one is another.
+    #[must_use]
+    pub fn is_same_transaction(&self, other: &Self) -> bool {
+        let (Some(one), Some(other)) = (&self.0.0.inside, &other.0.0.inside) else { return false };
+        Arc::ptr_eq(&one.session, &other.session) && one.savepoints == other.savepoints
+    }
+
     /// The same, whose calls have a deadline.
     #[must_use]
     pub fn timeout(&self, timeout: Duration) -> Self {
@@ -63,7 +84,8 @@ impl Target {
         work: Result<Work>,
         read: fn(Answer, Option<&Caller>) -> Result<Output>,
     ) -> FrontCall {
-        FrontCall::new(self.0.call(operation, work, read))
+        // Not as one of the API: a front end may use a transaction while a nested one is open.
+        FrontCall::new(Call::new(self.0.0.clone(), operation, work, read))
     }
 
     pub fn execute(&self, sql: &str, params: Result<Params>) -> FrontCall {
@@ -250,6 +272,11 @@ pub fn changed_rows(changes: &RowChanges) -> ChangedRows<'_> {
 #[must_use]
 pub fn refuses_second_copy(path: &Path) -> bool {
     registry::refuses_second_copy(path)
+}
+
+/// Where a cursor is to begin, unless it has begun.
+pub fn unbegun(cursor: &mut Cursor) -> Option<Unbegun<'_>> {
+    cursor.unbegun().map(Unbegun)
 }
 
 /// The caller uses rows of the last batch: the cursor is not idle.

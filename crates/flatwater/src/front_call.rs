@@ -12,6 +12,7 @@ use flatwater_sqlite::Checkpointed;
 use crate::call::{Call, Stepped};
 use crate::database::Database;
 use crate::error::Result;
+use crate::front_begin::Unbegun;
 use crate::inline::budget;
 use crate::live::LiveRows;
 use crate::live_changes::LiveChange;
@@ -102,10 +103,9 @@ impl FrontCall {
         self.call.waits()
     }
 
-    /// The task that begins the call has a transaction open on the same database. If the call would wait for the end of
-    /// that, it is refused.
-    pub fn set_inside_body(&mut self) {
-        self.call.set_inside_body();
+    /// Where the call is to begin, unless it has begun.
+    pub fn unbegun(&mut self) -> Option<Unbegun<'_>> {
+        self.call.unbegun().map(Unbegun)
     }
 
     /// See [`Call::timeout`].

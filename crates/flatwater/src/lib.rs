@@ -42,6 +42,8 @@ mod file;
 #[doc(hidden)]
 pub mod front;
 #[doc(hidden)]
+mod front_begin;
+#[doc(hidden)]
 mod front_call;
 mod inline;
 mod lease;

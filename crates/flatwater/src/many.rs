@@ -51,7 +51,7 @@ where
     I::Item: IntoParams,
 {
     pub(crate) fn new(operations: &Operations, text: Result<Arc<StatementInfo>>, rows: I) -> Self {
-        let operations = operations.clone();
+        let operations = Operations(operations.0.now());
         Self(match text {
             Ok(text) => {
                 State::Collecting(Box::new(Collecting { operations, text, rows, params: ParamRows::default() }))
@@ -122,7 +122,7 @@ where
 }
 
 fn call(operations: &Operations, work: Result<Work>) -> Call<u64> {
-    operations.call("execute_many", work, |answer, _| answer.changes())
+    Call::new(operations.0.clone(), "execute_many", work, |answer, _| answer.changes())
 }
 
 impl<I> Future for ExecuteMany<I>

@@ -49,7 +49,7 @@ impl Operations {
         work: Result<Work>,
         read: Read<T, E>,
     ) -> Call<T, E> {
-        Call::new(&self.0, operation, work, read)
+        Call::new(self.0.now(), operation, work, read)
     }
 
     pub(crate) fn text(&self, sql: &(impl Text + ?Sized)) -> Result<Arc<StatementInfo>> {
@@ -139,7 +139,7 @@ impl Operations {
         sql: &(impl Text + ?Sized),
         params: impl IntoParams,
     ) -> Cursor {
-        Cursor::new(&self.0, operation, self.read(sql, params, Wanted::Batches))
+        Cursor::new(&self.0.now(), operation, self.read(sql, params, Wanted::Batches))
     }
 
     pub(crate) fn read(&self, sql: &(impl Text + ?Sized), params: impl IntoParams, wanted: Wanted) -> Result<Work> {

@@ -186,7 +186,11 @@ impl<'a> Transaction<'a> {
         E: From<Error>,
     {
         let database = self.operations.0.handle.id();
-        match scope::inside(database, body(&mut self)).await {
+        let ended = match self.operations.0.inside.clone() {
+            Some(transaction) => scope::inside(database, transaction, body(&mut self)).await,
+            None => body(&mut self).await,
+        };
+        match ended {
             Ok(result) => {
                 self.commit().await?;
                 Ok(result)
@@ -210,10 +214,12 @@ impl<'a> Transaction<'a> {
     }
 
     /// Rolls back the transaction, or undoes what was done since the savepoint began. Dropping the transaction does the
-    /// same without waiting.
+    /// same without waiting. It is no error if SQLite, the idle limit or a close has rolled it back already.
     ///
     /// # Errors
-    /// `Misuse`, with the reason, if the transaction is over.
+    /// `Misuse` in a closure on a connection, and in a forked process.
+    /// # Errors
+    /// `Closed` if the database was closed and its threads have ended.
     pub fn rollback(self) -> Call<()> {
         self.rollback_as(|answer, _| answer.done())
     }

@@ -172,6 +172,16 @@ pub enum Cancelled {
 }
 
 impl Caller {
+    /// Returns the caller of a call that is made now. In Rust a transaction is not used while a nested one has a handle,
+    /// so those that were begun before have none any more; the call may be polled when there are later ones.
+    pub(crate) fn now(&self) -> Self {
+        let mut caller = self.clone();
+        if let Some(inside) = &caller.inside {
+            caller.options.ended_nested = inside.session.savepoints_begun();
+        }
+        caller
+    }
+
     /// Begins the work, whose deadline counts from here: runs it on this thread if it is known to be short. The work is only
     /// borrowed for that; it moves if it has to be sent.
     pub(crate) fn begin(&self, work: &Work) -> Begun<'_> {
@@ -207,13 +217,17 @@ impl Caller {
         if let Some(opening) = opening {
             opening.waits_for(&ticket, Box::new(reply.nudge()));
         }
-        let only_reads = work.only_reads();
+        let (only_reads, undoes) = (work.only_reads(), work.undoes());
         let mut request = Request::new(ticket.clone(), work, promise);
         request.had_active_writes = self.handle.engine().has_active_writes();
-        let line = route.serve(request, may_block).inspect_err(|_| {
-            // The request may be in the queue without a thread to serve it. It must never run.
-            ticket.give_up();
-        })?;
+        let line = match route.serve(request, may_block) {
+            // The transaction has ended, and nothing of it was kept: it would have taken its handle along.
+            Err(_) if undoes => return Ok(Submitted::Now(Ok(Answer::Done))),
+            line => line.inspect_err(|_| {
+                // The request may be in the queue without a thread to serve it. It must never run.
+                ticket.give_up();
+            })?,
+        };
         let queued = Queued { handle: self.handle.clone(), ticket, line, only_reads, _alarm: alarm };
         Ok(Submitted::Waits(Awaited::Request(Box::new(queued)), reply))
     }

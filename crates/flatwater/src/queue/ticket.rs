@@ -38,6 +38,9 @@ pub(crate) struct CallOptions {
     /// The caller is inside the body of a transaction: a request that waits for the end of that transaction must not be
     /// waited for.
     pub(crate) inside_body: bool,
+    /// In a transaction: the nested ones with lower numbers, inside the one of the caller, have lost their handles. Those
+    /// with higher numbers may be in use.
+    pub(crate) ended_nested: u64,
     /// The time until the deadline, counted from the start of the call.
     pub(crate) timeout: Option<Duration>,
 }

@@ -223,6 +223,11 @@ impl Work {
         matches!(self, Self::Savepoint(_) | Self::Release)
     }
 
+    /// Returns true if it undoes a transaction, or a nested one.
+    pub(crate) fn undoes(&self) -> bool {
+        matches!(self, Self::Rollback | Self::Undo)
+    }
+
     /// Returns all its SQL texts.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &StatementInfo> {
         let several = if let Self::Batch(statements) = self { statements.as_slice() } else { &[] };

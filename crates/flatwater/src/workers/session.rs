@@ -19,6 +19,7 @@ use crate::events;
 use crate::inline::limits::InlineLimits;
 use crate::inline::outcome::InlineRun;
 use crate::options::Options;
+use crate::thread::scope::MayEnd;
 use crate::time::later;
 use crate::time::next_alarm::NextAlarm;
 use crate::workers::answer::Answer;
@@ -41,6 +42,11 @@ pub(crate) enum End {
 }
 
 impl End {
+    /// The answer to a request that comes afterwards: what is to be undone is undone.
+    pub(crate) fn answer(&self, work: &Work) -> Result<Answer> {
+        if work.undoes() { Ok(Answer::Done) } else { Err(self.error()) }
+    }
+
     /// The error for a call that uses the transaction afterwards.
     pub(crate) fn error(&self) -> Error {
         match self {
@@ -69,6 +75,12 @@ pub(crate) type Savepoints = Vec<u64>;
 pub(crate) struct Inside {
     pub(crate) session: Arc<Session>,
     pub(crate) savepoints: Savepoints,
+}
+
+impl MayEnd for Inside {
+    fn is_open(&self) -> bool {
+        self.session.is_open()
+    }
 }
 
 /// Runs short statements of an open transaction on their caller's thread.
@@ -176,6 +188,11 @@ impl Session {
     /// Returns the number for a new savepoint.
     pub(crate) fn next_savepoint(&self) -> u64 {
         self.savepoints.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Returns the number that the next savepoint will have.
+    pub(crate) fn savepoints_begun(&self) -> u64 {
+        self.savepoints.load(Ordering::Relaxed)
     }
 
     /// Returns true until the transaction has ended.

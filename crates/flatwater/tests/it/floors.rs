@@ -21,7 +21,8 @@ const FLOORS: &[&[&str]] = &[
     &["database"],
     &["backup", "closures", "executor", "live", "long_reads", "migrate", "open", "savepoints", "testing", "typed"],
     &["live_changes", "live_typed", "plan"],
-    &["live_group", "front_call"],
+    &["live_group", "front_begin"],
+    &["front_call"],
     &["front"],
     &["lib"],
 ];

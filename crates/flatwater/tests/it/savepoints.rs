@@ -23,6 +23,7 @@ in_both_places!(
     after_a_nested_begin_that_is_given_up_a_rollback_is_the_outer_ones,
     a_nested_transaction_that_is_forgotten_is_undone_by_the_next_use_of_the_outer_one,
     a_call_of_a_nested_transaction_that_is_over_is_refused_whoever_stands_there_now,
+    a_call_that_was_made_before_a_nested_transaction_is_refused_inside_of_it,
     a_nested_transaction_whose_end_times_out_is_undone,
     what_nested_transactions_of_any_depth_leave_is_what_their_ends_say,
 );
@@ -108,6 +109,40 @@ async fn a_nested_commit_that_is_given_up_before_it_ran_keeps_nothing(place: &Pl
     nested.commit().await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(content(&db).await, [1, 2]);
+}
+
+/// A call borrows nothing, so it may be polled while a nested transaction is open that was begun after it was made.
+async fn a_call_that_was_made_before_a_nested_transaction_is_refused_inside_of_it(place: &Place) {
+    const INSERT: &str = "INSERT INTO t VALUES (?)";
+    let db = empty_table(place.options()).await;
+    let mut tx = db.begin().await.unwrap();
+    let execute = tx.execute(INSERT, (10,));
+    let many = tx.execute_many(INSERT, [(11,)]);
+    let mut stream = tx.stream("SELECT 1", ());
+    let (step, later) = (tx.savepoint("a"), tx.execute(INSERT, (3,)));
+    let mut nested = tx.begin().await.unwrap();
+    insert(&nested, 1).await;
+    let outer = nested.execute(INSERT, (12,));
+    let innermost = nested.begin().await.unwrap();
+    insert(&innermost, 2).await;
+    let refused = [
+        execute.await.unwrap_err(),
+        many.await.unwrap_err(),
+        stream.next().await.unwrap().unwrap_err(),
+        step.await.unwrap_err(),
+        outer.await.unwrap_err(),
+    ];
+    for error in refused {
+        assert_eq!(error.kind(), Kind::Misuse, "{error}");
+        assert!(error.message().contains("a nested transaction is open"), "{error}");
+        assert!(error.hint().unwrap().contains("use the nested transaction"), "{error}");
+    }
+    innermost.commit().await.unwrap();
+    nested.commit().await.unwrap();
+    later.await.unwrap();
+    assert_eq!(visible(&tx).await, [1, 2, 3]);
+    tx.commit().await.unwrap();
+    assert_eq!(content(&db).await, [1, 2, 3]);
 }
 
 /// Returns the number of calls of one kind that completed, or that ran after their caller had dropped them.

@@ -14,6 +14,7 @@ in_both_places!(
     a_panic_in_the_body_rolls_back,
     transactions_and_nested_ones_run_in_spawned_tasks,
     a_body_that_uses_the_database_instead_is_refused_at_once_and_can_go_on,
+    a_body_whose_transaction_has_ended_may_use_the_database,
     a_task_that_a_body_spawned_merely_waits,
     a_body_that_is_given_up_half_way_is_rolled_back,
 );
@@ -148,6 +149,25 @@ async fn a_body_that_uses_the_database_instead_is_refused_at_once_and_can_go_on(
         assert!(error.hint().unwrap().contains("the transaction the body was given"), "{error}");
     }
     assert_eq!(content(&db).await, [1, 3]);
+}
+
+async fn a_body_whose_transaction_has_ended_may_use_the_database(place: &Place) {
+    let db = empty_table(place.options()).await;
+    db.execute("CREATE TABLE one (a UNIQUE)", ()).await.unwrap();
+    let ended = db.transaction(async |tx| {
+        insert(tx, 1).await;
+        tx.execute("INSERT INTO one VALUES (1)", ()).await?;
+        tx.transaction(async |tx| {
+            tx.execute("INSERT OR ROLLBACK INTO one VALUES (1)", ()).await.unwrap_err();
+            db.execute("INSERT INTO t VALUES (2)", ()).await
+        })
+        .await
+        .unwrap_err();
+        db.execute("INSERT INTO t VALUES (3)", ()).await?;
+        Ok::<_, Error>(())
+    });
+    assert!(ended.await.unwrap_err().message().contains("rolled back by SQLite"));
+    assert_eq!(content(&db).await, [2, 3]);
 }
 
 async fn a_task_that_a_body_spawned_merely_waits(place: &Place) {

@@ -17,6 +17,7 @@ in_both_places!(
     reads_inside_see_its_writes_and_readers_outside_do_not,
     other_writers_wait_for_its_end_and_then_go_on_in_order,
     an_idle_transaction_is_rolled_back_and_says_so_and_lets_others_write,
+    a_rollback_of_what_is_rolled_back_already_is_no_error,
     a_begin_that_is_given_up_leaves_no_transaction_open,
 );
 
@@ -178,6 +179,32 @@ async fn an_idle_transaction_is_rolled_back_and_says_so_and_lets_others_write(pl
         assert!(error.hint().unwrap().contains("Options::transaction_idle"), "{error}");
     }
     assert_eq!(content(&db).await, [3]);
+}
+
+async fn a_rollback_of_what_is_rolled_back_already_is_no_error(place: &Place) {
+    let idle = empty_table(place.another().options().transaction_idle(Duration::from_millis(1))).await;
+    let mut tx = idle.begin().await.unwrap();
+    if let Ok(inner) = tx.begin().await {
+        until(|| !inner.in_transaction()).await;
+        inner.rollback().await.unwrap();
+    }
+    until(|| !tx.in_transaction()).await;
+    tx.rollback().await.unwrap();
+
+    let db = empty_table(place.options().close_wait(Duration::ZERO)).await;
+    db.execute("CREATE TABLE one (a UNIQUE)", ()).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    let inner = tx.begin().await.unwrap();
+    inner.execute("INSERT OR ROLLBACK INTO one VALUES (1), (1)", ()).await.unwrap_err();
+    assert!(!inner.in_transaction());
+    inner.rollback().await.unwrap();
+    tx.rollback().await.unwrap();
+    // A close waits for no transaction here.
+    let mut tx = db.begin().await.unwrap();
+    let inner = tx.begin().await.unwrap();
+    db.clone().close().await.unwrap();
+    inner.rollback().await.unwrap();
+    tx.rollback().await.unwrap();
 }
 
 async fn a_begin_that_is_given_up_leaves_no_transaction_open(place: &Place) {

@@ -58,14 +58,22 @@ impl Stack {
         self.nested().any(|open| open == number)
     }
 
-    /// Undoes the nested transactions inside `place`: their handles ended without keeping them (dropped, leaked, or
-    /// their `commit` was given up), or `place` could not be used. Refuses a place that is over.
-    pub(super) fn unwind(&mut self, writer: &mut WriterConnection, place: &Savepoints) -> Result<()> {
+    /// Returns true if the nested transactions of `place` are open.
+    pub(super) fn has_place(&self, place: &Savepoints) -> bool {
         let mut nested = self.nested();
-        if !place.iter().all(|number| nested.next() == Some(*number)) {
+        place.iter().all(|number| nested.next() == Some(*number))
+    }
+
+    /// Goes to a place. The nested transactions inside it that have numbers below `ended` ended without being kept
+    /// (dropped, leaked, or their `commit` was given up), and are undone. Refuses a place that is over, and one inside of
+    /// which another nested transaction may be in use.
+    pub(super) fn unwind(&mut self, writer: &mut WriterConnection, place: &Savepoints, ended: u64) -> Result<()> {
+        if !self.has_place(place) {
             return Err(Error::misuse("the nested transaction is finished").with_hint("begin another one"));
         }
-        drop(nested);
+        if self.nested().skip(place.len()).any(|inside| inside >= ended) {
+            return Err(in_use());
+        }
         let inside = self.0.iter().enumerate().filter(|(_, open)| open.savepoint.is_nested()).nth(place.len());
         match inside.map(|(at, _)| at) {
             Some(at) => self.undo(writer, at),
@@ -162,6 +170,13 @@ impl Savepoint {
     fn name(&self) -> Option<&str> {
         if let Self::Named(name) = self { Some(name) } else { None }
     }
+}
+
+/// Returns the error for a call that would undo a nested transaction, or would be undone with it.
+#[cold]
+fn in_use() -> Error {
+    Error::misuse("a nested transaction is open, and this call does not belong to it")
+        .with_hint("use the nested transaction, or wait for its end; concurrent ones are begun one after the other")
 }
 
 fn unknown(name: &str, outer: &[Open], inner: &[Open]) -> Error {

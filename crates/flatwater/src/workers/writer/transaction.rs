@@ -54,7 +54,8 @@ pub(super) fn serve(held: &mut Held, shared: &Shared, request: Request, outbox: 
     }
     shared.make_noted_room(held);
     for request in session.close(end.clone()) {
-        shared.answer(outbox, request, Err(end.error()));
+        let answer = end.answer(&request.work);
+        shared.answer(outbox, request, answer);
     }
 }
 
@@ -89,7 +90,8 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
             Message::End(end) => return end,
             Message::Undo(mut place) => {
                 let innermost = place.pop();
-                if innermost.is_some_and(|number| savepoints.has(number)) && savepoints.unwind(writer, &place).is_err()
+                if innermost.is_some_and(|number| savepoints.has(number))
+                    && savepoints.unwind(writer, &place, u64::MAX).is_err()
                 {
                     return End::Lost(Error::misuse("a savepoint could not be undone"));
                 }
@@ -104,11 +106,16 @@ fn run(open: &mut Open<'_>, shared: &Shared, session: &Session, outbox: &mut Out
         let is_end = matches!(request.work, Work::Commit | Work::Rollback);
         shared.note_running(&request.ticket, &request.work);
         let started = request.ticket.note_start(RanOn::Writer, || writer.busy_timeout.waited());
-        let result = savepoints
-            .unwind(writer, &place)
-            .and_then(|()| step(writer, effects, shared, &request, savepoints))
-            .map_err(|error| shared.ended(error, &request.ticket))
-            .inspect_err(|error| writer.room.note(error));
+        let result = if matches!(request.work, Work::Undo) && !savepoints.has_place(&place) {
+            // It was undone with one around it.
+            Ok(Answer::Done)
+        } else {
+            savepoints
+                .unwind(writer, &place, request.ticket.options.ended_nested)
+                .and_then(|()| step(writer, effects, shared, &request, savepoints))
+                .map_err(|error| shared.ended(error, &request.ticket))
+                .inspect_err(|error| writer.room.note(error))
+        };
         request.ticket.note_end(started, || writer.busy_timeout.waited());
         let lost = writer.is_autocommit().then(|| {
             result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction"))

@@ -1,0 +1,77 @@
+"""Where in a program a call is made: in which nested transactions, and in which `with` blocks.
+
+Owns what tells the flows of a program apart. Invariants: nothing here keeps a transaction, a task or a frame; a flow is
+said to be in a block only if that is certain. Leaves out what becomes of a call, which the engine decides.
+"""
+
+from __future__ import annotations
+
+import inspect
+import opcode
+import sys
+from contextvars import ContextVar
+from types import FrameType
+from typing import TYPE_CHECKING
+from weakref import ref
+
+if TYPE_CHECKING:
+    from ._native import TransactionGuard
+
+# The nested transactions that the code is in, the outermost first. A task begins with those of the one that started it.
+_nested: ContextVar[tuple[ref[TransactionGuard], ...]] = ContextVar("flatwater_nested", default=())
+
+# What a `with` statement runs to call `__enter__`: one instruction before Python 3.14, and the two of a method since.
+_ENTERS = [opcode.opmap[name] for name in ("SETUP_WITH", "BEFORE_WITH") if name in opcode.opmap]
+_ENTERS_AFTER = opcode.opmap.get("LOAD_SPECIAL")
+
+
+def enter(guard: TransactionGuard) -> None:
+    """The code that goes on from here is in a nested transaction."""
+    # Those that another context left are still there.
+    _nested.set((*(one for one in _nested.get() if (known := one()) is not None and known.is_open()), ref(guard)))
+
+
+def leave(guard: TransactionGuard) -> None:
+    """The code that goes on from here is in it no more."""
+    before = _nested.get()
+    after = tuple(one for one in before if one() is not guard)
+    if after != before:
+        _nested.set(after)
+
+
+def nested() -> list[TransactionGuard]:
+    """The nested transactions that this code is in, the innermost first."""
+    return [guard for one in reversed(_nested.get()) if (guard := one()) is not None]
+
+
+def block() -> int | None:
+    """Returns the frame whose `with` statement calls the `__enter__` that asks, by its address: it runs until the block
+    has ended, so no other frame has that address before. None if no such statement does, as in an `ExitStack` or where
+    one thread enters and another leaves: then nobody can tell who ends the block.
+
+    A generator may be suspended within its block. If it is one of `contextlib.contextmanager`, the statement that
+    entered it is asked for."""
+    found = None
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if _enters(frame):
+            found = id(frame)
+            if not frame.f_code.co_flags & inspect.CO_GENERATOR:
+                break
+        elif frame.f_code.co_name != "__enter__":
+            break
+        frame = frame.f_back
+    return found
+
+
+def _enters(frame: FrameType) -> bool:
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return code[at] in _ENTERS or (at > 1 and code[at - 2] == _ENTERS_AFTER)
+
+
+def is_running(block: int) -> bool:
+    """Returns true if this thread runs the frame, so that its block cannot end before the code that asks."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and id(frame) != block:
+        frame = frame.f_back
+    return frame is not None
