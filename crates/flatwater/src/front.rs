@@ -30,6 +30,7 @@ use crate::options::json::JsonOptions;
 pub use crate::queue::reply::{Mailbox, Then};
 use crate::queue::ticket::CallOptions;
 use crate::snapshot::Snapshot;
+use crate::sql::parameters;
 use crate::statement_event::{Listener, StatementEvent};
 use crate::transaction::Transaction;
 use crate::values::column::{ColumnNames, Names};
@@ -48,6 +49,12 @@ impl Target {
     #[must_use]
     pub fn of(executor: &impl Executor) -> Self {
         Self(executor.runs().0.clone())
+    }
+
+    /// True if its handle was marked by [`mark`].
+    #[must_use]
+    pub fn is_marked(&self) -> bool {
+        self.0.0.handle.is_marked()
     }
 
     /// The same, whose calls have a deadline.
@@ -180,6 +187,11 @@ pub fn rollback(transaction: Transaction<'static>) -> FrontCall {
     FrontCall::new(transaction.rollback_as(|answer, _| answer.done().map(|()| Output::Done)))
 }
 
+/// Marks a handle. What the mark means is the front end's: [`Target::is_marked`] tells it of all that belongs to the handle.
+pub fn mark(database: &Database) {
+    database.operations.0.handle.mark();
+}
+
 /// What is told of the calls of one handle.
 pub type Hear = Arc<dyn Fn(&StatementEvent<'_>) + Send + Sync>;
 
@@ -194,9 +206,9 @@ pub fn poll_batch(cursor: &mut Cursor, context: &mut Context<'_>) -> Poll<Result
     cursor.poll_batch(context)
 }
 
-/// Makes the rows of a result that no query returned: one row with these values.
+/// Makes a result that no query returned, of the values of its rows, one after the other.
 #[must_use]
-pub fn row_of(names: Vec<Box<str>>, values: Params) -> Rows {
+pub fn rows_of(names: Vec<Box<str>>, values: Params) -> Rows {
     let sources = vec![flatwater_sqlite::ColumnSource::default(); names.len()];
     Rows { names: ColumnNames::new(names, sources, "".into()), block: values.into_block() }
 }
@@ -205,6 +217,16 @@ pub fn row_of(names: Vec<Box<str>>, values: Params) -> Rows {
 pub fn add_row(rows: &mut ParamRows, row: &mut Params) {
     rows.push(row);
     row.clear();
+}
+
+/// Sets the number of the first row of parameters, by which errors name a row. It is 0 otherwise.
+pub fn number_from(rows: &mut ParamRows, first: usize) {
+    rows.first_number = first;
+}
+
+/// The names of the parameters in a text, without their sign.
+pub fn parameter_names(sql: &str) -> impl Iterator<Item = &str> {
+    parameters::names(sql)
 }
 
 /// The number of rows of parameters.
