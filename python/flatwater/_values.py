@@ -99,17 +99,11 @@ _IS_DATETIME = re.compile(rf"{_DATE} {_TIME}\.\d{{6}}")
 _IS_DATETIME_OF_SQLITE3 = re.compile(rf"{_DATE} {_TIME}(\.\d{{6}})?({_OFFSET})?")
 
 
-def _checked(value: Any, own: type, text: str, form: re.Pattern[str]) -> str:
-    """Returns the text of a value. One of a derived class, such as `pandas.NaT`, may say something else than the form
-    does, or be more exact."""
-    if type(value) is not own:
-        try:
-            is_same = bool(form.fullmatch(text) and own.fromisoformat(text) == value)  # type: ignore[attr-defined] # pyright: ignore
-        except ValueError:
-            is_same = False
-        if not is_same:
-            what = f"a value of type {name_of_type(value)} that is no {own.__name__} to the microsecond"
-            raise misuse(f"{what} cannot be stored", "bind None, round it, or use `flatwater.register_adapter`")
+def _checked(value: object, own: type, text: str, form: re.Pattern[str]) -> str:
+    """Returns the text of a value. One of a derived class, such as `pandas.NaT`, may have a text of another form."""
+    if type(value) is not own and not form.fullmatch(text):
+        hint = "bind None or a plain value, or say how it is stored: `flatwater.register_adapter`"
+        raise misuse(f"a value of type {name_of_type(value)} has not the form of a {own.__name__}", hint)
     return text
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import re
 import sqlite3
 import warnings
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,10 +18,7 @@ from flatwater import blocking
 ZONES = st.one_of(
     st.none(),
     st.just(datetime.timezone.utc),
-    st.builds(
-        datetime.timezone,
-        st.timedeltas(datetime.timedelta(hours=-23), datetime.timedelta(hours=23)),
-    ),
+    st.builds(lambda seconds: datetime.timezone(datetime.timedelta(seconds=seconds)), st.integers(-80_000, 80_000)),
 )
 VALUES = st.one_of(
     st.datetimes(timezones=ZONES),
@@ -79,6 +78,41 @@ async def test_every_way_to_bind_keeps_the_form(file):
     # A time of day, which the module refuses, has the form of Flatwater.
     with blocking.connect(file, datetimes="sqlite3") as db:
         assert db.query_value("SELECT ?", (datetime.time(5),)) == "05:00:00.000000"
+
+
+PAGE = (Path(__file__).parents[2] / "docs/guide/from-sqlite3.md").read_text()
+[CONVERT] = re.findall(r'CONVERT = """(.*?)"""', PAGE, re.DOTALL)
+[ADAPTER] = re.findall(r"`flatwater.register_adapter\(datetime.datetime, (lambda .*?)\)` is", PAGE)
+WHOLE_MINUTES = st.builds(
+    lambda minutes: datetime.timezone(datetime.timedelta(minutes=minutes)), st.integers(-14 * 60, 14 * 60)
+)
+# What SQLite's functions and the zones of the world have.
+REAL = st.datetimes(datetime.datetime(2, 1, 1), datetime.datetime(9998, 1, 1), timezones=st.none() | WHOLE_MINUTES)
+
+
+@given(st.lists(REAL | REAL.map(lambda value: value.replace(microsecond=0)), min_size=1, max_size=20))
+@settings(deadline=None, max_examples=100)
+def test_the_update_of_the_guide_converts_what_sqlite3_has_stored(values):
+    with blocking.connect(":memory:") as db:
+        db.execute("CREATE TABLE events (id INTEGER PRIMARY KEY, at TEXT)")
+        db.executemany("INSERT INTO events (at) VALUES (?)", [(of_sqlite3(value),) for value in values])
+        # It is done once or again, and leaves other texts as they are.
+        others = ["", "2024-02-29", "x" * 40, None, "2024-02-29 23:05:00+01:00:01"]
+        db.executemany("INSERT INTO events (at) VALUES (?)", zip(others))
+        for _ in range(2):
+            db.execute(CONVERT)
+            found = db.query_values("SELECT at FROM events ORDER BY id")
+            assert found == [db.query_value("SELECT ?", (value,)) for value in values] + others
+
+
+def test_the_adapter_of_the_guide_keeps_the_form():
+    value = datetime.datetime(2024, 2, 29, 23, 5, tzinfo=datetime.timezone.utc)
+    flatwater.register_adapter(datetime.datetime, eval(ADAPTER))
+    try:
+        with blocking.connect(":memory:") as db:
+            assert db.query_value("SELECT ?", (value,)) == of_sqlite3(value) == "2024-02-29 23:05:00+00:00"
+    finally:
+        flatwater._values._adapters.pop(datetime.datetime)
 
 
 @pytest.mark.parametrize("value", ["iso", 1])
