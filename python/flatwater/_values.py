@@ -49,15 +49,21 @@ def _adapt(value: object, forms: Mapping[type, Callable[[Any], object]]) -> obje
         return adapted
     if (number := _number(value)) is not None:
         return number
-    try:
-        # As it is in memory, whatever its items are.
-        return memoryview(value).tobytes()  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-    except TypeError:
-        pass
+    if (blob := _buffer(value)) is not None:
+        return blob
     hint = "`flatwater.register_adapter` says how values of a type are stored"
     if isinstance(value, (list, tuple, set, frozenset)):
         hint = 'for `IN`, put the SQL together: `Sql("... IN ").bind_list(values)`'
     raise misuse(f"a value of type {name_of_type(value)} cannot be bound to a statement", hint)
+
+
+def _buffer(value: Any) -> bytes | None:
+    """Returns what a value has in memory, whatever its items are, unless it has no buffer or one of addresses."""
+    try:
+        with memoryview(value) as view:
+            return None if "O" in view.format or "P" in view.format else view.tobytes()
+    except TypeError:
+        return None
 
 
 def _number(value: Any) -> object:

@@ -106,6 +106,19 @@ def test_a_snapshot_refuses_it_and_a_list_is_one_call(db):
         db.executemany(INSERT, "ab")
 
 
+def test_a_write_that_the_generator_makes_itself_is_refused(db):
+    def rows():
+        for n in range(MANY):
+            if n == MANY - 1:
+                db.execute(INSERT, (-1,))
+            yield (n,)
+
+    with pytest.raises(flatwater.ProgrammingError, match="waits for that transaction"):
+        db.executemany(INSERT, rows())
+    assert db.query_value(COUNT) == 0
+    db.execute(INSERT, (-1,))
+
+
 def test_other_writes_wait_until_the_generator_has_ended(db):
     order, began = [], threading.Event()
 

@@ -109,6 +109,7 @@ def test_a_number_that_is_an_integer_by_its_own_word_is_one(db):
         (numpy.datetime64("2024-02-29", "ns"), flatwater.ProgrammingError, "numpy.datetime64 cannot be bound"),
         (numpy.timedelta64(5, "D"), flatwater.ProgrammingError, "numpy.timedelta64 cannot be bound"),
         (fractions.Fraction(1, 2), flatwater.ProgrammingError, "fractions.Fraction cannot be bound"),
+        (numpy.array([None, 1]), flatwater.ProgrammingError, "numpy.ndarray cannot be bound"),
         (1j, flatwater.ProgrammingError, "type complex cannot be bound"),
         (datetime.timedelta(1), flatwater.ProgrammingError, "type datetime.timedelta cannot be bound"),
     ],
