@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from itertools import islice
 from types import TracebackType
@@ -44,8 +45,9 @@ if TYPE_CHECKING:
 
     from ._types import AnyPath, Options, Params, Seconds, SqlLike
 
-# So many rows of a generator are kept at a time.
+# So many rows of a generator are kept at a time, and in a transaction for no longer than so many seconds.
 PART = 512
+TURN = 0.5
 
 T = TypeVar("T")
 
@@ -328,8 +330,17 @@ def _run_in_parts(on: Database | Transaction, sql: str, rows: Iterator[Params], 
             done += len(part)
             # Before the next ones are made.
             part.clear()
-            part.extend(islice(rows, PART))
+            _take(rows, part)
     return changes
+
+
+def _take(rows: Iterator[Params], part: list[Params]) -> None:
+    """Takes rows until the part is full, or for a while: the transaction must not be idle as long as many rows take."""
+    end = time.monotonic() + TURN
+    for row in rows:
+        part.append(row)
+        if len(part) == PART or time.monotonic() >= end:
+            return
 
 
 def connect(path: AnyPath, **options: Unpack[Options]) -> Database:

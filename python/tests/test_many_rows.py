@@ -106,6 +106,16 @@ def test_a_snapshot_refuses_it_and_a_list_is_one_call(db):
         db.executemany(INSERT, "ab")
 
 
+def test_the_transaction_is_used_again_and_again_by_a_slow_generator(db, monkeypatch):
+    """Which is idle for as long as a row takes, not a part."""
+    logged = []
+    monkeypatch.setattr(blocking, "TURN", 0)
+    db.add_query_logger(lambda query: logged.append((query.operation, query.changes)))
+    assert db.executemany(INSERT, ((n,) for n in range(blocking.PART + 3))) == blocking.PART + 3
+    many = [changes for operation, changes in logged if operation == "executemany"]
+    assert many == [blocking.PART, 1, 1, 1]
+
+
 def test_a_write_that_the_generator_makes_itself_is_refused(db):
     def rows():
         for n in range(MANY):
