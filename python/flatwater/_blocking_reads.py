@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ._names import of_batches
+from ._names import of_batches, refuse_unknown
 from ._native import Executed, NativeCursor, Row, Rows
 
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ class Batches:
     """What `cursor` and `stream` have in common: `with`, and the native side."""
 
     def __init__(self, of: Executor, sql: SqlLike, params: Params, timeout: Seconds | None) -> None:
-        self._native: NativeCursor = of._on._cursor(sql, params, timeout)
-        self._is_closed = False
+        # Empty when it is closed. Shared with the loop over it, which must not refer to this object: when it is dropped
+        # without its block, the reader is given back.
+        self._open: list[NativeCursor] = [of._on._cursor(sql, params, timeout)]
 
     def __enter__(self) -> Self:
         return self
@@ -38,13 +39,17 @@ class Batches:
 
     def close(self) -> None:
         """Gives the reader back. There are no more rows."""
-        self._is_closed = True
-        self._native.close()
+        while self._open:
+            self._open.pop().close()
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             of_batches(self, name, blocking=True)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            refuse_unknown(self, name)
+            object.__setattr__(self, name, value)
 
 
 class Cursor(Batches):
@@ -52,24 +57,43 @@ class Cursor(Batches):
 
     def next_batch(self) -> Rows | None:
         """Returns the next rows, at least one, or None after the last."""
-        return self._native.next_batch()._wait()
+        return self._open[0].next_batch()._wait() if self._open else None
 
     def __iter__(self) -> Iterator[Rows]:
-        while (rows := self.next_batch()) is not None:
-            yield rows
+        return self
+
+    def __next__(self) -> Rows:
+        rows = self.next_batch()
+        if rows is None:
+            raise StopIteration
+        return rows
 
 
 class Stream(Batches):
     """The rows of a query one by one: `with db.stream(sql) as rows`, `for row in rows`."""
 
+    def __init__(self, of: Executor, sql: SqlLike, params: Params, timeout: Seconds | None) -> None:
+        super().__init__(of, sql, params, timeout)
+        # One for all loops: the next one goes on where the last one was left.
+        self._rows: Iterator[Row] | None = None
+
     def __iter__(self) -> Iterator[Row]:
-        while (rows := self._native.next_batch()._wait()) is not None:
-            for number, row in enumerate(rows, 1):
-                yield row
-                if self._is_closed:
-                    return
-                if number % 64 == 0:
-                    self._native.touch()
+        if self._rows is None:
+            self._rows = _rows(self._open)
+        return self._rows
+
+    def __next__(self) -> Row:
+        return next(iter(self))
+
+
+def _rows(is_open: list[NativeCursor]) -> Iterator[Row]:
+    while is_open and (rows := is_open[0].next_batch()._wait()) is not None:
+        for number, row in enumerate(rows, 1):
+            yield row
+            if not is_open:
+                return
+            if number % 64 == 0:
+                is_open[0].touch()
 
 
 class Prepared:

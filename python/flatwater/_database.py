@@ -16,9 +16,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import _logging, _native
+from . import _second_copy as _second_copy  # The native part calls it.
 from ._errors import AtExit
 from ._live import Live, Subscription
-from ._names import check_options, not_open
+from ._names import check_options, not_open, take_datetimes
 from ._native import Call, Rows
 from ._prepared import Prepared
 from ._scopes import Reads, Snapshot, Transaction
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from ._stats import Stats
-    from ._types import Options, Params, Seconds, SqlLike
+    from ._types import AnyPath, Options, Params, Seconds, SqlLike
 
 _open: weakref.WeakSet[Opened] = weakref.WeakSet()
 
@@ -119,7 +120,7 @@ class Database(Opened, Reads):
 
     def migrate(
         self,
-        migrations: Iterable[tuple[str, str]] | str | os.PathLike[str],
+        migrations: Iterable[tuple[str, str]] | AnyPath,
         *,
         ignore_missing: bool = False,
         timeout: Seconds | None = None,
@@ -131,7 +132,7 @@ class Database(Opened, Reads):
         """
         return self._native.migrate(migrations, ignore_missing, timeout)
 
-    def backup(self, path: str | os.PathLike[str], *, timeout: Seconds | None = None) -> Call[None]:
+    def backup(self, path: AnyPath, *, timeout: Seconds | None = None) -> Call[None]:
         """Copies the database into a new file: the same database at one point in time, while reads and writes go on.
 
         It replaces nothing: `path` must not exist. The file has its name only when it is whole and on the disk, and is
@@ -171,15 +172,18 @@ class Connecting(Coroutine[Any, Any, Database]):
     Nothing is opened before the await.
     """
 
-    __slots__ = ("_call", "_database", "_path")
+    __slots__ = ("_call", "_database", "_keeps_datetimes", "_path")
 
     def __init__(self, path: str, options: Options) -> None:
         self._path = path
         self._database: Database | None = None
+        self._keeps_datetimes = take_datetimes(options)
         _logging.listen()
         self._call: Call[_native.NativeDatabase] = _native.connect(path, options)
 
     def _opened(self, native: _native.NativeDatabase) -> Database:
+        if self._keeps_datetimes:
+            native.keep_datetimes_of_sqlite3()
         return Database(native, self._path)
 
     def __await__(self) -> Generator[Any, None, Database]:
@@ -209,6 +213,11 @@ class Connecting(Coroutine[Any, Any, Database]):
         def __getattr__(self, name: str) -> Any:
             not_open(self, name, Database)
 
+        def __setattr__(self, name: str, value: object) -> None:
+            if not name.startswith("_"):
+                not_open(self, name, Database)
+            object.__setattr__(self, name, value)
+
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
@@ -216,14 +225,14 @@ class Connecting(Coroutine[Any, Any, Database]):
         await self._database.close()
 
 
-def connect(path: str | os.PathLike[str], **options: Unpack[Options]) -> Connecting:
+def connect(path: AnyPath, **options: Unpack[Options]) -> Connecting:
     """Opens or creates the database file at `path`: `db = await connect(path)`, or `async with connect(path) as db`.
 
     ":memory:" is a private database in memory. `Options` lists the options; durations are seconds or a `timedelta`. An
     unknown option is a `TypeError` that names the nearest one.
     """
     check_options(options)
-    return Connecting(os.fspath(path), options)
+    return Connecting(os.fsdecode(path), options)
 
 
 @atexit.register

@@ -122,6 +122,12 @@ def without_async(error: BaseException) -> None:
         error.hint = hint
 
 
+def name_of_type(value: object) -> str:
+    """Returns the name of a value's type with its module: numpy has a `bool` too."""
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
 def misuse(message: str, hint: str | None = None) -> Error:
     """Makes the exception for a call that is wrong."""
     return make("ProgrammingError", message, "misuse", hint=hint)

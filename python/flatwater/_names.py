@@ -6,7 +6,7 @@ Owns the hints. Leaves out names that are merely misspelt, which Python itself c
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ._errors import for_threads
 
@@ -99,6 +99,14 @@ def check_options(names: Iterable[str]) -> None:
             raise TypeError(f"there is no option {name!r}: {hint}")
 
 
+def take_datetimes(options: Any) -> bool:
+    """Takes the option that belongs to Python alone. Returns True if datetimes are stored as `sqlite3` does."""
+    form = options.pop("datetimes", None)
+    if form not in (None, "utc", "sqlite3"):
+        raise TypeError('the option "datetimes" is "utc" or "sqlite3"')
+    return bool(form == "sqlite3")
+
+
 def not_open(owner: object, name: str, kind: type) -> NoReturn:
     """Raises what an unknown attribute raises, with a hint if it is one of the database that is not open yet."""
     text = f"{type(owner).__name__!r} object has no attribute {name!r}"
@@ -115,6 +123,12 @@ def no_attribute(owner: object, name: str, *, hints: dict[str, str] | None = Non
             hint = for_threads(hint)
         text = f"{text}: {hint}"
     raise AttributeError(text, name=name, obj=owner)
+
+
+def refuse_unknown(owner: object, name: str) -> None:
+    """Refuses to set an attribute that an object does not have, with what reading it raises."""
+    if not name.startswith("_") and not hasattr(type(owner), name):
+        getattr(owner, name)
 
 
 def not_in_transaction(owner: object, name: str, *, blocking: bool = False) -> NoReturn:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ._errors import misuse
-from ._names import not_awaited, of_batches
+from ._names import not_awaited, of_batches, refuse_unknown
 from ._native import Executor, NativeCursor, Row, Rows
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ class Batches:
     """What `cursor` and `stream` have in common: `async with`, and the native side."""
 
     def __init__(self, of: Executor, sql: SqlLike, params: Params, timeout: Seconds | None) -> None:
-        self._native: NativeCursor | None = of._cursor(sql, params, timeout)
+        # Empty when it is closed. Shared with the loop over it, which must not refer to this object: when it is dropped
+        # without its block, the reader is given back.
+        self._open: list[NativeCursor] = [of._cursor(sql, params, timeout)]
         self._is_entered = False
 
     async def __aenter__(self) -> Self:
@@ -50,16 +52,19 @@ class Batches:
         def __getattr__(self, name: str) -> Any:
             of_batches(self, name)
 
+        def __setattr__(self, name: str, value: object) -> None:
+            refuse_unknown(self, name)
+            object.__setattr__(self, name, value)
+
     def close(self) -> None:
         """Gives the reader back. There are no more rows."""
-        native, self._native = self._native, None
-        if native is not None:
-            native.close()
+        while self._open:
+            self._open.pop().close()
 
-    def _entered(self) -> NativeCursor | None:
+    def _entered(self) -> list[NativeCursor]:
         if not self._is_entered:
             raise misuse("a loop that is left does not end what it loops over", "use `async with` around the loop")
-        return self._native
+        return self._open
 
 
 class Cursor(Batches):
@@ -77,22 +82,39 @@ class Cursor(Batches):
 
     async def next_batch(self) -> Rows | None:
         """Returns the next rows, at least one, or None after the last. If it is cancelled, no rows are lost."""
-        native = self._entered()
-        return None if native is None else await native.next_batch()
+        is_open = self._entered()
+        return await is_open[0].next_batch() if is_open else None
 
 
 class Stream(Batches):
     """The rows of a query one by one: `async with db.stream(sql) as rows`, `async for row in rows`."""
 
-    async def __aiter__(self) -> AsyncIterator[Row]:
-        while (native := self._entered()) is not None and (rows := await native.next_batch()) is not None:
-            turn = time.perf_counter()
-            for number, row in enumerate(rows, 1):
-                yield row
-                if number % ROWS == 0:
-                    native.touch()
-                    if time.perf_counter() - turn >= SLICE:
-                        await asyncio.sleep(0)
-                        turn = time.perf_counter()
-                if self._native is None:
-                    return
+    def __init__(self, of: Executor, sql: SqlLike, params: Params, timeout: Seconds | None) -> None:
+        super().__init__(of, sql, params, timeout)
+        # One for all loops: the next one goes on where the last one was left.
+        self._rows: AsyncIterator[Row] | None = None
+
+    def __aiter__(self) -> AsyncIterator[Row]:
+        is_open = self._entered()
+        if self._rows is None:
+            self._rows = _rows(is_open)
+        return self._rows
+
+    def __anext__(self) -> Awaitable[Row]:
+        return self.__aiter__().__anext__()
+
+
+async def _rows(is_open: list[NativeCursor]) -> AsyncIterator[Row]:
+    while is_open and (rows := await is_open[0].next_batch()) is not None:
+        turn = time.perf_counter()
+        for number, row in enumerate(rows, 1):
+            yield row
+            if not is_open:
+                return
+            if number % ROWS == 0:
+                is_open[0].touch()
+                if time.perf_counter() - turn >= SLICE:
+                    await asyncio.sleep(0)
+                    turn = time.perf_counter()
+                    if not is_open:
+                        return

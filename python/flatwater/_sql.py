@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ._errors import misuse
+from ._errors import misuse, name_of_type
 
 
 class Sql:
@@ -78,7 +78,7 @@ def take_apart(sql: Any, params: object) -> tuple[str, object]:
     if _is_template(sql):
         sql = _of_template(sql)
     if not isinstance(sql, Sql):
-        raise TypeError(f"SQL is a str, a t-string or an Sql, not {type(sql).__name__}")
+        raise TypeError(f"SQL is a str, a t-string or an Sql, not {name_of_type(sql)}")
     if params is not None:
         raise misuse("there are two sets of values: the Sql has its own", "bind all of them in the Sql")
     return sql.text, sql.params

@@ -26,11 +26,13 @@ Params = Union[Sequence[Any], Mapping[str, Any], None]
 
 Seconds = Union[float, datetime.timedelta]
 
+AnyPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+
 
 class Options(TypedDict, total=False):
     """How to open a database. Every option has a default."""
 
-    attach: Mapping[str, str | os.PathLike[str]]
+    attach: Mapping[str, AnyPath]
     """Other database files, by the name that they have in SQL. Default: none."""
     busy_timeout: Seconds
     """How long a call waits for a lock that another process holds. Default 30 s."""
@@ -42,6 +44,9 @@ class Options(TypedDict, total=False):
     """How long `close` waits for what was begun before. Default 5 s."""
     create: bool
     """Creates the file if it does not exist. Default on."""
+    datetimes: Literal["utc", "sqlite3"]
+    """In which form datetimes are stored: with microseconds and in UTC, or as the `sqlite3` module stores them. Default
+    "utc"."""
     durability: Literal["normal", "full"]
     """What an acknowledged write survives: the end of the process, or also a power failure. Default "normal"."""
     extra_readers: int
@@ -62,7 +67,7 @@ class Options(TypedDict, total=False):
     """How often commits of other processes are looked for, while there is a live query. Default 20 ms."""
     max_open: int
     """How many databases of the process have connections at a time. Default 64."""
-    migrations: Iterable[tuple[str, str]] | str | os.PathLike[str]
+    migrations: Iterable[tuple[str, str]] | AnyPath
     """Migrations to apply before the database is open: see `Database.migrate`. Default: none."""
     mmap_bytes: int
     """How much of the file is mapped into memory. Default 0."""

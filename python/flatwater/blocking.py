@@ -15,7 +15,9 @@ thread that runs an event loop: it would hold the loop.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator, Sized
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -23,7 +25,7 @@ from . import _flow, _logging, _native
 from ._blocking_reads import Cursor, Prepared, Stream
 from ._database import Opened
 from ._errors import Error, misuse
-from ._names import check_options, no_attribute, not_in_transaction
+from ._names import check_options, no_attribute, not_in_transaction, refuse_unknown, take_datetimes
 from ._native import (
     BatchResult,
     Checkpointed,
@@ -33,12 +35,18 @@ from ._native import (
     Rows,
     SnapshotGuard,
     TransactionGuard,
+    wait,
 )
+from ._seconds import deadline
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from ._types import Options, Params, Seconds, SqlLike
+    from ._types import AnyPath, Options, Params, Seconds, SqlLike
+
+# So many rows of a generator are kept at a time, and in a transaction for no longer than so many seconds.
+PART = 512
+TURN = 0.5
 
 T = TypeVar("T")
 
@@ -51,21 +59,26 @@ class Executor:
 
     def execute(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Executed:
         """Runs one statement that returns no rows."""
-        return self._on.execute(sql, params, timeout=timeout)._wait()
+        return wait(self._on.execute(sql, params, timeout=timeout))
 
     def executemany(self, sql: str, rows: Iterable[Params], *, timeout: Seconds | None = None) -> int:
-        """Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed."""
-        return self._on.executemany(sql, rows, timeout=timeout)._wait()
+        """Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed.
+
+        A list is taken as a whole. Rows of a generator are run as they come, some hundred at a time; if there are more,
+        that is a transaction, and other writes wait until the generator has ended."""
+        if isinstance(rows, Sized) or not isinstance(self, (Database, Transaction)):
+            return wait(self._on.executemany(sql, rows, timeout=timeout))
+        return _run_in_parts(self, sql, iter(rows), timeout)
 
     def executescript(self, sql: str, *, timeout: Seconds | None = None) -> None:
         """Runs several statements without parameters, separated by semicolons, all or nothing."""
-        self._on.executescript(sql, timeout=timeout)._wait()
+        wait(self._on.executescript(sql, timeout=timeout))
 
     def batch(
         self, statements: Iterable[SqlLike | tuple[str, Params]], *, timeout: Seconds | None = None
     ) -> list[BatchResult]:
         """Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each."""
-        return self._on.batch(statements, timeout=timeout)._wait()
+        return wait(self._on.batch(statements, timeout=timeout))
 
     @overload
     def query(
@@ -89,7 +102,7 @@ class Executor:
 
     def query(self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Any:
         """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each."""
-        return self._on.query(sql, params, into=into, timeout=timeout)._wait()
+        return wait(self._on.query(sql, params, into=into, timeout=timeout))
 
     @overload
     def query_one(
@@ -115,15 +128,15 @@ class Executor:
         self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: Seconds | None = None
     ) -> Any:
         """Runs one statement and returns its first row, or None."""
-        return self._on.query_one(sql, params, into=into, timeout=timeout)._wait()
+        return wait(self._on.query_one(sql, params, into=into, timeout=timeout))
 
     def query_value(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Any:
         """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
-        return self._on.query_value(sql, params, timeout=timeout)._wait()
+        return wait(self._on.query_value(sql, params, timeout=timeout))
 
     def query_values(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> list[Any]:
         """Runs one statement and returns the first value of every row."""
-        return self._on.query_values(sql, params, timeout=timeout)._wait()
+        return wait(self._on.query_values(sql, params, timeout=timeout))
 
     def query_json(
         self,
@@ -140,7 +153,7 @@ class Executor:
         call = self._on.query_json(
             sql, params, arrays=arrays, big_integers_as_strings=strings, embed=embed, timeout=timeout
         )
-        return call._wait()
+        return wait(call)
 
     def stream(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Stream:
         """Returns the rows of a query one by one, in bounded memory and of one point in time, for `with`. `timeout` is
@@ -155,6 +168,10 @@ class Executor:
 
         def __getattr__(self, name: str) -> Any:
             no_attribute(self, name, blocking=True)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            refuse_unknown(self, name)
+            object.__setattr__(self, name, value)
 
 
 class Transaction(Executor):
@@ -279,7 +296,7 @@ class Database(Opened, Executor):
 
     def migrate(
         self,
-        migrations: Iterable[tuple[str, str]] | str | os.PathLike[str],
+        migrations: Iterable[tuple[str, str]] | AnyPath,
         *,
         ignore_missing: bool = False,
         timeout: Seconds | None = None,
@@ -287,7 +304,7 @@ class Database(Opened, Executor):
         """Applies the migrations that the database does not have yet, and returns their names."""
         return self._native.migrate(migrations, ignore_missing, timeout)._wait()
 
-    def backup(self, path: str | os.PathLike[str], *, timeout: Seconds | None = None) -> None:
+    def backup(self, path: AnyPath, *, timeout: Seconds | None = None) -> None:
         """Copies the database into a new file: the same database at one point in time, while other threads read and
         write. It replaces nothing: `path` must not exist."""
         self._native.backup(path, timeout)._wait()
@@ -298,7 +315,7 @@ class Database(Opened, Executor):
 
     def close(self) -> None:
         """Closes the database, and waits for that. Closing twice is no error."""
-        self._begin_close()._wait()
+        wait(self._begin_close())
 
     def __enter__(self) -> Self:
         return self
@@ -309,10 +326,40 @@ class Database(Opened, Executor):
         self.close()
 
 
-def connect(path: str | os.PathLike[str], **options: Unpack[Options]) -> Database:
+def _run_in_parts(on: Database | Transaction, sql: str, rows: Iterator[Params], timeout: Seconds | None) -> int:
+    """Runs a statement for rows that are not there yet, of which no more than a part is kept."""
+    part = list(islice(rows, PART))
+    if len(part) < PART:
+        return wait(on._on.executemany(sql, part, timeout=timeout))
+    left = deadline(timeout)
+    changes = done = 0
+    with on.transaction(timeout=left()) as tx:
+        while part:
+            changes += wait(tx._on._executemany_part(sql, part, done, left()))
+            done += len(part)
+            # Before the next ones are made.
+            part.clear()
+            _take(rows, part)
+    return changes
+
+
+def _take(rows: Iterator[Params], part: list[Params]) -> None:
+    """Takes rows until the part is full, or for a while: the transaction must not be idle as long as many rows take."""
+    end = time.monotonic() + TURN
+    for row in rows:
+        part.append(row)
+        if len(part) == PART or time.monotonic() >= end:
+            return
+
+
+def connect(path: AnyPath, **options: Unpack[Options]) -> Database:
     """Opens or creates the database file at `path`, and waits for that. The options are those of
     `flatwater.connect`."""
     check_options(options)
-    path = os.fspath(path)
+    path = os.fsdecode(path)
+    keeps_datetimes = take_datetimes(options)
     _logging.listen()
-    return Database(_native.connect(path, options)._wait(), path)
+    native = _native.connect(path, options)._wait()
+    if keeps_datetimes:
+        native.keep_datetimes_of_sqlite3()
+    return Database(native, path)

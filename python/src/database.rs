@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use flatwater::CheckpointMode;
-use flatwater::front::{FrontCall, Target, close, open, set_listener};
+use flatwater::front::{FrontCall, Target, close, mark, open, set_listener};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
@@ -19,6 +19,8 @@ use crate::capi::thread_end::{self, inside};
 use crate::executor::timed;
 use crate::live::{NativeLive, Pace};
 use crate::many::{Collection, Statements};
+use crate::params::Datetimes;
+use crate::paths::AnyPath;
 use crate::seconds::Seconds;
 use crate::shape::Shape;
 use crate::statement::{Statement, statement};
@@ -53,11 +55,11 @@ fn pace(debounce: Seconds, throttle: Seconds) -> PyResult<Pace> {
 #[pyo3(signature = (path, options=None))]
 pub(crate) fn connect<'py>(
     py: Python<'py>,
-    path: PathBuf,
+    path: AnyPath,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     audit::watch(py)?;
-    let call = inside(py, || crate::options::of(path, options).map(open));
+    let call = inside(py, || crate::options::of(path.0, options).map(open));
     new_call(py, Body::call("connect", call, Shape::Plain))
 }
 
@@ -91,6 +93,11 @@ pub(crate) fn options() -> Vec<&'static str> {
 
 #[pymethods]
 impl NativeDatabase {
+    /// From now on datetimes are stored as the `sqlite3` module stores them.
+    fn keep_datetimes_of_sqlite3(&self) {
+        mark(&self.database);
+    }
+
     /// Closes the database.
     fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.call(py, "close", Ok(close(&self.database)))
@@ -109,9 +116,9 @@ impl NativeDatabase {
         debounce: Seconds,
         throttle: Seconds,
     ) -> PyResult<NativeLive> {
-        let mut statements = Statements::default();
+        let mut statements = Statements::new(Datetimes::of(&self.target()));
         inside(py, || queries.iter().try_for_each(|query| statements.add(query)))?;
-        Ok(NativeLive::results(&self.database, statements.0, pace(debounce, throttle)?))
+        Ok(NativeLive::results(&self.database, statements.all, pace(debounce, throttle)?))
     }
 
     /// Returns the native side of the changes of a live query. Nothing begins.
@@ -122,7 +129,7 @@ impl NativeDatabase {
         debounce: Seconds,
         throttle: Seconds,
     ) -> PyResult<NativeLive> {
-        let Statement { sql, params } = inside(sql.py(), || statement(sql, params))?;
+        let Statement { sql, params } = inside(sql.py(), || statement(sql, params, Datetimes::of(&self.target())))?;
         Ok(NativeLive::changes(&self.database, &sql, params, pace(debounce, throttle)?))
     }
 
@@ -146,8 +153,8 @@ impl NativeDatabase {
 
     /// Copies the database into a new file.
     #[pyo3(signature = (path, timeout))]
-    fn backup<'py>(&self, py: Python<'py>, path: PathBuf, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
-        self.call(py, "backup", timed(self.target().backup(&path), timeout))
+    fn backup<'py>(&self, py: Python<'py>, path: AnyPath, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
+        self.call(py, "backup", timed(self.target().backup(&path.0), timeout))
     }
 
     /// Runs a checkpoint.

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::call::{Body, Pending};
+use crate::capi::attributes::set_attribute;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
 use crate::cursor::NativeCursor;
@@ -20,6 +21,7 @@ use crate::errors::misuse;
 use crate::guards::{SnapshotGuard, TransactionGuard};
 use crate::listing::Into;
 use crate::many::{Collecting, Collection, ManyRows, Statements};
+use crate::params::Datetimes;
 use crate::seconds::Seconds;
 use crate::shape::Shape;
 use crate::statement::{Statement, statement};
@@ -64,12 +66,14 @@ impl Executor {
         name: &'static str,
         given: &Bound<'py, PyAny>,
         timeout: Option<Seconds>,
-        call: impl FnOnce(&Target, C) -> PyResult<FrontCall> + Send + Sync + 'static,
+        empty: impl FnOnce(Datetimes) -> PyResult<C>,
+        call: fn(&Target, C) -> FrontCall,
     ) -> PyResult<Bound<'py, PyAny>> {
         let begin = || {
             let target = self.target(given.py())?.clone();
-            let make = move |collected| timed(call(&target, collected)?, timeout);
-            Ok(Box::new(Collecting::new(given, Box::new(make))?) as Box<dyn Pending>)
+            let empty = empty(Datetimes::of(&target))?;
+            let make = move |collected| timed(call(&target, collected), timeout);
+            Ok(Box::new(Collecting::new(given, empty, Box::new(make))?) as Box<dyn Pending>)
         };
         new_call(given.py(), Body::other(name, inside(given.py(), begin), Shape::Plain))
     }
@@ -86,7 +90,7 @@ impl Executor {
         // Rows become a list while the query runs.
         let in_parts = matches!(&shape, Shape::Rows(into) if !matches!(into, Into::Row));
         self.make(sql.py(), name, timeout, shape, |target| {
-            let Statement { sql, params } = statement(sql, params)?;
+            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
             Ok(match in_parts {
                 true => target.query_in_parts(name, &sql, Ok(params)),
                 false => target.query(name, &sql, Ok(params), first_only),
@@ -101,6 +105,19 @@ impl Executor {
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self { target: OnceLock::new() }
+    }
+
+    /// Refuses to set what it does not have, with what reading it raises: otherwise a setting of another library would be
+    /// accepted and do nothing.
+    fn __setattr__(this: &Bound<'_, Self>, name: &Bound<'_, PyString>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if !name.to_str()?.starts_with('_') && !this.get_type().hasattr(name)? {
+            this.getattr(name)?;
+        }
+        set_attribute(this.as_any(), name, Some(value))
+    }
+
+    fn __delattr__(this: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        set_attribute(this.as_any(), name, None)
     }
 
     /// Takes what calls are made on. Called once.
@@ -125,7 +142,7 @@ impl Executor {
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.make(sql.py(), "execute", timeout, Shape::Plain, |target| {
-            let Statement { sql, params } = statement(sql, params)?;
+            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
             Ok(target.execute(&sql, Ok(params)))
         })
     }
@@ -138,9 +155,21 @@ impl Executor {
         rows: &Bound<'py, PyAny>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let text = sql.to_str().map(str::to_owned);
-        let call = move |target: &Target, many: ManyRows| Ok(target.execute_many(&text?, Ok(many.rows)));
-        self.make_of_many("executemany", rows, timeout, call)
+        self._executemany_part(sql, rows, 0, timeout)
+    }
+
+    /// The same for a part of the rows, the first of which has this number in errors.
+    #[pyo3(signature = (sql, rows, first, timeout))]
+    fn _executemany_part<'py>(
+        &self,
+        sql: &Bound<'py, PyString>,
+        rows: &Bound<'py, PyAny>,
+        first: usize,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let empty = |datetimes| Ok(ManyRows::new(sql.to_str()?.to_owned(), datetimes, first));
+        let call = |target: &Target, many: ManyRows| target.execute_many(&many.sql, Ok(many.rows));
+        self.make_of_many("executemany", rows, timeout, empty, call)
     }
 
     /// Runs several statements without parameters, separated by semicolons, all or nothing.
@@ -153,8 +182,8 @@ impl Executor {
     /// Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each.
     #[pyo3(signature = (statements, *, timeout=None))]
     fn batch<'py>(&self, statements: &Bound<'py, PyAny>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
-        let call = |target: &Target, Statements(statements)| Ok(target.batch(Ok(statements)));
-        self.make_of_many("batch", statements, timeout, call)
+        let call = |target: &Target, statements: Statements| target.batch(Ok(statements.all));
+        self.make_of_many("batch", statements, timeout, |datetimes| Ok(Statements::new(datetimes)), call)
     }
 
     /// Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each.
@@ -217,7 +246,7 @@ impl Executor {
         let options = JsonOptions::new().arrays(arrays).big_integers_as_strings(big_integers_as_strings);
         let options = embed.into_iter().flatten().fold(options, JsonOptions::embed);
         self.make(sql.py(), "query_json", timeout, Shape::Plain, |target| {
-            let Statement { sql, params } = statement(sql, params)?;
+            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
             Ok(target.query_json(&sql, Ok(params), options))
         })
     }
@@ -236,8 +265,8 @@ impl Executor {
         params: Option<&Bound<'_, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<NativeCursor> {
-        let Statement { sql: text, params } = inside(sql.py(), || statement(sql, params))?;
         let target = self.target(sql.py())?;
+        let Statement { sql: text, params } = inside(sql.py(), || statement(sql, params, Datetimes::of(target)))?;
         Ok(NativeCursor::new(match timeout.map(Seconds::duration).transpose()? {
             Some(timeout) => target.timeout(timeout).cursor(&text, Ok(params)),
             None => target.cursor(&text, Ok(params)),

@@ -16,6 +16,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bell::Bell;
+use crate::errors::misuse;
 use crate::records;
 
 #[pyclass(frozen, module = "flatwater._native")]
@@ -45,6 +46,17 @@ static ALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     FUNCTION.import(py, "asyncio", "get_running_loop")?.call0()
+}
+
+/// Says that a call was awaited without asyncio: in a task of another library, or resumed by hand.
+#[cold]
+fn no_loop(py: Python<'_>, error: PyErr) -> PyErr {
+    let hint =
+        "under trio use `flatwater.blocking` with `trio.to_thread.run_sync`; under anyio the backend \"asyncio\"";
+    let refused =
+        misuse(py, "a call is awaited by a task of asyncio, and no event loop of asyncio runs here", Some(hint));
+    refused.set_cause(py, Some(error));
+    refused
 }
 
 impl Inbox {
@@ -150,7 +162,7 @@ fn resume(future: &Bound<'_, PyAny>) -> PyResult<()> {
 impl Waiting {
     /// Makes a future of the running loop, and a token for it.
     pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
-        let event_loop = running_loop(py)?;
+        let event_loop = running_loop(py).map_err(|error| no_loop(py, error))?;
         let inbox = Inbox::running(&event_loop)?;
         let future = event_loop.call_method0(intern!(py, "create_future"))?.unbind();
         let token = inbox.get().waiting().add(future.clone_ref(py));

@@ -26,6 +26,8 @@ mod many;
 mod options;
 mod owners;
 mod params;
+mod paths;
+mod pickled;
 mod polls;
 mod records;
 mod results;
@@ -65,14 +67,16 @@ mod _native {
     #[pymodule_export]
     use crate::database::{connect, options, refuses_second_copy, shutdown};
     #[pymodule_export]
-    use crate::records::listen;
+    use crate::pickled::{restore_row, restore_rows};
     #[pymodule_export]
-    use crate::rows::restore_row;
+    use crate::records::listen;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         capi::thread_end::load(module.py());
-        module.add("Call", capi::call_type::type_object(module.py())?)?;
+        let call = capi::call_type::type_object(module.py())?;
+        module.add("wait", call.getattr("_wait")?)?;
+        module.add("Call", call)?;
         module.add("version", env!("CARGO_PKG_VERSION"))?;
         module.add("sqlite_version", flatwater::rusqlite::version())
     }

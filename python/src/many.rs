@@ -7,14 +7,14 @@
 use std::sync::Arc;
 
 use flatwater::Params;
-use flatwater::front::{FrontCall, Mailbox, ParamRows, Polled, add_row, rows_added};
+use flatwater::front::{FrontCall, Mailbox, ParamRows, Polled, add_row, number_from, rows_added};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyString, PyTuple};
 
 use crate::call::Pending;
 use crate::errors::misuse;
-use crate::params;
+use crate::params::{self, Datetimes};
 use crate::slice::Slice;
 use crate::statement::{Statement, statement};
 
@@ -26,11 +26,23 @@ pub(crate) trait Collection: Default + Send + Sync {
     fn add(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()>;
 }
 
-/// Rows of parameters, and an empty one, whose memory is used again.
+/// Rows of parameters of one text, and an empty one, whose memory is used again.
 #[derive(Default)]
 pub(crate) struct ManyRows {
+    pub(crate) sql: String,
     pub(crate) rows: ParamRows,
     row: Params,
+    datetimes: Datetimes,
+    /// The number of the first row, in errors.
+    first: usize,
+}
+
+impl ManyRows {
+    pub(crate) fn new(sql: String, datetimes: Datetimes, first: usize) -> Self {
+        let mut rows = ParamRows::default();
+        number_from(&mut rows, first);
+        Self { sql, rows, row: Params::default(), datetimes, first }
+    }
 }
 
 impl Collection for ManyRows {
@@ -38,8 +50,9 @@ impl Collection for ManyRows {
         ("the rows of parameters are a string", "give a list of tuples: [(value,), ...]");
 
     fn add(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        let Self { rows, row } = self;
-        params::fill(row, given).map_err(|error| in_row(given.py(), error, rows_added(rows)))?;
+        let Self { sql, rows, row, datetimes, first } = self;
+        let filled = params::fill(row, given, sql, *datetimes);
+        filled.map_err(|error| in_row(given.py(), error, *first + rows_added(rows)))?;
         add_row(rows, row);
         Ok(())
     }
@@ -47,7 +60,16 @@ impl Collection for ManyRows {
 
 /// Statements with their parameters.
 #[derive(Default)]
-pub(crate) struct Statements(pub(crate) Vec<(String, Params)>);
+pub(crate) struct Statements {
+    pub(crate) all: Vec<(String, Params)>,
+    datetimes: Datetimes,
+}
+
+impl Statements {
+    pub(crate) fn new(datetimes: Datetimes) -> Self {
+        Self { all: Vec::new(), datetimes }
+    }
+}
 
 impl Collection for Statements {
     const IS_STRING: (&'static str, &'static str) =
@@ -60,8 +82,8 @@ impl Collection for Statements {
             Ok(_) => return Err(PyTypeError::new_err("a statement is (sql, params) or sql")),
             Err(_) => (given.clone(), None),
         };
-        let Statement { sql, params } = statement(&sql, params.as_ref())?;
-        self.0.push((sql.into_owned(), params));
+        let Statement { sql, params } = statement(&sql, params.as_ref(), self.datetimes)?;
+        self.all.push((sql.into_owned(), params));
         Ok(())
     }
 }
@@ -76,13 +98,13 @@ pub(crate) enum Collecting<C> {
 }
 
 impl<C: Collection> Collecting<C> {
-    pub(crate) fn new(given: &Bound<'_, PyAny>, make: Make<C>) -> PyResult<Self> {
+    pub(crate) fn new(given: &Bound<'_, PyAny>, collected: C, make: Make<C>) -> PyResult<Self> {
         if given.is_instance_of::<PyString>() {
             let (message, hint) = C::IS_STRING;
             return Err(misuse(given.py(), message, Some(hint)));
         }
         let given = given.try_iter()?.unbind();
-        Ok(Self::Collecting { given, collected: C::default(), make: Some(make) })
+        Ok(Self::Collecting { given, collected, make: Some(make) })
     }
 }
 

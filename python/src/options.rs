@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use crate::errors::raised;
+use crate::paths::AnyPath;
 use flatwater::{Migrations, Options};
 use flatwater_bridge::{Given, check, set};
 use pyo3::exceptions::PyTypeError;
@@ -28,8 +29,8 @@ pub(crate) fn of(path: PathBuf, given: Option<&Bound<'_, PyDict>>) -> PyResult<O
 
 /// Returns migrations: pairs of a name and SQL, or the path of a folder.
 pub(crate) fn migrations(given: &Bound<'_, PyAny>) -> PyResult<Migrations> {
-    match given.extract::<PathBuf>() {
-        Ok(folder) => Migrations::from_dir(folder).map_err(|error| raised(given.py(), &error)),
+    match given.extract::<AnyPath>() {
+        Ok(folder) => Migrations::from_dir(folder.0).map_err(|error| raised(given.py(), &error)),
         Err(_) => {
             let pairs = given.try_iter()?.map(|pair| pair?.extract::<(String, String)>());
             Ok(Migrations::new(pairs.collect::<PyResult<Vec<_>>>()?))
@@ -49,14 +50,14 @@ fn form(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Given> {
     } else if let Ok(seconds) = value.call_method0("total_seconds") {
         seconds.extract().map(Given::Real)
     } else if let Ok(pairs) = value.cast::<PyMapping>() {
-        let path = |path: PathBuf| {
-            path.into_os_string().into_string().map_err(|_| PyTypeError::new_err("a path is not UTF-8"))
+        let path = |path: AnyPath| {
+            path.0.into_os_string().into_string().map_err(|_| PyTypeError::new_err("a path is not UTF-8"))
         };
-        let pairs = pairs.items()?.extract::<Vec<(String, PathBuf)>>()?.into_iter();
+        let pairs = pairs.items()?.extract::<Vec<(String, AnyPath)>>()?.into_iter();
         pairs.map(|(name, file)| Ok((name, path(file)?))).collect::<PyResult<_>>().map(Given::Pairs)
     } else if value.is_instance_of::<PyList>() {
         value.extract().map(Given::Texts)
     } else {
-        Err(PyTypeError::new_err(format!("the option {name:?} cannot be {}", value.get_type().name()?)))
+        Err(PyTypeError::new_err(format!("the option {name:?} cannot be {}", value.get_type().fully_qualified_name()?)))
     }
 }

@@ -2,73 +2,117 @@
 //!
 //! Owns: which types are bound, and in which form. Runs on the loop's thread, when the call is made. Invariants: a
 //! value is stored unchanged or refused; nothing of Python is kept. Leaves out: dates, times, UUIDs and adapters, which
-//! are rare enough for Python (`flatwater._values`).
+//! are rare enough for Python (`flatwater._values`), as are bytes in another form and numbers of other libraries.
 
+use std::collections::BTreeSet;
+
+use flatwater::front::{Target, parameter_names};
 use flatwater::rusqlite::types::ToSqlOutput;
 use flatwater::{Params, ValueRef};
-use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyMemoryView, PySequence};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PySequence};
 use pyo3::types::{PyString, PyTuple};
 
 use crate::errors::{misuse, raised};
 
-/// Returns parameters: a sequence of values, a mapping of names to values, or nothing for `None`.
-pub(crate) fn of(given: &Bound<'_, PyAny>) -> PyResult<Params> {
+/// In which form datetimes and dates are stored.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Datetimes {
+    /// The one that is the same in every language.
+    #[default]
+    Utc,
+    /// That of the adapters of the `sqlite3` module. The handle of the database is marked.
+    Sqlite3,
+}
+
+impl Datetimes {
+    pub(crate) fn of(target: &Target) -> Self {
+        if target.is_marked() { Self::Sqlite3 } else { Self::Utc }
+    }
+}
+
+/// Returns the parameters for a text: a sequence of values, a mapping of names to values, or nothing for `None`.
+pub(crate) fn of(given: &Bound<'_, PyAny>, sql: &str, datetimes: Datetimes) -> PyResult<Params> {
     let mut params = Params::default();
-    fill(&mut params, given)?;
+    fill(&mut params, given, sql, datetimes)?;
     Ok(params)
 }
 
 /// Fills parameters that are empty.
-pub(crate) fn fill(params: &mut Params, given: &Bound<'_, PyAny>) -> PyResult<()> {
+pub(crate) fn fill(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, datetimes: Datetimes) -> PyResult<()> {
     if let Ok(values) = given.cast_exact::<PyTuple>() {
         for value in values.iter_borrowed() {
-            bind(&value, &mut |value| add(given.py(), params, value))?;
+            bind(&value, datetimes, &mut |value| add(given.py(), params, value))?;
         }
         return Ok(());
     }
-    fill_any(params, given)
+    fill_any(params, given, sql, datetimes)
 }
 
-fn fill_any(params: &mut Params, given: &Bound<'_, PyAny>) -> PyResult<()> {
+fn fill_any(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, datetimes: Datetimes) -> PyResult<()> {
     let py = given.py();
     if let Ok(values) = given.cast::<PyList>() {
         for value in values {
-            bind(&value, &mut |value| add(py, params, value))?;
+            bind(&value, datetimes, &mut |value| add(py, params, value))?;
         }
     } else if given.is_none() {
     } else if given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>() {
         let hint = "one value needs the comma of a tuple: (value,)";
         return Err(misuse(py, "parameters are a sequence or a mapping, not one value", Some(hint)));
     } else if given.is_instance_of::<PyDict>() || given.cast::<PyMapping>().is_ok() {
-        *params = named(given.cast::<PyMapping>()?)?;
-    } else if let Ok(values) = given.cast::<PySequence>() {
-        for value in values.try_iter()? {
-            bind(&value?, &mut |value| add(py, params, value))?;
+        *params = named(given.cast::<PyMapping>()?, sql, datetimes)?;
+    } else if given.cast::<PySequence>().is_ok() || is_sequence(given) {
+        for value in given.try_iter()? {
+            bind(&value?, datetimes, &mut |value| add(py, params, value))?;
         }
     } else {
-        let kind = given.get_type().name()?;
+        let kind = given.get_type().fully_qualified_name()?;
         let hint = "give a tuple or a list for `?`, a dict for `:name`";
         return Err(misuse(py, &format!("parameters are a sequence or a mapping, not {kind}"), Some(hint)));
     }
     Ok(())
 }
 
-fn named(given: &Bound<'_, PyMapping>) -> PyResult<Params> {
+/// As `sqlite3` finds out: an array of another library has no class that says so.
+fn is_sequence(given: &Bound<'_, PyAny>) -> bool {
+    let class = given.get_type();
+    ["__len__", "__getitem__", "__iter__"].iter().all(|name| class.hasattr(*name).unwrap_or(false))
+        && !class.hasattr("keys").unwrap_or(false)
+}
+
+fn named(given: &Bound<'_, PyMapping>, sql: &str, datetimes: Datetimes) -> PyResult<Params> {
     let py = given.py();
+    let makes_missing = given.get_type().hasattr(intern!(py, "__missing__"))?;
     let mut pairs = Vec::with_capacity(given.len()?);
-    for pair in given.items()? {
-        let (name, value) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
-        let name = name.cast::<PyString>().map_err(|_| PyTypeError::new_err("the names of parameters are strings"))?;
+    let mut add = |name: &str, value: &Bound<'_, PyAny>| {
         let mut owned = ToSqlOutput::from(0);
-        bind(&value, &mut |value| {
+        bind(value, datetimes, &mut |value| {
             owned = ToSqlOutput::Owned(value.try_into().map_err(|_| PyTypeError::new_err("a text is not UTF-8"))?);
             Ok(())
         })?;
-        pairs.push((name.to_str()?.to_owned(), owned));
+        pairs.push((name.to_owned(), owned));
+        PyResult::Ok(())
+    };
+    if makes_missing {
+        // Such as a `defaultdict`: it is asked for the names of the text.
+        let names: BTreeSet<&str> = parameter_names(sql).collect();
+        names.into_iter().try_for_each(|name| add(name, &given.as_any().get_item(name)?))?;
+    } else {
+        for pair in given.items()? {
+            let (name, value) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+            let name =
+                name.cast::<PyString>().map_err(|_| PyTypeError::new_err("the names of parameters are strings"))?;
+            add(name.to_str()?, &value)?;
+        }
+        // For the engine, no values are neither named nor in order.
+        if pairs.is_empty()
+            && let Some(name) = parameter_names(sql).next()
+        {
+            return Err(misuse(py, &format!("no value was given for the parameter {name}"), None));
+        }
     }
     let named = Params::named(pairs.iter().map(|(name, value)| (&**name, value)));
     named.map_err(|error| raised(py, &error))
@@ -79,7 +123,11 @@ fn add(py: Python<'_>, params: &mut Params, value: ValueRef<'_>) -> PyResult<()>
 }
 
 /// Calls `bound` with the form in which the value is stored.
-fn bind(value: &Bound<'_, PyAny>, bound: &mut dyn FnMut(ValueRef<'_>) -> PyResult<()>) -> PyResult<()> {
+fn bind(
+    value: &Bound<'_, PyAny>,
+    datetimes: Datetimes,
+    bound: &mut dyn FnMut(ValueRef<'_>) -> PyResult<()>,
+) -> PyResult<()> {
     if let Ok(number) = value.cast_exact::<PyInt>() {
         bound(ValueRef::Integer(integer(number)?))
     } else if let Ok(text) = value.cast_exact::<PyString>() {
@@ -93,7 +141,7 @@ fn bind(value: &Bound<'_, PyAny>, bound: &mut dyn FnMut(ValueRef<'_>) -> PyResul
     } else if let Ok(truth) = value.cast_exact::<PyBool>() {
         bound(ValueRef::Integer(truth.is_true().into()))
     } else {
-        bind_other(value, bound)
+        bind_other(value, datetimes, bound)
     }
 }
 
@@ -103,12 +151,17 @@ fn integer(number: &Bound<'_, PyInt>) -> PyResult<i64> {
 }
 
 /// Binds what an adapter makes of the value, bytes in another form, or a value of a derived class.
-fn bind_other(value: &Bound<'_, PyAny>, bound: &mut dyn FnMut(ValueRef<'_>) -> PyResult<()>) -> PyResult<()> {
-    static ADAPT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    if value.is_instance_of::<PyByteArray>() || value.is_instance_of::<PyMemoryView>() {
-        return bound(ValueRef::Blob(&PyBuffer::<u8>::get(value)?.to_vec(value.py())?));
-    }
-    let adapted = ADAPT.import(value.py(), "flatwater._values", "adapt")?.call1((value,))?;
+fn bind_other(
+    value: &Bound<'_, PyAny>,
+    datetimes: Datetimes,
+    bound: &mut dyn FnMut(ValueRef<'_>) -> PyResult<()>,
+) -> PyResult<()> {
+    static ADAPT: [PyOnceLock<Py<PyAny>>; 2] = [const { PyOnceLock::new() }; 2];
+    let (adapt, name) = match datetimes {
+        Datetimes::Utc => (&ADAPT[0], "adapt"),
+        Datetimes::Sqlite3 => (&ADAPT[1], "adapt_as_sqlite3"),
+    };
+    let adapted = adapt.import(value.py(), "flatwater._values", name)?.call1((value,))?;
     if let Ok(number) = adapted.cast::<PyInt>() {
         bound(ValueRef::Integer(integer(number)?))
     } else if let Ok(text) = adapted.cast::<PyString>() {
@@ -120,7 +173,7 @@ fn bind_other(value: &Bound<'_, PyAny>, bound: &mut dyn FnMut(ValueRef<'_>) -> P
     } else if adapted.is_none() {
         bound(ValueRef::Null)
     } else {
-        let class = adapted.get_type().name()?;
+        let class = adapted.get_type().fully_qualified_name()?;
         Err(PyTypeError::new_err(format!("an adapter returned {class}, which cannot be stored")))
     }
 }

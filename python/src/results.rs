@@ -1,7 +1,7 @@
 //! Small results of calls that return no rows. Plain data.
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyTuple};
 
 use crate::errors::unknown_attribute;
 use crate::rows::Rows;
@@ -24,6 +24,16 @@ impl From<flatwater::Executed> for Executed {
 
 #[pymethods]
 impl Executed {
+    #[new]
+    #[pyo3(signature = (changes, last_insert_rowid=None))]
+    fn new(changes: u64, last_insert_rowid: Option<i64>) -> Self {
+        Self { changes, last_insert_rowid }
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        (py.get_type::<Self>(), (self.changes, self.last_insert_rowid)).into_pyobject(py)
+    }
+
     /// Called for what it does not have.
     fn __getattr__(this: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<Py<PyAny>> {
         Err(unknown_attribute("of_result", this.as_any(), name))
@@ -56,6 +66,16 @@ impl BatchResult {
 
 #[pymethods]
 impl BatchResult {
+    #[new]
+    #[pyo3(signature = (changes, last_insert_rowid=None, rows=None))]
+    fn restored(changes: u64, last_insert_rowid: Option<i64>, rows: Option<Py<Rows>>) -> Self {
+        Self { changes, last_insert_rowid, rows }
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        (py.get_type::<Self>(), (self.changes, self.last_insert_rowid, &self.rows)).into_pyobject(py)
+    }
+
     fn __repr__(&self) -> String {
         format!("BatchResult(changes={})", self.changes)
     }

@@ -17,7 +17,7 @@ use crate::capi::untracked;
 use crate::cells::to_python;
 use crate::errors::unknown_attribute;
 use crate::known_rows::KnownRows;
-use crate::params;
+use crate::pickled;
 
 /// All rows of a query: a sequence of `Row`.
 #[pyclass(frozen, sequence, weakref, module = "flatwater")]
@@ -182,6 +182,20 @@ impl Rows {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         Ok(format!("<flatwater.Rows: {} rows of {}>", self.rows.len(), self.columns.bind(py).repr()?))
     }
+
+    /// It is immutable.
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// So are its values.
+    fn __deepcopy__<'py>(this: Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        this
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        pickled::rows(py, self)
+    }
 }
 
 /// Iterates over the rows of a result.
@@ -314,24 +328,27 @@ impl Row {
         self.tuple(py)?.hash()
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let cell =
-            |(column, name): (usize, Bound<'_, PyAny>)| Ok(format!("{name}={}", self.value(py, column)?.repr()?));
-        let cells = self.rows.get().columns.bind(py).iter().enumerate().map(cell).collect::<PyResult<Vec<_>>>()?;
-        Ok(format!("<Row {}>", cells.join(", ")))
+    /// A text that is not UTF-8 can be shown, though it cannot be read.
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let text = |column| match self.value(py, column) {
+            Ok(value) => value.repr().map_or_else(|_| "<?>".into(), |text| text.to_string_lossy().into_owned()),
+            Err(_) => "<text that is not UTF-8>".to_owned(),
+        };
+        let cells = self.rows.get().rows.columns().enumerate().map(|(column, name)| format!("{name}={}", text(column)));
+        format!("<Row {}>", cells.collect::<Vec<_>>().join(", "))
+    }
+
+    /// It is immutable.
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// So are its values.
+    fn __deepcopy__<'py>(this: Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        this
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let restore = py.import("flatwater._native")?.getattr("restore_row")?;
-        (restore, (self.keys(py), self.tuple(py)?)).into_pyobject(py)
+        pickled::row(py, self.keys(py), self.tuple(py)?)
     }
-}
-
-/// Makes the row that was pickled.
-#[pyfunction]
-pub(crate) fn restore_row<'py>(names: Vec<String>, values: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, Row>> {
-    let py = values.py();
-    let values = params::of(values.as_any())?;
-    let names = names.into_iter().map(Box::from).collect();
-    row(&Rows::new(py, Arc::new(flatwater::front::row_of(names, values)))?, 0)
 }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-use crate::params;
+use crate::params::{self, Datetimes};
 
 /// A statement with its parameters, taken apart.
 pub(crate) struct Statement<'a> {
@@ -18,13 +18,19 @@ pub(crate) struct Statement<'a> {
     pub(crate) params: Params,
 }
 
-pub(crate) fn statement<'a>(sql: &'a Bound<'_, PyAny>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Statement<'a>> {
+pub(crate) fn statement<'a>(
+    sql: &'a Bound<'_, PyAny>,
+    given: Option<&Bound<'_, PyAny>>,
+    datetimes: Datetimes,
+) -> PyResult<Statement<'a>> {
     static TAKE_APART: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if let Ok(sql) = sql.cast::<PyString>() {
-        let params = given.map_or_else(|| Ok(Params::default()), params::of)?;
-        return Ok(Statement { sql: sql.to_str()?.into(), params });
+        let sql = sql.to_str()?;
+        let params = given.map_or_else(|| Ok(Params::default()), |given| params::of(given, sql, datetimes))?;
+        return Ok(Statement { sql: sql.into(), params });
     }
     let parts = TAKE_APART.import(sql.py(), "flatwater._sql", "take_apart")?.call1((sql, given))?;
     let (sql, given) = parts.extract::<(String, Bound<'_, PyAny>)>()?;
-    Ok(Statement { sql: sql.into(), params: params::of(&given)? })
+    let params = params::of(&given, &sql, datetimes)?;
+    Ok(Statement { sql: sql.into(), params })
 }

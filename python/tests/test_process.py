@@ -143,6 +143,31 @@ async def test_the_sqlite3_module_does_not_open_a_file_that_is_open_here(file, t
     plain.close()
 
 
+def test_the_hook_imports_nothing_when_it_is_called(file):
+    """Neither at an event of a program that runs, nor while the interpreter ends and modules lose their names."""
+    program = """
+        import sqlite3, sys, flatwater
+        from flatwater import blocking
+
+        class AtTheEnd:
+            def __del__(self):
+                self.connect(":memory:").close()
+                print("opened")
+
+        at_the_end = AtTheEnd()
+        at_the_end.connect = sqlite3.connect
+        db = blocking.connect(sys.argv[1])
+        imported = []
+        sys.addaudithook(lambda event, args: imported.append(args[0]) if event == "import" else None)
+        sqlite3.connect(":memory:").close()
+        print(imported)
+        # It is gone when the module is.
+        sys.modules["at the end"] = at_the_end
+        del at_the_end
+    """
+    assert run(program, file) == (0, "[]\nopened", "")
+
+
 async def test_a_database_that_only_reads_leaves_the_sqlite3_module_alone(file):
     sqlite3.connect(file).execute("CREATE TABLE t (a)").connection.close()
     async with flatwater.connect(file, read_only=True) as db:

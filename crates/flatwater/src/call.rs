@@ -178,7 +178,8 @@ impl<T, E: From<Error>> Call<T, E> {
 
     /// The origin of a call that was not begun yet, unless it ends a transaction.
     pub(crate) fn unbegun(&mut self) -> Option<&mut Caller> {
-        if self.is_new() && self.level.is_none() { self.caller.as_mut() } else { None }
+        let is_new = matches!(self.stage(), Stage::New(_) | Stage::Start(_));
+        if is_new && self.level.is_none() { self.caller.as_mut() } else { None }
     }
 
     fn begin(&mut self, may_block: bool, opening: Option<&Opening>) -> Poll<Result<Answer>> {

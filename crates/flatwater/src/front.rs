@@ -32,6 +32,7 @@ use crate::options::json::JsonOptions;
 pub use crate::queue::reply::{Mailbox, Then};
 use crate::queue::ticket::CallOptions;
 use crate::snapshot::Snapshot;
+use crate::sql::parameters;
 use crate::statement_event::{Listener, StatementEvent};
 use crate::transaction::Transaction;
 use crate::values::column::{ColumnNames, Names};
@@ -69,6 +70,12 @@ impl Target {
     pub fn is_same_transaction(&self, other: &Self) -> bool {
         let (Some(one), Some(other)) = (&self.0.0.inside, &other.0.0.inside) else { return false };
         Arc::ptr_eq(&one.session, &other.session) && one.savepoints == other.savepoints
+    }
+
+    /// True if its handle was marked by [`mark`].
+    #[must_use]
+    pub fn is_marked(&self) -> bool {
+        self.0.0.handle.is_marked()
     }
 
     /// The same, whose calls have a deadline.
@@ -202,6 +209,11 @@ pub fn rollback(transaction: Transaction<'static>) -> FrontCall {
     FrontCall::new(transaction.rollback_as(|answer, _| answer.done().map(|()| Output::Done)))
 }
 
+/// Marks a handle. What the mark means is the front end's: [`Target::is_marked`] tells it of all that belongs to the handle.
+pub fn mark(database: &Database) {
+    database.operations.0.handle.mark();
+}
+
 /// What is told of the calls of one handle.
 pub type Hear = Arc<dyn Fn(&StatementEvent<'_>) + Send + Sync>;
 
@@ -216,9 +228,9 @@ pub fn poll_batch(cursor: &mut Cursor, context: &mut Context<'_>) -> Poll<Result
     cursor.poll_batch(context)
 }
 
-/// Makes the rows of a result that no query returned: one row with these values.
+/// Makes a result that no query returned, of the values of its rows, one after the other.
 #[must_use]
-pub fn row_of(names: Vec<Box<str>>, values: Params) -> Rows {
+pub fn rows_of(names: Vec<Box<str>>, values: Params) -> Rows {
     let sources = vec![flatwater_sqlite::ColumnSource::default(); names.len()];
     Rows { names: ColumnNames::new(names, sources, "".into()), block: values.into_block() }
 }
@@ -227,6 +239,16 @@ pub fn row_of(names: Vec<Box<str>>, values: Params) -> Rows {
 pub fn add_row(rows: &mut ParamRows, row: &mut Params) {
     rows.push(row);
     row.clear();
+}
+
+/// Sets the number of the first row of parameters, by which errors name a row. It is 0 otherwise.
+pub fn number_from(rows: &mut ParamRows, first: usize) {
+    rows.first_number = first;
+}
+
+/// The names of the parameters in a text, without their sign.
+pub fn parameter_names(sql: &str) -> impl Iterator<Item = &str> {
+    parameters::names(sql)
 }
 
 /// The number of rows of parameters.

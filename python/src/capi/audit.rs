@@ -21,16 +21,27 @@ unsafe extern "C" {
     fn PySys_AddAuditHook(hook: Hook, data: *mut c_void) -> c_int;
 }
 
-/// The interpreter of this module; another one in the process has its own `sqlite3`.
-static INTERPRETER: PyOnceLock<i64> = PyOnceLock::new();
+/// What the hook uses: it imports nothing itself, for an event may come at any time, also while the interpreter ends.
+struct Known {
+    /// The interpreter of this module; another one in the process has its own `sqlite3`.
+    interpreter: i64,
+    is_finalizing: Py<PyAny>,
+    opens: Py<PyAny>,
+}
+
+static KNOWN: PyOnceLock<Known> = PyOnceLock::new();
 
 /// Adds the hook, once.
 pub(crate) fn watch(py: Python<'_>) -> PyResult<()> {
-    INTERPRETER.get_or_try_init(py, || {
-        let interpreter = this_interpreter();
+    KNOWN.get_or_try_init(py, || {
+        let known = Known {
+            interpreter: this_interpreter(),
+            is_finalizing: py.import("sys")?.getattr("is_finalizing")?.unbind(),
+            opens: py.import("flatwater._second_copy")?.getattr("opens")?.unbind(),
+        };
         // SAFETY: the interpreter is attached, the hook lives as long as the process, and it uses no data.
         match unsafe { PySys_AddAuditHook(hook, null_mut()) } {
-            0 => Ok(interpreter),
+            0 => Ok(known),
             _ => Err(PyErr::fetch(py)),
         }
     })?;
@@ -48,12 +59,10 @@ unsafe extern "C" fn hook(event: *const c_char, arguments: *mut PyObject, _: *mu
         return 0;
     }
     let ask = |py: Python<'_>| {
-        if INTERPRETER.get(py) != Some(&this_interpreter()) {
-            return 0;
-        }
+        let Some(known) = KNOWN.get(py).filter(|known| known.interpreter == this_interpreter()) else { return 0 };
         // SAFETY: the interpreter passes a tuple, which lives during the call.
         let arguments = unsafe { Bound::from_borrowed_ptr(py, arguments).cast_into_unchecked::<PyTuple>() };
-        match refuse(&arguments) {
+        match refuse(known, &arguments) {
             Ok(()) => 0,
             Err(error) => {
                 error.restore(py);
@@ -65,8 +74,11 @@ unsafe extern "C" fn hook(event: *const c_char, arguments: *mut PyObject, _: *mu
     catch_unwind(AssertUnwindSafe(|| attached(ask))).unwrap_or(0)
 }
 
-fn refuse(arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
-    let second_copy = arguments.py().import("flatwater._second_copy")?;
-    second_copy.getattr("opens")?.call1((arguments.get_item(0)?,))?;
+/// When the interpreter ends, its exit handlers have closed every database, and modules lose their names.
+fn refuse(known: &Known, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
+    let py = arguments.py();
+    if !known.is_finalizing.bind(py).call0()?.is_truthy()? {
+        known.opens.bind(py).call1((arguments.get_item(0)?,))?;
+    }
     Ok(())
 }

@@ -5,8 +5,8 @@
 //! slot.
 //!
 //! The slots `am_send` and `tp_iternext` both resume the call: which of them is used depends on the interpreter's
-//! version. There is no `tp_iter`: a call is no iterable, as no coroutine is, so that a loop over one that was not awaited is
-//! an error. `__await__` returns an object that is one (`awaiting`).
+//! version. A call is no iterable, as no coroutine is: a loop over one that was not awaited, its length and its items raise
+//! what says so. `__await__` returns an object that is an iterable (`awaiting`).
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::ManuallyDrop;
@@ -105,6 +105,12 @@ fn make_type(py: Python<'_>) -> PyResult<Py<PyType>> {
         slot(ffi::Py_am_send, am_send as *mut c_void),
         slot(ffi::Py_tp_getattro, getattro as *mut c_void),
         slot(ffi::Py_tp_iternext, iternext as *mut c_void),
+        slot(ffi::Py_tp_iter, iter as *mut c_void),
+        slot(ffi::Py_am_aiter, aiter as *mut c_void),
+        slot(ffi::Py_mp_subscript, subscript as *mut c_void),
+        slot(ffi::Py_sq_contains, contains as *mut c_void),
+        slot(ffi::Py_mp_length, length as *mut c_void),
+        slot(ffi::Py_nb_bool, truth as *mut c_void),
         slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
         slot(ffi::Py_tp_getset, getters.as_mut_ptr().cast()),
         slot(
@@ -209,6 +215,46 @@ unsafe extern "C" fn iternext(object: *mut PyObject) -> *mut PyObject {
 unsafe extern "C" fn itself(object: *mut PyObject) -> *mut PyObject {
     // SAFETY: a slot of the type; the result is a new reference.
     unsafe { ffi::Py_NewRef(object) }
+}
+
+/// Raises the error of a call that is used in the place of its result.
+fn not_awaited(use_of_it: &str) {
+    let raise = |py: Python<'_>| {
+        PyTypeError::new_err(format!("{use_of_it}: it was not awaited; its result is what `await` returns"))
+            .restore(py);
+    };
+    // A panic has nowhere to go.
+    let _ = catch_unwind(AssertUnwindSafe(|| attached(raise)));
+}
+
+unsafe extern "C" fn iter(_: *mut PyObject) -> *mut PyObject {
+    not_awaited("'flatwater.Call' object is not iterable");
+    null_mut()
+}
+
+unsafe extern "C" fn aiter(_: *mut PyObject) -> *mut PyObject {
+    not_awaited("'flatwater.Call' object is no asynchronous iterable, as `db.stream(sql)` is");
+    null_mut()
+}
+
+unsafe extern "C" fn subscript(_: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
+    not_awaited("'flatwater.Call' object is not subscriptable");
+    null_mut()
+}
+
+unsafe extern "C" fn contains(_: *mut PyObject, _: *mut PyObject) -> c_int {
+    not_awaited("argument of type 'flatwater.Call' is not iterable");
+    -1
+}
+
+unsafe extern "C" fn length(_: *mut PyObject) -> ffi::Py_ssize_t {
+    not_awaited("object of type 'flatwater.Call' has no len()");
+    -1
+}
+
+/// True, as of any object that has no length.
+unsafe extern "C" fn truth(_: *mut PyObject) -> c_int {
+    1
 }
 
 /// Attributes of the type; an unknown one is told what the result may have it.

@@ -1,9 +1,10 @@
 //! What is written by hand against Python's C API, because it is in the path of every call: the type of calls,
 //! objects that the garbage collector does not know, and long strings; and because PyO3 lacks it: the hook for audited
-//! events, and threads that end within a call.
+//! events, attributes as `object` sets them, and threads that end within a call.
 //!
 //! Owns: all unsafe code of the package. Invariant: no panic crosses into C.
 
+pub(crate) mod attributes;
 pub(crate) mod audit;
 pub(crate) mod call_type;
 pub(crate) mod texts;

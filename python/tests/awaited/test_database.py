@@ -224,7 +224,7 @@ async def test_options_are_checked(file):
 def test_every_option_has_a_type():
     from flatwater import _native
 
-    assert sorted(flatwater.Options.__annotations__) == sorted([*_native.options(), "migrations"])
+    assert sorted(flatwater.Options.__annotations__) == sorted([*_native.options(), "datetimes", "migrations"])
 
 
 async def test_durations_are_seconds_or_timedeltas(file):

@@ -25,11 +25,22 @@ async def warm(db: flatwater.Database) -> None:
 async def test_a_loop_over_a_call_that_was_not_awaited_is_an_error(file):
     async with flatwater.connect(file) as db:
         await warm(db)
-        with pytest.raises(TypeError, match="not iterable"):
+        with pytest.raises(TypeError, match="not iterable: it was not awaited"):
             for _ in db.query(COUNT):
                 pass
-        with pytest.raises(TypeError, match="not iterable"):
+        with pytest.raises(TypeError, match="not iterable: it was not awaited"):
             list(db.query(COUNT))
+        with pytest.raises(TypeError, match="not iterable: it was not awaited"):
+            1 in db.query_values(COUNT)  # noqa: B015
+        with pytest.raises(TypeError, match="stream.*it was not awaited"):
+            async for _ in db.query(COUNT):
+                pass
+        with pytest.raises(TypeError, match="not subscriptable: it was not awaited"):
+            db.query(COUNT)[0]
+        with pytest.raises(TypeError, match=r"no len\(\): it was not awaited"):
+            len(db.query(COUNT))
+        # As any coroutine.
+        assert db.query(COUNT)
         with pytest.warns(RuntimeWarning, match="never awaited"), pytest.raises(TypeError):
             list(db.query(COUNT))
 
@@ -121,6 +132,37 @@ async def test_forms_of_other_libraries_are_answered_with_what_to_write(file):
             assert "await" not in str(error.value) and "async" not in str(error.value)
         with pytest.raises(AttributeError, match="fetchmany.*for rows in cursor"):
             db.cursor(COUNT).fetchmany  # noqa: B018
+
+
+async def test_a_setting_of_another_library_is_refused_with_what_reading_it_raises(file):
+    def check(*objects):
+        for one in objects:
+            for name in ["row_factory", "isolation_level", "arraysize", "anything"]:
+                with pytest.raises(AttributeError) as read:
+                    getattr(one, name)
+                with pytest.raises(AttributeError) as written:
+                    setattr(one, name, None)
+                assert str(written.value) == str(read.value) and name in str(read.value)
+                with pytest.raises(AttributeError):
+                    delattr(one, name)
+            # A double for a test.
+            if hasattr(one, "execute"):
+                one.execute = lambda: 5
+                assert one.execute() == 5
+                del one.execute
+                assert callable(one.execute)
+
+    async with flatwater.connect(file) as db, db.snapshot() as snapshot:
+        connecting = flatwater.connect(file)
+        check(connecting)
+        connecting.close()
+        check(db, snapshot, db.transaction(), db.stream(COUNT), db.cursor(COUNT))
+        with pytest.raises(AttributeError, match="row_factory.*into=dict"):
+            db.row_factory = None
+    with blocking.connect(file) as db, db.snapshot() as snapshot:
+        check(db, snapshot, db.transaction(), db.stream(COUNT), db.cursor(COUNT))
+        with pytest.raises(AttributeError, match="isolation_level.*`with db.transaction"):
+            db.isolation_level = None
 
 
 async def test_rows_are_sequences_and_parameters(file):

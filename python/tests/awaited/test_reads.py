@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 import flatwater
+from flatwater import blocking
 
 NUMBERS = "WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c LIMIT 10000) SELECT n FROM c"
 
@@ -24,6 +25,38 @@ async def test_a_stream_that_is_left_gives_its_reader_back(file):
                     if row["n"] == 5:
                         break
             assert db.stats()["readers_held"] == 0 or await held(db, 0)
+
+
+async def test_rows_are_taken_one_by_one_and_a_loop_goes_on_where_the_last_one_was_left(file):
+    async with flatwater.connect(file) as db:
+        async with db.stream(NUMBERS) as rows:
+            assert (await anext(rows))["n"] == 0 and (await anext(aiter(rows)))["n"] == 1
+            async for row in rows:
+                if row["n"] == 5000:
+                    break
+            assert [row["n"] async for row in rows] == list(range(5001, 10_000))
+            assert await anext(rows, None) is None
+        with pytest.raises(flatwater.ProgrammingError, match="async with"):
+            await anext(db.stream(NUMBERS))
+        async with db.cursor(NUMBERS) as batches:
+            assert (await anext(batches))[0]["n"] == 0
+        assert await anext(batches, None) is None
+    with blocking.connect(file) as db:
+        with db.stream(NUMBERS) as stream, db.cursor(NUMBERS) as cursor:
+            assert next(stream)["n"] == 0 and next(cursor)[0]["n"] == 0
+            for one in stream:
+                if one["n"] == 5000:
+                    break
+            assert [one["n"] for one in stream] == list(range(5001, 10_000))
+            assert next(stream, None) is None
+            assert 0 < sum(len(batch) for batch in cursor) < 10_000
+            assert next(cursor, None) is None
+
+
+def test_a_stream_that_is_dropped_within_its_loop_gives_its_reader_back(file):
+    with blocking.connect(file, extra_readers=1) as db:
+        for _ in range(3):
+            assert next(iter(db.stream(NUMBERS, timeout=60)))["n"] == 0
 
 
 async def held(db, number):

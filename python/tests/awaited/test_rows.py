@@ -47,10 +47,44 @@ async def test_a_row_is_equal_to_a_tuple_and_can_be_hashed():
     assert repr(first) == "<Row id=1, name='Ada'>"
 
 
-async def test_a_row_can_be_pickled():
-    for row in await rows("SELECT 1 AS id, 0.5 AS b, NULL AS c, x'00ff' AS d, 'x' AS e"):
-        again = pickle.loads(pickle.dumps(row))
-        assert again == row and again["d"] == b"\0\xff" and again.keys() == row.keys()
+EVERY_TYPE = "SELECT 1 AS id, 0.5 AS b, NULL AS c, x'00ff' AS d, 'x' AS e"
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+async def test_results_can_be_pickled(protocol):
+    async with flatwater.connect(":memory:") as db:
+        await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+        result = await db.query(f"{EVERY_TYPE} UNION ALL SELECT 2, NULL, 'y', '', x''")
+        inserted = await db.execute("INSERT INTO t DEFAULT VALUES")
+        [returned] = await db.batch(["INSERT INTO t DEFAULT VALUES RETURNING id"])
+        for one in [result[0], result, await db.query("SELECT 1 WHERE 0"), inserted]:
+            again = pickle.loads(pickle.dumps(one, protocol))
+            assert again == one and type(again) is type(one)
+        again = pickle.loads(pickle.dumps(result, protocol))
+        assert (
+            again.columns == result.columns and again[0]["d"] == b"\0\xff" and list(again[1]) == [2, None, "y", "", b""]
+        )
+        again = pickle.loads(pickle.dumps(returned, protocol))
+        assert (again.changes, again.last_insert_rowid, again.rows) == (1, 2, [(2,)])
+        with pytest.raises(flatwater.OperationalError) as failed:
+            await db.query("SELECT nothing")
+        again = pickle.loads(pickle.dumps(failed.value, protocol))
+        assert str(again) == str(failed.value) and (again.kind, again.sql) == ("sql", "SELECT nothing")
+
+
+async def test_a_result_is_its_own_copy():
+    async with flatwater.connect(":memory:") as db:
+        result = await db.query("SELECT 1 AS id, CAST(x'ff' AS TEXT) AS bad")
+        for one in [result, result[0]]:
+            assert copy.copy(one) is one and copy.deepcopy(one) is one
+        done = await db.execute("CREATE TABLE t (a)")
+        assert copy.copy(done) == done == copy.deepcopy(done)
+
+
+async def test_every_row_can_be_shown():
+    [row] = await rows("SELECT 1 AS id, CAST(x'ff41' AS TEXT) AS \"b d\", 'x' AS c")
+    assert repr(row) == "<Row id=1, b d=<text that is not UTF-8>, c='x'>"
+    assert "1 rows" in repr(await rows("SELECT CAST(x'ff41' AS TEXT)"))
 
 
 async def test_a_result_is_a_sequence():

@@ -186,7 +186,7 @@ impl Connection {
         // The first run begins the snapshots of all files, which it may have to wait for.
         let ran = self.sqlite.run(statement.id, &first, &mut Discard);
         self.note_writes(statement);
-        ran.map_err(|error| explain(error, statement, first).in_row(0))?;
+        ran.map_err(|error| explain(error, statement, first).in_row(all.first_number))?;
         let changes_of =
             |sqlite: &flatwater_sqlite::Connection| if statement.class.changes_rows { sqlite.changes() } else { 0 };
         let (mut changes, mut number) = (changes_of(&self.sqlite), 1);
@@ -196,7 +196,7 @@ impl Connection {
         });
         ran.map_err(|error| {
             let row = all.rows().nth(number).unwrap_or(first);
-            explain(error, statement, row).in_row(number)
+            explain(error, statement, row).in_row(all.first_number + number)
         })?;
         Ok(changes)
     }

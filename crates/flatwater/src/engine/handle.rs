@@ -28,6 +28,8 @@ pub(crate) struct Handle {
     /// Who is told of the calls of this handle, besides the listener of the engine. The mark is true if there is one.
     listener: Mutex<Option<Listener>>,
     is_heard: AtomicBool,
+    /// Set and read by a front end.
+    is_marked: AtomicBool,
     left: AtomicBool,
     /// Held while the handle leaves, so that a second `close` finds the close begun.
     leaving: Mutex<()>,
@@ -58,6 +60,7 @@ impl Handle {
             timeout,
             listener: Mutex::default(),
             is_heard: AtomicBool::new(false),
+            is_marked: AtomicBool::new(false),
             left: AtomicBool::new(false),
             leaving: Mutex::new(()),
         }
@@ -85,6 +88,15 @@ impl Handle {
         drop(own);
         // What it owns may be foreign code.
         drop(before);
+    }
+
+    /// Sets the mark of the front end.
+    pub(crate) fn mark(&self) {
+        self.is_marked.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_marked(&self) -> bool {
+        self.is_marked.load(Ordering::Relaxed)
     }
 
     /// Returns true if somebody listens to the calls of this handle.

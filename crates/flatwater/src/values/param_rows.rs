@@ -12,6 +12,8 @@ use super::params::{ParamNames, ParamRow, Params};
 #[derive(Default)]
 pub struct ParamRows {
     rows: usize,
+    /// The number of the first row, in errors.
+    pub(crate) first_number: usize,
     /// In order; at least one for each change of the form.
     parts: Vec<Part>,
 }

@@ -18,7 +18,13 @@ fn urls_of_other_libraries_are_refused_with_the_form_that_works_here() {
             ("sqlite:app.db", "app.db"),
             ("sqlite3:app.db", "app.db"),
             ("jdbc:sqlite:app.db", "app.db"),
-            ("sqlite+aiosqlite:///app.db", "/app.db"),
+            ("sqlite+aiosqlite:///app.db", "app.db"),
+            ("sqlite+aiosqlite:///data/app.db?timeout=5", "file:data/app.db?timeout=5"),
+            ("sqlite+pysqlite:////srv/app.db", "/srv/app.db"),
+            ("sqlite+pysqlite:///:memory:", ":memory:"),
+            ("sqlite+pysqlite:///file:app.db?mode=ro&uri=true", "file:app.db?mode=ro&uri=true"),
+            ("sqlite:////srv/app.db", "/srv/app.db"),
+            ("sqlite:///:memory:", ":memory:"),
             ("sqlite:///var/lib/app.db", "/var/lib/app.db"),
             ("sqlite://app.db?mode=rwc", "file:app.db?mode=rwc"),
             ("sqlite:///a%20b.db", "file:/a%20b.db"),
@@ -30,8 +36,13 @@ fn urls_of_other_libraries_are_refused_with_the_form_that_works_here() {
             assert!(hint.contains(&format!("write {form:?}")), "{url}: {error}");
             assert!(!std::path::Path::new(url).exists(), "{url} was created");
         }
-        let error = Options::new("sqlite:").open().await.unwrap_err();
-        assert!(error.hint().is_some_and(|hint| hint.contains("path")), "{error}");
+        for nameless in ["sqlite:", "sqlite://", "sqlite+aiosqlite://", "sqlite:///"] {
+            let error = Options::new(nameless).open().await.unwrap_err();
+            assert!(error.hint().is_some_and(|hint| hint.contains("path of the file")), "{nameless}: {error}");
+        }
+        // What SQLAlchemy and others mean by the same URL.
+        let error = Options::new("sqlite:///app.db").open().await.unwrap_err();
+        assert_eq!(error.hint(), Some("write \"/app.db\", or \"app.db\" if the URL is one of SQLAlchemy"));
     });
 }
 
