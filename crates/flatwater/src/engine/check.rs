@@ -6,11 +6,12 @@
 //! never held while a file is checked. Leaves out: which files are open (`registry`), and what is checked (`file::watch`).
 
 use std::panic::{UnwindSafe, catch_unwind};
+use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::PerProcess;
 
-use super::{Engine, parking, registry};
+use super::{parking, registry};
 use crate::file::copies::mappings;
 use crate::file::guard;
 use crate::thread::park::start_own;
@@ -91,13 +92,12 @@ fn run(state: &'static PerProcess<Check>, look: impl FnOnce() + Send + UnwindSaf
 
 /// Checks all open files. Blocks on their file systems.
 fn look_at_all() {
-    let engines = registry::open_engines();
     let mappings = mappings();
-    for watch in engines.iter().filter_map(|engine| Engine::watch(engine)) {
+    // A check that hangs keeps no other engine than its own.
+    for engine in registry::open_engines().iter().filter_map(Weak::upgrade) {
         // `look` stores the error.
-        let _ = watch.look(&mappings);
+        let _ = engine.watch().map(|watch| watch.look(&mappings));
     }
-    drop(engines);
     guard::close_kept();
 }
 

@@ -248,7 +248,7 @@ pub(super) fn has_open() -> bool {
     FILES.lock().has_open()
 }
 
-pub(super) fn open_engines() -> Vec<Arc<Engine>> {
+pub(super) fn open_engines() -> Vec<Weak<Engine>> {
     FILES.lock().open_engines()
 }
 
@@ -287,9 +287,9 @@ impl Files {
         self.entries.values().any(|entry| matches!(entry, Entry::Open(..)))
     }
 
-    fn open_engines(&self) -> Vec<Arc<Engine>> {
+    fn open_engines(&self) -> Vec<Weak<Engine>> {
         let open = self.entries.values().filter_map(|entry| match entry {
-            Entry::Open(engine, _) => engine.upgrade(),
+            Entry::Open(engine, _) => Some(engine.clone()),
             Entry::Claimed(_) | Entry::Left(..) => None,
         });
         open.collect()

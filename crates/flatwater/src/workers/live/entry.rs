@@ -7,10 +7,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use rusqlite::ffi;
+
 use super::place::Place;
 use super::told::{Delivery, Results};
 use crate::connection::reads::{Derived, Found, LiveRun};
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::queue::ticket::Ticket;
 use crate::time::timer::Alarm;
 use crate::workers::request::LiveQuery;
@@ -123,6 +125,11 @@ impl Entry {
         }
     }
 
+    /// Returns true if its last run failed for a reason that may pass without a commit.
+    pub(super) fn may_pass(&self) -> bool {
+        self.last().is_some_and(|last| last.result.as_ref().is_err_and(may_pass))
+    }
+
     /// Notes the result of a run, and returns what became of it. The run is in flight until `rest`.
     pub(super) fn end(&mut self, ran: Ran, is_final: bool, now: Instant) -> Ended {
         let Ran { result: run, is_same } = ran;
@@ -169,6 +176,18 @@ impl Ran {
     pub(super) fn new(result: Result<Vec<LiveRun>>, last: Option<&Delivery>) -> Self {
         let is_same = last.is_some_and(|last| is_same(&last.result, &result));
         Self { result, is_same }
+    }
+}
+
+/// Returns true if the same run may succeed in a moment, without a commit: the machine has no thread, no memory or no
+/// descriptor for it now, or its disk or another process is in the way.
+pub(super) fn may_pass(error: &Error) -> bool {
+    match error.sqlite_code().map(|code| code & 0xff) {
+        None => error.kind() == Kind::Io,
+        Some(code) => matches!(
+            code,
+            ffi::SQLITE_BUSY | ffi::SQLITE_PROTOCOL | ffi::SQLITE_NOMEM | ffi::SQLITE_IOERR | ffi::SQLITE_CANTOPEN
+        ),
     }
 }
 

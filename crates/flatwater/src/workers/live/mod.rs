@@ -154,7 +154,7 @@ impl Shared {
         if run.is_ok() {
             return self.failures.store(0, Ordering::Relaxed);
         }
-        if !run.as_ref().is_err_and(registry::may_pass) {
+        if !run.as_ref().is_err_and(entry::may_pass) {
             return;
         }
         let doubled = self.failures.fetch_add(1, Ordering::Relaxed).min(DOUBLED);

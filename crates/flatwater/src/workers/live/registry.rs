@@ -10,8 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use rusqlite::ffi;
-
 use super::behind::Behind;
 use super::entry::{Ended, Entry, Ran, RunState};
 use super::place::{Place, Put};
@@ -22,7 +20,6 @@ use crate::changes::index::{Id, Index, Precision, Rows};
 use crate::changes::lookup::Key;
 use crate::changes::reads::{RowReads, TableReads};
 use crate::connection::reads::{Derived, Found, LiveRun};
-use crate::error::{Error, Kind};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::stats::live::{LiveCounts, LiveStats};
 use crate::workers::request::{LivePart, LiveQuery};
@@ -270,8 +267,7 @@ impl Registry {
     /// Causes one more run of each query whose last run failed for a reason that may have passed.
     pub(super) fn run_failed(&mut self) -> Todo {
         for (id, entry) in &mut self.entries {
-            let has_failed = entry.last().is_some_and(|last| last.result.as_ref().is_err_and(may_pass));
-            if has_failed && entry.run_again() {
+            if entry.may_pass() && entry.run_again() {
                 self.queue.push_back(*id);
             }
         }
@@ -333,18 +329,6 @@ impl Registry {
     }
 }
 
-/// Returns true if the same run may succeed in a moment, without a commit: the machine has no thread, no memory or no
-/// descriptor for it now, or its disk or another process is in the way.
-pub(super) fn may_pass(error: &Error) -> bool {
-    match error.sqlite_code().map(|code| code & 0xff) {
-        None => error.kind() == Kind::Io,
-        Some(code) => matches!(
-            code,
-            ffi::SQLITE_BUSY | ffi::SQLITE_PROTOCOL | ffi::SQLITE_NOMEM | ffi::SQLITE_IOERR | ffi::SQLITE_CANTOPEN
-        ),
-    }
-}
-
 /// Returns the rows of the table at this position that the statement reads, if its parameters say so, or what it found.
 fn rows_of(at: usize, reads: &TableReads, part: &LivePart, found: &Found) -> Rows {
     let row = |key: &Key| match key {
@@ -368,6 +352,7 @@ mod tests {
     use crate::changes::Columns;
     use crate::changes::change::Written;
     use crate::changes::reads::Reads;
+    use crate::error::{Error, Kind};
     use crate::sql::catalogue::StatementInfo;
     use crate::values::params::Params;
 

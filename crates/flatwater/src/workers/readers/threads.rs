@@ -75,6 +75,7 @@ impl Shared {
     }
 
     /// Closes connections that were taken out, without the lock, and then counts them out.
+    #[allow(clippy::vec_box, reason = "as they were idle")]
     pub(super) fn close_idle(&self, idle: Vec<Box<Reader>>) -> MutexGuard<'_, State> {
         let closed = idle.len();
         drop(idle);
@@ -212,6 +213,7 @@ impl Shared {
 
     /// Ends this thread, after closing the connection that it has taken out. Returns the lock, and the thread goes on, if
     /// there is a job: it came meanwhile, and found no connection.
+    #[allow(clippy::vec_box, reason = "as they were idle")]
     fn end(&self, coldest: Vec<Box<Reader>>) -> Option<MutexGuard<'_, State>> {
         let mut state = self.close_idle(coldest);
         if state.has_job(&self.options) {
