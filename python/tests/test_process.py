@@ -99,6 +99,81 @@ def test_after_a_fork_use_is_refused_and_the_parent_goes_on(file):
     assert run(program, file) == (0, "2", "")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a child opens nothing")
+@pytest.mark.parametrize("how", ["os.fork", "multiprocessing"])
+def test_after_a_fork_a_child_opens_other_files_and_the_same_file(file, how):
+    program = """
+        import asyncio, multiprocessing, os, sys, threading, warnings, flatwater
+        from flatwater import blocking
+        # From 3.12 on: the process has threads.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        file, how = sys.argv[1], HOW
+        ROWS, CHILDREN = 20, 5
+
+        async def use(path):
+            async with flatwater.connect(path) as db:
+                await db.execute("CREATE TABLE IF NOT EXISTS t (a)")
+                before = await db.query_value("SELECT count(*) FROM t")
+                async with db.live("SELECT count(*) FROM t") as live:
+                    await anext(aiter(live))
+                    await asyncio.gather(*(db.execute("INSERT INTO t VALUES (1)") for _ in range(ROWS)))
+                    async for (now,), *_ in live:
+                        if now >= before + ROWS:
+                            break
+
+        def child(number):
+            try:
+                parents.query("SELECT 1")
+            except flatwater.ProgrammingError as error:
+                assert "forked" in str(error), error
+            else:
+                raise AssertionError("what the parent opened was served")
+            asyncio.run(use(file + f".{number}"))
+            asyncio.run(use(file))
+            with blocking.connect(file) as own:
+                own.execute("INSERT INTO t VALUES (2)")
+
+        def start(number):
+            if how == "multiprocessing":
+                process = multiprocessing.get_context("fork").Process(target=child, args=(number,))
+                process.start()
+                return lambda: process.join() or process.exitcode
+            pid = os.fork()
+            if pid == 0:
+                code = 1
+                try:
+                    child(number)
+                    code = 0
+                finally:
+                    sys.stderr.flush()
+                    os._exit(code)
+            return lambda: os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+        written, stop = 0, threading.Event()
+        def write():
+            global written
+            while not stop.is_set():
+                parents.execute("INSERT INTO t VALUES (3)")
+                written += 1
+
+        parents = blocking.connect(file)
+        parents.execute("CREATE TABLE IF NOT EXISTS t (a)")
+        writer = threading.Thread(target=write)
+        writer.start()
+        codes = [join() for join in [start(number) for number in range(CHILDREN)]]
+        stop.set()
+        writer.join()
+        assert os.path.exists(file + "-wal"), "the locks of the parent are gone"
+        assert codes == [0] * CHILDREN, codes
+        assert parents.query_value("SELECT count(*) FROM t") == written + CHILDREN * (ROWS + 1)
+        assert parents.query_value("PRAGMA integrity_check") == "ok"
+        parents.close()
+        print("fine")
+    """
+    code, out, errors = run(program.replace("HOW", repr(how)), file)
+    assert (code, out) == (0, "fine"), errors
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_child_that_exits_leaves_the_files_of_its_parent_alone(file):
     program = """

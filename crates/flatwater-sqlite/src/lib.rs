@@ -54,6 +54,7 @@ mod failures;
 pub mod fault;
 mod files;
 mod filesystem;
+mod forks;
 #[cfg(feature = "fault")]
 pub mod held_step;
 mod hooks;
@@ -89,7 +90,7 @@ pub use filesystem::{filesystem_magic, free_bytes, why_not_writable};
 pub use hooks::{AuthEvent, Busy, Policy, Verdict};
 pub use locks::{LockFile, LockedFile};
 pub use preupdate::REPORTS_ALL_ROWS;
-pub use process::{InUse, PerProcess, Slot, is_stranded};
+pub use process::{InUse, Origin, PerProcess, Slot, ThreadChange, is_forked, may_open};
 pub use read_guard::{PageRefusal, Refused, Unheld, refused};
 pub use running::FirstRow;
 pub use rusqlite;

@@ -14,13 +14,13 @@ use std::ffi::{CStr, c_int, c_void};
 use std::panic::catch_unwind;
 use std::ptr;
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{Mutex, PoisonError};
 
 use rusqlite::ffi;
 
 use crate::connection::Connection;
 use crate::failures;
 use crate::files::File;
+use crate::process::PerProcess;
 use crate::read_guard;
 use crate::snapshot::Request;
 
@@ -41,7 +41,7 @@ struct Table {
 }
 
 /// One table for each of SQLite's own tables met so far.
-static TABLES: Mutex<Vec<&Table>> = Mutex::new(Vec::new());
+static TABLES: PerProcess<Vec<&Table>> = PerProcess::new(Vec::new);
 
 /// The version of the method table that this code supports.
 const VERSION: c_int = 3;
@@ -115,7 +115,7 @@ impl Connection {
 
 /// The table for methods that are SQLite's own, or this crate's already; `None` if they have another layout.
 fn table(methods: &ffi::sqlite3_io_methods) -> Option<&'static Table> {
-    let mut all = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = TABLES.lock();
     let address = ptr::from_ref(methods).addr();
     let known = |table: &&&Table| table.own == address || ptr::eq(&raw const table.methods, methods);
     if let Some(table) = all.iter().find(known) {

@@ -1,26 +1,32 @@
 //! Detecting that this process was made by fork.
 //!
-//! Owns: what a forked child sees at once: a number that changes with each fork, and whether a database was open at the
-//! fork; and state that each process has for itself. Runs on any thread. SQLite must not be used after a fork
+//! Owns: which process made a value, and state that each process has for itself. Runs on any thread. A connection must
+//! not be used after a fork
 //! (<https://sqlite.org/howtocorrupt.html#_carrying_an_open_database_connection_across_a_fork_>), and locks may have
-//! been held by threads that the child does not have. Invariant: the check takes no lock and makes no system call,
-//! because any lock may be one that is never released. Leaves out: the reaction to a fork. A child made without the C
-//! library's `fork`, such as by a bare `clone`, is not detected.
+//! been held by threads that the child does not have: a child uses, closes and unlocks nothing that it inherited.
+//! Invariant: the check takes no lock and makes no system call, because any lock may be one that is never released.
+//! Leaves out: the reaction to a fork, and SQLite's own state (`forks`). A child made without the C library's `fork`, such
+//! as by a bare `clone`, is not detected.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::forks;
+
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static OPEN: AtomicUsize = AtomicUsize::new(0);
-static STRANDED: AtomicBool = AtomicBool::new(false);
+/// A database was open at the fork that made this process, or at one before.
+static INHERITED: AtomicBool = AtomicBool::new(false);
 /// Held during each fork, and while a fork would do harm.
 static FORKING: AtomicBool = AtomicBool::new(false);
+/// How many threads are just starting or ending.
+static CHANGING: AtomicUsize = AtomicUsize::new(0);
 
 /// A database is open, being opened or being closed. Dropping it ends that state.
 #[derive(Debug)]
-pub struct InUse(());
+pub struct InUse(Origin);
 
 impl InUse {
     /// Counts one more database, and makes sure that forks are detected from now on.
@@ -28,7 +34,7 @@ impl InUse {
     pub fn new() -> Self {
         notice_forks();
         OPEN.fetch_add(1, Ordering::SeqCst);
-        Self(())
+        Self(Origin::here())
     }
 }
 
@@ -40,19 +46,49 @@ impl Default for InUse {
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        OPEN.fetch_sub(1, Ordering::SeqCst);
+        if !self.0.is_inherited() {
+            OPEN.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }
 
-/// Returns true in a process that was forked while a database was open: it must neither use nor open a database.
+/// The process that made a value. A forked child has a copy of the value, which is its parent's all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin(u32);
+
+impl Origin {
+    /// This process.
+    #[must_use]
+    #[inline]
+    pub fn here() -> Self {
+        Self(generation())
+    }
+
+    /// Returns true if another process made the value, of which this one is a descendant: the value must not be used here,
+    /// nor what it shares with others be dropped.
+    #[must_use]
+    #[inline]
+    pub fn is_inherited(self) -> bool {
+        self.0 != generation()
+    }
+}
+
+/// Returns true if this process may open databases. In a forked child this has SQLite keep its files apart from those that
+/// were open at the fork; on systems where it cannot, no database may be open then.
 #[must_use]
-#[inline]
-pub fn is_stranded() -> bool {
-    STRANDED.load(Ordering::Relaxed)
+pub fn may_open() -> bool {
+    generation() == 0 || forks::separate() || !INHERITED.load(Ordering::SeqCst)
+}
+
+/// Returns true in a forked child.
+#[must_use]
+pub fn is_forked() -> bool {
+    generation() != 0
 }
 
 /// A number that changes with every fork, in the child.
-fn generation() -> u32 {
+#[inline]
+pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
@@ -75,6 +111,28 @@ pub(crate) fn without_forks<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
+/// A thread is just starting or ending: until this is dropped, no thread of this process can fork. A thread that starts or
+/// ends holds a lock of Rust's standard library for a moment, without which no thread can be started in the child.
+#[derive(Debug)]
+pub struct ThreadChange(Origin);
+
+impl ThreadChange {
+    /// Waits for a fork in progress.
+    #[must_use]
+    pub fn begin() -> Self {
+        without_forks(|| CHANGING.fetch_add(1, Ordering::SeqCst));
+        Self(Origin::here())
+    }
+}
+
+impl Drop for ThreadChange {
+    fn drop(&mut self) {
+        if !self.0.is_inherited() {
+            CHANGING.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
 fn hold_forks() {
     while FORKING.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
         std::thread::yield_now();
@@ -85,23 +143,33 @@ fn hold_forks() {
 fn notice_forks() {
     extern "C" fn before() {
         hold_forks();
+        while CHANGING.load(Ordering::SeqCst) > 0 {
+            std::thread::yield_now();
+        }
+        forks::hold();
     }
     extern "C" fn in_parent() {
+        forks::release();
         FORKS.fetch_add(1, Ordering::SeqCst);
         FORKING.store(false, Ordering::Release);
     }
     extern "C" fn in_child() {
+        forks::release();
         FORKS.fetch_add(1, Ordering::SeqCst);
         GENERATION.fetch_add(1, Ordering::SeqCst);
         if OPEN.load(Ordering::SeqCst) > 0 {
-            STRANDED.store(true, Ordering::SeqCst);
+            INHERITED.store(true, Ordering::SeqCst);
+            // What the count counted is the parent's, and will not end here.
+            OPEN.store(0, Ordering::SeqCst);
         }
         FORKING.store(false, Ordering::Release);
     }
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handlers live as long as the process and only use atomics, which is allowed in the child of a
-        // process with several threads (POSIX, pthread_atfork). A failure, for lack of memory, leaves forks undetected.
+        forks::prepare();
+        // SAFETY: the handlers live as long as the process. In the child they use atomics, which is allowed in the child of
+        // a process with several threads (POSIX, pthread_atfork), and release mutexes that the same thread took before.
+        // A failure, for lack of memory, leaves forks undetected.
         unsafe {
             libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
         }

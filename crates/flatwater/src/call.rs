@@ -11,10 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use flatwater_sqlite::is_stranded;
-
 use crate::engine::dispatch::{Awaited, Begun, Caller, Cancelled, Submitted};
-use crate::engine::handle::{called_from_within, refuse_forked};
+use crate::engine::handle::{called_from_within, inherited};
 use crate::engine::opening::Opening;
 use crate::error::{Error, Result};
 use crate::inline::budget;
@@ -260,7 +258,7 @@ impl<T, E: From<Error>> Call<T, E> {
                 }
                 Poll::Ready(Some(answer)) => answer,
                 Poll::Ready(None) if awaited.is_too_late() => Err(too_late()),
-                Poll::Ready(None) => Err(self.lost()),
+                Poll::Ready(None) => Err(self.lost(reply.is_inherited())),
             },
             Stage::Held(answer) => answer,
             Stage::Refused(error) => {
@@ -273,10 +271,11 @@ impl<T, E: From<Error>> Call<T, E> {
     }
 
     #[cold]
-    fn lost(&self) -> Error {
+    fn lost(&self, is_inherited: bool) -> Error {
         match &self.caller {
             Some(caller) => caller.lost(),
-            None => refuse_forked().err().unwrap_or_else(|| Error::misuse("opening the database panicked")),
+            None if is_inherited => inherited(),
+            None => Error::misuse("opening the database panicked"),
         }
     }
 }
@@ -289,6 +288,12 @@ impl<T, E> Call<T, E> {
     /// Returns true while the call waits for its answer.
     pub(crate) fn waits(&mut self) -> bool {
         matches!(self.stage(), Stage::Waiting(..))
+    }
+
+    /// Returns true if this process was forked after the call had begun, or after its database was opened.
+    fn is_inherited(&mut self) -> bool {
+        self.caller.as_ref().is_some_and(|caller| caller.handle.is_inherited())
+            || matches!(self.stage(), Stage::Waiting(_, reply) if reply.is_inherited())
     }
 
     /// Gives the call up, as dropping it does. With `unless_it_writes`, a call whose write runs is polled on, until its
@@ -336,7 +341,7 @@ pub(crate) fn polled_again() -> Error {
 
 impl<T, E> Drop for Call<T, E> {
     fn drop(&mut self) {
-        if (self.report.is_some() || self.waits()) && !is_stranded() {
+        if (self.report.is_some() || self.waits()) && !self.is_inherited() {
             self.give_up(false);
         }
     }

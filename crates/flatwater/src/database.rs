@@ -10,7 +10,7 @@ use flatwater_sqlite::{CheckpointMode, Checkpointed};
 
 use crate::call::{Call, Read};
 use crate::engine::dispatch::{Awaited, Caller, Submitted};
-use crate::engine::handle::{Handle, called_from_within, refuse_forked};
+use crate::engine::handle::{Handle, called_from_within};
 use crate::error::{Error, Result};
 use crate::many::ExecuteMany;
 use crate::operations::Operations;
@@ -275,10 +275,8 @@ impl Database {
     /// that was forked while the database was open, the result is empty.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        if refuse_forked().is_err() {
-            return Stats::default();
-        }
-        self.operations.0.handle.engine().stats()
+        let handle = &self.operations.0.handle;
+        if handle.is_inherited() { Stats::default() } else { handle.engine().stats() }
     }
 
     /// Closes the database: executes the writes submitted before, waits for an open transaction
@@ -302,7 +300,7 @@ impl Database {
     pub(crate) fn close_as<T>(&self, read: Read<T, Error>) -> Call<T> {
         let handle = self.operations.0.handle.clone();
         let start = move |_| {
-            refuse_forked()?;
+            handle.refuse_inherited()?;
             if in_closure() {
                 return Err(called_from_within());
             }

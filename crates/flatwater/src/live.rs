@@ -16,7 +16,6 @@ use futures_core::Stream;
 use crate::changes::primary_keys::PrimaryKeys;
 use crate::database::Database;
 use crate::engine::dispatch::Caller;
-use crate::engine::handle::refuse_forked;
 use crate::error::{Error, Result};
 use crate::queue::reply::wake;
 use crate::time::later;
@@ -128,7 +127,7 @@ impl Database {
 impl Live {
     pub(crate) fn new<'a, P: IntoParams>(caller: &Caller, statements: impl Iterator<Item = (&'a str, P)>) -> Self {
         let part = |(sql, params): (&str, P)| {
-            refuse_forked()?;
+            caller.handle.refuse_inherited()?;
             Ok(LivePart { text: caller.handle.engine().text(sql), params: params.into_params()? })
         };
         let parts = statements.map(part).collect::<Result<Box<[LivePart]>>>();

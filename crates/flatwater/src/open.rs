@@ -6,7 +6,7 @@
 use crate::call::{Call, Read};
 use crate::database::Database;
 use crate::engine::dispatch::{Awaited, Submitted};
-use crate::engine::handle::{Handle, refuse_forked};
+use crate::engine::handle::Handle;
 use crate::engine::opening::Opening;
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -32,7 +32,6 @@ impl Options {
 
     pub(crate) fn open_as<T>(self, read: Read<T, Error>) -> Call<T> {
         let start = move |may_block| {
-            refuse_forked()?;
             let opening = Opening::new();
             let awaited = Awaited::Opening(opening.clone());
             // If the caller drops the call meanwhile, the database is dropped with the answer, which closes it.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::call::{Call, Read};
 use crate::cursor::Cursor;
 use crate::engine::dispatch::Caller;
-use crate::engine::handle::{Handle, refuse_forked};
+use crate::engine::handle::Handle;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::StatementInfo;
 use crate::values::convert::FromSql;
@@ -31,7 +31,7 @@ pub(crate) trait Text {
 impl Text for str {
     fn text(&self, handle: &Handle) -> Result<Arc<StatementInfo>> {
         // A forked child process would block forever on the catalogue's lock if another thread of the parent held it.
-        refuse_forked()?;
+        handle.refuse_inherited()?;
         Ok(handle.engine().text(self))
     }
 }

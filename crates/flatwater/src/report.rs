@@ -8,8 +8,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::is_stranded;
-
 use crate::engine::dispatch::{Caller, Cancelled};
 use crate::engine::handle::Handle;
 use crate::error::{Error, Kind, Result, shorten};
@@ -70,7 +68,7 @@ impl Report {
     #[cold]
     fn begin_heard(caller: &Caller, operation: &'static str, work: Option<&Work>) -> Option<Box<Self>> {
         // A forked process has none of the threads that the listener may rely on.
-        if matches!(work, Some(Work::Prepare(_))) || is_stranded() {
+        if matches!(work, Some(Work::Prepare(_))) || caller.handle.is_inherited() {
             return None;
         }
         Some(Box::new(Self {
@@ -224,7 +222,7 @@ impl Collection {
 impl Drop for Collection {
     fn drop(&mut self) {
         let first = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((report, facts)) = first.filter(|_| !is_stranded()) {
+        if let Some((report, facts)) = first.filter(|(report, _)| !report.handle.is_inherited()) {
             let total = report.submitted.elapsed();
             report.send(&facts, total, facts.queue + facts.lock + facts.run);
         }

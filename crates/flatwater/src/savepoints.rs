@@ -3,8 +3,6 @@
 //! Owns: the calls. Runs on the caller's thread; no work runs here. Leaves out: nested transactions (`transaction`), and
 //! the stack of the savepoints, which the writer has.
 
-use flatwater_sqlite::is_stranded;
-
 use crate::call::Call;
 use crate::error::{Error, Result};
 use crate::operations::Operations;
@@ -71,6 +69,6 @@ impl Operations {
     pub(crate) fn in_transaction(&self) -> bool {
         let inside = self.0.inside.as_ref().filter(|_| !self.0.options.read_only);
         // In a forked process the lock may be held by a thread that is not there.
-        inside.is_some_and(|inside| !is_stranded() && inside.session.is_open())
+        inside.is_some_and(|inside| !self.0.handle.is_inherited() && inside.session.is_open())
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::engine::dispatch::{Awaited, Submitted};
-use crate::engine::handle::{called_from_within, refuse_forked};
+use crate::engine::handle::called_from_within;
 use crate::engine::registry::{self, FileReservation};
 use crate::error::Result;
 use crate::queue::reply::reply;
@@ -38,7 +38,6 @@ use crate::workers::answer::Answer;
 /// ```
 pub fn shutdown(wait: Duration) -> Call<()> {
     let start = move |may_block| {
-        refuse_forked()?;
         if in_closure() || may_block && must_not_block() {
             return Err(called_from_within());
         }

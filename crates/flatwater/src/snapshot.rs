@@ -49,7 +49,7 @@ impl Snapshot {
         let options = CallOptions { read_only: true, ..caller.options };
         let caller = Caller { options, ..caller.clone() };
         let (caller, guard) = match answer {
-            Answer::Snapshot(guard) => (Caller { open_read: Some(guard.0.clone()), ..caller }, Guard::Reader(guard)),
+            Answer::Snapshot(guard) => (Caller { open_read: Some(guard.at.clone()), ..caller }, Guard::Reader(guard)),
             answer => {
                 let guard = answer.transaction()?;
                 let inside = Arc::new(Inside { session: guard.0.clone(), savepoints: Vec::new() });

@@ -1,6 +1,7 @@
-//! Fork without exec: a child of an open database can do nothing with it and nothing to it, however it ends; a child of
-//! a process in which none is open can use databases of its own.
+//! Fork without exec: a child can do nothing with the databases that its parent had open, and nothing to them, however it
+//! ends; it opens its own, also the same files.
 
+use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -12,8 +13,10 @@ use flatwater::{Call, Database, Error, Executed, Kind, Options, Transaction, par
 use crate::support::{COUNT, INSERT, Stop, TestFile, count, is_alone_in_process, rows, wait_until, while_writing};
 
 /// A child that takes longer hangs, and is ended by the kernel.
-const WATCHDOG_SECONDS: u32 = 30;
+const WATCHDOG_SECONDS: u32 = 200;
 const FORKS: usize = 10;
+const SERVED: i64 = 50;
+const ROUNDS: i64 = 10;
 
 /// What is open in the parent at the fork, and what the child's copy of it is.
 struct Handles {
@@ -85,7 +88,7 @@ fn refused<T>(answer: Result<T, Error>) {
     assert!(error.message().contains("forked"), "{error}");
 }
 
-fn everything_is_refused(handles: &mut Handles, file: &TestFile) {
+fn everything_is_refused(handles: &mut Handles) {
     let Handles { db, blocking, transaction, waiting, .. } = handles;
     let one = || [(INSERT, params![])];
     refused(at_once(waiting));
@@ -118,12 +121,6 @@ fn everything_is_refused(handles: &mut Handles, file: &TestFile) {
     refused(at_once(transaction.execute(INSERT, ())));
     refused(at_once(transaction.query(COUNT, ())));
     refused(at_once(transaction.begin()));
-    let other = file.path().with_file_name("other.db");
-    for options in [file.options(), Options::new(&other), Options::new(":memory:")] {
-        refused(at_once(options.clone().open()));
-        refused(options.open().wait());
-    }
-    assert!(!other.exists());
 }
 
 /// The names of the threads of this process.
@@ -173,8 +170,8 @@ fn end(handles: Handles, ending: Ending) {
 }
 
 #[test]
-fn a_child_of_an_open_database_can_do_nothing_with_it_and_nothing_to_it() {
-    if !is_alone_in_process("forked::a_child_of_an_open_database_can_do_nothing_with_it_and_nothing_to_it") {
+fn a_child_can_do_nothing_with_what_its_parent_opened_and_nothing_to_it() {
+    if !is_alone_in_process("forked::a_child_can_do_nothing_with_what_its_parent_opened_and_nothing_to_it") {
         return;
     }
     let (file, other) = (TestFile::new(), TestFile::new());
@@ -192,7 +189,7 @@ fn a_child_of_an_open_database_can_do_nothing_with_it_and_nothing_to_it() {
                 let new = held.execute(INSERT, ());
                 let handles = Handles { blocking: held.clone(), db: held, transaction, waiting, new };
                 let (handles, child) = fork(handles, |mut handles| {
-                    everything_is_refused(&mut handles, &other);
+                    everything_is_refused(&mut handles);
                     end(handles, ending);
                 });
                 another_round();
@@ -247,17 +244,15 @@ fn a_child_of_a_process_without_an_open_database_uses_its_own() {
     }
 }
 
-/// The fork comes at any moment of opening, using and closing; the child is refused or served, but it never waits for a
-/// thread that it does not have.
+/// The fork comes at any moment of opening, using and closing; the child is served, and never waits for a thread or a lock of
+/// one that it does not have.
 #[test]
-fn a_child_of_a_process_that_opens_and_closes_is_refused_or_served() {
-    if !is_alone_in_process("forked::a_child_of_a_process_that_opens_and_closes_is_refused_or_served") {
+fn a_child_of_a_process_that_opens_and_closes_is_served() {
+    if !is_alone_in_process("forked::a_child_of_a_process_that_opens_and_closes_is_served") {
         return;
     }
-    const REFUSED: i32 = 7;
     let (file, own) = (TestFile::new(), TestFile::new());
     let (stops, opened) = (AtomicBool::new(false), AtomicI64::new(0));
-    let (mut served, mut refusals) = (0, 0);
     std::thread::scope(|scope| {
         let _stop = Stop(&stops);
         scope.spawn(|| {
@@ -268,29 +263,120 @@ fn a_child_of_a_process_that_opens_and_closes_is_refused_or_served() {
                 opened.fetch_add(1, Ordering::SeqCst);
             }
         });
-        while served < 10 || refusals < 100 {
+        for _ in 0..SERVED {
             let ((), child) = fork((), |()| {
-                let code = match own.options().open().wait() {
-                    Ok(db) => db.execute(INSERT, ()).wait().map(|_| 0).unwrap(),
-                    Err(error) => {
-                        refused(Err::<(), _>(error));
-                        REFUSED
-                    }
-                };
-                // SAFETY: ends the process. Closing would wait for a thread, and a thread that starts takes a lock of
-                // the standard library which one that was just ending at the fork may have held.
-                unsafe { libc::_exit(code) }
+                let db = own.options().open().wait().unwrap();
+                finish(db.execute(INSERT, ()).never_inline()).unwrap();
+                db.close().wait().unwrap();
             });
-            match code(child) {
-                0 => served += 1,
-                code => {
-                    assert_eq!(code, REFUSED);
-                    refusals += 1;
-                }
-            }
+            join(child);
         }
     });
-    assert_eq!((file.visit(), own.visit()), (opened.into_inner(), served));
+    assert_eq!((file.visit(), own.visit()), (opened.into_inner(), SERVED));
+}
+
+/// Everything that a process does with a database of its own: `rows` are added.
+fn is_of_use(options: Options, rows: i64) {
+    let db = options.open().wait().unwrap();
+    let before = count(&db);
+    let mut live = db.live(COUNT, ());
+    finish(live.next()).unwrap().unwrap();
+    for _ in 0..rows - 2 {
+        finish(db.execute(INSERT, ()).never_inline()).unwrap();
+    }
+    let transaction = finish(db.begin()).unwrap();
+    finish(transaction.execute(INSERT, ())).unwrap();
+    finish(transaction.commit()).unwrap();
+    db.write_with(|tx| tx.execute(INSERT, []).map_err(Error::from)).wait().unwrap();
+    let seen = || finish(db.query_value::<i64>(COUNT, ())).unwrap().unwrap();
+    assert!(seen() >= before + rows);
+    wait_until(|| {
+        let result = finish(live.next()).unwrap().unwrap();
+        result.read::<(i64,)>().unwrap()[0].0 >= before + rows
+    });
+    drop(live);
+    db.close().wait().unwrap();
+}
+
+#[test]
+fn a_child_uses_other_files_and_the_same_file_while_its_parent_writes() {
+    if !is_alone_in_process("forked::a_child_uses_other_files_and_the_same_file_while_its_parent_writes") {
+        return;
+    }
+    const ROWS: i64 = 20;
+    let (file, other) = (TestFile::new(), TestFile::new());
+    let db = file.open();
+    let acknowledged = while_writing(&db, |another_round| {
+        for round in 1..=ROUNDS {
+            let ((), child) = fork((), |()| {
+                is_of_use(other.options(), ROWS);
+                is_of_use(file.options(), ROWS);
+                // The grandchild has inherited what its parent and its grandparent opened.
+                let own = file.open();
+                let ((), grandchild) = fork((), |()| is_of_use(file.options(), ROWS));
+                join(grandchild);
+                own.execute(INSERT, ()).wait().unwrap();
+            });
+            another_round();
+            join(child);
+            another_round();
+            assert!(file.visit() > 0 && file.has_wal(), "the parent still has its locks");
+            assert_eq!(other.visit(), round * ROWS);
+        }
+    });
+    let expected = acknowledged + ROUNDS * (2 * ROWS + 1);
+    assert_eq!((file.visit(), count(&db)), (expected, expected));
+    db.close().wait().unwrap();
+    assert_eq!(rows(&file.plain()), expected);
+}
+
+#[test]
+fn the_locks_of_a_child_and_of_its_parent_hold_against_each_other() {
+    if !is_alone_in_process("forked::the_locks_of_a_child_and_of_its_parent_hold_against_each_other") {
+        return;
+    }
+    let file = TestFile::new();
+    let options = || file.options().busy_timeout(Duration::ZERO);
+    let busy = |db: &Database| {
+        let error = db.execute(INSERT, ()).wait().unwrap_err();
+        assert_eq!(error.kind(), Kind::Busy, "{error}");
+    };
+    let db = options().open().wait().unwrap();
+    let transaction = finish(db.begin()).unwrap();
+    finish(transaction.execute(INSERT, ())).unwrap();
+    let (mut parent_hears, child_tells) = std::io::pipe().unwrap();
+    let (child_hears, mut parent_tells) = std::io::pipe().unwrap();
+    // The parent drops the child's ends, so that it does not wait for one that is gone.
+    let of_child = (child_tells, child_hears);
+    let in_child = |(mut tells, mut hears): (std::io::PipeWriter, std::io::PipeReader)| {
+        let own = options().open().wait().unwrap();
+        busy(&own);
+        assert_eq!(count(&own), 0, "it is not committed");
+        tells.write_all(b"busy").unwrap();
+        hears.read_exact(&mut [0; 4]).unwrap();
+        assert_eq!(count(&own), 1);
+        own.execute(INSERT, ()).wait().unwrap();
+        let transaction = finish(own.begin()).unwrap();
+        finish(transaction.execute(INSERT, ())).unwrap();
+        tells.write_all(b"open").unwrap();
+        hears.read_exact(&mut [0; 4]).unwrap();
+        finish(transaction.commit()).unwrap();
+        own.close().wait().unwrap();
+    };
+    let (of_child, child) = fork(of_child, in_child);
+    drop(of_child);
+    parent_hears.read_exact(&mut [0; 4]).unwrap();
+    assert_eq!(file.visit(), 0);
+    assert!(file.has_wal(), "the parent has its locks");
+    finish(transaction.commit()).unwrap();
+    parent_tells.write_all(b"done").unwrap();
+    parent_hears.read_exact(&mut [0; 4]).unwrap();
+    busy(&db);
+    parent_tells.write_all(b"done").unwrap();
+    join(child);
+    assert!(file.visit() == 3 && file.has_wal(), "the child's close took no lock of the parent away");
+    db.execute(INSERT, ()).wait().unwrap();
+    assert_eq!((file.visit(), count(&db)), (4, 4));
 }
 
 #[test]

@@ -29,6 +29,7 @@ use crate::file::copies::mappings;
 use crate::file::guard::{self, Guard};
 use crate::file::watch::Watch;
 use crate::queue::reply::{Promise, wake};
+use crate::thread::park::start;
 use crate::time::later;
 use crate::time::timer::{self, Alarm};
 use crate::workers::answer::Answer;
@@ -131,7 +132,7 @@ impl Engine {
                     engine.close_readers(deadline);
                     engine.closed();
                 };
-                if std::thread::Builder::new().name("fw-close".into()).spawn(move || close(&last)).is_err() {
+                if start("fw-close", move || close(&last)).is_err() {
                     // If no thread can be started, this thread closes the database.
                     close(&first);
                 }

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::handle::{Handle, called_from_within, refuse_forked};
+use super::handle::{Handle, called_from_within};
 use super::opening::Opening;
 use crate::error::{Error, Result};
 use crate::options::json::JsonOptions;
@@ -266,7 +266,7 @@ impl Caller {
 
     /// Returns an error where no call may begin.
     pub(super) fn may_begin(&self) -> Result<()> {
-        refuse_forked()?;
+        self.handle.refuse_inherited()?;
         if in_closure() {
             return Err(called_from_within());
         }
@@ -279,7 +279,7 @@ impl Caller {
     /// Returns the error for a request that ended without an answer.
     #[cold]
     pub(crate) fn lost(&self) -> Error {
-        if let Err(error) = refuse_forked() {
+        if let Err(error) = self.handle.refuse_inherited() {
             error
         } else if self.handle.is_closed() {
             Error::closed()

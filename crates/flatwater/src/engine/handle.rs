@@ -3,18 +3,19 @@
 //! Owns: the rights of this caller, who listens to its calls, and leaving the engine. Dropping the last clone leaves the
 //! engine; the last handle to leave begins to close it. Runs on the callers' threads. Invariants: a handle leaves once; a
 //! read-only handle never writes, whatever other handles to the same engine may do. After a fork the child uses nothing of
-//! it, and does not even drop it. Leaves out: serving.
+//! it, and does not even drop it; it opens its own. Leaves out: serving.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use flatwater_sqlite::is_stranded;
+use flatwater_sqlite::{Origin, is_forked, may_open};
 
 use super::opening::Opening;
 use super::registry;
 use crate::engine::{Closed, Engine};
 use crate::error::{Error, Result};
+use crate::file::copies::note_inherited;
 use crate::file::mount::refuse_network;
 use crate::options::{MEMORY, Options};
 use crate::queue::ticket::CallOptions;
@@ -22,6 +23,7 @@ use crate::statement_event::Listener;
 
 pub(crate) struct Handle {
     engine: Arc<Engine>,
+    origin: Origin,
     read_only: bool,
     /// The time of each call, unless it has its own.
     timeout: Option<Duration>,
@@ -38,7 +40,7 @@ pub(crate) struct Handle {
 impl Handle {
     /// Opens the database, or joins the engine that has it open. Blocks, for as long as the opening is wanted.
     pub(crate) fn open(options: Options, opening: &Opening) -> Result<Self> {
-        refuse_forked().map_err(|error| error.in_operation("open"))?;
+        prepare_child()?;
         let options = options.resolve()?;
         let (read_only, timeout) = (options.read_only, options.timeout);
         if !options.network_filesystem {
@@ -56,6 +58,7 @@ impl Handle {
     fn new(engine: Arc<Engine>, read_only: bool, timeout: Option<Duration>) -> Self {
         Self {
             engine,
+            origin: Origin::here(),
             read_only,
             timeout,
             listener: Mutex::default(),
@@ -68,6 +71,16 @@ impl Handle {
 
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Returns true if this process was forked while the handle existed: its connections belong to the parent process.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.origin.is_inherited()
+    }
+
+    /// Returns an error in a process that was forked while the handle existed.
+    pub(crate) fn refuse_inherited(&self) -> Result<()> {
+        if self.is_inherited() { Err(inherited()) } else { Ok(()) }
     }
 
     /// Returns a number that identifies the open database.
@@ -135,7 +148,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if is_stranded() {
+        if self.is_inherited() {
             // The connections belong to the parent process.
             return std::mem::forget(self.engine.clone());
         }
@@ -145,13 +158,24 @@ impl Drop for Handle {
     }
 }
 
-/// Returns an error in a process that was forked while a database was open.
-pub(crate) fn refuse_forked() -> Result<()> {
-    if !is_stranded() {
+/// Called before a database is opened: in a forked child, keeps what is opened apart from what the child inherited.
+fn prepare_child() -> Result<()> {
+    if is_forked() {
+        note_inherited();
+    }
+    if may_open() {
         return Ok(());
     }
-    Err(Error::misuse("this process was forked while a database was open, so none can be used in it")
-        .with_hint("open databases after the fork, or start the child with exec"))
+    Err(Error::misuse("this process was forked while a database was open, and on this system none can be opened in it")
+        .with_hint("fork before the first open, or start the child with exec")
+        .in_operation("open"))
+}
+
+/// Returns the error for the use of what the parent process opened.
+#[cold]
+pub(crate) fn inherited() -> Error {
+    Error::misuse("this process was forked while the database was open, so this handle belongs to its parent")
+        .with_hint("open the database again in the child, or start the child with exec")
 }
 
 /// Returns the error for a call from a closure, an SQL function or a waker that runs on one of Flatwater's threads.

@@ -5,12 +5,15 @@
 //! milliseconds in a large process, so callers run it only where blocking is allowed. Invariants: it only reads; callers that
 //! ask at the same time share one list, which was read after they asked. Leaves out: the reaction to a second library.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::{Arc, Condvar, PoisonError};
 
 use flatwater_sqlite::PerProcess;
+
+/// The mappings of wal-indexes that a forked child inherited: its parent's, which are no second library's.
+static INHERITED: PerProcess<Option<Vec<String>>> = PerProcess::new(|| None);
 
 /// What the mappings of the process show for one wal-index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +42,13 @@ pub(crate) struct Mappings {
 /// Returns the mappings of the process; empty where there is no such list. Blocks.
 pub(crate) fn mappings() -> Arc<Mappings> {
     static LIST: Shared<Mappings> = Shared::new();
-    let read = || read_mappings().map_or_else(|_| Mappings::default(), |text| Mappings::parse(&text));
+    let read = || {
+        let text = read_mappings().unwrap_or_default();
+        match &**INHERITED.lock() {
+            Some(inherited) if !inherited.is_empty() => Mappings::parse(&without(&text, inherited)),
+            _ => Mappings::parse(&text),
+        }
+    };
     if cfg!(target_os = "linux") { LIST.read(read) } else { Arc::default() }
 }
 
@@ -90,6 +99,26 @@ impl<T: Send + Sync + 'static> Shared<T> {
     }
 }
 
+/// Called in a forked child before it opens a database: what is mapped now is its parent's.
+pub(crate) fn note_inherited() {
+    let mut inherited = INHERITED.lock();
+    if inherited.is_none() {
+        let all = if cfg!(target_os = "linux") { read_mappings().unwrap_or_default() } else { String::new() };
+        let is_index = |line: &&str| parse(line).is_some_and(|(mapping, path)| is_index(&mapping, path));
+        **inherited = Some(all.lines().filter(is_index).map(|line| key(line).to_owned()).collect());
+    }
+}
+
+/// The part of a line that stays the same when the file is deleted.
+fn key(line: &str) -> &str {
+    line.strip_suffix(DELETED).unwrap_or(line)
+}
+
+fn without(all: &str, inherited: &[String]) -> String {
+    let inherited: HashSet<&str> = inherited.iter().map(String::as_str).collect();
+    all.lines().filter(|line| !inherited.contains(key(line))).flat_map(|line| [line, "\n"]).collect()
+}
+
 fn read_mappings() -> io::Result<String> {
     // The size of this file is not known before it is read, so a small buffer would cost many reads.
     let mut text = String::with_capacity(64 * 1024);
@@ -133,6 +162,10 @@ fn parse(line: &str) -> Option<(Mapping, &str)> {
     Some((mapping, path.trim_end_matches(DELETED)))
 }
 
+fn is_index(mapping: &Mapping, path: &str) -> bool {
+    mapping.inode != 0 && path.ends_with("-shm")
+}
+
 fn is_library(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     name.contains("sqlite") && (name.contains(".so") || name.contains(".node"))
@@ -144,7 +177,7 @@ impl Mappings {
         for (mapping, path) in text.lines().filter_map(parse) {
             if is_library(path) {
                 mappings.libraries.push(path.to_owned());
-            } else if mapping.inode != 0 && path.ends_with("-shm") {
+            } else if is_index(&mapping, path) {
                 mappings.all.push(mapping);
             }
         }
@@ -214,6 +247,17 @@ mod tests {
         assert_eq!(at(&second, 0x7f00_0001_0000), Mapped::Once, "another file");
         let merged = format!("{OURS}\n7f0000060000-7f0000070000 rw-s 00000000 fe:00 77 /d/a.db-shm");
         assert!(matches!(at(&merged, 0x7f00_0000_0000), Mapped::Twice(_)), "parts side by side are shown as one");
+    }
+
+    #[test]
+    fn what_a_child_inherited_is_no_second_library() {
+        let own = "7f0000050000-7f0000058000 rw-s 00000000 fe:00 77 /d/a.db-shm";
+        let inherited = OURS.lines().next().unwrap().to_owned();
+        let all = format!("{OURS}\n{own}");
+        assert!(matches!(at(&all, 0x7f00_0005_0000), Mapped::Twice(_)));
+        for all in [all.clone(), all.replace("/d/a.db-shm\n", "/d/a.db-shm (deleted)\n")] {
+            assert_eq!(at(&without(&all, std::slice::from_ref(&inherited)), 0x7f00_0005_0000), Mapped::Once);
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flatwater_sqlite::{LockFile, LockedFile, PerProcess, is_stranded};
+use flatwater_sqlite::{LockFile, LockedFile, Origin, PerProcess};
 
 use super::copies::{Mappings, mappings};
 use super::identity::FileId;
@@ -35,6 +35,7 @@ static KEPT: PerProcess<Kept> = PerProcess::new(|| Kept { files: Vec::new(), gua
 #[derive(Debug)]
 pub(crate) struct Guard {
     files: Vec<(FileId, LockFile)>,
+    origin: Origin,
 }
 
 impl Guard {
@@ -49,7 +50,7 @@ impl Guard {
         if let Some(guard) = take_held(&[FileId::of(path), FileId::of(&index)]) {
             return Ok(Some(guard));
         }
-        let mut guard = Self { files: Vec::new() };
+        let mut guard = Self { files: Vec::new(), origin: Origin::here() };
         for (path, which) in [(path, LockedFile::Database), (&*index, LockedFile::WalIndex)] {
             let (id, file) = match open(path, which) {
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(None),
@@ -107,7 +108,7 @@ fn hold(file: &LockFile) -> io::Result<()> {
 impl Drop for Guard {
     fn drop(&mut self) {
         // In a forked child these are the parent's locks.
-        if is_stranded() {
+        if self.origin.is_inherited() {
             return std::mem::forget(std::mem::take(&mut self.files));
         }
         for (_, file) in &self.files {

@@ -10,7 +10,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use flatwater_sqlite::is_stranded;
+use flatwater_sqlite::Origin;
 
 use super::sync::{Arc, Mutex, lock};
 use crate::thread::park::unmark_closure;
@@ -110,21 +110,28 @@ enum Slot<T> {
 }
 
 /// The worker's side. Dropping it unfilled breaks the promise, which wakes the caller.
-pub(crate) struct Promise<T>(Option<Arc<Mutex<Slot<T>>>>);
+pub(crate) struct Promise<T>(Option<Arc<Place<T>>>);
 
 /// The caller's side: a future of the reply, or of `None` if the worker is gone without one.
-pub(crate) struct Reply<T>(Arc<Mutex<Slot<T>>>);
+pub(crate) struct Reply<T>(Arc<Place<T>>);
+
+/// What both sides share.
+struct Place<T> {
+    slot: Mutex<Slot<T>>,
+    /// In a forked child the worker's thread does not exist, and the lock may be one that it held.
+    origin: Origin,
+}
 
 pub(crate) fn reply<T>() -> (Promise<T>, Reply<T>) {
-    let slot = Arc::new(Mutex::new(Slot::Empty(None)));
-    (Promise(Some(slot.clone())), Reply(slot))
+    let place = Arc::new(Place { slot: Mutex::new(Slot::Empty(None)), origin: Origin::here() });
+    (Promise(Some(place.clone())), Reply(place))
 }
 
 impl<T> Promise<T> {
     /// Stores the reply for the caller and returns the waiter to tell. Returns the reply if the caller is gone.
     pub(crate) fn fill(mut self, answer: T) -> Result<Option<Waiter>, T> {
-        let Some(slot) = self.0.take() else { return Err(answer) };
-        let mut slot = lock(&slot);
+        let Some(place) = self.0.take() else { return Err(answer) };
+        let mut slot = lock(&place.slot);
         match &mut *slot {
             Slot::Empty(waiter) => {
                 let waiter = waiter.take();
@@ -138,11 +145,8 @@ impl<T> Promise<T> {
 
 impl<T> Drop for Promise<T> {
     fn drop(&mut self) {
-        let Some(slot) = self.0.take() else { return };
-        if is_stranded() {
-            return;
-        }
-        let mut slot = lock(&slot);
+        let Some(place) = self.0.take().filter(|place| !place.origin.is_inherited()) else { return };
+        let mut slot = lock(&place.slot);
         let waiter = match &mut *slot {
             Slot::Empty(waiter) => {
                 let waiter = waiter.take();
@@ -159,16 +163,21 @@ impl<T> Drop for Promise<T> {
 impl<T> Reply<T> {
     /// Returns true if there is nothing to wait for any more.
     pub(crate) fn is_answered(&self) -> bool {
-        !matches!(*lock(&self.0), Slot::Empty(_))
+        !matches!(*lock(&self.0.slot), Slot::Empty(_))
+    }
+
+    /// Returns true if this process was forked since the request.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.0.origin.is_inherited()
     }
 }
 
 impl<T: Send + 'static> Reply<T> {
     /// Returns a closure that tells the waiting caller without delivering a reply.
     pub(crate) fn nudge(&self) -> impl FnOnce() + Send + use<T> {
-        let slot = self.0.clone();
+        let place = self.0.clone();
         move || {
-            let waiter = match &mut *lock(&slot) {
+            let waiter = match &mut *lock(&place.slot) {
                 Slot::Empty(waiter) => waiter.take(),
                 _ => None,
             };
@@ -180,13 +189,12 @@ impl<T: Send + 'static> Reply<T> {
 impl<T> Reply<T> {
     /// Takes the reply, or leaves the waiter that `make` returns. `is_same` says that the one of before is as good.
     fn poll_by(&self, is_same: impl Fn(&Waiter) -> bool, make: impl Fn() -> Waiter) -> Poll<Option<T>> {
-        // In a forked child the worker's thread does not exist, and the lock may be one that it held.
-        if is_stranded() {
+        if self.is_inherited() {
             return Poll::Ready(None);
         }
         let mut own = None;
         loop {
-            let mut slot = lock(&self.0);
+            let mut slot = lock(&self.0.slot);
             let before = match std::mem::replace(&mut *slot, Slot::Done) {
                 Slot::Full(answer) => return Poll::Ready(Some(answer)),
                 Slot::Done | Slot::Broken => return Poll::Ready(None),
@@ -231,10 +239,10 @@ impl<T> Future for Reply<T> {
 
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
-        if is_stranded() {
+        if self.is_inherited() {
             return;
         }
-        let left = std::mem::replace(&mut *lock(&self.0), Slot::Done);
+        let left = std::mem::replace(&mut *lock(&self.0.slot), Slot::Done);
         drop(left);
     }
 }

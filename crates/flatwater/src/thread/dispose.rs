@@ -2,8 +2,10 @@
 //!
 //! Owns: that thread. Invariant: the caller's thread is not held by giving the memory back. Leaves out: what is large.
 
+use super::park::start;
+
 /// Drops the value on another thread, or here if none can be started.
 pub(crate) fn dispose<T: Send + 'static>(large: T) {
     // If the thread cannot be started, the closure is dropped here, and the value with it.
-    let _ = std::thread::Builder::new().name("fw-dispose".into()).spawn(move || drop(large));
+    let _ = start("fw-dispose", move || drop(large));
 }

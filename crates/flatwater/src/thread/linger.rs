@@ -3,8 +3,9 @@
 //! Owns: the number of threads that linger at once, over all databases. Runs on the threads that serve requests.
 //! Invariant: the number never exceeds `most`. Leaves out: how a thread is woken, and how it ends.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+use flatwater_sqlite::PerProcess;
 
 use super::cores::cores;
 
@@ -14,7 +15,7 @@ const LONG: Duration = Duration::from_secs(10);
 const PER_CORE: usize = 4;
 const LEAST: usize = 16;
 
-static LINGERING: AtomicUsize = AtomicUsize::new(0);
+static LINGERING: PerProcess<usize> = PerProcess::new(|| 0);
 
 /// The place of a thread that lingers, if it got one. Dropping it gives the place to another thread.
 pub(crate) struct Linger {
@@ -24,7 +25,7 @@ pub(crate) struct Linger {
 impl Linger {
     pub(crate) fn begin() -> Self {
         let most = cores().map_or(LEAST, |cores| (cores * PER_CORE).max(LEAST));
-        Self { has_place: take(&LINGERING, most) }
+        Self { has_place: take(&mut LINGERING.lock(), most) }
     }
 
     pub(crate) fn has_place(&self) -> bool {
@@ -40,13 +41,15 @@ impl Linger {
 impl Drop for Linger {
     fn drop(&mut self) {
         if self.has_place {
-            LINGERING.fetch_sub(1, Ordering::Relaxed);
+            **LINGERING.lock() -= 1;
         }
     }
 }
 
-fn take(places: &AtomicUsize, most: usize) -> bool {
-    places.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| (taken < most).then_some(taken + 1)).is_ok()
+fn take(taken: &mut usize, most: usize) -> bool {
+    let is_free = *taken < most;
+    *taken += usize::from(is_free);
+    is_free
 }
 
 #[cfg(test)]
@@ -55,10 +58,10 @@ mod tests {
 
     #[test]
     fn there_are_so_many_places_and_no_more() {
-        let places = AtomicUsize::new(0);
-        assert_eq!((0..5).filter(|_| take(&places, 3)).count(), 3);
-        places.fetch_sub(1, Ordering::Relaxed);
-        assert!(take(&places, 3) && !take(&places, 3));
+        let mut taken = 0;
+        assert_eq!((0..5).filter(|_| take(&mut taken, 3)).count(), 3);
+        taken -= 1;
+        assert!(take(&mut taken, 3) && !take(&mut taken, 3));
     }
 
     #[test]

@@ -8,10 +8,11 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Condvar, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use flatwater_sqlite::PerProcess;
+
+use super::park::start;
 
 type Opening = Box<dyn FnOnce() + Send>;
 
@@ -45,7 +46,7 @@ pub(crate) fn run(opening: impl FnOnce() + Send + 'static) -> io::Result<()> {
         return Ok(());
     }
     drop(openers);
-    thread::Builder::new().name("fw-open".into()).spawn(move || {
+    start("fw-open", move || {
         opening();
         while let Some(opening) = next() {
             opening();

@@ -14,6 +14,8 @@ use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+use flatwater_sqlite::ThreadChange;
+
 /// The thread's own park token is not enough: code that parks inside a poll, such as a `drop` that waits, consumes it.
 struct Unpark {
     thread: Thread,
@@ -64,8 +66,32 @@ pub(crate) const AGAIN: Duration = Duration::from_millis(50);
 /// # Errors
 /// The system's error, if no thread can be started. `body` is dropped then.
 pub(crate) fn start_own(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
-    let started = thread::Builder::new().name(name.into()).spawn(|| {
+    start(name, || {
         IS_OURS.set(true);
+        body();
+    })
+}
+
+thread_local! {
+    /// Dropped when the standard library has noted the end of the thread.
+    static END: Cell<Option<ThreadChange>> = const { Cell::new(None) };
+}
+
+/// Starts a thread that may wait for replies. No thread of the process forks while it starts or ends.
+///
+/// # Errors
+/// The system's error, if no thread can be started. `body` is dropped then.
+pub(crate) fn start(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
+    struct Ends;
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            END.set(Some(ThreadChange::begin()));
+        }
+    }
+    let starts = ThreadChange::begin();
+    let started = thread::Builder::new().name(name.into()).spawn(move || {
+        drop(starts);
+        let _ends = Ends;
         body();
     });
     started.map(|handle| handle.thread().clone())

@@ -13,7 +13,7 @@ use std::io;
 use std::sync::{Condvar, PoisonError};
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{PerProcess, is_stranded};
+use flatwater_sqlite::{Origin, PerProcess};
 
 use super::later;
 use crate::thread::park::start_own;
@@ -33,7 +33,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// An alarm that is set. Dropping it cancels it, unless it is already running.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Alarm((Instant, u64));
+pub(crate) struct Alarm((Instant, u64), Origin);
 
 impl Alarm {
     /// Returns true until the alarm goes off.
@@ -45,8 +45,8 @@ impl Alarm {
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        // In a forked child the lock may be held by a thread that the child does not have.
-        if is_stranded() {
+        // A forked child has a timer of its own, with alarms of the same numbers.
+        if self.1.is_inherited() {
             return;
         }
         let action = STATE.lock().alarms.remove(&self.0);
@@ -85,7 +85,7 @@ pub(crate) fn at(when: Instant, action: impl FnOnce() + Send + 'static) -> Alarm
     if is_first {
         CHANGED.notify_one();
     }
-    Alarm(key)
+    Alarm(key, Origin::here())
 }
 
 fn run() {

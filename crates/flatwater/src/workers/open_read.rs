@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use flatwater_sqlite::is_stranded;
+use flatwater_sqlite::Origin;
 
 use crate::error::Result;
 use crate::workers::request::Request;
@@ -26,15 +26,24 @@ pub(crate) trait OpenRead: Send + Sync {
 }
 
 /// A caller's right to a snapshot.
-pub(crate) struct SnapshotGuard(pub(crate) Arc<dyn OpenRead>);
+pub(crate) struct SnapshotGuard {
+    pub(crate) at: Arc<dyn OpenRead>,
+    origin: Origin,
+}
+
+impl SnapshotGuard {
+    pub(crate) fn new(at: Arc<dyn OpenRead>) -> Self {
+        Self { at, origin: Origin::here() }
+    }
+}
 
 impl Drop for SnapshotGuard {
     fn drop(&mut self) {
-        if is_stranded() {
+        if self.origin.is_inherited() {
             // The connection belongs to the parent process.
-            return std::mem::forget(self.0.clone());
+            return std::mem::forget(self.at.clone());
         }
-        self.0.end();
+        self.at.end();
     }
 }
 
@@ -42,11 +51,18 @@ impl Drop for SnapshotGuard {
 pub(crate) struct CursorGuard {
     pub(crate) at: Arc<dyn OpenRead>,
     pub(crate) number: u64,
+    origin: Origin,
+}
+
+impl CursorGuard {
+    pub(crate) fn new(at: Arc<dyn OpenRead>, number: u64) -> Self {
+        Self { at, number, origin: Origin::here() }
+    }
 }
 
 impl Drop for CursorGuard {
     fn drop(&mut self) {
-        if is_stranded() {
+        if self.origin.is_inherited() {
             // The connection belongs to the parent process.
             return std::mem::forget(self.at.clone());
         }

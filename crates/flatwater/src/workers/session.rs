@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::is_stranded;
+use flatwater_sqlite::Origin;
 
 use crate::error::{Applied, Error, Result};
 use crate::events;
@@ -106,6 +106,7 @@ pub(crate) enum Message {
 }
 
 pub(crate) struct Session {
+    origin: Origin,
     inbox: Mutex<Inbox>,
     arrived: Condvar,
     path: PathBuf,
@@ -133,6 +134,7 @@ impl Session {
         let told = !events::ARE_BUILT || idle_limit <= TOLD_AFTER;
         let inbox = Inbox { messages: VecDeque::new(), end: None, idle_since: None, told };
         let session = Arc::new(Self {
+            origin: Origin::here(),
             inbox: Mutex::new(inbox),
             arrived: Condvar::new(),
             path: options.path.clone(),
@@ -322,7 +324,7 @@ impl Level {
 impl Drop for Level {
     fn drop(&mut self) {
         if let Self::Savepoint(inside) = self
-            && !is_stranded()
+            && !inside.session.origin.is_inherited()
         {
             inside.session.undo(&inside.savepoints);
         }
@@ -331,7 +333,7 @@ impl Drop for Level {
 
 impl Drop for TransactionGuard {
     fn drop(&mut self) {
-        if is_stranded() {
+        if self.0.origin.is_inherited() {
             return;
         }
         self.0.end(End::Finished);

@@ -1,5 +1,7 @@
-//! Processes forked without exec while databases are open: the child cannot use the databases, and cannot damage them.
+//! Processes forked without exec while databases are open: the child cannot use the databases, and cannot damage them; it
+//! opens its own.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -33,6 +35,8 @@ const WATCHDOG_SECONDS: u32 = 60;
 const SERVED: u8 = 1;
 const WAITS: u8 = 2;
 const OTHER_ERROR: u8 = 3;
+/// The exit code of a child that could not use a database of its own.
+const OWN: u8 = 4;
 
 /// What exists at the fork in addition to the database.
 struct Handles {
@@ -49,8 +53,13 @@ fn child(scene: &Arc<Scene>, rng: &mut StdRng, ending: Ending, drops: bool) -> R
         Poll::Ready(answer) => scene.note(number, &answer).map(|()| None)?,
     };
     let mut handles = Handles { transaction, waiting, new: scene.write(rng) };
+    let own = scene.new_path();
+    super::scene::with_table(&own)?;
     let in_child = || {
-        let found = uses(scene, &mut handles);
+        let found = match uses(scene, &mut handles) {
+            0 if opens(&scene.path, &own).is_err() => OWN,
+            found => found,
+        };
         if drops {
             let empty: Op = Box::pin(async { Ok(()) });
             drop(std::mem::replace(&mut handles, Handles { transaction: None, waiting: None, new: (0, empty) }));
@@ -67,7 +76,20 @@ fn child(scene: &Arc<Scene>, rng: &mut StdRng, ending: Ending, drops: bool) -> R
         scene.note(number, &answer)?;
     }
     scene.write_now(rng)?;
-    join(child)
+    join(child)?;
+    let found = super::scene::rows(&own)?;
+    if found == [1] { Ok(()) } else { Err(Finding::new(format!("a forked child wrote 1, {found:?} is there"))) }
+}
+
+/// Runs in the child: it reads the same file, and writes another one. It starts no thread that it waits for: a runtime of
+/// the program may just have started or ended one at the fork.
+fn opens(same: &Path, own: &Path) -> Result<(), Error> {
+    let again = Options::new(same).open().wait()?;
+    again.query("SELECT count(*) FROM t", ()).wait()?;
+    let db = Options::new(own).open().wait()?;
+    db.execute(INSERT, (1,)).wait()?;
+    std::mem::forget((again, db));
+    Ok(())
 }
 
 /// Runs in the child: every use must be refused at once, with the reason.
@@ -80,11 +102,9 @@ fn uses(scene: &Scene, handles: &mut Handles) -> u8 {
         at_once(scene.db.close()),
         at_once(scene.db.read_with(|_| Ok::<_, Error>(()))),
         at_once(&mut handles.new.1),
-        at_once(Options::new(&scene.path).open()),
         code(&blocking.execute(INSERT, (0,)).wait()),
         code(&blocking.query("SELECT 1", ()).wait()),
         code(&blocking.close().wait()),
-        code(&Options::new(":memory:").open().wait()),
     ];
     if let Some((_, waiting)) = &mut handles.waiting {
         codes.push(at_once(waiting));
@@ -118,6 +138,7 @@ fn join(child: i32) -> Result<(), Finding> {
         WaitStatus::Exited(_, code) if code == i32::from(SERVED) => "was served".to_owned(),
         WaitStatus::Exited(_, code) if code == i32::from(WAITS) => "waits for an answer that never comes".to_owned(),
         WaitStatus::Exited(_, code) if code == i32::from(OTHER_ERROR) => "was answered another error".to_owned(),
+        WaitStatus::Exited(_, code) if code == i32::from(OWN) => "cannot use a database of its own".to_owned(),
         WaitStatus::Signaled(_, Signal::SIGALRM, _) => "hangs".to_owned(),
         ended => format!("ended with {ended:?}"),
     };

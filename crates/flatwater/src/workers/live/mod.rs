@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::is_stranded;
+use flatwater_sqlite::Origin;
 
 use crate::changes::change::Change;
 use crate::changes::index::Id;
@@ -103,7 +103,7 @@ impl LiveQueries {
             self.0.look_later();
         }
         self.0.perform(todo);
-        Ok(Subscription { live: self.clone(), query, id, place })
+        Ok(Subscription { live: self.clone(), query, id, place, origin: Origin::here() })
     }
 
     /// Returns true if there is a live query.
@@ -220,12 +220,13 @@ pub(crate) struct Subscription {
     pub(crate) query: Arc<LiveQuery>,
     id: Id,
     pub(crate) place: Arc<Place>,
+    origin: Origin,
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
         // In a forked child the lock may be held by a thread that the child does not have.
-        if !is_stranded() {
+        if !self.origin.is_inherited() {
             self.live.0.unsubscribe(self.id, &self.place);
         }
     }

@@ -130,7 +130,7 @@ impl Reader {
         match self.query(work, interrupt) {
             Performed::Answered(answer) => answer,
             Performed::Opened(Some((rows, number))) => {
-                Ok(Answer::Begun(Box::new((rows, CursorGuard { at: Arc::new(Open(session.clone())), number }))))
+                Ok(Answer::Begun(Box::new((rows, CursorGuard::new(Arc::new(Open(session.clone())), number)))))
             }
             Performed::Write(_, Some(error)) => Err(error),
             Performed::Write(work, None) => Err(work.explain(snapshot_writes())),

@@ -180,8 +180,8 @@ impl Shared {
         session.begin();
         let at = Arc::new(Open(session));
         match first {
-            Some((rows, number)) => Answer::Begun(Box::new((rows, CursorGuard { at, number }))),
-            None => Answer::Snapshot(SnapshotGuard(at)),
+            Some((rows, number)) => Answer::Begun(Box::new((rows, CursorGuard::new(at, number)))),
+            None => Answer::Snapshot(SnapshotGuard::new(at)),
         }
     }
 
