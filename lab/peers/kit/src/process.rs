@@ -47,6 +47,11 @@ pub(crate) fn threads() -> Option<u64> {
     fs::read_dir("/proc/self/task").ok().map(|tasks| tasks.count() as u64)
 }
 
+/// The number of open descriptors now, where the kernel tells it.
+pub(crate) fn descriptors() -> Option<u64> {
+    fs::read_dir("/proc/self/fd").ok().map(|descriptors| descriptors.count() as u64)
+}
+
 /// The bytes that this process had read from a disk so far, where the kernel tells it.
 #[cfg(target_os = "linux")]
 pub(crate) fn disk_reads() -> Option<u64> {

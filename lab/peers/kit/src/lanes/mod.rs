@@ -31,6 +31,7 @@ mod shapes;
 mod stream;
 mod sustained;
 mod tenants;
+mod tenants_random;
 mod transactions;
 mod typed;
 
@@ -76,6 +77,7 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
         large_results::lanes::<P>,
         memory::lanes::<P>,
         tenants::lanes::<P>,
+        tenants_random::lanes::<P>,
         live::lanes::<P>,
     ];
     files.into_iter().flat_map(|lanes| lanes()).collect()

@@ -72,7 +72,7 @@ async fn run<P: Peer>(trial: Trial) -> Result<Measured> {
 }
 
 /// Makes the databases, each with an empty table, by copies of one that the peer made and closed.
-async fn make_files<P: Peer>(trial: &Trial, count: usize) -> Result<Vec<PathBuf>> {
+pub(super) async fn make_files<P: Peer>(trial: &Trial, count: usize) -> Result<Vec<PathBuf>> {
     let first = trial.open::<P>().await?;
     first.execute(T, &[]).await?;
     first.close().await?;
@@ -85,7 +85,7 @@ async fn make_files<P: Peer>(trial: &Trial, count: usize) -> Result<Vec<PathBuf>
     Ok(paths)
 }
 
-async fn insert_and_select<P: Peer>(peer: &P, round: usize) -> Result<()> {
+pub(super) async fn insert_and_select<P: Peer>(peer: &P, round: usize) -> Result<()> {
     let name = &data::names(round + 1)[round];
     peer.execute(INSERT_T, &[name.as_str().into(), data::value(round).into()]).await?;
     let found = peer.query::<(f64,)>(LAST, &[(round as i64 + 1).into()]).await?.records()?;
