@@ -89,10 +89,11 @@ mod device {
     type Call = unsafe extern "C" fn();
 
     pub(super) fn separate() -> bool {
-        let fstat: unsafe extern "C" fn(c_int, *mut libc::stat) -> c_int = fstat;
-        let stat: unsafe extern "C" fn(*const c_char, *mut libc::stat) -> c_int = stat;
+        type Fstat = unsafe extern "C" fn(c_int, *mut libc::stat) -> c_int;
+        type Stat = unsafe extern "C" fn(*const c_char, *mut libc::stat) -> c_int;
         // SAFETY: SQLite casts each function back to the type that it has before calling it.
-        let (fstat, stat) = unsafe { (std::mem::transmute::<_, Call>(fstat), std::mem::transmute::<_, Call>(stat)) };
+        let (fstat, stat) =
+            unsafe { (std::mem::transmute::<Fstat, Call>(fstat), std::mem::transmute::<Stat, Call>(stat)) };
         set(c"fstat", fstat) && set(c"stat", stat)
     }
 
