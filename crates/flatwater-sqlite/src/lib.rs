@@ -61,6 +61,7 @@ mod lend;
 mod locks;
 mod methods;
 mod opening;
+mod parameters;
 mod patience;
 mod preupdate;
 mod process;
