@@ -7,6 +7,7 @@
 use super::open::Connection;
 use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::has_in_with_one_parameter;
+use crate::steps::step;
 
 const JSON_LIST: &str = "use IN (SELECT value FROM json_each(?)) with a JSON list";
 
@@ -75,13 +76,42 @@ pub(crate) fn most_alike<S: Ord>(wanted: &str, names: impl IntoIterator<Item = (
         return None;
     }
     let wanted = wanted.to_lowercase();
-    let most = (wanted.len() / 3).clamp(1, 3).min(wanted.len().saturating_sub(1));
-    let near = names.into_iter().filter(|(name, _)| name.len().abs_diff(wanted.len()) <= most);
-    let far = near.map(|(name, shown)| (strsim::damerau_levenshtein(&name.to_lowercase(), &wanted), shown));
-    far.filter(|(far, _)| *far <= most).min().map(|(_, shown)| shown)
+    let near = names.into_iter().filter_map(|(name, shown)| Some((distance(&name.to_lowercase(), &wanted)?, shown)));
+    near.min().map(|(_, shown)| shown)
+}
+
+/// Returns in how many letters the names differ, if that is in a third of the longer one and in three at most.
+fn distance(name: &str, wanted: &str) -> Option<usize> {
+    let most = (name.len().max(wanted.len()) / 3).min(3);
+    let may_be_near = name.len().abs_diff(wanted.len()) <= most;
+    let compare = || {
+        step(name.len() * wanted.len());
+        strsim::damerau_levenshtein(name, wanted)
+    };
+    may_be_near.then(compare).filter(|distance| *distance <= most)
 }
 
 /// Returns the last part of a name that SQLite may have qualified.
 fn last(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_proposed_only_if_it_is_near() {
+        let nearest = |wanted: &str, known: &str| most_alike(wanted, [(known.to_owned(), ())]).is_some();
+        for (wanted, known) in [("nmae", "name"), ("ids", "id"), ("USRES", "users"), ("name_ofship", "name_of_ship")] {
+            assert!(nearest(wanted, known), "{known} for {wanted}");
+        }
+        for (wanted, known) in
+            [("ab", "a"), ("ip", "id"), ("age", "name"), ("user_settings", "user_sessions"), ("", "a"), ("foo", "bar")]
+        {
+            assert!(!nearest(wanted, known), "{known} for {wanted}");
+        }
+        let long = "n".repeat(NAME_BYTES + 1);
+        assert!(!nearest(&long, &long[1..]) && nearest(&long[1..], &long));
+    }
 }

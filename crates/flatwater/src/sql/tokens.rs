@@ -4,6 +4,8 @@
 //! (<https://sqlite.org/lang_keywords.html>). Leaves out: parsing. It may report a conflict clause where there is none,
 //! which only costs speed.
 
+use crate::steps::step;
+
 /// Returns true if the text has a conflict clause or RAISE that ends a statement without undoing it (FAIL), or ends the
 /// whole transaction (ROLLBACK).
 pub(crate) fn has_aborting_conflict_clause(sql: &str) -> bool {
@@ -105,8 +107,8 @@ pub(crate) fn without_literals(sql: &str, mut f: impl FnMut(&str)) -> bool {
     for token in tokens(sql) {
         match token {
             // A quote inside a string is written twice, which is two strings here.
-            Token::Text if matches!(before, Token::Text) => {}
-            Token::Text => {
+            Token::Text(_) if matches!(before, Token::Text(_)) => {}
+            Token::Text(_) => {
                 f("");
                 any = true;
             }
@@ -134,15 +136,24 @@ pub(crate) fn quoted(name: &str) -> String {
 pub(super) fn words(sql: &str) -> impl Iterator<Item = &str> {
     tokens(sql).filter_map(|token| match token {
         Token::Word(word) | Token::Other(word) => Some(word),
-        Token::Text | Token::Name(_) => None,
+        Token::Text(_) | Token::Name(_) => None,
+    })
+}
+
+/// Returns what may be names: words, and what stands in quotes of any kind.
+pub(crate) fn names(sql: &str) -> impl Iterator<Item = &str> {
+    tokens(sql).filter_map(|token| match token {
+        Token::Word(word) => Some(word),
+        Token::Text(quoted) | Token::Name(quoted) => quoted.get(1..quoted.len().max(2) - 1),
+        Token::Other(_) => None,
     })
 }
 
 #[derive(Clone, Copy)]
 enum Token<'a> {
     Word(&'a str),
-    /// A string, without its content.
-    Text,
+    /// A string, with its quotes.
+    Text(&'a str),
     /// A quoted name, with its quotes.
     Name(&'a str),
     /// One other character.
@@ -154,7 +165,7 @@ fn tokens(sql: &str) -> impl Iterator<Item = Token<'_>> {
     let mut rest = sql;
     std::iter::from_fn(move || {
         loop {
-            rest = rest.trim_start();
+            rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\u{feff}');
             let first = rest.chars().next()?;
             let length = match first {
                 '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
@@ -164,11 +175,12 @@ fn tokens(sql: &str) -> impl Iterator<Item = Token<'_>> {
                 c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
                 c => c.len_utf8(),
             };
+            step(length);
             let (token, tail) = rest.split_at(length);
             rest = tail;
             return Some(match first {
                 '-' | '/' if length > 1 => continue,
-                '\'' => Token::Text,
+                '\'' => Token::Text(token),
                 '"' | '`' | '[' => Token::Name(token),
                 c if is_word(c) => Token::Word(token),
                 _ => Token::Other(token),
@@ -177,13 +189,22 @@ fn tokens(sql: &str) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
+/// As SQLite has it: every character beyond ASCII may stand in a name.
 fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_' || c == '$'
+    c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_found_in_any_spelling() {
+        let sql = "SELECT * FROM Both, [the one] b, \"two\"\"\", 'three', `four`, \u{1f980}x -- five";
+        let expected = ["SELECT", "FROM", "Both", "the one", "b", "two", "", "three", "four", "\u{1f980}x"];
+        assert_eq!(names(sql).collect::<Vec<_>>(), expected);
+        assert_eq!(names("'").chain(names("[")).chain(names("\"a")).collect::<Vec<_>>(), ["", "", ""]);
+    }
 
     #[test]
     fn conflict_clauses_that_do_not_undo_are_found() {

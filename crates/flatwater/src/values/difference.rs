@@ -11,6 +11,7 @@ use std::hash::{Hash, Hasher};
 use rusqlite::types::ValueRef;
 
 use super::row::Rows;
+use crate::steps::step;
 
 /// The rows in which a new result differs from an old one, by their positions there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -86,6 +87,7 @@ impl<'a> Key<'a> {
 impl Hash for Key<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for value in self.values() {
+            step(1);
             std::mem::discriminant(&value).hash(state);
             match value {
                 ValueRef::Null => {}
@@ -99,7 +101,7 @@ impl Hash for Key<'_> {
 
 impl PartialEq for Key<'_> {
     fn eq(&self, other: &Self) -> bool {
-        self.values().zip(other.values()).all(|values| match values {
+        self.values().zip(other.values()).inspect(|_| step(1)).all(|values| match values {
             (ValueRef::Real(one), ValueRef::Real(other)) => one.to_bits() == other.to_bits(),
             (one, other) => one == other,
         })

@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use hashlink::LinkedHashMap;
+
 use super::place::Place;
 use super::told::{Delivery, Results};
 use crate::connection::reads::{Derived, Found, LiveRun};
@@ -25,7 +27,8 @@ pub(super) struct Entry {
     pub(super) run: RunState,
     last: Option<Delivery>,
     was_held_back: bool,
-    pub(super) subscribers: Vec<Arc<Place>>,
+    /// By the addresses of their places, in the order in which they came.
+    pub(super) subscribers: LinkedHashMap<usize, Arc<Place>>,
     /// Goes off when the entry has had no subscriber for the grace period.
     pub(super) grace: Option<Alarm>,
     /// When the oldest change that it has not delivered was published.
@@ -72,10 +75,18 @@ impl Entry {
             run: RunState::Waits,
             last: None,
             was_held_back: false,
-            subscribers: Vec::new(),
+            subscribers: LinkedHashMap::new(),
             grace: None,
             met_at: None,
         }
+    }
+
+    pub(super) fn add(&mut self, place: Arc<Place>) {
+        self.subscribers.insert(Arc::as_ptr(&place).addr(), place);
+    }
+
+    pub(super) fn remove(&mut self, place: &Arc<Place>) {
+        self.subscribers.remove(&Arc::as_ptr(place).addr());
     }
 
     pub(super) fn last(&self) -> Option<&Delivery> {
@@ -87,7 +98,7 @@ impl Entry {
         let is_small = |place: &Arc<Place>| place.has_small();
         self.subscribers.len() <= FEW
             && self.last().is_some_and(Delivery::is_small)
-            && self.subscribers.iter().all(is_small)
+            && self.subscribers.values().all(is_small)
     }
 
     /// Notes that a change meets the query. Returns true if the entry is to be put into the queue.
