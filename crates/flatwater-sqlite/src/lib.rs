@@ -84,7 +84,7 @@ pub use control::Control;
 pub use error::{Error, Result, SqliteError};
 pub use explain::{Op, Program};
 pub use failures::SystemFailure;
-pub use filesystem::{filesystem_magic, free_bytes, why_not_writable};
+pub use filesystem::{filesystem_magic, free_bytes, why_not_readable, why_not_writable};
 pub use hooks::{AuthEvent, Busy, Policy, Verdict};
 pub use locks::{LockFile, LockedFile};
 pub use preupdate::REPORTS_ALL_ROWS;

@@ -7,6 +7,7 @@ mod cannot_open;
 pub(crate) mod cursors;
 mod drops;
 pub(crate) mod execute;
+mod failed_writes;
 pub(crate) mod hidden;
 mod history;
 pub(crate) mod inline;

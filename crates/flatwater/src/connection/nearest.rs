@@ -1,4 +1,5 @@
-//! Hints for texts that SQLite cannot prepare: the nearest name that exists, and lists that are no lists.
+//! Hints for texts that SQLite cannot prepare: the nearest name that exists, lists that are no lists, and the placeholders of
+//! other libraries.
 //!
 //! Owns: which message gets which hint, and looking the names up. Runs on the thread that has the connection, after a
 //! prepare failed. Invariant: a name is suggested only if it exists and is like the wrong one. Leaves out: texts that the
@@ -14,6 +15,8 @@ const JSON_LIST: &str = "use IN (SELECT value FROM json_each(?)) with a JSON lis
 /// The hint where one parameter takes the place of a list.
 pub(super) const ONE_FOR_A_LIST: &str =
     "IN (?) takes one value; use one ? for each, or IN (SELECT value FROM json_each(?)) with a JSON list";
+
+const FOREIGN_PLACEHOLDER: &str = "a value is bound to `?`, or to a name such as `:name`; not to `%s` or `{}`";
 
 const TABLES: &str = "SELECT name, name FROM sqlite_schema WHERE type IN ('table', 'view') LIMIT 1000";
 /// Only of tables that the text names, which is in lower case. Not all views can be asked: one of a table that is gone fails.
@@ -32,6 +35,9 @@ impl Connection {
     pub(super) fn hint(&mut self, message: &str, sql: &str) -> Option<String> {
         if message.starts_with("too many SQL variables") || message.starts_with("variable number must be") {
             return Some(format!("for a long list {JSON_LIST}"));
+        }
+        if is_at_foreign_placeholder(message, sql) {
+            return Some(FOREIGN_PLACEHOLDER.to_owned());
         }
         let is_at_parameter = ["?", ":", "@", "$"].iter().any(|mark| message.starts_with(&format!("near \"{mark}")));
         if is_at_parameter && has_in_with_one_parameter(sql) {
@@ -89,6 +95,12 @@ fn distance(name: &str, wanted: &str) -> Option<usize> {
         strsim::damerau_levenshtein(name, wanted)
     };
     may_be_near.then(compare).filter(|distance| *distance <= most)
+}
+
+/// Returns true if SQLite failed at what is the place of a value elsewhere: `%s`, `%(name)s`, `{}` or `{name}`.
+fn is_at_foreign_placeholder(message: &str, sql: &str) -> bool {
+    let has = |begins: &[&str]| begins.iter().any(|begin| sql.contains(begin));
+    message.starts_with("near \"%\"") && has(&["%s", "%d", "%("]) || message.starts_with("unrecognized token: \"{\"")
 }
 
 /// Returns the last part of a name that SQLite may have qualified.
