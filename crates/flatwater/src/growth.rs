@@ -22,7 +22,8 @@ use crate::migrations::Migrations;
 use crate::migrations::plan::{Applied, next};
 use crate::sql::silent::may_replace;
 use crate::sql::tokens::{
-    has_aborting_conflict_clause, has_in_with_one_parameter, looks_like_a_write, may_call, names, without_literals,
+    has_aborting_conflict_clause, has_in_with_one_parameter, looks_like_a_write, may_call, may_call_any, names,
+    without_literals,
 };
 use crate::steps::counted::{grows_with, steps};
 use crate::values::block::Block;
@@ -67,10 +68,12 @@ fn reading_a_text_takes_a_step_for_each_of_its_bytes() {
     {
         let all = |size: usize| {
             let sql = unit.repeat(size);
+            let functions = (0..size).map(|number| format!("f{number}")).chain(["random".into()]).collect();
             has_in_with_one_parameter(&sql);
             has_aborting_conflict_clause(&sql);
             looks_like_a_write(&format!("WITH {sql}"));
             may_call(&sql, "random", false);
+            may_call_any(&sql, &functions);
             may_replace(&sql);
             without_literals(&sql, |_| ());
             names(&sql).count()

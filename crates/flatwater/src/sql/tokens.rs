@@ -4,6 +4,8 @@
 //! (<https://sqlite.org/lang_keywords.html>). Leaves out: parsing. It may report a conflict clause where there is none,
 //! which only costs speed.
 
+use std::collections::HashSet;
+
 use crate::steps::step;
 
 /// Returns true if the text has a conflict clause or RAISE that ends a statement without undoing it (FAIL), or ends the
@@ -71,15 +73,34 @@ pub(crate) fn may_call(sql: &str, function: &str, has_arguments: bool) -> bool {
     let lower = sql.to_ascii_lowercase();
     lower.match_indices(function).any(|(at, _)| {
         let after = &lower[at + function.len()..];
-        let behind = after.strip_prefix(['"', ']', '`']).unwrap_or(after);
-        let near = &behind[..behind.floor_char_boundary(CALL_BYTES)];
-        let mut next = words(near);
-        let mut follows = |word| next.next().map_or(near.len() < behind.len(), |next| next == word);
-        !lower[..at].ends_with(is_word)
-            && !after.starts_with(is_word)
-            && follows("(")
-            && (has_arguments || follows(")"))
+        !lower[..at].ends_with(is_word) && !after.starts_with(is_word) && is_call(after, has_arguments)
     })
+}
+
+/// Returns whether the text may call one of these functions with arguments, whose names are in lower case, as
+/// [`may_call`] does for each.
+pub(crate) fn may_call_any(sql: &str, functions: &HashSet<String>) -> bool {
+    let lower = sql.to_ascii_lowercase();
+    let mut rest = &*lower;
+    let mut next = || {
+        rest = rest.trim_start_matches(|c| !is_word(c));
+        let (name, after) = rest.split_at(rest.find(|c| !is_word(c)).unwrap_or(rest.len()));
+        step(name.len());
+        rest = after;
+        (!name.is_empty()).then_some((name, after))
+    };
+    let is_any = std::iter::from_fn(&mut next).any(|(name, after)| functions.contains(name) && is_call(after, true));
+    let is_odd = |function: &&String| !function.chars().all(is_word);
+    is_any || functions.iter().filter(is_odd).any(|function| may_call(sql, function, true))
+}
+
+/// Returns whether the parentheses of a call may begin here, behind the name.
+fn is_call(after: &str, has_arguments: bool) -> bool {
+    let behind = after.strip_prefix(['"', ']', '`']).unwrap_or(after);
+    let near = &behind[..behind.floor_char_boundary(CALL_BYTES)];
+    let mut next = words(near);
+    let mut follows = |word| next.next().map_or(near.len() < behind.len(), |next| next == word);
+    follows("(") && (has_arguments || follows(")"))
 }
 
 /// Returns whether the text contains `IN (?)` or `IN ?`, for whose single parameter the caller may have passed a list.
@@ -197,6 +218,24 @@ fn is_word(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_of_many_functions_is_found_as_each_alone() {
+        let functions: HashSet<String> = ["mine", "my own", "x"].map(Into::into).into();
+        for sql in [
+            "SELECT mine(1)",
+            "CHECK (a > MINE /* b */ (a))",
+            "\"my own\"(1)",
+            "[x] (2)",
+            "xmine(1)",
+            "mine, x",
+            "x",
+            "",
+        ] {
+            let each = functions.iter().any(|function| may_call(sql, function, true));
+            assert_eq!(may_call_any(sql, &functions), each, "{sql}");
+        }
+    }
 
     #[test]
     fn a_name_is_found_in_any_spelling() {
