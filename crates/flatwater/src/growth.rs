@@ -175,8 +175,7 @@ fn the_key_of_a_result_takes_a_step_for_each_column() {
         let names: Vec<Box<str>> = (0..count).map(|name| format!("c{name}").into()).collect();
         let table = Table { primary_key: names.clone(), ..Table::of(Kind::WithoutRowid, 2) };
         let keys = PrimaryKeys::of(&Tables { tables: [("t".into(), table)].into(), ..Tables::default() });
-        let origin =
-            |column: &Box<str>| ColumnOrigin { database: "main".into(), table: "t".into(), column: column.clone() };
+        let origin = |column: &str| ColumnOrigin { database: "main".into(), table: "t".into(), column: column.into() };
         let sources = names.iter().map(|name| ColumnSource { declared_type: None, origin: Some(origin(name)) });
         assert_eq!(keys.of_result(&sources.collect::<Vec<_>>()).unwrap().len(), count);
     });
