@@ -36,7 +36,7 @@ class Sql:
         if "\0" in name:
             raise misuse("an identifier has a NUL byte")
         # Two backticks are one inside of a name.
-        gap = " " if "".join(self._text).endswith("`") else ""
+        gap = " " if next(filter(None, reversed(self._text)), "").endswith("`") else ""
         self._text.append(f"{gap}`{name.replace('`', '``')}`")
         return self
 

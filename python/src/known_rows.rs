@@ -15,7 +15,8 @@ use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
 use crate::rows::Row;
 
-/// The rows that are held, by a hash of their values.
+/// The rows that are held, by a hash of their values. Rows that are gone take no place beside the next one of the same
+/// values, nor more than as many places as those that are held.
 #[derive(Clone, Default)]
 pub(crate) struct KnownRows(Arc<Mutex<Table>>);
 
@@ -54,13 +55,16 @@ impl KnownRows {
 }
 
 impl Table {
-    /// Adds a row. Returns the references to rows that are gone, if it was time to look for them.
+    /// Adds a row. Returns the references to rows that are gone: those with the same hash, and all if it was time to look
+    /// for them.
     fn add(&mut self, py: Python<'_>, hash: u64, weak: Py<PyWeakrefReference>) -> Vec<Py<PyWeakrefReference>> {
-        self.rows.entry(hash).or_default().push(weak);
-        let mut gone = Vec::new();
+        let is_gone = |one: &mut Py<PyWeakrefReference>| one.bind(py).upgrade().is_none();
+        let alike = self.rows.entry(hash).or_default();
+        let mut gone: Vec<_> = alike.extract_if(.., is_gone).collect();
+        alike.push(weak);
         if self.rows.len() > self.limit.max(FEW) {
             for all in self.rows.values_mut() {
-                gone.extend(all.extract_if(.., |one| one.bind(py).upgrade().is_none()));
+                gone.extend(all.extract_if(.., is_gone));
             }
             self.rows.retain(|_, all| !all.is_empty());
             self.limit = self.rows.len() * 2;

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flatwater::front::Schema;
+use flatwater::front::{Schema, position};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
@@ -45,6 +45,8 @@ type Names = HashMap<usize, (Schema, Py<PyTuple>)>;
 static NAMES: Mutex<Option<Names>> = Mutex::new(None);
 /// When there are more, all are forgotten.
 const MOST_NAMES: usize = 512;
+/// So many columns are compared one by one.
+const FEW: usize = 16;
 
 fn names(py: Python<'_>, rows: &flatwater::Rows) -> PyResult<Py<PyTuple>> {
     let schema = Schema::of(rows);
@@ -242,13 +244,10 @@ impl Row {
     /// Returns the column of this name; if there is none, one whose name differs in case only.
     fn find(&self, name: &Bound<'_, PyString>) -> PyResult<Option<usize>> {
         let names = self.rows.get().columns.bind(name.py());
-        if let Some(column) = names.iter_borrowed().position(|known| known.is(name)) {
+        if let Some(column) = names.iter_borrowed().take(FEW).position(|known| known.is(name)) {
             return Ok(Some(column));
         }
-        let name = name.to_cow()?;
-        let all = &self.rows.get().rows;
-        let exact = all.columns().position(|known| known == name);
-        Ok(exact.or_else(|| all.columns().position(|known| known.eq_ignore_ascii_case(&name))))
+        Ok(position(&self.rows.get().rows, &name.to_cow()?))
     }
 }
 

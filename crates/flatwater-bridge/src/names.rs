@@ -14,9 +14,15 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     }
     let plain = |name: &str| name.to_lowercase().replace(['_', '-'], "");
     let wanted = plain(given);
-    let limit = wanted.len().div_ceil(3).min(3);
-    let distance = |name: &&str| strsim::damerau_levenshtein(&plain(name), &wanted);
-    known.into_iter().map(|name| (distance(&name), name)).filter(|(far, _)| *far <= limit).min().map(|(_, name)| name)
+    let near = known.into_iter().filter_map(|name| Some((distance(&plain(name), &wanted)?, name)));
+    near.min().map(|(_, name)| name)
+}
+
+/// Returns in how many letters the names differ, if that is in a third of the longer one and in three at most.
+fn distance(name: &str, wanted: &str) -> Option<usize> {
+    let most = (name.len().max(wanted.len()) / 3).min(3);
+    let may_be_near = name.len().abs_diff(wanted.len()) <= most;
+    may_be_near.then(|| strsim::damerau_levenshtein(name, wanted)).filter(|distance| *distance <= most)
 }
 
 /// Returns the sentence for an unknown name: `what` it should be the name of, such as "option".

@@ -8,6 +8,7 @@
 //! undone are reported all the same. Leaves out: the hooks (`hooks`, `preupdate`), and what the changes mean.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ffi::CStr;
 
 use crate::connection::Connection;
@@ -62,8 +63,35 @@ pub struct ChangedRows {
 #[derive(Default)]
 pub(crate) struct Changes {
     is_recording: Cell<bool>,
-    /// The table that changed last is the last one.
-    tables: RefCell<Vec<ChangedRows>>,
+    tables: RefCell<Tables>,
+}
+
+#[derive(Default)]
+struct Tables {
+    changed: Vec<ChangedRows>,
+    /// The place of the table that changed last.
+    last: usize,
+    /// The places of the tables with this name, of which each database has one.
+    by_name: HashMap<Box<str>, Vec<usize>>,
+}
+
+impl Tables {
+    fn of(&mut self, database: &str, table: &str) -> &mut ChangedRows {
+        let is_it = |changed: &ChangedRows| *changed.table == *table && *changed.database == *database;
+        if !self.changed.get(self.last).is_some_and(is_it) {
+            let known = self.by_name.get(table).and_then(|places| places.iter().find(|at| is_it(&self.changed[**at])));
+            self.last = known.copied().unwrap_or_else(|| self.add(database, table));
+        }
+        &mut self.changed[self.last]
+    }
+
+    fn add(&mut self, database: &str, table: &str) -> usize {
+        let place = self.changed.len();
+        self.by_name.entry(table.into()).or_default().push(place);
+        let (came_or_went, updated) = (RowSet::None, RowSet::None);
+        self.changed.push(ChangedRows { database: database.into(), table: table.into(), came_or_went, updated });
+        place
+    }
 }
 
 impl Changes {
@@ -74,11 +102,11 @@ impl Changes {
     /// Starts or stops recording. What was recorded is dropped.
     pub(crate) fn record(&self, on: bool) {
         self.is_recording.set(on);
-        self.tables.borrow_mut().clear();
+        drop(self.tables.take());
     }
 
     pub(crate) fn take(&self) -> Vec<ChangedRows> {
-        let mut tables = std::mem::take(&mut *self.tables.borrow_mut());
+        let mut tables = self.tables.take().changed;
         for changed in &mut tables {
             changed.came_or_went.sort();
             changed.updated.sort();
@@ -89,18 +117,7 @@ impl Changes {
     /// Records that a row was updated, or inserted or deleted.
     pub(crate) fn note(&self, database: &CStr, table: &CStr, rowid: i64, is_update: bool) {
         let mut tables = self.tables.borrow_mut();
-        let is_it = |changed: &ChangedRows| {
-            changed.table.as_bytes() == table.to_bytes() && changed.database.as_bytes() == database.to_bytes()
-        };
-        let at = match tables.iter().rposition(is_it) {
-            Some(at) => at,
-            None => {
-                let (database, table) = (database.to_string_lossy().into(), table.to_string_lossy().into());
-                tables.push(ChangedRows { database, table, came_or_went: RowSet::None, updated: RowSet::None });
-                tables.len() - 1
-            }
-        };
-        let changed = &mut tables[at];
+        let changed = tables.of(&database.to_string_lossy(), &table.to_string_lossy());
         if is_update { changed.updated.add(rowid) } else { changed.came_or_went.add(rowid) }
     }
 }
@@ -127,6 +144,8 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::CString;
+
     use rusqlite::OpenFlags;
 
     use super::*;
@@ -162,6 +181,26 @@ mod tests {
         connection.execute_batch("DELETE FROM log WHERE t_id > 0").unwrap();
         connection.record_changes(false);
         assert_eq!(connection.take_changes(), []);
+    }
+
+    #[test]
+    fn a_table_is_found_again_among_many_whatever_its_name() {
+        let changes = Changes::default();
+        let names: Vec<CString> = (0..9).map(|name| CString::new(vec![b't', 0xf0 + name]).unwrap()).collect();
+        for round in 0..3 {
+            for (database, table) in names.iter().flat_map(|name| [(c"main", name), (c"aux", name)]) {
+                changes.note(database, table, round, false);
+            }
+        }
+        // Their names differ in what is not UTF-8, and so are the same here.
+        let rows = RowSet::Some(vec![0, 1, 2]);
+        let expected = ["main", "aux"].map(|database| ChangedRows {
+            database: database.into(),
+            table: "t\u{fffd}".into(),
+            came_or_went: rows.clone(),
+            updated: RowSet::None,
+        });
+        assert_eq!(changes.take(), expected);
     }
 
     #[test]

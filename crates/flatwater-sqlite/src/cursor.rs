@@ -25,7 +25,7 @@ impl Connection {
         let Statement { raw, parameters, .. } = self.statement(id)?;
         let mut running = Running::copying(raw);
         running.reset();
-        running.bind(parameters, bindings)?;
+        running.bind(parameters, bindings, || self.slots.names(id))?;
         running.keep();
         Ok(())
     }

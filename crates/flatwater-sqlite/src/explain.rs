@@ -76,7 +76,7 @@ impl Connection {
     #[must_use]
     pub fn fits<B: Bindings + ?Sized>(&mut self, id: StatementId, bindings: &B) -> bool {
         let Ok(Statement { raw, parameters, .. }) = self.statement(id) else { return false };
-        Running::borrowing(raw).bind(parameters, bindings).is_ok()
+        Running::borrowing(raw).bind(parameters, bindings, || self.slots.names(id)).is_ok()
     }
 }
 

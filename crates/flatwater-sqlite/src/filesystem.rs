@@ -7,23 +7,38 @@ use std::path::Path;
 
 use crate::failures::SystemFailure;
 
-/// Returns why this process may not write the file at `path`, as the system reports without opening the file; `None` if
-/// it may write the file, or where the system cannot be asked.
+/// Returns why this process may not write the file or the directory at `path`, as the system reports without opening it;
+/// `None` if it may, or where the system cannot be asked.
 #[must_use]
-#[cfg(unix)]
 pub fn why_not_writable(path: &Path) -> Option<SystemFailure> {
+    #[cfg(unix)]
+    return why_not(path, libc::W_OK);
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
+}
+
+/// The same for reading.
+#[must_use]
+pub fn why_not_readable(path: &Path) -> Option<SystemFailure> {
+    #[cfg(unix)]
+    return why_not(path, libc::R_OK);
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
+}
+
+#[cfg(unix)]
+fn why_not(path: &Path, right: libc::c_int) -> Option<SystemFailure> {
     use std::os::unix::ffi::OsStrExt;
     let path = std::ffi::CString::new(path.as_os_str().as_bytes()).ok()?;
     // SAFETY: the path ends with a NUL, and the call only reads it.
-    let refused = unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS) != 0 };
+    let refused = unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), right, libc::AT_EACCESS) != 0 };
     refused.then(|| std::io::Error::last_os_error().raw_os_error().map(SystemFailure::from_errno))?
-}
-
-/// Returns why this process may not write the file at `path`, or `None` where the system cannot be asked.
-#[must_use]
-#[cfg(not(unix))]
-pub fn why_not_writable(_: &Path) -> Option<SystemFailure> {
-    None
 }
 
 /// The bytes that this process may still write to the file system that contains `path`, or `None` where the system

@@ -6,8 +6,8 @@
 //! unwinds; one that may stay bound is copied. Leaves out: which connection the statement belongs to (`slots`), and when
 //! it runs.
 
-use std::collections::HashMap;
 use std::ffi::{CStr, c_int};
+use std::sync::Arc;
 
 use rusqlite::ffi;
 use rusqlite::types::ValueRef;
@@ -15,8 +15,9 @@ use rusqlite::types::ValueRef;
 use crate::bindings::Bindings;
 use crate::columns;
 use crate::error::{Error, Result, SqliteError};
+use crate::parameters::{Names, Parameters};
 use crate::sink::{Flow, Sink};
-use crate::slots::Parameters;
+use crate::slots::Statement;
 
 /// A statement between bind and reset. Dropping this value resets the statement, and unbinds borrowed values, so that
 /// no borrowed value stays bound.
@@ -59,29 +60,6 @@ impl FirstRow<'_> {
     }
 }
 
-/// The positions of named parameters, by their names with and without the prefix.
-struct Positions<'a>(HashMap<&'a str, usize>);
-
-impl<'a> Positions<'a> {
-    fn of(names: &'a [String]) -> Self {
-        let mut positions = HashMap::with_capacity(2 * names.len());
-        for (position, name) in names.iter().enumerate().filter(|(_, name)| is_name(name)) {
-            positions.entry(name.as_str()).or_insert(position);
-            positions.entry(&name[1..]).or_insert(position);
-        }
-        Self(positions)
-    }
-
-    fn find(&self, given: &str) -> Option<usize> {
-        self.0.get(given).copied()
-    }
-}
-
-/// Returns false for `?` and `?N`.
-fn is_name(name: &str) -> bool {
-    !name.starts_with('?')
-}
-
 impl Running {
     /// Returns a run that ends before its caller continues, and therefore borrows its values.
     pub(crate) fn borrowing(raw: *mut ffi::sqlite3_stmt) -> Self {
@@ -90,9 +68,9 @@ impl Running {
 
     /// Runs a statement from bind to reset. The values are borrowed until then.
     pub(crate) fn once<B, S>(
-        raw: *mut ffi::sqlite3_stmt,
-        parameters: Parameters,
+        Statement { raw, parameters, .. }: Statement,
         bindings: &B,
+        names: impl FnOnce() -> Option<Arc<Names>>,
         sink: &mut S,
     ) -> Result<()>
     where
@@ -100,7 +78,7 @@ impl Running {
         S: Sink,
     {
         let mut running = Self::borrowing(raw);
-        running.bind(parameters, bindings)?;
+        running.bind(parameters, bindings, names)?;
         running.rows(sink).map(drop)
     }
 
@@ -124,10 +102,17 @@ impl Running {
         unsafe { ffi::sqlite3_reset(self.raw) };
     }
 
-    pub(crate) fn bind<B: Bindings + ?Sized>(&mut self, parameters: Parameters, bindings: &B) -> Result<()> {
+    /// Binds the values. `names` is called if they have names.
+    pub(crate) fn bind<B: Bindings + ?Sized>(
+        &mut self,
+        parameters: Parameters,
+        bindings: &B,
+        names: impl FnOnce() -> Option<Arc<Names>>,
+    ) -> Result<()> {
         let (expected, given) = (parameters.count, bindings.count());
         if given > 0 && bindings.name(0).is_some() {
-            return self.bind_named(expected, bindings);
+            let names = names().ok_or(Error::StaleStatement)?;
+            return self.bind_named(expected, bindings, &names);
         }
         if parameters.misnumbered > 0 {
             let place = parameters.misnumbered;
@@ -139,23 +124,21 @@ impl Running {
         (0..given).try_for_each(|index| self.bind_one(index, bindings.value(index)))
     }
 
-    fn bind_named<B: Bindings + ?Sized>(&mut self, expected: usize, bindings: &B) -> Result<()> {
-        let names: Vec<String> = (0..expected).map(|position| self.parameter_name(position)).collect();
-        let positions = Positions::of(&names);
+    fn bind_named<B: Bindings + ?Sized>(&mut self, expected: usize, bindings: &B, names: &Names) -> Result<()> {
         let mut bound = vec![false; expected];
         for index in 0..bindings.count() {
             let given = bindings.name(index).unwrap_or_default();
-            let Some(position) = positions.find(given) else {
-                let known = names.iter().filter(|name| is_name(name)).cloned().collect();
+            let Some(position) = names.find(given) else {
+                let known = names.named().map(str::to_owned).collect();
                 return Err(Error::UnknownParameter { name: given.to_string(), known });
             };
             if std::mem::replace(&mut bound[position], true) {
-                return Err(Error::RepeatedParameter { name: names[position].clone() });
+                return Err(Error::RepeatedParameter { name: names.name(position).to_owned() });
             }
             self.bind_one(position, bindings.value(index))?;
         }
         match bound.iter().position(|bound| !bound) {
-            Some(missing) => Err(Error::MissingParameter { name: names[missing].clone() }),
+            Some(missing) => Err(Error::MissingParameter { name: names.name(missing).to_owned() }),
             None => Ok(()),
         }
     }

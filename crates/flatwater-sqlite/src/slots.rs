@@ -2,11 +2,13 @@
 //!
 //! Owns: the statements. Used by the thread that uses the connection. Invariants: a statement is finalised exactly
 //! once, before its connection closes; the id of a finalised statement never identifies another one. Leaves out: what
-//! statements do.
+//! statements do, and what their parameters are called (`parameters`).
 
-use std::ffi::CStr;
+use std::sync::Arc;
 
 use rusqlite::ffi;
+
+use crate::parameters::{Names, Parameters};
 
 /// Identifies a statement of one connection. Using it on another connection, or after `finalize`, is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,40 +22,8 @@ struct Slot {
     /// Its `raw` is null while the slot is free.
     statement: Statement,
     generation: u32,
-}
-
-/// The parameters of a statement.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Parameters {
-    pub(crate) count: usize,
-    /// The place, counted from 1, of the first parameter whose name is another number with a `$`; 0 if there is none.
-    pub(crate) misnumbered: usize,
-}
-
-/// So many parameters are looked at. SQLite finds a name in a list (<https://sqlite.org/c3ref/bind_parameter_name.html>).
-const NUMBERED: usize = 256;
-
-impl Parameters {
-    /// # Safety
-    /// `raw` is a statement that is alive, and no other thread uses its connection.
-    unsafe fn of(raw: *mut ffi::sqlite3_stmt) -> Self {
-        // SAFETY: as the caller promises; a name is null or NUL-terminated, and lives as long as the statement.
-        let (count, name) = unsafe {
-            let count = ffi::sqlite3_bind_parameter_count(raw).unsigned_abs() as usize;
-            let name = |place: usize| {
-                let name = ffi::sqlite3_bind_parameter_name(raw, i32::try_from(place).unwrap_or(0));
-                (!name.is_null()).then(|| CStr::from_ptr(name).to_bytes())
-            };
-            (count, name)
-        };
-        let is_wrong = |place: &usize| name(*place).and_then(numbered).is_some_and(|number| number != *place);
-        Self { count, misnumbered: (1..=count.min(NUMBERED)).find(is_wrong).unwrap_or(0) }
-    }
-}
-
-/// Returns the number of a parameter that is called `$1`, which to SQLite is a name as any other.
-fn numbered(name: &[u8]) -> Option<usize> {
-    str::from_utf8(name.strip_prefix(b"$")?).ok()?.parse().ok()
+    /// Read when values are first bound by name. They are those of its text, whatever the schema.
+    names: Option<Arc<Names>>,
 }
 
 /// A statement, and the properties that every run needs. Only a run changes them: SQLite prepares a statement again
@@ -102,13 +72,21 @@ impl Slots {
             return StatementId { slot, generation: place.generation };
         }
         let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 statements fit into memory");
-        self.slots.push(Slot { statement, generation: 0 });
+        self.slots.push(Slot { statement, generation: 0, names: None });
         StatementId { slot, generation: 0 }
     }
 
     pub(crate) fn get(&self, id: StatementId) -> Option<Statement> {
         let place = self.slots.get(id.slot as usize)?;
         (place.generation == id.generation && !place.statement.raw.is_null()).then_some(place.statement)
+    }
+
+    /// Returns the names of the parameters of a statement.
+    pub(crate) fn names(&mut self, id: StatementId) -> Option<Arc<Names>> {
+        let Statement { raw, .. } = self.get(id)?;
+        let names = &mut self.slots[id.slot as usize].names;
+        // SAFETY: a statement of the table is alive, and the caller that has the table has the connection.
+        Some(names.get_or_insert_with(|| Arc::new(unsafe { Names::of(raw) })).clone())
     }
 
     /// Returns true if SQLite prepared the statement again since the last call. Call it after each run of the
@@ -131,6 +109,7 @@ impl Slots {
         let place = &mut self.slots[id.slot as usize];
         place.statement.raw = std::ptr::null_mut();
         place.generation = place.generation.wrapping_add(1);
+        place.names = None;
         self.free.push(id.slot);
         // SAFETY: a statement of the table is alive, and its slot was just cleared.
         unsafe { ffi::sqlite3_finalize(raw) };

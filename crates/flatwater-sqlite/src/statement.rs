@@ -140,7 +140,9 @@ impl Connection {
         B: Bindings + ?Sized,
         S: Sink,
     {
-        self.stepping(id, |_, Statement { raw, parameters, .. }| Running::once(raw, parameters, bindings, sink))
+        self.stepping(id, |connection, statement| {
+            Running::once(statement, bindings, || connection.slots.names(id), sink)
+        })
     }
 
     /// Runs a statement to its end once for each of `runs`, in their order, and calls `ran` after each. The rows of the
@@ -157,7 +159,7 @@ impl Connection {
         self.stepping(id, |connection, Statement { raw, parameters, .. }| {
             let mut running = Running::borrowing(raw);
             for bindings in runs {
-                running.bind(parameters, &bindings)?;
+                running.bind(parameters, &bindings, || connection.slots.names(id))?;
                 running.rows(&mut Discard)?;
                 running.reset();
                 ran(connection);

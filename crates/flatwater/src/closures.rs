@@ -5,6 +5,8 @@
 
 use std::any::Any;
 
+use rusqlite::ffi;
+
 use crate::call::Call;
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -94,8 +96,22 @@ fn returned<R: Send + 'static, E: Send + 'static>(operation: &'static str, mut r
     if let Err(error) = &mut result
         && let Some(error) = (error as &mut dyn Any).downcast_mut::<Error>()
     {
-        *error = error.clone().in_operation(operation);
+        *error = not_authorized(error.clone(), operation).in_operation(operation);
         told = Some(error.clone());
     }
     Returned { is_ok: result.is_ok(), error: told, result: Box::new(result) }
+}
+
+/// SQLite says of what a closure may not do that it is not authorized, and not why.
+fn not_authorized(error: Error, operation: &str) -> Error {
+    match error.sqlite_code() {
+        Some(ffi::SQLITE_AUTH) if operation == "with_connection" => {
+            error.with_hint("the file stays in its journal mode, and no connection locks it for itself")
+        }
+        Some(ffi::SQLITE_AUTH) => error.with_hint(
+            "transaction control, ATTACH, TEMP objects and PRAGMAs that change the connection are for `with_connection`, \
+             which gives a closure the whole connection",
+        ),
+        _ => error,
+    }
 }

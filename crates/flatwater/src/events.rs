@@ -111,7 +111,7 @@ pub(crate) fn blocked(path: &Path, by: InTheWay<'_>) {
     event!(debug, path, { cause = cause(by), age_us = by.map(|(age, _)| us(age)), db.query.text = by.map(|(_, sql)| sql), }, "a checkpoint was blocked");
 }
 
-/// A lock blocked several checkpoints in a row, for the first time since the WAL restarted.
+/// A lock blocked several checkpoints in a row, and the WAL is beyond its soft limit, for the first time since it restarted.
 pub(crate) fn starved(path: &Path, by: InTheWay<'_>) {
     event!(warn, path, { cause = cause(by), age_us = by.map(|(age, _)| us(age)), db.query.text = by.map(|(_, sql)| sql), },
         "the WAL cannot be started over and grows");

@@ -306,6 +306,12 @@ pub fn touch(cursor: &Cursor) {
     cursor.touch();
 }
 
+/// Returns the position of the column of this name; if there is none, of one whose name differs in case only.
+#[must_use]
+pub fn position(rows: &Rows, name: &str) -> Option<usize> {
+    rows.names.find_name(name)
+}
+
 /// The columns of a result, which results of one prepared statement share: a key for what is made of them once.
 #[derive(Clone)]
 pub struct Schema(Names);

@@ -70,6 +70,7 @@ mod snapshot;
 mod sql;
 mod statement_event;
 mod stats;
+mod steps;
 mod stream;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -131,3 +132,6 @@ pub use rusqlite;
 pub mod __private {
     pub use crate::values::from_row::{Cell, Cells, Columns, in_two_steps, unknown};
 }
+
+#[cfg(test)]
+mod growth;

@@ -1,8 +1,8 @@
 //! Which live queries a change meets: an inverted index by table, then by the reads of a text, then by row. Pure.
 //!
 //! Owns: the index. Invariant: looking a change up costs one comparison for each text that reads one of its tables, and
-//! one for each row, however many live queries there are; and then one step for each query that it meets. Leaves out:
-//! the rules (`change`), and running queries.
+//! one for each row, however many live queries there are; and then one step for each query that it meets. Adding and
+//! removing one takes a step for each table and row that it reads. Leaves out: the rules (`change`), and running queries.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use flatwater_sqlite::RowSet;
 
 use super::change::{Change, Met};
 use super::reads::{Reads, TableReads};
+use crate::steps::step;
 
 /// The number of a live query.
 pub(crate) type Id = u64;
@@ -22,7 +23,8 @@ pub(crate) type Rows = Option<Vec<i64>>;
 pub(crate) struct Index {
     /// What every commit meets.
     every_commit: HashSet<Id>,
-    tables: HashMap<Box<str>, Vec<Readers>>,
+    /// By table, and by the address of the reads, which each entry keeps.
+    tables: HashMap<Box<str>, HashMap<usize, Readers>>,
 }
 
 /// The live queries with the same reads of one table.
@@ -33,7 +35,7 @@ struct Readers {
     at: usize,
     /// Those that read any row.
     any: HashSet<Id>,
-    by_row: HashMap<i64, Vec<Id>>,
+    by_row: HashMap<i64, HashSet<Id>>,
 }
 
 /// How a live query was met.
@@ -60,6 +62,10 @@ impl Readers {
     }
 }
 
+fn address(reads: &Arc<Reads>) -> usize {
+    Arc::as_ptr(reads).addr()
+}
+
 impl Index {
     /// Adds a live query. `rows` tells for a table, and its position in the reads, which rows it reads.
     pub(crate) fn add(&mut self, id: Id, reads: &Arc<Reads>, rows: impl Fn(usize, &TableReads) -> Rows) {
@@ -68,21 +74,21 @@ impl Index {
             return;
         };
         for (at, table) in tables.iter().enumerate() {
+            step(1);
             let known = self.tables.entry(table.table.clone()).or_default();
-            let place = known.iter().position(|readers| Arc::ptr_eq(&readers.reads, reads));
-            let place = place.unwrap_or_else(|| {
-                known.push(Readers { reads: reads.clone(), at, any: HashSet::new(), by_row: HashMap::new() });
-                known.len() - 1
+            let readers = known.entry(address(reads)).or_insert_with(|| Readers {
+                reads: reads.clone(),
+                at,
+                any: HashSet::new(),
+                by_row: HashMap::new(),
             });
             match rows(at, table) {
                 None => {
-                    known[place].any.insert(id);
+                    readers.any.insert(id);
                 }
                 Some(rows) => rows.into_iter().for_each(|row| {
-                    let ids = known[place].by_row.entry(row).or_default();
-                    if !ids.contains(&id) {
-                        ids.push(id);
-                    }
+                    step(1);
+                    readers.by_row.entry(row).or_default().insert(id);
                 }),
             }
         }
@@ -96,18 +102,21 @@ impl Index {
         };
         for (at, table) in tables.iter().enumerate() {
             let Some(known) = self.tables.get_mut(&table.table) else { continue };
-            for readers in known.iter_mut().filter(|readers| Arc::ptr_eq(&readers.reads, reads)) {
+            if let Some(readers) = known.get_mut(&address(reads)) {
                 readers.any.remove(&id);
                 for row in rows(at, table).into_iter().flatten() {
+                    step(1);
                     if let Some(ids) = readers.by_row.get_mut(&row) {
-                        ids.retain(|known| *known != id);
+                        ids.remove(&id);
                         if ids.is_empty() {
                             readers.by_row.remove(&row);
                         }
                     }
                 }
+                if readers.is_empty() {
+                    known.remove(&address(reads));
+                }
             }
-            known.retain(|readers| !readers.is_empty());
             if known.is_empty() {
                 self.tables.remove(&table.table);
             }
@@ -120,7 +129,8 @@ impl Index {
         self.every_commit.iter().for_each(|id| meet(*id, Precision::EveryCommit));
         let Change::Tables(tables) = change else { return };
         for table in tables.iter().filter(|table| &*table.writes.database == "main") {
-            for readers in self.tables.get(&table.writes.table).into_iter().flatten() {
+            for readers in self.tables.get(&table.writes.table).into_iter().flat_map(HashMap::values) {
+                step(1);
                 let met = table.meets(readers.reads());
                 if met == Met::Nothing {
                     continue;

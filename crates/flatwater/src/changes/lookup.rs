@@ -4,9 +4,12 @@
 //! a unique index, whose columns are parameters. Invariant: an instruction that is not in a table here makes the answer
 //! "no". Leaves out: what follows for a live query (`reads`).
 
+use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use flatwater_sqlite::{Op, Program};
+
+use crate::steps::step;
 
 /// A rowid that a program looks up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,82 +24,111 @@ pub(crate) fn opened(program: &Program) -> impl Iterator<Item = (i32, i32, i32)>
     program.iter().filter(|op| matches!(&*op.opcode, "OpenRead" | "ReopenIdx")).map(|op| (op.p1, op.p2, op.p3))
 }
 
-/// Returns the cursors with which the program reads the b-tree with this root page.
-fn cursors(program: &Program, root: i32) -> Vec<i32> {
-    opened(program).filter(|(_, opened, _)| *opened == root).map(|(cursor, ..)| cursor).collect()
+/// The instructions of one program, by what they use.
+#[derive(Default)]
+pub(crate) struct Uses<'a> {
+    has_unknown: bool,
+    /// The cursors with which a b-tree is read, by its root page.
+    cursors: HashMap<i32, Vec<i32>>,
+    by_cursor: HashMap<i32, Vec<(Use, &'a Op)>>,
+    /// The instructions that write a register.
+    writers: HashMap<i32, Vec<&'a Op>>,
+    /// Where a cursor is compared with the key that begins in a register, and the program goes on behind the key.
+    ends: HashSet<(i32, i32)>,
 }
 
-/// Returns the rowids at which the program reads the table with this root page, if it reads nothing else of it.
-pub(crate) fn looked_up(program: &Program, root: i32) -> Option<Vec<Key>> {
-    let [cursor] = cursors(program, root)[..] else { return None };
-    if program.iter().any(|op| use_of(op) == Use::Unknown) {
-        return None;
-    }
-    let mut keys = Vec::new();
-    for op in program {
-        match use_of(op) {
-            Use::Seeks(at, key) if at == cursor => keys.push(constant(program, key)?),
-            Use::Moves(at) if at == cursor => return None,
-            _ => {}
+impl<'a> Uses<'a> {
+    pub(crate) fn of(program: &'a Program) -> Self {
+        let mut uses = Self::default();
+        for (cursor, root, _) in opened(program) {
+            uses.cursors.entry(root).or_default().push(cursor);
         }
-    }
-    (!keys.is_empty()).then_some(keys)
-}
-
-/// Returns the numbers of the parameters by which the program looks one row up in a unique index with so many columns,
-/// if it reads nothing else of the table and of the index.
-pub(crate) fn looked_up_by_key(program: &Program, table: i32, index: i32, columns: usize) -> Option<Vec<i32>> {
-    let [by_index] = cursors(program, index)[..] else { return None };
-    let by_table = match cursors(program, table)[..] {
-        // The index has all that is read.
-        [] => None,
-        [cursor] => Some(cursor),
-        _ => return None,
-    };
-    let mut key = None;
-    for op in program {
-        match use_of(op) {
-            Use::Unknown => return None,
-            Use::Seeks(cursor, _) if Some(cursor) == by_table => return None,
-            // To the row of the index.
-            Use::Moves(cursor) if Some(cursor) == by_table && (&*op.opcode, op.p1) == ("DeferredSeek", by_index) => {}
-            Use::Moves(cursor) if Some(cursor) == by_table => return None,
-            Use::Moves(cursor) if cursor == by_index => {
-                let is_whole = op.p4.as_deref().and_then(|p4| p4.parse().ok()) == Some(columns);
-                if &*op.opcode != "SeekGE" || !is_whole || key.replace(op.p3).is_some() {
-                    return None;
+        for op in program {
+            step(1);
+            match use_of(op) {
+                Use::Unknown => uses.has_unknown = true,
+                Use::Other => {}
+                used @ (Use::Seeks(cursor, _) | Use::Moves(cursor)) => {
+                    uses.by_cursor.entry(cursor).or_default().push((used, op));
                 }
             }
-            _ => {}
+            for register in writes(op) {
+                step(1);
+                uses.writers.entry(register).or_default().push(op);
+            }
+            if &*op.opcode == "IdxGT" {
+                uses.ends.insert((op.p1, op.p3));
+            }
+        }
+        uses
+    }
+
+    /// Returns the cursors with which the program reads the b-tree with this root page.
+    fn cursors(&self, root: i32) -> &[i32] {
+        self.cursors.get(&root).map_or(&[], Vec::as_slice)
+    }
+
+    fn of_cursor(&self, cursor: i32) -> impl Iterator<Item = (Use, &'a Op)> {
+        self.by_cursor.get(&cursor).into_iter().flatten().copied().inspect(|_| step(1))
+    }
+
+    /// Returns the rowids at which the program reads the table with this root page, if it reads nothing else of it.
+    pub(crate) fn looked_up(&self, root: i32) -> Option<Vec<Key>> {
+        let [cursor] = *self.cursors(root) else { return None };
+        let key = |(used, _)| if let Use::Seeks(_, key) = used { self.constant(key) } else { None };
+        let keys: Vec<Key> = self.of_cursor(cursor).map(key).collect::<Option<_>>()?;
+        (!self.has_unknown && !keys.is_empty()).then_some(keys)
+    }
+
+    /// Returns the numbers of the parameters by which the program looks one row up in a unique index with so many columns,
+    /// if it reads nothing else of the table and of the index.
+    pub(crate) fn looked_up_by_key(&self, table: i32, index: i32, columns: usize) -> Option<Vec<i32>> {
+        let [by_index] = *self.cursors(index) else { return None };
+        let by_table = match *self.cursors(table) {
+            // The index has all that is read.
+            [] => None,
+            [cursor] => Some(cursor),
+            _ => return None,
+        };
+        // To the row of the index.
+        let follows = |(_, op): (Use, &Op)| (&*op.opcode, op.p1) == ("DeferredSeek", by_index);
+        if self.has_unknown || !by_table.into_iter().flat_map(|cursor| self.of_cursor(cursor)).all(follows) {
+            return None;
+        }
+        let mut key = None;
+        for (_, op) in self.of_cursor(by_index).filter(|(used, _)| matches!(used, Use::Moves(_))) {
+            let is_whole = op.p4.as_deref().and_then(|p4| p4.parse().ok()) == Some(columns);
+            if &*op.opcode != "SeekGE" || !is_whole || key.replace(op.p3).is_some() {
+                return None;
+            }
+        }
+        // The seek finds the first row of the key or the one behind it, which this keeps out.
+        let first = key.filter(|first| self.ends.contains(&(by_index, *first)))?;
+        (first..).take(columns).map(|register| self.parameter(register)).collect()
+    }
+
+    /// Returns the number of the parameter that is in a register, maybe converted for a comparison.
+    fn parameter(&self, register: i32) -> Option<i32> {
+        let op = self.only_writer(register, |op| &*op.opcode != "Affinity")?;
+        (&*op.opcode == "Variable").then_some(op.p1)
+    }
+
+    /// Returns the value of a register that only one instruction writes.
+    fn constant(&self, register: i32) -> Option<Key> {
+        let op = self.only_writer(register, |_| true)?;
+        match &*op.opcode {
+            "Variable" => Some(Key::Parameter(op.p1)),
+            "Integer" => Some(Key::Rowid(op.p1.into())),
+            "Int64" => op.p4.as_deref()?.parse().ok().map(Key::Rowid),
+            _ => None,
         }
     }
-    // The seek finds the first row of the key or the one behind it, which this keeps out.
-    let ends = |op: &Op| &*op.opcode == "IdxGT" && op.p1 == by_index && Some(op.p3) == key;
-    let first = key.filter(|_| program.iter().any(ends))?;
-    (first..).take(columns).map(|register| parameter(program, register)).collect()
-}
 
-/// Returns the number of the parameter that is in a register, maybe converted for a comparison.
-fn parameter(program: &Program, register: i32) -> Option<i32> {
-    let op = only_writer(program, register, |op| &*op.opcode != "Affinity")?;
-    (&*op.opcode == "Variable").then_some(op.p1)
-}
-
-/// Returns the value of a register that only one instruction writes.
-fn constant(program: &Program, register: i32) -> Option<Key> {
-    let op = only_writer(program, register, |_| true)?;
-    match &*op.opcode {
-        "Variable" => Some(Key::Parameter(op.p1)),
-        "Integer" => Some(Key::Rowid(op.p1.into())),
-        "Int64" => op.p4.as_deref()?.parse().ok().map(Key::Rowid),
-        _ => None,
+    /// Returns the instruction that writes a register, if it is the only one of those that count.
+    fn only_writer(&self, register: i32, counts: impl Fn(&Op) -> bool) -> Option<&'a Op> {
+        let mut writers = self.writers.get(&register)?.iter().copied().filter(|op| counts(op));
+        writers.next().filter(|_| writers.next().is_none())
     }
-}
-
-/// Returns the instruction that writes a register, if it is the only one of those that count.
-fn only_writer(program: &Program, register: i32, counts: impl Fn(&Op) -> bool) -> Option<&Op> {
-    let mut writers = program.iter().filter(|op| counts(op) && writes(op).contains(&register));
-    writers.next().filter(|_| writers.next().is_none())
 }
 
 /// What an instruction does with a cursor.

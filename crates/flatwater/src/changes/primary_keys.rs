@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use flatwater_sqlite::ColumnSource;
 
 use super::tables::{Kind, Tables};
+use crate::steps::step;
 
 /// The key of one table of the main database.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,15 +40,16 @@ impl PrimaryKeys {
     /// has its whole key there. `None` if no table has.
     pub(crate) fn of_result(&self, sources: &[ColumnSource]) -> Option<Box<[usize]>> {
         let there: HashSet<(&str, &str)> = sources.iter().filter_map(origin).collect();
-        let is_of_key = |(table, column): (&str, &str)| {
-            let Some(key) = self.0.get(table) else { return false };
+        let mut of_keys: HashSet<(&str, &str)> = HashSet::new();
+        let tables: HashSet<&str> = there.iter().map(|(table, _)| *table).collect();
+        for (table, key) in tables.iter().filter_map(|table| Some((*table, self.0.get(*table)?))) {
             if key.has_rowid && there.contains(&(table, ROWID)) {
-                return column == ROWID;
+                of_keys.insert((table, ROWID));
+            } else if key.columns.iter().all(|part| there.contains(&(table, part))) {
+                of_keys.extend(key.columns.iter().inspect(|_| step(1)).map(|part| (table, &**part)));
             }
-            key.columns.iter().any(|part| **part == *column)
-                && key.columns.iter().all(|part| there.contains(&(table, part)))
-        };
-        let found = |(position, source)| origin(source).is_some_and(is_of_key).then_some(position);
+        }
+        let found = |(position, source)| of_keys.contains(&origin(source)?).then_some(position);
         let columns: Box<[usize]> = sources.iter().enumerate().filter_map(found).collect();
         (!columns.is_empty()).then_some(columns)
     }

@@ -10,8 +10,9 @@ use flatwater_sqlite::{AuthEvent, Program, REPORTS_ALL_ROWS};
 use rusqlite::ffi;
 
 use super::Columns;
-use super::lookup::{Key, looked_up, looked_up_by_key, opened};
-use super::tables::{Kind, Table, Tables};
+use super::lookup::{Key, Uses, opened};
+use super::tables::{Index, Kind, Table, Tables};
+use crate::steps::step;
 
 /// What the result of a query depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,8 +99,10 @@ impl Reads {
         if tables.joins_by_name && program.iter().any(|op| &*op.opcode == "VOpen") {
             return Ok(Self::EveryCommit);
         }
+        let facts = Facts::of(program, tables, of_any_plan);
         for (_, root, _) in opened(program) {
-            let Some(name) = tables.with_root(root) else { return Ok(Self::EveryCommit) };
+            step(1);
+            let Some(name) = facts.by_root.get(&root).copied() else { return Ok(Self::EveryCommit) };
             match columns.get_mut(name) {
                 Some(columns) if tables.joins_by_name => *columns = Columns::All,
                 Some(_) => {}
@@ -115,9 +118,9 @@ impl Reads {
             }
             match tables.tables.get(name).map(|table| &table.kind) {
                 Some(Kind::View) => {}
-                Some(Kind::Shadowed) => read.extend(shadows(name, tables)),
+                Some(Kind::Shadowed) => read.extend(facts.shadows(name)),
                 Some(Kind::Rowid | Kind::WithoutRowid) if !is_internal(name) => {
-                    read.push(table_reads(name, columns, program, tables, of_any_plan));
+                    read.push(facts.table_reads(name, columns));
                 }
                 _ => return Ok(Self::EveryCommit),
             }
@@ -142,13 +145,6 @@ fn has_impure_function(events: &[AuthEvent], tables: &Tables) -> bool {
     functions.into_iter().any(|event| event.second.as_deref().is_none_or(is_impure))
 }
 
-/// Returns the reads of a virtual table and of the tables in which it keeps its rows.
-fn shadows<'a>(name: &'a str, tables: &'a Tables) -> impl Iterator<Item = TableReads> + 'a {
-    let is_shadow =
-        move |table: &str| table.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
-    tables.tables.keys().filter(move |table| is_shadow(table)).map(|table| whole(table))
-}
-
 /// Returns the reads of a table of which anything is read.
 fn whole(table: &str) -> TableReads {
     TableReads {
@@ -162,56 +158,96 @@ fn whole(table: &str) -> TableReads {
     }
 }
 
-fn table_reads(name: &str, mut columns: Columns, program: &Program, tables: &Tables, of_any_plan: bool) -> TableReads {
-    let table = &tables.tables[name];
-    if table.kind == Kind::WithoutRowid {
-        // It orders the rows.
-        table.primary_key.iter().for_each(|column| columns.add(column));
-    }
-    let mut used = Vec::new();
-    for (_, root, _) in opened(program) {
-        let Some(index) = tables.indexes.get(&root).filter(|index| &*index.table == name) else { continue };
-        used.push((root, index));
-    }
-    let rows = match &used[..] {
-        _ if table.kind != Kind::Rowid => RowReads::Any,
-        [] => looked_up(program, table.root).map_or(RowReads::Any, RowReads::Rowids),
-        [(root, index)] if !index.unique.is_empty() => by_key(program, table, *root, &index.unique),
-        _ => RowReads::Any,
-    };
-    // One table whose row is looked up has one plan (`whereShortCut`).
-    let is_of_table = |root: i32| root == table.root || used.iter().any(|(of_index, _)| *of_index == root);
-    let has_one_plan = rows != RowReads::Any && opened(program).all(|(_, root, _)| is_of_table(root));
-    let may_use_others = of_any_plan && !has_one_plan;
-    let others = tables.indexes.values().filter(|index| may_use_others && &*index.table == name);
-    for index in used.iter().map(|(_, index)| *index).chain(others) {
-        match &index.columns {
-            Some(indexed) => indexed.iter().for_each(|column| columns.add(column)),
-            None => columns = Columns::All,
-        }
-    }
-    // With both rowids of each row it does not matter which column is the rowid.
-    let mut rowid_aliases = Vec::new();
-    if !REPORTS_ALL_ROWS {
-        rowid_aliases.extend_from_slice(&table.rowid_aliases);
-        rowid_aliases.push(ROWID.into());
-    }
-    TableReads {
-        table: name.into(),
-        columns,
-        rows,
-        are_rows_reported: REPORTS_ALL_ROWS || table.kind == Kind::Rowid,
-        may_be_replaced: !REPORTS_ALL_ROWS && tables.replaces,
-        has_generated: table.has_generated,
-        rowid_aliases,
-    }
+/// The facts of the program and of the schema, in the order in which they are looked up.
+struct Facts<'a> {
+    program: &'a Program,
+    tables: &'a Tables,
+    uses: Uses<'a>,
+    /// The tables, by their root pages and those of their indexes.
+    by_root: HashMap<i32, &'a str>,
+    /// The names of the tables, ascending.
+    names: Vec<&'a str>,
+    /// The indexes that the program reads, by table.
+    used: HashMap<&'a str, Vec<(i32, &'a Index)>>,
+    /// Those that another plan may read.
+    others: HashMap<&'a str, Vec<&'a Index>>,
 }
 
-fn by_key(program: &Program, table: &Table, index: i32, columns: &[Box<str>]) -> RowReads {
-    match (looked_up_by_key(program, table.root, index, columns.len()), table.rowid_name) {
-        (Some(parameters), Some(rowid)) => {
-            RowReads::Unique { rowid, columns: columns.iter().cloned().zip(parameters).collect() }
+impl<'a> Facts<'a> {
+    fn of(program: &'a Program, tables: &'a Tables, of_any_plan: bool) -> Self {
+        let mut by_root: HashMap<i32, &str> = tables.tables.iter().map(|(name, table)| (table.root, &**name)).collect();
+        by_root.extend(tables.indexes.iter().map(|(root, index)| (*root, &*index.table)));
+        let mut names: Vec<&str> = tables.tables.keys().map(|name| &**name).collect();
+        names.sort_unstable();
+        let mut used: HashMap<&str, Vec<(i32, &Index)>> = HashMap::new();
+        for (_, root, _) in opened(program) {
+            if let Some(index) = tables.indexes.get(&root) {
+                used.entry(&index.table).or_default().push((root, index));
+            }
         }
-        _ => RowReads::Any,
+        let mut others: HashMap<&str, Vec<&Index>> = HashMap::new();
+        for index in tables.indexes.values().filter(|_| of_any_plan) {
+            others.entry(&index.table).or_default().push(index);
+        }
+        Self { program, tables, uses: Uses::of(program), by_root, names, used, others }
+    }
+
+    /// Returns the reads of a virtual table and of the tables in which it keeps its rows.
+    fn shadows(&self, name: &str) -> Vec<TableReads> {
+        let first = self.names.partition_point(|table| *table < name);
+        let begin_so = self.names[first..].iter().map_while(|table| Some((*table, table.strip_prefix(name)?)));
+        let is_shadow = |rest: &str| rest.is_empty() || rest.starts_with('_');
+        begin_so.inspect(|_| step(1)).filter(|(_, rest)| is_shadow(rest)).map(|(table, _)| whole(table)).collect()
+    }
+
+    fn table_reads(&self, name: &str, mut columns: Columns) -> TableReads {
+        let Self { program, tables, .. } = self;
+        let table = &tables.tables[name];
+        if table.kind == Kind::WithoutRowid {
+            // It orders the rows.
+            table.primary_key.iter().for_each(|column| columns.add(column));
+        }
+        let used = self.used.get(name).map_or(&[][..], Vec::as_slice);
+        let rows = match used {
+            _ if table.kind != Kind::Rowid => RowReads::Any,
+            [] => self.uses.looked_up(table.root).map_or(RowReads::Any, RowReads::Rowids),
+            [(root, index)] if !index.unique.is_empty() => self.by_key(table, *root, &index.unique),
+            _ => RowReads::Any,
+        };
+        // One table whose row is looked up has one plan (`whereShortCut`).
+        let is_of_table = |root: i32| root == table.root || used.iter().any(|(of_index, _)| *of_index == root);
+        let has_one_plan = rows != RowReads::Any && opened(program).all(|(_, root, _)| is_of_table(root));
+        let others = self.others.get(name).into_iter().flatten().copied().filter(|_| !has_one_plan);
+        for index in used.iter().map(|(_, index)| *index).chain(others) {
+            step(1);
+            match &index.columns {
+                Some(indexed) => indexed.iter().for_each(|column| columns.add(column)),
+                None => columns = Columns::All,
+            }
+        }
+        // With both rowids of each row it does not matter which column is the rowid.
+        let mut rowid_aliases = Vec::new();
+        if !REPORTS_ALL_ROWS {
+            rowid_aliases.extend_from_slice(&table.rowid_aliases);
+            rowid_aliases.push(ROWID.into());
+        }
+        TableReads {
+            table: name.into(),
+            columns,
+            rows,
+            are_rows_reported: REPORTS_ALL_ROWS || table.kind == Kind::Rowid,
+            may_be_replaced: !REPORTS_ALL_ROWS && tables.replaces,
+            has_generated: table.has_generated,
+            rowid_aliases,
+        }
+    }
+
+    fn by_key(&self, table: &Table, index: i32, columns: &[Box<str>]) -> RowReads {
+        match (self.uses.looked_up_by_key(table.root, index, columns.len()), table.rowid_name) {
+            (Some(parameters), Some(rowid)) => {
+                RowReads::Unique { rowid, columns: columns.iter().cloned().zip(parameters).collect() }
+            }
+            _ => RowReads::Any,
+        }
     }
 }

@@ -67,11 +67,3 @@ pub(crate) struct Tables {
     /// The functions whose result depends on their arguments alone, in lower case.
     pub(crate) pure_functions: std::collections::HashSet<Box<str>>,
 }
-
-impl Tables {
-    /// Returns the name of the table that has this root page, or an index with it.
-    pub(crate) fn with_root(&self, root: i32) -> Option<&str> {
-        let of_index = self.indexes.get(&root).map(|index| &*index.table);
-        of_index.or_else(|| self.tables.iter().find(|(_, table)| table.root == root).map(|(name, _)| &**name))
-    }
-}

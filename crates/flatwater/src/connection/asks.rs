@@ -12,7 +12,7 @@ use rusqlite::ffi;
 
 use crate::error::Result;
 use crate::program::graph::Strange;
-use crate::sql::tokens::may_call;
+use crate::sql::tokens::{may_call, may_call_any};
 
 const CHANGES: &str = "changes";
 
@@ -65,5 +65,5 @@ impl<'a> Asking<'a> {
 fn defines_a_call(definition: &str, functions: &HashSet<String>) -> bool {
     definition.starts_with("CREATE VIRTUAL TABLE")
         || may_call(definition, CHANGES, false)
-        || functions.iter().any(|function| may_call(definition, function, true))
+        || may_call_any(definition, functions)
 }

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use flatwater_sqlite::has_nul;
+use flatwater_sqlite::{has_nul, why_not_readable};
 use rusqlite::ffi;
 
 use crate::error::{Error, Kind, Result};
@@ -81,6 +81,10 @@ pub(super) fn cannot_open(error: Error, options: &Options) -> Error {
                 options.path.display()
             ))
             .with_hint("open it once without `Options::read_only`"),
+        ffi::SQLITE_CANTOPEN if options.path.exists() && why_not_readable(&options.path).is_some() => error
+            .with_kind(Kind::Open)
+            .with_message(format!("{} may not be read by this user: permission denied", options.path.display()))
+            .with_hint("check the permissions of the file"),
         ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY | ffi::SQLITE_PERM => {
             // An existing WAL holds rows that are not in the file, and reading the file as immutable would miss them.
             let is_whole = options.read_only && !beside(&options.path, "-wal").exists();

@@ -176,7 +176,7 @@ impl Connection {
             Bounds::Inline { .. } => self.sqlite.run_once(statement.id, &params, sink),
         };
         self.note_writes(statement);
-        stepped.map_err(|error| explain(error, statement, params))
+        stepped.map_err(|error| self.explain_write(explain(error, statement, params), &statement.class.writes))
     }
 
     /// Runs a statement once per row, and returns the sum of the changes.
@@ -186,7 +186,8 @@ impl Connection {
         // The first run begins the snapshots of all files, which it may have to wait for.
         let ran = self.sqlite.run(statement.id, &first, &mut Discard);
         self.note_writes(statement);
-        ran.map_err(|error| explain(error, statement, first).in_row(all.first_number))?;
+        let writes = &statement.class.writes;
+        ran.map_err(|error| self.explain_write(explain(error, statement, first), writes).in_row(all.first_number))?;
         let changes_of =
             |sqlite: &flatwater_sqlite::Connection| if statement.class.changes_rows { sqlite.changes() } else { 0 };
         let (mut changes, mut number) = (changes_of(&self.sqlite), 1);
@@ -196,7 +197,7 @@ impl Connection {
         });
         ran.map_err(|error| {
             let row = all.rows().nth(number).unwrap_or(first);
-            explain(error, statement, row).in_row(all.first_number + number)
+            self.explain_write(explain(error, statement, row), writes).in_row(all.first_number + number)
         })?;
         Ok(changes)
     }

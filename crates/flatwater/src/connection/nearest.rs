@@ -1,4 +1,5 @@
-//! Hints for texts that SQLite cannot prepare: the nearest name that exists, and lists that are no lists.
+//! Hints for texts that SQLite cannot prepare: the nearest name that exists, lists that are no lists, and the placeholders of
+//! other libraries.
 //!
 //! Owns: which message gets which hint, and looking the names up. Runs on the thread that has the connection, after a
 //! prepare failed. Invariant: a name is suggested only if it exists and is like the wrong one. Leaves out: texts that the
@@ -7,12 +8,15 @@
 use super::open::Connection;
 use crate::sql::pragma::{self, Pragma};
 use crate::sql::tokens::has_in_with_one_parameter;
+use crate::steps::step;
 
 const JSON_LIST: &str = "use IN (SELECT value FROM json_each(?)) with a JSON list";
 
 /// The hint where one parameter takes the place of a list.
 pub(super) const ONE_FOR_A_LIST: &str =
     "IN (?) takes one value; use one ? for each, or IN (SELECT value FROM json_each(?)) with a JSON list";
+
+const FOREIGN_PLACEHOLDER: &str = "a value is bound to `?`, or to a name such as `:name`; not to `%s` or `{}`";
 
 const TABLES: &str = "SELECT name, name FROM sqlite_schema WHERE type IN ('table', 'view') LIMIT 1000";
 /// Only of tables that the text names, which is in lower case. Not all views can be asked: one of a table that is gone fails.
@@ -31,6 +35,9 @@ impl Connection {
     pub(super) fn hint(&mut self, message: &str, sql: &str) -> Option<String> {
         if message.starts_with("too many SQL variables") || message.starts_with("variable number must be") {
             return Some(format!("for a long list {JSON_LIST}"));
+        }
+        if is_at_foreign_placeholder(message, sql) {
+            return Some(FOREIGN_PLACEHOLDER.to_owned());
         }
         let is_at_parameter = ["?", ":", "@", "$"].iter().any(|mark| message.starts_with(&format!("near \"{mark}")));
         if is_at_parameter && has_in_with_one_parameter(sql) {
@@ -75,13 +82,48 @@ pub(crate) fn most_alike<S: Ord>(wanted: &str, names: impl IntoIterator<Item = (
         return None;
     }
     let wanted = wanted.to_lowercase();
-    let most = (wanted.len() / 3).clamp(1, 3).min(wanted.len().saturating_sub(1));
-    let near = names.into_iter().filter(|(name, _)| name.len().abs_diff(wanted.len()) <= most);
-    let far = near.map(|(name, shown)| (strsim::damerau_levenshtein(&name.to_lowercase(), &wanted), shown));
-    far.filter(|(far, _)| *far <= most).min().map(|(_, shown)| shown)
+    let near = names.into_iter().filter_map(|(name, shown)| Some((distance(&name.to_lowercase(), &wanted)?, shown)));
+    near.min().map(|(_, shown)| shown)
+}
+
+/// Returns in how many letters the names differ, if that is in a third of the longer one and in three at most.
+fn distance(name: &str, wanted: &str) -> Option<usize> {
+    let most = (name.len().max(wanted.len()) / 3).min(3);
+    let may_be_near = name.len().abs_diff(wanted.len()) <= most;
+    let compare = || {
+        step(name.len() * wanted.len());
+        strsim::damerau_levenshtein(name, wanted)
+    };
+    may_be_near.then(compare).filter(|distance| *distance <= most)
+}
+
+/// Returns true if SQLite failed at what is the place of a value elsewhere: `%s`, `%(name)s`, `{}` or `{name}`.
+fn is_at_foreign_placeholder(message: &str, sql: &str) -> bool {
+    let has = |begins: &[&str]| begins.iter().any(|begin| sql.contains(begin));
+    message.starts_with("near \"%\"") && has(&["%s", "%d", "%("]) || message.starts_with("unrecognized token: \"{\"")
 }
 
 /// Returns the last part of a name that SQLite may have qualified.
 fn last(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_proposed_only_if_it_is_near() {
+        let nearest = |wanted: &str, known: &str| most_alike(wanted, [(known.to_owned(), ())]).is_some();
+        for (wanted, known) in [("nmae", "name"), ("ids", "id"), ("USRES", "users"), ("name_ofship", "name_of_ship")] {
+            assert!(nearest(wanted, known), "{known} for {wanted}");
+        }
+        for (wanted, known) in
+            [("ab", "a"), ("ip", "id"), ("age", "name"), ("user_settings", "user_sessions"), ("", "a"), ("foo", "bar")]
+        {
+            assert!(!nearest(wanted, known), "{known} for {wanted}");
+        }
+        let long = "n".repeat(NAME_BYTES + 1);
+        assert!(!nearest(&long, &long[1..]) && nearest(&long[1..], &long));
+    }
 }

@@ -8,6 +8,7 @@ use flatwater_sqlite::{AuthEvent, Discard, Policy, statement_start};
 use rusqlite::ffi;
 
 use super::open::Connection;
+use crate::changes::writes::{Silent, Writes};
 use crate::error::{Error, Result};
 use crate::migrations::Step;
 use crate::migrations::text::line;
@@ -63,7 +64,11 @@ impl Connection {
         let ran = self.sqlite.run(prepared.id, &(), &mut Discard);
         self.sqlite.finalize(prepared.id);
         let place = Place { step, at, length: prepared.length };
-        Some((place, ran.map(|()| prepared.events).map_err(Error::from)))
+        let ran = ran.map_err(|error| {
+            let writes = Writes::of_rows(&prepared.events, Silent::default());
+            self.explain_write(error.into(), &writes)
+        });
+        Some((place, ran.map(|()| prepared.events)))
     }
 }
 

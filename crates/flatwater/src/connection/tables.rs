@@ -9,7 +9,8 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::Connection as Sqlite;
 
 use crate::changes::tables::{Index, Kind, Table, Tables};
-use crate::sql::silent::{joins_by_name, kind_of_virtual, may_name, may_replace};
+use crate::sql::silent::{has_one_spelling, joins_by_name, kind_of_virtual, may_replace};
+use crate::sql::tokens::names;
 
 /// SQLITE_DETERMINISTIC (<https://sqlite.org/c3ref/c_deterministic.html>).
 const DETERMINISTIC: i64 = 0x800;
@@ -75,15 +76,26 @@ pub(super) fn tables(sqlite: &Sqlite, read: &HashSet<&str>, sql: &str) -> rusqli
 
 /// Returns true if the text may read a view that joins by name, maybe through other views. SQLite does not report that a view
 /// is read if it makes one query of both.
-fn reads_view_that_joins_by_name(sql: &str, mut views: Vec<(String, String)>) -> bool {
+pub(crate) fn reads_view_that_joins_by_name(sql: &str, views: Vec<(String, String)>) -> bool {
     let mut texts = vec![sql.to_owned()];
-    while let Some(text) = texts.pop() {
-        for (_, definition) in views.extract_if(.., |(name, _)| may_name(&text, name)) {
-            if joins_by_name(&definition) {
-                return true;
-            }
+    let mut by_name: HashMap<String, String> = HashMap::new();
+    for (name, definition) in views {
+        if has_one_spelling(&name) {
+            by_name.insert(name.to_ascii_lowercase(), definition);
+        } else {
             texts.push(definition);
         }
+    }
+    // The first text itself does not count, and each other one is read once.
+    let mut is_view = false;
+    let mut next = 0;
+    while let Some(text) = texts.get(next) {
+        if is_view && joins_by_name(text) {
+            return true;
+        }
+        let named: Vec<String> = names(text).filter_map(|name| by_name.remove(&name.to_ascii_lowercase())).collect();
+        texts.extend(named);
+        (is_view, next) = (true, next + 1);
     }
     false
 }

@@ -143,7 +143,8 @@ impl<'a> JsonSink<'a> {
 
 fn embedded(names: &[Box<str>], options: &JsonOptions) -> Vec<bool> {
     let Some(embedded) = &options.embedded else { return Vec::new() };
-    names.iter().map(|name| embedded.contains(name)).collect()
+    let embedded: HashSet<&str> = embedded.iter().map(|name| &**name).collect();
+    names.iter().map(|name| embedded.contains(&**name)).collect()
 }
 
 #[cfg(not(feature = "serde_json"))]

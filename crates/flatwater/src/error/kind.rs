@@ -89,6 +89,8 @@ impl Kind {
 /// Returns the kind for a SQLite result code.
 pub(crate) fn kind_of(code: i32) -> Kind {
     match code & 0xff {
+        // It is about the place of the file, and not about the call.
+        _ if code == ffi::SQLITE_READONLY_DIRECTORY => Kind::Io,
         // SQLITE_LOCKED is a conflict within one connection. Waiting does not resolve it.
         ffi::SQLITE_BUSY => Kind::Busy,
         ffi::SQLITE_INTERRUPT => Kind::Cancelled,

@@ -6,6 +6,7 @@
 
 mod code;
 pub(crate) mod kind;
+mod of_sqlite;
 mod place;
 mod reading;
 pub(crate) mod system;
@@ -13,12 +14,11 @@ pub(crate) mod system;
 use std::borrow::Cow;
 use std::fmt;
 
-use flatwater_sqlite::{Refused, SqliteError, SystemFailure, refused};
+use flatwater_sqlite::SystemFailure;
 use rusqlite::ffi;
 
 use super::error::code::code_name;
 pub use super::error::kind::Kind;
-use super::error::kind::kind_of;
 
 /// The result of a Flatwater call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -99,6 +99,13 @@ impl Error {
     #[must_use]
     pub(crate) fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.0.hint.get_or_insert(hint.into());
+        self
+    }
+
+    /// Puts the hint in the place of another one.
+    #[must_use]
+    pub(crate) fn with_other_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.0.hint = Some(hint.into());
         self
     }
 
@@ -218,56 +225,6 @@ impl Error {
     }
 }
 
-impl From<SqliteError> for Error {
-    fn from(error: SqliteError) -> Self {
-        let mut new = match refused(error.code) {
-            Some(Refused::Snapshot | Refused::CommitSnapshot) => {
-                let mut new = Self::new(Kind::Busy, "another process holds a lock that a read transaction needs");
-                new.0.code = Some(ffi::SQLITE_PROTOCOL);
-                new
-            }
-            _ => {
-                let mut new = Self::new(kind_of(error.code), error.message);
-                new.0.code = Some(error.code);
-                new
-            }
-        };
-        new.0.offset = error.offset;
-        let is_io = error.code & 0xff == ffi::SQLITE_IOERR && !new.is_failed_sync();
-        if is_io && error.system == Some(SystemFailure::DiskFull) {
-            new.0.kind = Kind::Full;
-        }
-        match error.system {
-            Some(failure) => new.because(failure),
-            None if new.0.kind == Kind::Full => new.with_hint(FULL),
-            None => new,
-        }
-    }
-}
-
-/// The hint for a failure that SQLite reports in the same way for the disk and for its own limit.
-const FULL: &str = "make room on the disk, or raise `max_page_count` if it was set";
-
-impl From<flatwater_sqlite::Error> for Error {
-    fn from(error: flatwater_sqlite::Error) -> Self {
-        match error {
-            flatwater_sqlite::Error::Sqlite(error) => error.into(),
-            flatwater_sqlite::Error::LibraryTooOld { .. } => Self::new(Kind::Open, error.to_string()),
-            other @ flatwater_sqlite::Error::MisnumberedParameter { .. } => {
-                Self::misuse(other.to_string()).with_hint("write `?1`, `?2`, which SQLite numbers, or bind by name")
-            }
-            other => Self::misuse(other.to_string()),
-        }
-    }
-}
-
-/// For errors inside closures: SQLite's own errors keep their code; all others become `Misuse`.
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        flatwater_sqlite::from_rusqlite(error).into()
-    }
-}
-
 /// Returns the SQL, cut to `SQL_SHOWN_BYTES` if it is longer.
 pub(crate) fn shorten(sql: &str) -> Cow<'_, str> {
     shorten_around(sql, 0)
@@ -346,6 +303,8 @@ impl std::error::Error for Error {}
 
 #[cfg(test)]
 mod tests {
+    use flatwater_sqlite::SqliteError;
+
     use super::*;
 
     #[test]

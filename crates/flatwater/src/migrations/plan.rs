@@ -3,8 +3,11 @@
 //! Owns: the decision from a list and the history of a database. Invariant: a text that was changed after it was
 //! applied, or a history that the list does not have, is an error and not passed over. Leaves out: reading the history.
 
+use std::collections::{HashMap, HashSet};
+
 use super::Step;
 use crate::error::{Error, Result};
+use crate::steps::step;
 
 /// A row of the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,14 +19,17 @@ pub(crate) struct Applied {
 
 /// Returns the first step that is not applied.
 pub(crate) fn next<'a>(steps: &'a [Step], applied: &[Applied], ignore_missing: bool) -> Result<Option<&'a Step>> {
+    let by_version: HashMap<i64, &Step> = steps.iter().map(|step| (step.version, step)).collect();
     for row in applied {
-        match steps.iter().find(|step| step.version == row.version) {
+        step(1);
+        match by_version.get(&row.version) {
             Some(step) if !step.has_checksum(&row.checksum) => return Err(changed(step)),
             None if !ignore_missing => return Err(missing(steps, row)),
             _ => {}
         }
     }
-    Ok(steps.iter().find(|step| applied.iter().all(|row| row.version != step.version)))
+    let applied: HashSet<i64> = applied.iter().map(|row| row.version).collect();
+    Ok(steps.iter().inspect(|_| step(1)).find(|step| !applied.contains(&step.version)))
 }
 
 fn changed(step: &Step) -> Error {

@@ -4,6 +4,10 @@
 //! (<https://sqlite.org/lang_keywords.html>). Leaves out: parsing. It may report a conflict clause where there is none,
 //! which only costs speed.
 
+use std::collections::HashSet;
+
+use crate::steps::step;
+
 /// Returns true if the text has a conflict clause or RAISE that ends a statement without undoing it (FAIL), or ends the
 /// whole transaction (ROLLBACK).
 pub(crate) fn has_aborting_conflict_clause(sql: &str) -> bool {
@@ -69,15 +73,34 @@ pub(crate) fn may_call(sql: &str, function: &str, has_arguments: bool) -> bool {
     let lower = sql.to_ascii_lowercase();
     lower.match_indices(function).any(|(at, _)| {
         let after = &lower[at + function.len()..];
-        let behind = after.strip_prefix(['"', ']', '`']).unwrap_or(after);
-        let near = &behind[..behind.floor_char_boundary(CALL_BYTES)];
-        let mut next = words(near);
-        let mut follows = |word| next.next().map_or(near.len() < behind.len(), |next| next == word);
-        !lower[..at].ends_with(is_word)
-            && !after.starts_with(is_word)
-            && follows("(")
-            && (has_arguments || follows(")"))
+        !lower[..at].ends_with(is_word) && !after.starts_with(is_word) && is_call(after, has_arguments)
     })
+}
+
+/// Returns whether the text may call one of these functions with arguments, whose names are in lower case, as
+/// [`may_call`] does for each.
+pub(crate) fn may_call_any(sql: &str, functions: &HashSet<String>) -> bool {
+    let lower = sql.to_ascii_lowercase();
+    let mut rest = &*lower;
+    let mut next = || {
+        rest = rest.trim_start_matches(|c| !is_word(c));
+        let (name, after) = rest.split_at(rest.find(|c| !is_word(c)).unwrap_or(rest.len()));
+        step(name.len());
+        rest = after;
+        (!name.is_empty()).then_some((name, after))
+    };
+    let is_any = std::iter::from_fn(&mut next).any(|(name, after)| functions.contains(name) && is_call(after, true));
+    let is_odd = |function: &&String| !function.chars().all(is_word);
+    is_any || functions.iter().filter(is_odd).any(|function| may_call(sql, function, true))
+}
+
+/// Returns whether the parentheses of a call may begin here, behind the name.
+fn is_call(after: &str, has_arguments: bool) -> bool {
+    let behind = after.strip_prefix(['"', ']', '`']).unwrap_or(after);
+    let near = &behind[..behind.floor_char_boundary(CALL_BYTES)];
+    let mut next = words(near);
+    let mut follows = |word| next.next().map_or(near.len() < behind.len(), |next| next == word);
+    follows("(") && (has_arguments || follows(")"))
 }
 
 /// Returns whether the text contains `IN (?)` or `IN ?`, for whose single parameter the caller may have passed a list.
@@ -105,8 +128,8 @@ pub(crate) fn without_literals(sql: &str, mut f: impl FnMut(&str)) -> bool {
     for token in tokens(sql) {
         match token {
             // A quote inside a string is written twice, which is two strings here.
-            Token::Text if matches!(before, Token::Text) => {}
-            Token::Text => {
+            Token::Text(_) if matches!(before, Token::Text(_)) => {}
+            Token::Text(_) => {
                 f("");
                 any = true;
             }
@@ -134,15 +157,24 @@ pub(crate) fn quoted(name: &str) -> String {
 pub(super) fn words(sql: &str) -> impl Iterator<Item = &str> {
     tokens(sql).filter_map(|token| match token {
         Token::Word(word) | Token::Other(word) => Some(word),
-        Token::Text | Token::Name(_) => None,
+        Token::Text(_) | Token::Name(_) => None,
+    })
+}
+
+/// Returns what may be names: words, and what stands in quotes of any kind.
+pub(crate) fn names(sql: &str) -> impl Iterator<Item = &str> {
+    tokens(sql).filter_map(|token| match token {
+        Token::Word(word) => Some(word),
+        Token::Text(quoted) | Token::Name(quoted) => quoted.get(1..quoted.len().max(2) - 1),
+        Token::Other(_) => None,
     })
 }
 
 #[derive(Clone, Copy)]
 enum Token<'a> {
     Word(&'a str),
-    /// A string, without its content.
-    Text,
+    /// A string, with its quotes.
+    Text(&'a str),
     /// A quoted name, with its quotes.
     Name(&'a str),
     /// One other character.
@@ -154,7 +186,7 @@ fn tokens(sql: &str) -> impl Iterator<Item = Token<'_>> {
     let mut rest = sql;
     std::iter::from_fn(move || {
         loop {
-            rest = rest.trim_start();
+            rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\u{feff}');
             let first = rest.chars().next()?;
             let length = match first {
                 '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
@@ -164,11 +196,12 @@ fn tokens(sql: &str) -> impl Iterator<Item = Token<'_>> {
                 c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
                 c => c.len_utf8(),
             };
+            step(length);
             let (token, tail) = rest.split_at(length);
             rest = tail;
             return Some(match first {
                 '-' | '/' if length > 1 => continue,
-                '\'' => Token::Text,
+                '\'' => Token::Text(token),
                 '"' | '`' | '[' => Token::Name(token),
                 c if is_word(c) => Token::Word(token),
                 _ => Token::Other(token),
@@ -177,13 +210,40 @@ fn tokens(sql: &str) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
+/// As SQLite has it: every character beyond ASCII may stand in a name.
 fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_' || c == '$'
+    c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_of_many_functions_is_found_as_each_alone() {
+        let functions: HashSet<String> = ["mine", "my own", "x"].map(Into::into).into();
+        for sql in [
+            "SELECT mine(1)",
+            "CHECK (a > MINE /* b */ (a))",
+            "\"my own\"(1)",
+            "[x] (2)",
+            "xmine(1)",
+            "mine, x",
+            "x",
+            "",
+        ] {
+            let each = functions.iter().any(|function| may_call(sql, function, true));
+            assert_eq!(may_call_any(sql, &functions), each, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_found_in_any_spelling() {
+        let sql = "SELECT * FROM Both, [the one] b, \"two\"\"\", 'three', `four`, \u{1f980}x -- five";
+        let expected = ["SELECT", "FROM", "Both", "the one", "b", "two", "", "three", "four", "\u{1f980}x"];
+        assert_eq!(names(sql).collect::<Vec<_>>(), expected);
+        assert_eq!(names("'").chain(names("[")).chain(names("\"a")).collect::<Vec<_>>(), ["", "", ""]);
+    }
 
     #[test]
     fn conflict_clauses_that_do_not_undo_are_found() {

@@ -138,8 +138,9 @@ impl WalRecorder {
         events::checkpoint_failed(&self.path, error);
     }
 
-    /// Records a checkpoint that a lock blocked; `is_starved` after several in a row.
-    pub(crate) fn blocked(&self, cause: WalBlocker, is_starved: bool) {
+    /// Records a checkpoint that a lock blocked; `is_starved` after several in a row. `has_grown`: the WAL is longer than its
+    /// soft limit for that reason.
+    pub(crate) fn blocked(&self, cause: WalBlocker, is_starved: bool, has_grown: bool) {
         events::blocked(&self.path, cause.in_the_way());
         if !is_starved {
             return;
@@ -147,9 +148,9 @@ impl WalRecorder {
         let mut guarded = self.guarded();
         guarded.starved += 1;
         guarded.cause = Some(cause.clone());
-        let is_told = std::mem::replace(&mut guarded.told_starved, true);
+        let is_news = has_grown && !std::mem::replace(&mut guarded.told_starved, true);
         drop(guarded);
-        if !is_told {
+        if is_news {
             events::starved(&self.path, cause.in_the_way());
         }
     }

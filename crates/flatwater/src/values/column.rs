@@ -1,15 +1,18 @@
 //! The columns of a result: their names, what they were declared as, and finding one by position or name.
 //!
 //! Owns: the names, with the SQL they are of, their sources, and the lookup. Pure, on any thread. Invariants: there is a
-//! source for each name; a name that stands there exactly is found before one that differs in case. Leaves out: reading
+//! source for each name; a name that stands there exactly is found before one that differs in case, and in a time that does
+//! not grow with their number. Leaves out: reading
 //! them from SQLite, which floor 0 does; finding all columns of a type (`from_row`).
 
+use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use flatwater_sqlite::{ColumnOrigin, ColumnSource};
 
 use crate::error::{Error, Result};
+use crate::steps::step;
 
 /// What a result shares with all its rows, and with later results of the same prepared statement.
 pub(crate) type Names = Arc<ColumnNames>;
@@ -20,11 +23,44 @@ pub(crate) struct ColumnNames {
     names: Box<[Box<str>]>,
     sources: Box<[ColumnSource]>,
     pub(super) sql: Arc<str>,
+    /// Made when a column of many is first looked up by name.
+    positions: OnceLock<Positions>,
 }
+
+/// The first position of each name.
+#[derive(Debug, Default)]
+struct Positions {
+    exact: HashMap<Box<str>, usize>,
+    /// In lower case.
+    lower: HashMap<Box<str>, usize>,
+}
+
+/// So few names are compared one by one.
+const FEW: usize = 16;
 
 impl ColumnNames {
     pub(crate) fn new(names: Vec<Box<str>>, sources: Vec<ColumnSource>, sql: Arc<str>) -> Names {
-        Arc::new(Self { names: names.into(), sources: sources.into(), sql })
+        Arc::new(Self { names: names.into(), sources: sources.into(), sql, positions: OnceLock::new() })
+    }
+
+    /// Returns the position of the column.
+    #[inline]
+    pub(crate) fn find(&self, column: impl ColumnIndex) -> Result<usize> {
+        match column.name().filter(|_| self.names.len() > FEW) {
+            Some(name) => self.find_name(name).ok_or_else(|| no_name(name, &self.names)),
+            None => column.position(&self.names),
+        }
+    }
+
+    /// Returns the position of the column of this name; if there is none, of one whose name differs in case only.
+    pub(crate) fn find_name(&self, name: &str) -> Option<usize> {
+        if self.names.len() <= FEW {
+            return position(name, &self.names);
+        }
+        let positions = self.positions.get_or_init(|| Positions::of(&self.names));
+        step(1);
+        let exact = positions.exact.get(name);
+        exact.or_else(|| positions.lower.get(&*name.to_ascii_lowercase())).copied()
     }
 
     /// What the columns were declared as, in order.
@@ -35,6 +71,18 @@ impl ColumnNames {
     /// The column at `index`.
     pub(crate) fn column(&self, index: usize) -> Column<'_> {
         Column { name: &self.names[index], source: &self.sources[index] }
+    }
+}
+
+impl Positions {
+    fn of(names: &[Box<str>]) -> Self {
+        let mut positions = Self::default();
+        for (position, name) in names.iter().enumerate() {
+            step(1);
+            positions.exact.entry(name.clone()).or_insert(position);
+            positions.lower.entry(name.to_ascii_lowercase().into()).or_insert(position);
+        }
+        positions
     }
 }
 
@@ -113,11 +161,22 @@ pub trait ColumnIndex {
     /// # Errors
     /// `Misuse` if there is no such column.
     fn position(&self, names: &[Box<str>]) -> Result<usize>;
+
+    /// Returns the name, if it is one: it is then found in many without comparing it with each.
+    #[doc(hidden)]
+    fn name(&self) -> Option<&str> {
+        None
+    }
 }
 
 #[cold]
 fn no_column(position: usize, names: &[Box<str>]) -> Error {
     Error::misuse(format!("there is no column {position}: the result has {} column(s)", names.len()))
+}
+
+#[cold]
+fn no_name(name: &str, names: &[Box<str>]) -> Error {
+    Error::misuse(format!("there is no column named {name:?}; the result has {}", names.join(", ")))
 }
 
 impl ColumnIndex for usize {
@@ -129,9 +188,33 @@ impl ColumnIndex for usize {
 
 impl ColumnIndex for &str {
     fn position(&self, names: &[Box<str>]) -> Result<usize> {
-        let exact = names.iter().position(|name| **name == **self);
-        exact.or_else(|| names.iter().position(|name| name.eq_ignore_ascii_case(self))).ok_or_else(|| {
-            Error::misuse(format!("there is no column named {self:?}; the result has {}", names.join(", ")))
-        })
+        position(self, names).ok_or_else(|| no_name(self, names))
+    }
+
+    fn name(&self) -> Option<&str> {
+        Some(self)
+    }
+}
+
+fn position(name: &str, names: &[Box<str>]) -> Option<usize> {
+    let exact = names.iter().position(|known| **known == *name);
+    exact.or_else(|| names.iter().position(|known| known.eq_ignore_ascii_case(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_the_same_way_in_few_and_in_many() {
+        for others in [0, 100] {
+            let names: Vec<Box<str>> = ["a", "B", "b", "a", "\u{c4}"].map(Into::into).into();
+            let names = names.into_iter().chain((0..others).map(|number| format!("c{number}").into())).collect();
+            let names = ColumnNames::new(names, Vec::new(), "".into());
+            let found = ["a", "A", "b", "B", "\u{c4}", "\u{e4}", "c100"].map(|name| names.find(name).ok());
+            assert_eq!(found, [Some(0), Some(0), Some(2), Some(1), Some(4), None, None], "{others}");
+            assert_eq!(names.find("x"), "x".position(&names));
+            assert_eq!((names.find(1).unwrap(), names.find(500)), (1, 500.position(&names)));
+        }
     }
 }

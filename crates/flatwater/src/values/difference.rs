@@ -10,7 +10,9 @@ use std::hash::{Hash, Hasher};
 
 use rusqlite::types::ValueRef;
 
+use super::block::Block;
 use super::row::Rows;
+use crate::steps::step;
 
 /// The rows in which a new result differs from an old one, by their positions there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,7 +36,7 @@ impl Difference {
         let mut is_old = vec![false; new.len()];
         let mut difference = Self::default();
         for before in 0..old.len() {
-            match found.get(&Key { rows: old, row: before, columns: key }) {
+            match found.get(&Key::of(old, before, key)) {
                 None => difference.deleted.push(before),
                 Some(&after) => {
                     is_old[after] = true;
@@ -61,7 +63,7 @@ pub(crate) fn check(rows: &Rows, key: &[usize]) -> Result<(), Repeated> {
 fn by_key<'a>(rows: &'a Rows, columns: &'a [usize]) -> Result<HashMap<Key<'a>, usize>, Repeated> {
     let mut found = HashMap::with_capacity(rows.len());
     for row in 0..rows.len() {
-        match found.entry(Key { rows, row, columns }) {
+        match found.entry(Key::of(rows, row, columns)) {
             Entry::Vacant(place) => place.insert(row),
             Entry::Occupied(_) => return Err(Repeated),
         };
@@ -71,21 +73,27 @@ fn by_key<'a>(rows: &'a Rows, columns: &'a [usize]) -> Result<HashMap<Key<'a>, u
 
 /// The key of a row. Values are equal if their type and their bytes are; NULL equals NULL.
 struct Key<'a> {
-    rows: &'a Rows,
-    row: usize,
+    block: &'a Block,
+    /// The first cell of the row.
+    first: usize,
     columns: &'a [usize],
 }
 
 impl<'a> Key<'a> {
+    fn of(rows: &'a Rows, row: usize, columns: &'a [usize]) -> Self {
+        Self { block: &rows.block, first: row * rows.names.len(), columns }
+    }
+
     fn values(&self) -> impl Iterator<Item = ValueRef<'a>> {
-        let (rows, row) = (self.rows, self.row);
-        self.columns.iter().map(move |column| rows.value(row, *column))
+        let (block, first) = (self.block, self.first);
+        self.columns.iter().map(move |column| block.value(first + column))
     }
 }
 
 impl Hash for Key<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for value in self.values() {
+            step(1);
             std::mem::discriminant(&value).hash(state);
             match value {
                 ValueRef::Null => {}
@@ -99,7 +107,7 @@ impl Hash for Key<'_> {
 
 impl PartialEq for Key<'_> {
     fn eq(&self, other: &Self) -> bool {
-        self.values().zip(other.values()).all(|values| match values {
+        self.values().zip(other.values()).inspect(|_| step(1)).all(|values| match values {
             (ValueRef::Real(one), ValueRef::Real(other)) => one.to_bits() == other.to_bits(),
             (one, other) => one == other,
         })
@@ -111,7 +119,6 @@ impl Eq for Key<'_> {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::block::Block;
     use crate::values::column::ColumnNames;
 
     fn rows(values: &[ValueRef<'_>], columns: usize) -> Rows {

@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use rusqlite::types::{FromSqlError, FromSqlResult, ValueRef};
 
-use super::column::{ColumnIndex, ColumnNames};
+use super::column::ColumnNames;
 use super::convert::FromSql;
 use super::mismatch::{column_of, short_name};
 use super::row::{FromRow, Row};
@@ -45,7 +45,7 @@ impl<'a> Columns<'a> {
 
     /// Finds the column of a field.
     pub fn find(&mut self, name: &str) -> Result<()> {
-        let position = name.position(self.names).map_err(|error| {
+        let position = self.names.find(name).map_err(|error| {
             error.with_hint(
                 "select it, or say where the field comes from: #[flatwater(rename = \"...\")], or `default` or `skip`",
             )
@@ -56,8 +56,7 @@ impl<'a> Columns<'a> {
 
     /// Finds the column of a field that may be absent.
     pub fn find_if_any(&mut self, name: &str) {
-        let position = name.position(self.names);
-        self.found.push(position.map_or(Found::Absent, Found::Column));
+        self.found.push(self.names.find_name(name).map_or(Found::Absent, Found::Column));
     }
 
     /// Checks that the result has as many columns as are read by position.

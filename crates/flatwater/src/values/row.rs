@@ -51,7 +51,7 @@ impl Rows {
     /// # Errors
     /// `Misuse` if there is no such column.
     pub fn column(&self, column: impl ColumnIndex) -> Result<Column<'_>> {
-        Ok(self.names.column(column.position(&self.names)?))
+        Ok(self.names.column(self.names.find(column)?))
     }
 
     /// The row at `index`.
@@ -220,7 +220,7 @@ impl Row<'_> {
 
     #[inline]
     fn position(&self, column: impl ColumnIndex) -> Result<usize> {
-        column.position(self.names()).map_err(|error| self.rows().explain(error))
+        self.names().find(column).map_err(|error| self.rows().explain(error))
     }
 
     /// Returns the value of the column at `position`.

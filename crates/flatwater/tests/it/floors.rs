@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The floors of `src`, lowest first. Folders of the same floor do not import each other.
 const FLOORS: &[&[&str]] = &[
+    &["steps"],
     &["changes", "error", "inline", "lock", "program", "thread"],
     &["migrations", "statement_event"],
     &["events", "options", "sql", "time", "values"],
@@ -23,7 +24,7 @@ const FLOORS: &[&[&str]] = &[
     &["live_changes", "live_typed", "plan"],
     &["live_group", "front_begin"],
     &["front_call"],
-    &["front"],
+    &["front", "growth"],
     &["lib"],
 ];
 

@@ -28,6 +28,7 @@ mod failed_statements;
 mod first_mistakes;
 mod floors;
 mod foreign_code;
+mod hints;
 mod hostile_closures;
 mod how_to_open;
 mod inline;

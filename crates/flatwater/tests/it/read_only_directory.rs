@@ -5,7 +5,7 @@
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use flatwater::{Database, Kind, Options};
+use flatwater::{Database, Journal, Kind, Migrations, Options};
 
 use crate::support::{TestFile, as_child, files, is_alone_in_process, nobody};
 
@@ -135,4 +135,53 @@ fn a_file_with_a_rollback_journal_is_read() {
         assert_eq!(error.kind(), Kind::Open, "{error}");
         assert!(error.hint().unwrap().contains("`Options::read_only`"), "{error}");
     });
+}
+
+#[test]
+fn a_write_that_needs_a_journal_names_the_directory_that_cannot_be_written() {
+    if !is_alone_in_process(
+        "read_only_directory::a_write_that_needs_a_journal_names_the_directory_that_cannot_be_written",
+        nobody(),
+    ) {
+        return;
+    }
+    let (file, writer) = written("delete");
+    writer.close().unwrap();
+    set_permissions(file.directory(), Permissions::from_mode(0o555)).unwrap();
+    let db = file.options().journal(Journal::Keep).open().wait().unwrap();
+    let errors = [
+        db.execute("INSERT INTO t VALUES (3)", ()).wait().unwrap_err(),
+        db.execute_many("INSERT INTO t VALUES (?)", [(3,)]).wait().unwrap_err(),
+        db.migrate(Migrations::new([("1_a", "INSERT INTO t VALUES (3)")])).wait().unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!((error.kind(), error.sqlite_name()), (Kind::Io, Some("SQLITE_READONLY_DIRECTORY")), "{error}");
+        let directory = format!("the directory {} cannot be written", file.directory().display());
+        assert!(error.message().contains(&directory), "{error}");
+        assert!(error.hint().unwrap().contains("permissions of the directory"), "{error}");
+    }
+    assert_eq!(db.query_value("SELECT sum(a) FROM t", ()).wait().unwrap(), Some(3));
+    set_permissions(file.directory(), Permissions::from_mode(0o755)).unwrap();
+    db.execute("INSERT INTO t VALUES (3)", ()).wait().unwrap();
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_told_from_a_directory_that_may_not_be_written() {
+    if !is_alone_in_process(
+        "read_only_directory::a_file_that_may_not_be_read_is_told_from_a_directory_that_may_not_be_written",
+        nobody(),
+    ) {
+        return;
+    }
+    let (file, writer) = written("wal");
+    writer.close().unwrap();
+    set_permissions(file.path(), Permissions::from_mode(0o000)).unwrap();
+    for options in [file.options(), file.options().read_only(true), file.options().journal(Journal::Keep)] {
+        let error = options.open().wait().unwrap_err();
+        assert_eq!(error.kind(), Kind::Open, "{error}");
+        assert!(error.message().contains("may not be read by this user"), "{error}");
+        assert_eq!(error.hint(), Some("check the permissions of the file"), "{error}");
+    }
+    set_permissions(file.path(), Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(file.plain().query_row("SELECT sum(a) FROM t", [], |row| row.get(0)), Ok(3));
 }

@@ -11,6 +11,8 @@ in_both_places!(
     named_values_and_values_among_others_are_hidden_too,
     what_stands_in_the_sql_can_be_read_even_if_it_is_bound_too,
     values_that_do_not_fit_what_is_read_stay_out_of_the_error,
+    a_mebibyte_that_sqlite_quotes_is_hidden_and_the_message_is_short,
+    a_message_that_is_cut_in_the_middle_of_a_value_shows_none_of_it,
 );
 
 /// A value that must not appear in a log.
@@ -153,4 +155,33 @@ async fn values_that_do_not_fit_what_is_read_stay_out_of_the_error(place: &Place
         assert!(!text(&error).contains(SECRET), "{error}");
     }
     assert!(!format!("{:?}", params![SECRET].unwrap()).contains(SECRET));
+}
+
+/// A search for one word with a colon, and a trigger that quotes what is inserted.
+const QUOTING: [&str; 2] = [MATCH, "INSERT INTO t VALUES (?)"];
+
+async fn a_mebibyte_that_sqlite_quotes_is_hidden_and_the_message_is_short(place: &Place) {
+    let db = open(place).await;
+    for unit in ["a", "hunter2secret", "0123456789abcdef"] {
+        let value = format!("{}:x", unit.repeat((1 << 20) / unit.len()));
+        for sql in QUOTING {
+            for error in errors(&db, sql, &params![&*value].unwrap()).await {
+                assert!(error.message().contains("(a bound value)") && error.message().len() < 600, "{error}");
+                assert!(!text(&error).contains(&value[..4]), "{error}");
+            }
+        }
+    }
+}
+
+async fn a_message_that_is_cut_in_the_middle_of_a_value_shows_none_of_it(place: &Place) {
+    let db = open(place).await;
+    let guard = "CREATE TRIGGER pads BEFORE INSERT ON key WHEN new.a LIKE 'hunter%'
+        BEGIN SELECT RAISE(ABORT, substr(hex(zeroblob(400)), 1, ";
+    for shown in 490..510 {
+        db.execute_script(&format!("DROP TRIGGER IF EXISTS pads; {guard} {shown}) || new.a); END")).await.unwrap();
+        for error in errors(&db, "INSERT INTO key VALUES (?)", &params![SECRET].unwrap()).await {
+            let message = error.message().trim_start_matches("row 0, counted from 0: ");
+            assert!(message.starts_with("0000") && !message.contains('h'), "{shown}: {error}");
+        }
+    }
 }

@@ -175,6 +175,11 @@ impl Policy {
         self.blocked >= BLOCKED_UNTIL_STARVED
     }
 
+    /// Returns true if it is starved and has become longer than it would be otherwise.
+    pub(crate) fn has_grown(&self) -> bool {
+        self.is_starved() && self.last_seen.is_some_and(|(_, frames)| frames > self.limit)
+    }
+
     fn restart_frames(&self) -> u32 {
         let soft = f64::from(self.limit);
         let meanwhile = self.frames_per_ms * self.restart_ms * MARGIN;

@@ -266,7 +266,7 @@ impl Shared {
         self.watch.refuse_after_failed_sync(error);
         if is_lock(error) {
             policy.was_blocked(Instant::now());
-            return self.blocked(waited, policy.is_starved());
+            return self.blocked(waited, policy);
         }
         policy.failed(Instant::now());
         self.recorder.failed(error);
@@ -274,13 +274,14 @@ impl Shared {
     }
 
     /// Determines what blocked the checkpoint. A read younger than the wait did not.
-    fn blocked(&self, waited: Duration, is_starved: bool) {
+    fn blocked(&self, waited: Duration, policy: &Policy) {
         let oldest = (self.powers.oldest_read)().filter(|read| read.age >= waited);
         let cause = match &oldest {
             Some(read) => WalBlocker::Read { age: read.age, sql: read.sql.clone() },
             None => WalBlocker::Foreign,
         };
-        self.recorder.blocked(cause, is_starved);
+        let is_starved = policy.is_starved();
+        self.recorder.blocked(cause, is_starved, policy.has_grown());
         if let (Some(read), Some(limit)) = (oldest, self.options.read_limit)
             && is_starved
             && read.age >= limit

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use hashlink::LinkedHashMap;
 use rusqlite::ffi;
 
 use super::place::Place;
@@ -29,7 +30,8 @@ pub(super) struct Entry {
     /// Results that are for nobody any more, until they can be freed.
     pub(super) retired: Vec<Delivery>,
     was_held_back: bool,
-    pub(super) subscribers: Vec<Arc<Place>>,
+    /// By the addresses of their places, in the order in which they came.
+    pub(super) subscribers: LinkedHashMap<usize, Arc<Place>>,
     /// Goes off when the entry has had no subscriber for the grace period.
     pub(super) grace: Option<Alarm>,
     /// When the oldest change that it has not delivered was published.
@@ -77,10 +79,18 @@ impl Entry {
             last: None,
             retired: Vec::new(),
             was_held_back: false,
-            subscribers: Vec::new(),
+            subscribers: LinkedHashMap::new(),
             grace: None,
             met_at: None,
         }
+    }
+
+    pub(super) fn add(&mut self, place: Arc<Place>) {
+        self.subscribers.insert(Arc::as_ptr(&place).addr(), place);
+    }
+
+    pub(super) fn remove(&mut self, place: &Arc<Place>) {
+        self.subscribers.remove(&Arc::as_ptr(place).addr());
     }
 
     pub(super) fn last(&self) -> Option<&Delivery> {
@@ -98,7 +108,7 @@ impl Entry {
         let is_small = |place: &Arc<Place>| place.has_small();
         self.subscribers.len() <= FEW
             && self.last().is_some_and(Delivery::is_small)
-            && self.subscribers.iter().all(is_small)
+            && self.subscribers.values().all(is_small)
     }
 
     /// Notes that a change meets the query. Returns true if the entry is to be put into the queue.

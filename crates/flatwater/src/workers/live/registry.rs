@@ -71,7 +71,7 @@ impl Registry {
             if !is_told && entry.run_again() {
                 self.queue.push_back(id);
             }
-            entry.subscribers.push(place);
+            entry.add(place);
         }
         self.start(&mut todo);
         (id, todo)
@@ -95,7 +95,7 @@ impl Registry {
     /// Removes a subscriber. Returns true if it was the entry's last one.
     pub(super) fn unsubscribe(&mut self, id: Id, place: &Arc<Place>) -> bool {
         let Some(entry) = self.entries.get_mut(&id) else { return false };
-        entry.subscribers.retain(|other| !Arc::ptr_eq(other, place));
+        entry.remove(place);
         entry.subscribers.is_empty()
     }
 
@@ -289,7 +289,7 @@ impl Registry {
         }
         let Some(last) = entry.last() else { return };
         let mut places = Vec::new();
-        for place in entry.subscribers.iter().filter(|place| !place.is_up_to(last)) {
+        for place in entry.subscribers.values().filter(|place| !place.is_up_to(last)) {
             match place.put_at_once(last) {
                 Some(put) => {
                     self.counts.delivered(put.is_told, put.is_superseded());
@@ -303,7 +303,7 @@ impl Registry {
             todo.behind = Some(Behind { delivery: last.clone(), places });
         }
         if is_final {
-            todo.wakers.extend(entry.subscribers.drain(..).filter_map(|place| place.end()));
+            todo.wakers.extend(entry.subscribers.drain().filter_map(|(_, place)| place.end()));
             todo.entries.extend(self.remove_unused(id));
         }
     }
@@ -315,7 +315,7 @@ impl Registry {
         let mut todo = Todo::default();
         for id in ids {
             if let Some(entry) = self.entries.get_mut(&id) {
-                todo.wakers.extend(entry.subscribers.drain(..).filter_map(|place| place.end()));
+                todo.wakers.extend(entry.subscribers.drain().filter_map(|(_, place)| place.end()));
             }
             todo.entries.extend(self.remove_unused(id));
         }

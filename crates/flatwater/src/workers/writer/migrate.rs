@@ -16,6 +16,7 @@ use super::Shared;
 use super::commit::{commit, settle};
 use super::connection::WriterConnection;
 use super::whole::{take_back, whole_policy};
+use crate::changes::writes::Writes;
 use crate::connection::script::{Place, terminated};
 use crate::error::{Applied, Error, Kind, Result};
 use crate::migrations::plan::next;
@@ -32,9 +33,17 @@ pub(super) fn migrate(
     ticket: &Arc<Ticket>,
 ) -> Result<Answer> {
     let migration = Migration { shared, migrations, ticket };
-    let result = migration.run(writer).map_err(|error| error.in_operation("migrate"));
+    let result = migration.run(writer).map_err(|error| named(writer, error).in_operation("migrate"));
     let error = result.as_ref().err().cloned();
     Ok(Answer::Returned(Box::new(result), error))
+}
+
+/// Names what is in the way of the history, too, which is written first.
+fn named(writer: &mut WriterConnection, error: Error) -> Error {
+    match writer.connection() {
+        Ok(connection) if error.hint().is_none() => connection.explain_write(error, &Writes::Everything),
+        _ => error,
+    }
 }
 
 struct Migration<'a> {

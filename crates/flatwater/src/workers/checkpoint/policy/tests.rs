@@ -126,6 +126,23 @@ fn a_blocked_restart_waits_longer_each_time_and_the_third_starves() {
 }
 
 #[test]
+fn a_wal_that_cannot_be_started_over_has_grown_when_it_is_beyond_its_soft_limit() {
+    let mut policy = Policy::new(LIMIT);
+    let mut now = Instant::now();
+    policy.saw(&seen(LIMIT + 1, 0, 0), now);
+    assert!(!policy.has_grown(), "nothing blocked it");
+    policy.was_restarted(Duration::from_millis(20), now);
+    policy.saw(&seen(1500, 1400, 0), now);
+    (0..3).for_each(|_| policy.was_blocked(now));
+    assert!(policy.is_starved() && !policy.has_grown(), "it is short");
+    now += Duration::from_millis(2);
+    policy.saw(&seen(LIMIT + 1, 1400, 0), now);
+    assert!(policy.has_grown());
+    policy.was_restarted(Duration::from_millis(20), now);
+    assert!(!policy.has_grown());
+}
+
+#[test]
 fn a_checkpoint_that_a_reader_holds_up_is_not_tried_again_at_once() {
     let (mut policy, now) = just_restarted();
     policy.checkpointed(0, 1500, Duration::from_millis(1), now);

@@ -1,0 +1,79 @@
+//! What SQLite does not say of a write that failed.
+//!
+//! Owns: telling a table without another rowid from a full disk, and naming the directory that cannot be written. Runs on the
+//! thread that has the connection, after the write failed; reads the database. Leaves out: connections that can write nothing
+//! (`writable`), and bound values in messages (`hidden`).
+
+use std::path::Path;
+
+use flatwater_sqlite::why_not_writable;
+use rusqlite::ffi;
+
+use super::open::Connection;
+use crate::changes::writes::{TableWrites, Writes};
+use crate::error::{Error, Kind};
+use crate::sql::policy;
+use crate::sql::tokens::quoted;
+
+impl Connection {
+    /// Adds to the error of a write what SQLite does not say. The kind of an error is `Full` only if there is no space.
+    #[cold]
+    pub(crate) fn explain_write(&mut self, error: Error, writes: &Writes) -> Error {
+        let before = self.sqlite.set_policy(policy::trusted);
+        let explained = match (error.sqlite_code(), writes) {
+            (Some(ffi::SQLITE_FULL), Writes::Tables(tables)) => {
+                match tables.iter().find(|table| self.has_last_rowid(table)) {
+                    Some(table) => no_rowid(error, &table.table),
+                    None => error,
+                }
+            }
+            (Some(ffi::SQLITE_READONLY_DIRECTORY), _) => self.no_journal(error),
+            _ => error,
+        };
+        self.sqlite.set_policy(before);
+        explained
+    }
+
+    /// Returns true for a table with AUTOINCREMENT that has given its highest rowid. Any other table gets an unused one
+    /// (<https://sqlite.org/autoinc.html>).
+    fn has_last_rowid(&self, TableWrites { database, table, .. }: &TableWrites) -> bool {
+        let last = i64::MAX;
+        let (database, name) = (quoted(database), quoted(table));
+        let sql = format!(
+            "SELECT EXISTS (SELECT 1 FROM {database}.sqlite_sequence WHERE name = ?1
+             AND (seq = {last} OR EXISTS (SELECT 1 FROM {database}.{name} WHERE rowid = {last})))"
+        );
+        // A table that cannot be asked has no such number.
+        self.sqlite.patiently_with(|sqlite| sqlite.query_row(&sql, [table], |row| row.get(0))).unwrap_or(false)
+    }
+
+    /// SQLite makes the journal of a file that is not in WAL mode when it first writes.
+    fn no_journal(&self, error: Error) -> Error {
+        let files = self.sqlite.patiently_with(|sqlite| {
+            let mut listed = sqlite.prepare("SELECT file FROM pragma_database_list")?;
+            listed.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
+        });
+        let files = files.unwrap_or_default();
+        let directories = files.iter().filter_map(|file| Path::new(file).parent());
+        let forbidden = directories.filter(|directory| !directory.as_os_str().is_empty());
+        let forbidden = forbidden.map(|directory| (directory, why_not_writable(directory)));
+        let message = match forbidden.into_iter().find(|(_, why)| why.is_some()) {
+            Some((directory, _)) => format!("the directory {} cannot be written", directory.display()),
+            None => "the directory of the database cannot be written".to_owned(),
+        };
+        error
+            .with_kind(Kind::Io)
+            .with_message(message)
+            .with_hint("SQLite makes a journal beside the database to write: check the permissions of the directory")
+    }
+}
+
+fn no_rowid(error: Error, table: &str) -> Error {
+    error
+        .with_kind(Kind::Sql)
+        .with_message(format!("the table {table} has given its highest rowid, {}, so a new row gets none", i64::MAX))
+        .with_other_hint(
+            "AUTOINCREMENT uses no rowid twice: give the row a rowid of its own, or delete the row with the highest one and set \
+             `seq` in sqlite_sequence back",
+        )
+}

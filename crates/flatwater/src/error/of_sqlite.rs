@@ -1,0 +1,76 @@
+//! The errors of SQLite and of floor 0 as errors of Flatwater.
+//!
+//! Owns: their kinds, and the hints that follow from SQLite's code and message alone. Runs where the failure happens.
+//! Leaves out: what only a connection can find out (`connection::failed_writes`), and hiding bound values.
+
+use flatwater_sqlite::{Refused, SqliteError, SystemFailure, refused};
+use rusqlite::ffi;
+
+use super::Error;
+use super::kind::{Kind, kind_of};
+
+impl From<SqliteError> for Error {
+    fn from(error: SqliteError) -> Self {
+        let mut new = match refused(error.code) {
+            Some(Refused::Snapshot | Refused::CommitSnapshot) => {
+                let mut new = Self::new(Kind::Busy, "another process holds a lock that a read transaction needs");
+                new.0.code = Some(ffi::SQLITE_PROTOCOL);
+                new
+            }
+            _ => {
+                let mut new = Self::new(kind_of(error.code), error.message);
+                new.0.code = Some(error.code);
+                new
+            }
+        };
+        new.0.offset = error.offset;
+        let is_io = error.code & 0xff == ffi::SQLITE_IOERR && !new.is_failed_sync();
+        if is_io && error.system == Some(SystemFailure::DiskFull) {
+            new.0.kind = Kind::Full;
+        }
+        if let Some(hint) = rebuild(new.message()) {
+            new = new.with_hint(hint);
+        }
+        match error.system {
+            Some(failure) => new.because(failure),
+            None if new.0.kind == Kind::Full => new.with_hint(FULL),
+            None => new,
+        }
+    }
+}
+
+/// Returns the hint for an ALTER TABLE that fails because of a view or a trigger. SQLite reads all of them when a table is
+/// renamed or loses a column (<https://sqlite.org/lang_altertable.html>).
+fn rebuild(message: &str) -> Option<String> {
+    let object = message.strip_prefix("error in ")?.split_once(": ")?.0;
+    let object = object.split_once(" after ").map_or(object, |(object, _)| object);
+    (object.starts_with("view ") || object.starts_with("trigger ")).then(|| {
+        format!(
+            "drop the {object} before the table is changed, and create it again behind that; or begin a migration with \
+             `PRAGMA legacy_alter_table = ON`, which reads none of them"
+        )
+    })
+}
+
+/// The hint for a failure that SQLite reports in the same way for the disk and for its own limit.
+const FULL: &str = "make room on the disk, or raise `max_page_count` if it was set";
+
+impl From<flatwater_sqlite::Error> for Error {
+    fn from(error: flatwater_sqlite::Error) -> Self {
+        match error {
+            flatwater_sqlite::Error::Sqlite(error) => error.into(),
+            flatwater_sqlite::Error::LibraryTooOld { .. } => Self::new(Kind::Open, error.to_string()),
+            other @ flatwater_sqlite::Error::MisnumberedParameter { .. } => {
+                Self::misuse(other.to_string()).with_hint("write `?1`, `?2`, which SQLite numbers, or bind by name")
+            }
+            other => Self::misuse(other.to_string()),
+        }
+    }
+}
+
+/// For errors inside closures: SQLite's own errors keep their code; all others become `Misuse`.
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        flatwater_sqlite::from_rusqlite(error).into()
+    }
+}
