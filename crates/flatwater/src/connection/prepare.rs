@@ -5,15 +5,16 @@
 
 use std::sync::Arc;
 
-use flatwater_sqlite::{Policy, StatementId};
+use flatwater_sqlite::{Policy, Prepared, StatementId};
 use rusqlite::ffi;
 
 use super::open::Connection;
 use super::statements::CachedStatement;
 use crate::error::{Error, Result};
-use crate::sql::catalogue::StatementInfo;
-use crate::sql::class::{Class, Schema, classify, names_other_tables};
+use crate::sql::catalogue::{KEPT_TEXT_BYTES, StatementInfo};
+use crate::sql::class::{Class, Schema, classify, lists_schema, names_other_tables};
 use crate::sql::policy;
+use crate::sql::silent::may_name;
 use crate::values::column::{ColumnNames, Names};
 
 impl Connection {
@@ -69,6 +70,21 @@ impl Connection {
         if prepared.as_ref().is_err_and(|error| error.code() == Some(ffi::SQLITE_ERROR)) && self.load_schema().is_ok() {
             // For some errors SQLite does not check whether another connection has changed the schema, such as for an
             // INSERT with another number of values than the table had columns (`checkSchema` in `sqlite3Prepare`).
+            for name in
+                self.attached.iter().filter(|name| may_name(&sql[..sql.floor_char_boundary(KEPT_TEXT_BYTES)], name))
+            {
+                let _ = self.load_attached_schemas(Some(name));
+            }
+            prepared = self.sqlite.prepare(sql);
+        }
+        let listing = prepared.as_ref().ok().and_then(Option::as_ref).and_then(|first| self.listing_of_attached(first));
+        let lists_attached = listing.is_some();
+        if let Some((first, of)) = listing {
+            self.sqlite.finalize(first);
+            if let Err(error) = self.load_attached_schemas(of.as_deref()) {
+                self.sqlite.set_policy(before);
+                return Err(error.with_sql(&text.sql));
+            }
             prepared = self.sqlite.prepare(sql);
         }
         if let Ok(Some(first)) = &prepared
@@ -85,9 +101,18 @@ impl Connection {
             Ok(None) => return Ok(None),
             Err(error) => return Err(self.explain_prepare(error, &text.sql, at)),
         };
-        let class: Arc<Class> = classify(&sql[..prepared.length], &prepared, schema).into();
+        let class = classify(&sql[..prepared.length], &prepared, schema);
+        let class = Class { lists_attached, ..class };
         let names = self.names(prepared.id, text)?;
-        Ok(Some((CachedStatement::new(prepared.id, class, names, text.clone()), prepared.length)))
+        Ok(Some((CachedStatement::new(prepared.id, class.into(), names, text.clone()), prepared.length)))
+    }
+
+    /// Returns the statement and the attached file, or `None` for all of them, if the statement lists what is in attached
+    /// files. SQLite looks a table or an index up in the schema that it has in memory, and does not check whether that is
+    /// the newest if it finds nothing (`sqlite3Pragma`). A PRAGMA that is read as a table is prepared when it runs.
+    fn listing_of_attached(&self, first: &Prepared) -> Option<(StatementId, Option<Box<str>>)> {
+        let listing = first.events.iter().find(|event| lists_schema(event)).filter(|_| !self.attached.is_empty())?;
+        Some((first.id, listing.database.clone().filter(|_| listing.action == ffi::SQLITE_PRAGMA)))
     }
 
     /// Returns the column names of the statement that just ran. SQLite may have prepared it again at its first step,
@@ -135,5 +160,9 @@ pub(crate) fn refuse_nul(text: &StatementInfo) -> Result<()> {
 pub(super) fn is_kept(ready: &CachedStatement) -> bool {
     let class = &ready.class;
     let may_define = class.columns == 0 && !class.changes_rows;
-    ready.text.is_kept() && !class.makes_temp && !may_define && !ready.text.tells_of_its_prepare
+    ready.text.is_kept()
+        && !class.makes_temp
+        && !may_define
+        && !class.lists_attached
+        && !ready.text.tells_of_its_prepare
 }

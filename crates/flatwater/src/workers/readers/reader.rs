@@ -318,6 +318,8 @@ impl Reader {
         self.connection.control.begin_read(&mut self.connection.sqlite)?;
         self.connection.sqlite.arm(ticket.clone());
         self.connection.schema_cookie()?;
+        // The closure may list what is in the schema.
+        self.connection.load_newest_schema()?;
         self.connection.begin_attached()
     }
 }
