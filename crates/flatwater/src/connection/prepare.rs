@@ -12,7 +12,8 @@ use super::open::Connection;
 use super::statements::CachedStatement;
 use crate::error::{Error, Result};
 use crate::sql::catalogue::{KEPT_TEXT_BYTES, StatementInfo};
-use crate::sql::class::{Class, Schema, classify, lists_schema, names_other_tables};
+use crate::sql::class::{Class, Route, Schema, classify, lists_schema, names_other_tables};
+use crate::sql::earlier;
 use crate::sql::policy;
 use crate::sql::silent::may_name;
 use crate::values::column::{ColumnNames, Names};
@@ -102,7 +103,9 @@ impl Connection {
             Err(error) => return Err(self.explain_prepare(error, &text.sql, at)),
         };
         let class = classify(&sql[..prepared.length], &prepared, schema);
-        let class = Class { lists_attached, ..class };
+        let told = self.told_of_earlier(&prepared, &class, &sql[..prepared.length]);
+        let told_of_earlier = told.inspect_err(|_| self.sqlite.finalize(prepared.id))?;
+        let class = Class { lists_attached, told_of_earlier, ..class };
         let names = self.names(prepared.id, text)?;
         Ok(Some((CachedStatement::new(prepared.id, class.into(), names, text.clone()), prepared.length)))
     }
@@ -113,6 +116,21 @@ impl Connection {
     fn listing_of_attached(&self, first: &Prepared) -> Option<(StatementId, Option<Box<str>>)> {
         let listing = first.events.iter().find(|event| lists_schema(event)).filter(|_| !self.attached.is_empty())?;
         Some((first.id, listing.database.clone().filter(|_| listing.action == ffi::SQLITE_PRAGMA)))
+    }
+
+    /// Returns the function by which the statement asks for an earlier one. A write is not explained, because that sets
+    /// `changes()`.
+    fn told_of_earlier(&mut self, prepared: &Prepared, class: &Class, sql: &str) -> Result<Option<&'static str>> {
+        if prepared.explain || !earlier::may_ask(&prepared.events) {
+            return Ok(None);
+        }
+        if class.route == Route::Read {
+            let programs = self.sqlite.explain(sql)?;
+            return Ok(programs.first().and_then(earlier::called_by));
+        }
+        let (triggers, inserts) = (self.triggers()?, class.inserts_into.is_some());
+        let is_trigger = |name: &str| triggers.contains(&name.to_lowercase());
+        Ok(earlier::called_by_write(&prepared.events, sql, inserts, is_trigger))
     }
 
     /// Returns the column names of the statement that just ran. SQLite may have prepared it again at its first step,
@@ -151,6 +169,11 @@ pub(crate) fn refuse_nul(text: &StatementInfo) -> Result<()> {
         return Err(Error::misuse("the SQL has a NUL byte").with_hint("bind the value instead").with_sql(&text.sql));
     }
     Ok(())
+}
+
+/// Refuses a statement that asks for an earlier statement of its connection, where that may be anybody's.
+pub(crate) fn refuse_told_of_earlier(ready: &CachedStatement) -> Result<()> {
+    ready.class.told_of_earlier.map_or(Ok(()), |function| Err(earlier::refusal(function).with_sql(&ready.text.sql)))
 }
 
 /// Returns true if the statement is kept prepared. A PRAGMA and an EXPLAIN return what held when they were prepared. A

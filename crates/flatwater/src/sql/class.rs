@@ -43,6 +43,8 @@ pub(crate) struct Class {
     pub(crate) writes: Writes,
     /// Whether the text lists objects of attached files.
     pub(crate) lists_attached: bool,
+    /// The function by which the text asks for an earlier statement of its connection.
+    pub(crate) told_of_earlier: Option<&'static str>,
 }
 
 /// The properties of the schema that affect a class.
@@ -79,6 +81,7 @@ pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> 
             Route::Write => Writes::Everything,
         },
         lists_attached: false,
+        told_of_earlier: None,
     }
 }
 

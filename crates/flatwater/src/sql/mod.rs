@@ -2,6 +2,7 @@
 
 pub(crate) mod catalogue;
 pub(crate) mod class;
+pub(crate) mod earlier;
 pub(crate) mod grouping;
 pub(crate) mod lru;
 pub(crate) mod policy;

@@ -22,6 +22,7 @@ mod derived_rows;
 mod derived_values;
 mod differential;
 mod dynamic_sql;
+mod earlier_statements;
 mod edges;
 mod error_texts;
 mod failed_statements;

@@ -14,6 +14,7 @@ use crate::connection::cursors::{Batch, Cursors};
 use crate::connection::execute::{Bounds, Run};
 use crate::connection::open::{Connection, Role};
 use crate::connection::parts::LastPart;
+use crate::connection::prepare::refuse_told_of_earlier;
 use crate::connection::reads::Derived;
 use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::CachedStatement;
@@ -271,6 +272,10 @@ impl Reader {
         };
         if !self.in_snapshot {
             text.learn_route(ready.class.route);
+        }
+        if let Err(error) = refuse_told_of_earlier(&ready) {
+            self.connection.done_with(&ready);
+            return Performed::Answered(Err(error));
         }
         let Work::Query { params, wanted, .. } = &work else {
             self.connection.done_with(&ready);
