@@ -9,6 +9,7 @@ mod drops;
 pub(crate) mod execute;
 mod hidden;
 mod history;
+mod in_force;
 pub(crate) mod inline;
 pub(crate) mod nearest;
 pub(crate) mod open;

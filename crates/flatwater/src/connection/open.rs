@@ -11,6 +11,7 @@ use rusqlite::OpenFlags;
 use rusqlite::config::DbConfig;
 
 use super::cannot_open::{cannot_open, check_path};
+use super::in_force::Stated;
 use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
 use super::writable;
@@ -59,6 +60,7 @@ pub(crate) struct Connection {
     pub(super) attached: Vec<Box<str>>,
     /// Those of them that are in WAL mode.
     pub(crate) attached_wals: Vec<Box<str>>,
+    pub(super) stated: Stated,
     /// The journal mode, in lower case.
     pub(crate) journal: String,
     /// What its statements change, while that is recorded.
@@ -105,6 +107,7 @@ impl Connection {
             unlimited: None,
             attached: options.attach.iter().map(|attached| attached.name.as_str().into()).collect(),
             attached_wals,
+            stated: Stated::of(options),
             journal,
             written: None,
             data_version: None,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use flatwater_sqlite::{Policy, Prepared, StatementId};
 use rusqlite::ffi;
 
+use super::in_force::{Judged, judge};
 use super::open::Connection;
 use super::statements::CachedStatement;
 use crate::error::{Error, Result};
@@ -102,10 +103,12 @@ impl Connection {
             Ok(None) => return Ok(None),
             Err(error) => return Err(self.explain_prepare(error, &text.sql, at)),
         };
+        let Judged { prepared, asks } = judge(&mut self.sqlite, &self.stated, prepared, policy)
+            .map_err(|error| if at > 0 { error.with_sql_at(&text.sql, at) } else { error.with_sql(&text.sql) })?;
         let class = classify(&sql[..prepared.length], &prepared, schema);
         let told = self.told_of_earlier(&prepared, &class, &sql[..prepared.length]);
         let told_of_earlier = told.inspect_err(|_| self.sqlite.finalize(prepared.id))?;
-        let class = Class { lists_attached, told_of_earlier, ..class };
+        let class = Class { lists_attached, asks, told_of_earlier, ..class };
         let names = self.names(prepared.id, text)?;
         Ok(Some((CachedStatement::new(prepared.id, class.into(), names, text.clone()), prepared.length)))
     }

@@ -314,6 +314,7 @@ mod tests {
             drops: None,
             writes: crate::changes::writes::Writes::Everything,
             lists_attached: false,
+            asks: false,
             told_of_earlier: None,
         };
         let alone = Class { groupable: false, ..groupable.clone() };

@@ -43,6 +43,8 @@ pub(crate) struct Class {
     pub(crate) writes: Writes,
     /// Whether the text lists objects of attached files.
     pub(crate) lists_attached: bool,
+    /// Whether the text is a PRAGMA that asks for what is in force, which any call may run, whether it has rows or not.
+    pub(crate) asks: bool,
     /// The function by which the text asks for an earlier statement of its connection.
     pub(crate) told_of_earlier: Option<&'static str>,
 }
@@ -81,6 +83,7 @@ pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> 
             Route::Write => Writes::Everything,
         },
         lists_attached: false,
+        asks: false,
         told_of_earlier: None,
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod catalogue;
 pub(crate) mod class;
 pub(crate) mod earlier;
 pub(crate) mod grouping;
+pub(crate) mod in_force;
 pub(crate) mod lru;
 pub(crate) mod policy;
 pub(crate) mod pragma;

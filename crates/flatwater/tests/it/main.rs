@@ -1,5 +1,6 @@
 //! The integration tests of the engine: one program, one module per subject.
 
+mod asking_pragmas;
 mod attached_pragmas;
 mod backups;
 mod bad_input;

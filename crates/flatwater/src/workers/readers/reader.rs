@@ -261,7 +261,9 @@ impl Reader {
 
     /// Runs a query that `interrupt` may end, or opens a cursor; or compiles a text.
     pub(super) fn query(&mut self, work: Work, interrupt: &Arc<dyn Interrupt>) -> Performed {
-        let (Work::Query { text, .. } | Work::Prepare(text)) = &work else { return Performed::Write(work, None) };
+        let (Work::Query { text, .. } | Work::Execute { text, .. } | Work::Prepare(text)) = &work else {
+            return Performed::Write(work, None);
+        };
         if matches!(work, Work::Prepare(_)) && text.tells_of_its_prepare {
             return Performed::Answered(Ok(Answer::Prepared(text.clone())));
         }
@@ -277,15 +279,20 @@ impl Reader {
             self.connection.done_with(&ready);
             return Performed::Answered(Err(error));
         }
-        let Work::Query { params, wanted, .. } = &work else {
-            self.connection.done_with(&ready);
-            return Performed::Answered(Ok(Answer::Prepared(text.clone())));
+        let (params, in_batches) = match &work {
+            Work::Query { params, wanted, .. } => (params, matches!(wanted, Wanted::Batches)),
+            Work::Execute { params, .. } if ready.class.asks => (params, false),
+            other => {
+                self.connection.done_with(&ready);
+                let prepared = matches!(other, Work::Prepare(_)).then(|| Answer::Prepared(text.clone()));
+                return prepared.map_or_else(|| Performed::Write(work, None), |text| Performed::Answered(Ok(text)));
+            }
         };
         let result = if ready.class.route == Route::Write {
             None
-        } else if ready.class.columns == 0 {
+        } else if ready.class.columns == 0 && !ready.class.asks {
             Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
-        } else if matches!(wanted, Wanted::Batches) && self.connection.journal == "wal" {
+        } else if in_batches && self.connection.journal == "wal" {
             self.connection.sqlite.arm(interrupt.clone());
             let started = self.cursors.start(&mut self.connection, ready, params.clone());
             self.connection.sqlite.disarm();

@@ -145,7 +145,7 @@ impl Performer<'_> {
     fn single(&mut self, text: &Arc<StatementInfo>, work: &Work) -> Result<Answer> {
         let (only_reads, rules) = (matches!(self.rules, Rules::Reading(_)), self.rules);
         self.with_ready(text, |writer, ready| {
-            if matches!(rules, Rules::Snapshot) && ready.class.route == Route::Write {
+            if matches!(rules, Rules::Snapshot) && ready.class.route == Route::Write && !ready.class.asks {
                 return Err(snapshot_writes().with_sql(&text.sql));
             }
             if only_reads && ready.class.route == Route::Write {
@@ -220,7 +220,7 @@ impl Performer<'_> {
 }
 
 fn need_rows(ready: &CachedStatement) -> Result<()> {
-    if ready.class.columns > 0 {
+    if ready.class.columns > 0 || ready.class.asks {
         return Ok(());
     }
     Err(Error::misuse("the statement returns no rows")
@@ -229,7 +229,7 @@ fn need_rows(ready: &CachedStatement) -> Result<()> {
 }
 
 fn refuse_rows(ready: &CachedStatement) -> Result<()> {
-    if ready.class.columns == 0 {
+    if ready.class.columns == 0 || ready.class.asks {
         return Ok(());
     }
     let hint = match ready.class.route {
