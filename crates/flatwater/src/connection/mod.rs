@@ -6,6 +6,7 @@ pub(crate) mod backup;
 mod cannot_open;
 pub(crate) mod cursors;
 mod drops;
+pub(crate) mod dump;
 pub(crate) mod execute;
 mod hidden;
 mod history;

@@ -2,6 +2,7 @@
 
 pub(crate) mod catalogue;
 pub(crate) mod class;
+pub(crate) mod dump;
 pub(crate) mod earlier;
 pub(crate) mod grouping;
 pub(crate) mod in_force;

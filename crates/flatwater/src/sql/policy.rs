@@ -64,6 +64,18 @@ fn ends_with_transaction(event: &AuthEvent) -> bool {
     pragma_with_argument(event).is_some_and(|(name, _)| name.eq_ignore_ascii_case("defer_foreign_keys"))
 }
 
+/// The policy for a statement of a dump, which is a transaction of Flatwater's as a whole. What it says of transactions is
+/// ignored. The schema may be written, as a dump does for virtual tables.
+pub(crate) fn dump(event: &AuthEvent) -> Verdict {
+    let writes_schema =
+        pragma_with_argument(event).is_some_and(|(name, _)| name.eq_ignore_ascii_case("writable_schema"));
+    match event.action {
+        ffi::SQLITE_TRANSACTION => Verdict::Ignore,
+        _ if writes_schema || ends_with_transaction(event) => Verdict::Allow,
+        _ => statement(event),
+    }
+}
+
 /// The policy for a closure that has the whole connection of the writer, which is replaced after it. Readers and the
 /// checkpointer rely on the file's journal mode, and no other connection could use a file under an exclusive lock.
 pub(crate) fn whole_connection(event: &AuthEvent) -> Verdict {

@@ -22,6 +22,7 @@ mod derived_rows;
 #[cfg(all(feature = "derive", feature = "serde_json"))]
 mod derived_values;
 mod differential;
+mod dumps;
 mod dynamic_sql;
 mod earlier_statements;
 mod edges;
