@@ -11,12 +11,13 @@ import os
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import _logging, _native
 from . import _second_copy as _second_copy  # The native part calls it.
+from ._dump import Ask, Lines, dump
 from ._errors import AtExit
 from ._live import Live, Subscription
 from ._names import check_options, not_open, take_datetimes
@@ -140,6 +141,29 @@ class Database(Opened, Reads):
         Attached files are not copied. A database in memory answers no other call meanwhile.
         """
         return self._native.backup(path, timeout)
+
+    async def iterdump(self, *, filter: str | None = None) -> AsyncIterator[str]:  # noqa: A002, the name in `sqlite3`
+        """The database as SQL, for `async for`: lines that `executescript` and the `sqlite3` shell load, of one point
+        in time. `filter` is a pattern of LIKE for the names of tables, indexes, triggers and views.
+
+        Go through all lines, or close it: until then it has a reader, as a snapshot has."""
+        asked, rows = dump(filter), None
+        async with self.snapshot() as snapshot:
+            while True:
+                try:
+                    step = asked.send(rows)
+                except StopIteration:
+                    return
+                rows = None
+                if isinstance(step, Ask):
+                    rows = await snapshot.query(step.sql, step.params)
+                elif isinstance(step, Lines):
+                    async with snapshot.cursor(step.sql) as batches:
+                        async for batch in batches:
+                            for row in batch:
+                                yield f"{row[0]};"
+                else:
+                    yield step
 
     def checkpoint(self, mode: str = "passive") -> Call[_native.Checkpointed]:
         """Copies the WAL into the database now. You do not have to call this. The mode is "passive", "full",

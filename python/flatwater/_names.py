@@ -36,7 +36,6 @@ _HINTS = {
     "set_trace_callback": "use `db.add_query_logger`",
     "interrupt": "cancel the task, or give the call a `timeout`",
     "register_adapter": "use `flatwater.register_adapter`",
-    "iterdump": "use `await db.backup(path)`, which writes a copy of one point in time",
     "create_function": "functions written in Python are not supported",
     "load_extension": "extensions are not supported",
     "enable_load_extension": "extensions are not supported",

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from . import _flow, _logging, _native
 from ._blocking_reads import Cursor, Prepared, Stream
 from ._database import Opened
+from ._dump import Ask, Lines, dump
 from ._errors import Error, misuse
 from ._names import check_options, no_attribute, not_in_transaction, refuse_unknown, take_datetimes
 from ._native import (
@@ -308,6 +309,28 @@ class Database(Opened, Executor):
         """Copies the database into a new file: the same database at one point in time, while other threads read and
         write. It replaces nothing: `path` must not exist."""
         self._native.backup(path, timeout)._wait()
+
+    def iterdump(self, *, filter: str | None = None) -> Iterator[str]:  # noqa: A002, the name in `sqlite3`
+        """The database as SQL: lines that `executescript` and the `sqlite3` shell load, of one point in time. `filter`
+        is a pattern of LIKE for the names of tables, indexes, triggers and views.
+
+        Go through all lines, or close it: until then it has a reader, as a snapshot has."""
+        asked, rows = dump(filter), None
+        with self.snapshot() as snapshot:
+            while True:
+                try:
+                    step = asked.send(rows)
+                except StopIteration:
+                    return
+                rows = None
+                if isinstance(step, Ask):
+                    rows = snapshot.query(step.sql, step.params)
+                elif isinstance(step, Lines):
+                    with snapshot.cursor(step.sql) as batches:
+                        for batch in batches:
+                            yield from (f"{row[0]};" for row in batch)
+                else:
+                    yield step
 
     def checkpoint(self, mode: str = "passive") -> Checkpointed:
         """Copies the WAL into the database now. You do not have to call this."""

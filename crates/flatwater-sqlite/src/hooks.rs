@@ -41,6 +41,9 @@ pub enum Verdict {
     Allow,
     /// The statement fails to prepare with SQLITE_AUTH, before it has any effect.
     Deny,
+    /// The statement is prepared without the action: a PRAGMA or a statement of transaction control does nothing then,
+    /// and a function that is called is NULL. Whoever prepares the statement decides what becomes of it.
+    Ignore,
 }
 
 /// Decides what a text may do. A plain function: replacing it costs nothing, whereas installing another authorizer
@@ -230,6 +233,7 @@ unsafe extern "C" fn on_authorize(
         match hooks.authorize(event) {
             Verdict::Allow => ffi::SQLITE_OK,
             Verdict::Deny => ffi::SQLITE_DENY,
+            Verdict::Ignore => ffi::SQLITE_IGNORE,
         }
     })
 }

@@ -156,8 +156,13 @@ impl Database {
     /// Runs several statements without parameters, separated by semicolons, all or nothing. Any rows they return are
     /// discarded.
     ///
+    /// A script that begins with BEGIN, or with PRAGMAs and BEGIN, and ends with COMMIT is taken for the dump of a database,
+    /// as the `sqlite3` shell writes it, and is still one transaction. Unless it changes rows that are there, foreign keys
+    /// are off meanwhile, and are checked before the commit.
+    ///
     /// # Errors
-    /// As [`execute`](Self::execute); if one statement fails, all statements are undone.
+    /// As [`execute`](Self::execute); if one statement fails, all statements are undone. `Constraint` if a dump leaves a row
+    /// without its parent.
     pub fn execute_script(&self, sql: &str) -> Call<()> {
         self.operations.execute_script(sql)
     }

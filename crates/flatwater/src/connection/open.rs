@@ -11,6 +11,7 @@ use rusqlite::OpenFlags;
 use rusqlite::config::DbConfig;
 
 use super::cannot_open::{cannot_open, check_path};
+use super::in_force::Stated;
 use super::settings::{apply_settings, prepare_file};
 use super::statements::Statements;
 use super::writable;
@@ -55,8 +56,11 @@ pub(crate) struct Connection {
     pub(super) had_closure: bool,
     /// The limit of lengths outside of inline runs, in bytes, while the limit of inline runs holds.
     pub(super) unlimited: Option<usize>,
-    /// The attached files that are in WAL mode.
+    /// The attached files.
+    pub(super) attached: Vec<Box<str>>,
+    /// Those of them that are in WAL mode.
     pub(crate) attached_wals: Vec<Box<str>>,
+    pub(super) stated: Stated,
     /// The journal mode, in lower case.
     pub(crate) journal: String,
     /// What its statements change, while that is recorded.
@@ -101,7 +105,9 @@ impl Connection {
             foreign_keys: options.foreign_keys,
             had_closure: false,
             unlimited: None,
+            attached: options.attach.iter().map(|attached| attached.name.as_str().into()).collect(),
             attached_wals,
+            stated: Stated::of(options),
             journal,
             written: None,
             data_version: None,
@@ -128,8 +134,8 @@ impl Connection {
         Ok(self.sqlite.patiently_with(count)? > 0)
     }
 
-    /// Makes the connection load the newest schema. Without this, a text that names something unknown may be prepared
-    /// under an older schema.
+    /// Makes the connection load the newest schema of the main database. Without this, a text that names something unknown
+    /// may be prepared under an older schema.
     pub(crate) fn load_schema(&mut self) -> Result<()> {
         Ok(self.sqlite.run(self.schema, &(), &mut flatwater_sqlite::Discard)?)
     }
@@ -143,6 +149,15 @@ impl Connection {
         }
     }
 
+    /// The same for an attached file, or for all of them. In the transaction that is open, it begins the snapshot of each.
+    pub(crate) fn load_attached_schemas(&self, only: Option<&str>) -> Result<()> {
+        let is_wanted = |name: &str| only.is_none_or(|only| only.eq_ignore_ascii_case(name));
+        self.attached.iter().filter(|name| is_wanted(name)).try_for_each(|name| {
+            let schema = format!("SELECT 0 FROM {}.sqlite_schema LIMIT 0", quoted(name));
+            Ok(self.sqlite.patiently_with(|sqlite| sqlite.execute_batch(&schema))?)
+        })
+    }
+
     /// Returns the schema cookie, in the transaction that is open or in one of its own.
     pub(crate) fn schema_cookie(&mut self) -> Result<i64> {
         let mut cookie = OneInteger(0);
@@ -153,11 +168,7 @@ impl Connection {
     /// Begins the snapshots of the attached files in WAL mode, in the transaction that is open: each begins with the first
     /// statement that uses the file.
     pub(crate) fn begin_attached(&mut self) -> Result<()> {
-        for name in &self.attached_wals {
-            let cookie = format!("PRAGMA {}.schema_version", quoted(name));
-            self.sqlite.patiently_with(|sqlite| sqlite.query_row(&cookie, [], |_| Ok(())))?;
-        }
-        Ok(())
+        self.attached_wals.iter().try_for_each(|name| self.load_attached_schemas(Some(name)))
     }
 
     /// Called right after a closure of the user, before anything else runs: restores our handlers, and returns true if

@@ -5,15 +5,18 @@
 
 use std::sync::Arc;
 
-use flatwater_sqlite::{Policy, StatementId};
+use flatwater_sqlite::{Policy, Prepared, StatementId};
 use rusqlite::ffi;
 
+use super::in_force::{Judged, judge};
 use super::open::Connection;
 use super::statements::CachedStatement;
 use crate::error::{Error, Result};
-use crate::sql::catalogue::StatementInfo;
-use crate::sql::class::{Class, Schema, classify, names_other_tables};
+use crate::sql::catalogue::{KEPT_TEXT_BYTES, StatementInfo};
+use crate::sql::class::{Class, Route, Schema, classify, lists_schema, names_other_tables};
+use crate::sql::earlier;
 use crate::sql::policy;
+use crate::sql::silent::may_name;
 use crate::values::column::{ColumnNames, Names};
 
 impl Connection {
@@ -69,6 +72,21 @@ impl Connection {
         if prepared.as_ref().is_err_and(|error| error.code() == Some(ffi::SQLITE_ERROR)) && self.load_schema().is_ok() {
             // For some errors SQLite does not check whether another connection has changed the schema, such as for an
             // INSERT with another number of values than the table had columns (`checkSchema` in `sqlite3Prepare`).
+            for name in
+                self.attached.iter().filter(|name| may_name(&sql[..sql.floor_char_boundary(KEPT_TEXT_BYTES)], name))
+            {
+                let _ = self.load_attached_schemas(Some(name));
+            }
+            prepared = self.sqlite.prepare(sql);
+        }
+        let listing = prepared.as_ref().ok().and_then(Option::as_ref).and_then(|first| self.listing_of_attached(first));
+        let lists_attached = listing.is_some();
+        if let Some((first, of)) = listing {
+            self.sqlite.finalize(first);
+            if let Err(error) = self.load_attached_schemas(of.as_deref()) {
+                self.sqlite.set_policy(before);
+                return Err(error.with_sql(&text.sql));
+            }
             prepared = self.sqlite.prepare(sql);
         }
         if let Ok(Some(first)) = &prepared
@@ -85,9 +103,37 @@ impl Connection {
             Ok(None) => return Ok(None),
             Err(error) => return Err(self.explain_prepare(error, &text.sql, at)),
         };
-        let class: Arc<Class> = classify(&sql[..prepared.length], &prepared, schema).into();
+        let Judged { prepared, asks } = judge(&mut self.sqlite, &self.stated, prepared, policy)
+            .map_err(|error| if at > 0 { error.with_sql_at(&text.sql, at) } else { error.with_sql(&text.sql) })?;
+        let class = classify(&sql[..prepared.length], &prepared, schema);
+        let told = self.told_of_earlier(&prepared, &class, &sql[..prepared.length]);
+        let told_of_earlier = told.inspect_err(|_| self.sqlite.finalize(prepared.id))?;
+        let class = Class { lists_attached, asks, told_of_earlier, ..class };
         let names = self.names(prepared.id, text)?;
-        Ok(Some((CachedStatement::new(prepared.id, class, names, text.clone()), prepared.length)))
+        Ok(Some((CachedStatement::new(prepared.id, class.into(), names, text.clone()), prepared.length)))
+    }
+
+    /// Returns the statement and the attached file, or `None` for all of them, if the statement lists what is in attached
+    /// files. SQLite looks a table or an index up in the schema that it has in memory, and does not check whether that is
+    /// the newest if it finds nothing (`sqlite3Pragma`). A PRAGMA that is read as a table is prepared when it runs.
+    fn listing_of_attached(&self, first: &Prepared) -> Option<(StatementId, Option<Box<str>>)> {
+        let listing = first.events.iter().find(|event| lists_schema(event)).filter(|_| !self.attached.is_empty())?;
+        Some((first.id, listing.database.clone().filter(|_| listing.action == ffi::SQLITE_PRAGMA)))
+    }
+
+    /// Returns the function by which the statement asks for an earlier one. A write is not explained, because that sets
+    /// `changes()`.
+    fn told_of_earlier(&mut self, prepared: &Prepared, class: &Class, sql: &str) -> Result<Option<&'static str>> {
+        if prepared.explain || !earlier::may_ask(&prepared.events) {
+            return Ok(None);
+        }
+        if class.route == Route::Read {
+            let programs = self.sqlite.explain(sql)?;
+            return Ok(programs.first().and_then(earlier::called_by));
+        }
+        let (triggers, inserts) = (self.triggers()?, class.inserts_into.is_some());
+        let is_trigger = |name: &str| triggers.contains(&name.to_lowercase());
+        Ok(earlier::called_by_write(&prepared.events, sql, inserts, is_trigger))
     }
 
     /// Returns the column names of the statement that just ran. SQLite may have prepared it again at its first step,
@@ -128,6 +174,11 @@ pub(crate) fn refuse_nul(text: &StatementInfo) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a statement that asks for an earlier statement of its connection, where that may be anybody's.
+pub(crate) fn refuse_told_of_earlier(ready: &CachedStatement) -> Result<()> {
+    ready.class.told_of_earlier.map_or(Ok(()), |function| Err(earlier::refusal(function).with_sql(&ready.text.sql)))
+}
+
 /// Returns true if the statement is kept prepared. A PRAGMA and an EXPLAIN return what held when they were prepared. A
 /// text that creates TEMP objects was checked for a transaction, and must be checked again. A definition that does nothing,
 /// such as DROP TABLE IF EXISTS of no table, is one that does something when the schema has changed, which SQLite notices only
@@ -135,5 +186,9 @@ pub(crate) fn refuse_nul(text: &StatementInfo) -> Result<()> {
 pub(super) fn is_kept(ready: &CachedStatement) -> bool {
     let class = &ready.class;
     let may_define = class.columns == 0 && !class.changes_rows;
-    ready.text.is_kept() && !class.makes_temp && !may_define && !ready.text.tells_of_its_prepare
+    ready.text.is_kept()
+        && !class.makes_temp
+        && !may_define
+        && !class.lists_attached
+        && !ready.text.tells_of_its_prepare
 }

@@ -11,6 +11,7 @@ use flatwater_sqlite::{AuthEvent, Policy};
 
 use super::execute::{Bounds, Collected, Output, Run};
 use super::open::Connection;
+use super::prepare::refuse_told_of_earlier;
 use super::schema::SchemaFacts;
 use super::statements::CachedStatement;
 use super::tables::tables;
@@ -99,6 +100,7 @@ impl Connection {
         cookie: i64,
     ) -> Result<LiveRun> {
         let text = &ready.text;
+        refuse_told_of_earlier(ready)?;
         if ready.class.route == Route::Write || ready.class.columns == 0 {
             return Err(not_a_query().with_sql(&text.sql));
         }

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::inline::outcome::Fallback;
 use crate::sql::class::Schema;
 use crate::sql::seen::Left;
-use crate::sql::tokens::has_aborting_conflict_clause;
+use crate::sql::tokens::{has_aborting_conflict_clause, quoted};
 
 /// The facts of one schema version.
 #[derive(Debug, Default)]
@@ -68,6 +68,17 @@ pub(crate) enum Known {
 }
 
 impl Connection {
+    /// Returns the names of all triggers, in lower case.
+    pub(super) fn triggers(&self) -> Result<HashSet<String>> {
+        let own = ["main", "temp"].into_iter().chain(self.attached.iter().map(|name| &**name));
+        let of_one = |name| format!("SELECT name FROM {}.sqlite_schema WHERE type = 'trigger'", quoted(name));
+        let all = own.map(of_one).collect::<Vec<_>>().join(" UNION ALL ");
+        let triggers = self.sqlite.patiently_with(|sqlite| {
+            sqlite.prepare(&all)?.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()
+        })?;
+        Ok(triggers.iter().map(|name| name.to_lowercase()).collect())
+    }
+
     /// For an inline run: checks that the schema is the one that this connection has seen. Compares the cookie if that
     /// is not known without, and never reads the schema. After [`Known::Held`] the caller must let go of the snapshot.
     pub(crate) fn knows_schema(&mut self, left: &Left) -> Result<Known, Fallback> {

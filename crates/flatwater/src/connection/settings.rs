@@ -4,10 +4,12 @@
 //! persistent, and its result is read back; a file whose mode is kept is not written. Leaves out: the order in which
 //! this happens.
 
-use flatwater_sqlite::Connection as Sqlite;
+use flatwater_sqlite::{Connection as Sqlite, Discard};
 use rusqlite::ffi;
 
+use super::in_force::{Judged, Stated, judge};
 use super::open::{Role, because};
+use super::script::terminated;
 use super::writable;
 use crate::error::{Error, Kind, Result};
 use crate::options::uri;
@@ -85,20 +87,30 @@ const ATTACHED_FRAMES: u16 = 1000;
 /// Sets the PRAGMAs that the options set.
 pub(super) fn apply_pragmas(sqlite: &Sqlite, options: &Options, role: Role) -> Result<()> {
     let synchronous = synchronous(options);
-    let cache_bytes = if role.writes() { options.writer_cache_bytes } else { options.reader_cache_bytes };
-    let temp_store = match options.temp_store {
-        TempStore::Auto if role == Role::Reader => "DEFAULT",
-        TempStore::File => "FILE",
-        TempStore::Auto | TempStore::Memory => "MEMORY",
-    };
+    let temp_store = temp_store(options, role != Role::Reader);
+    let cache_size = cache_size(options, role.writes());
     Ok(sqlite.execute_batch(&format!(
         "PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = {}; PRAGMA temp_store = {temp_store};
-         PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = {}; PRAGMA cache_size = -{}; PRAGMA cache_spill = -{};",
+         PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = {}; PRAGMA cache_size = {cache_size}; PRAGMA cache_spill = -{};",
         u8::from(options.foreign_keys),
         options.mmap_bytes,
-        kib(cache_bytes),
         kib(options.spill_bytes),
     ))?)
+}
+
+/// Returns the value of the PRAGMA for a connection that writes, or for a reader.
+pub(super) fn temp_store(options: &Options, writes: bool) -> i64 {
+    match options.temp_store {
+        TempStore::Auto if !writes => 0,
+        TempStore::File => 1,
+        TempStore::Auto | TempStore::Memory => 2,
+    }
+}
+
+/// The same for the page cache, in KiB.
+pub(super) fn cache_size(options: &Options, writes: bool) -> i64 {
+    let bytes = if writes { options.writer_cache_bytes } else { options.reader_cache_bytes };
+    i64::try_from(kib(bytes)).map_or(i64::MIN, i64::wrapping_neg)
 }
 
 fn synchronous(options: &Options) -> &'static str {
@@ -121,7 +133,7 @@ pub(super) fn apply_settings(sqlite: &mut Sqlite, options: &Options, role: Role)
             in_wal_mode.push(attached.name.as_str().into());
         }
     }
-    options.on_open.iter().try_for_each(|sql| run_on_open(sqlite, sql))?;
+    options.on_open.iter().try_for_each(|sql| run_on_open(sqlite, sql, options))?;
     Ok(in_wal_mode)
 }
 
@@ -169,14 +181,26 @@ fn attach(sqlite: &mut Sqlite, attached: &Attached, synchronous: &str, spill: us
 }
 
 /// Runs the caller's own SQL, on a connection that has all its settings.
-pub(super) fn run_on_open(sqlite: &Sqlite, sql: &str) -> Result<()> {
-    let _ = sqlite.take_denied();
+pub(super) fn run_on_open(sqlite: &mut Sqlite, sql: &str, options: &Options) -> Result<()> {
     let before = sqlite.set_policy(policy::on_open);
-    let ran = sqlite.execute_batch(sql);
+    let ran = run_statements(sqlite, &terminated(sql), &Stated::of(options));
     sqlite.set_policy(before);
     ran.map_err(|error| {
-        let error = sqlite.take_denied().map_or_else(|| error.into(), |event| policy::refusal(&event, None));
+        let error = sqlite.take_denied().map_or(error, |event| policy::refusal(&event, None));
         let message = format!("`on_open` failed: {}", error.message());
         error.with_message(message).with_sql(sql).in_operation("open")
     })
+}
+
+/// Runs the statements of the script one by one, under the policy that is set.
+fn run_statements(sqlite: &mut Sqlite, script: &str, stated: &Stated) -> Result<()> {
+    let mut at = 0;
+    while let Some(prepared) = sqlite.prepare(&script[at..])? {
+        at += prepared.length;
+        let Judged { prepared, .. } = judge(sqlite, stated, prepared, policy::on_open)?;
+        let ran = sqlite.run(prepared.id, &(), &mut Discard);
+        sqlite.finalize(prepared.id);
+        ran?;
+    }
+    Ok(())
 }

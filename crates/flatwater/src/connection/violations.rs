@@ -30,7 +30,8 @@ impl Violations {
             "it leaves {} violations of foreign keys that were not there before; the first: table {table}{row}, parent {parent}",
             new.len()
         );
-        Err(Error::new(Kind::Constraint, message).with_hint("foreign keys are off while a migration runs, CASCADE too"))
+        Err(Error::new(Kind::Constraint, message)
+            .with_hint("foreign keys are off while a migration or a dump runs, CASCADE too"))
     }
 }
 

@@ -59,6 +59,6 @@ impl Connection {
         for missing in options.attach.iter().filter(|option| is_missing(&option.name)) {
             attach_one(&mut self.sqlite, missing, options, Role::Writer)?;
         }
-        options.on_open.iter().try_for_each(|sql| run_on_open(&self.sqlite, sql))
+        options.on_open.iter().try_for_each(|sql| run_on_open(&mut self.sqlite, sql, options))
     }
 }

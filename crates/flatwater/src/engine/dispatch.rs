@@ -245,6 +245,8 @@ impl Caller {
         engine.touch();
         let only_reads = match work {
             Work::Query { text, .. } if is_read_only => text.route() != Some(sql::class::Route::Write),
+            // A PRAGMA that asks for what is in force writes nothing.
+            Work::Execute { text, .. } if is_read_only => text.tells_of_its_prepare,
             work => work.only_reads(),
         };
         // For a read-only handle the writer of other handles may read if it has the only connection.

@@ -313,6 +313,9 @@ mod tests {
             makes_temp: false,
             drops: None,
             writes: crate::changes::writes::Writes::Everything,
+            lists_attached: false,
+            asks: false,
+            told_of_earlier: None,
         };
         let alone = Class { groupable: false, ..groupable.clone() };
         let first = catalogue.text("INSERT INTO t VALUES (1, 'a')");

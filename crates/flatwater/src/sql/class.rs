@@ -41,6 +41,12 @@ pub(crate) struct Class {
     pub(crate) drops: Option<Box<str>>,
     /// What the text may change.
     pub(crate) writes: Writes,
+    /// Whether the text lists objects of attached files.
+    pub(crate) lists_attached: bool,
+    /// Whether the text is a PRAGMA that asks for what is in force, which any call may run, whether it has rows or not.
+    pub(crate) asks: bool,
+    /// The function by which the text asks for an earlier statement of its connection.
+    pub(crate) told_of_earlier: Option<&'static str>,
 }
 
 /// The properties of the schema that affect a class.
@@ -76,6 +82,9 @@ pub(crate) fn classify(sql: &str, prepared: &Prepared, schema: &impl Schema) -> 
             Route::Write if changes_rows => Writes::of_rows(events, silent(sql)),
             Route::Write => Writes::Everything,
         },
+        lists_attached: false,
+        asks: false,
+        told_of_earlier: None,
     }
 }
 
@@ -125,6 +134,28 @@ fn is_writing_pragma(event: &AuthEvent) -> bool {
     let table = event.first.as_deref().filter(|_| event.action == ffi::SQLITE_READ).unwrap_or_default();
     let (prefix, name) = table.split_at_checked("pragma_".len()).unwrap_or_default();
     prefix.eq_ignore_ascii_case("pragma_") && pragma::class(name, false) == Pragma::DatabaseState
+}
+
+/// Returns whether the event is a PRAGMA that lists objects of the schema, or reads one as a table.
+pub(crate) fn lists_schema(event: &AuthEvent) -> bool {
+    const LISTS: &[&str] = &[
+        "foreign_key_check",
+        "foreign_key_list",
+        "index_info",
+        "index_list",
+        "index_xinfo",
+        "integrity_check",
+        "quick_check",
+        "table_info",
+        "table_list",
+        "table_xinfo",
+    ];
+    let name = event.first.as_deref().unwrap_or_default();
+    match event.action {
+        ffi::SQLITE_PRAGMA => LISTS.iter().any(|lists| name.eq_ignore_ascii_case(lists)),
+        ffi::SQLITE_READ => name.get(.."pragma_".len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case("pragma_")),
+        _ => false,
+    }
 }
 
 fn is_plain(event: &AuthEvent) -> bool {

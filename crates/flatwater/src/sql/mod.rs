@@ -2,7 +2,10 @@
 
 pub(crate) mod catalogue;
 pub(crate) mod class;
+pub(crate) mod dump;
+pub(crate) mod earlier;
 pub(crate) mod grouping;
+pub(crate) mod in_force;
 pub(crate) mod lru;
 pub(crate) mod parameters;
 pub(crate) mod policy;

@@ -2,8 +2,9 @@
 //!
 //! Owns: the rules about connection state. Transaction control, ATTACH and PRAGMAs that change a connection are the
 //! task of other modules (`transaction`, the options). A TEMP object belongs to one connection, so only a transaction
-//! may create one. SQLite calls a policy while it prepares a text, before the text has any effect. Pure. Leaves out:
-//! the classes of PRAGMAs (`pragma`).
+//! may create one. SQLite calls a policy while it prepares a text, before the text has any effect. A PRAGMA that sets
+//! what is in force already changes nothing, which no policy can know: the policies of texts ignore it, and whoever
+//! prepares the text refuses it or answers it. Pure. Leaves out: the classes of PRAGMAs (`pragma`), what is in force.
 
 use std::borrow::Cow;
 
@@ -25,25 +26,30 @@ pub(crate) fn nothing(_: &AuthEvent) -> Verdict {
 
 /// The policy for a text given to `execute`, `query` and the like.
 pub(crate) fn statement(event: &AuthEvent) -> Verdict {
-    verdict(is_refused(event) || is_temp(event))
+    if sets(event) { Verdict::Ignore } else { verdict(is_refused(event) || is_temp(event)) }
 }
 
 /// The policy for a text inside a transaction, whose TEMP objects end with it.
 pub(crate) fn transaction(event: &AuthEvent) -> Verdict {
-    verdict(is_refused(event) && !ends_with_transaction(event))
+    match ends_with_transaction(event) {
+        true => Verdict::Allow,
+        false if sets(event) => Verdict::Ignore,
+        false => verdict(is_refused(event)),
+    }
 }
 
 /// The policy for the caller's SQL for new connections: it may change the connection, except for what an option sets.
 pub(crate) fn on_open(event: &AuthEvent) -> Verdict {
-    let is_setting = event.action == ffi::SQLITE_PRAGMA
-        && matches!(pragma_of(event), Pragma::ConnectionState(_))
-        && !pragma::is_ours(event.first.as_deref().unwrap_or_default());
-    verdict(!is_setting && (is_refused(event) || is_temp(event)))
+    let is_ours = || pragma::is_ours(event.first.as_deref().unwrap_or_default());
+    match event.action == ffi::SQLITE_PRAGMA && matches!(pragma_of(event), Pragma::ConnectionState(_)) {
+        true if !is_ours() => Verdict::Allow,
+        _ => statement(event),
+    }
 }
 
-/// The policy for a user closure on a reader.
+/// The policy for a user closure on a reader. Nobody judges what it prepares, so nothing is ignored.
 pub(crate) fn read_closure(event: &AuthEvent) -> Verdict {
-    statement(event)
+    verdict(is_refused(event) || is_temp(event))
 }
 
 /// The policy for a user closure on the writer. It runs inside a Flatwater transaction, whose end also ends the
@@ -56,6 +62,18 @@ pub(crate) fn write_closure(event: &AuthEvent) -> Verdict {
 /// (<https://sqlite.org/pragma.html#pragma_defer_foreign_keys>).
 fn ends_with_transaction(event: &AuthEvent) -> bool {
     pragma_with_argument(event).is_some_and(|(name, _)| name.eq_ignore_ascii_case("defer_foreign_keys"))
+}
+
+/// The policy for a statement of a dump, which is a transaction of Flatwater's as a whole. What it says of transactions is
+/// ignored. The schema may be written, as a dump does for virtual tables.
+pub(crate) fn dump(event: &AuthEvent) -> Verdict {
+    let writes_schema =
+        pragma_with_argument(event).is_some_and(|(name, _)| name.eq_ignore_ascii_case("writable_schema"));
+    match event.action {
+        ffi::SQLITE_TRANSACTION => Verdict::Ignore,
+        _ if writes_schema || ends_with_transaction(event) => Verdict::Allow,
+        _ => statement(event),
+    }
 }
 
 /// The policy for a closure that has the whole connection of the writer, which is replaced after it. Readers and the
@@ -77,6 +95,11 @@ pub(crate) fn migration(event: &AuthEvent) -> Verdict {
 pub(crate) fn whole_kept_connection(event: &AuthEvent) -> Verdict {
     let sets_mode = pragma_with_argument(event).is_some_and(|(name, _)| name.eq_ignore_ascii_case("journal_mode"));
     if sets_mode { Verdict::Deny } else { whole_connection(event) }
+}
+
+/// Returns true for a PRAGMA that sets a value of the connection, which may be the one in force.
+pub(crate) fn sets(event: &AuthEvent) -> bool {
+    pragma_with_argument(event).is_some() && matches!(pragma_of(event), Pragma::ConnectionState(_))
 }
 
 fn pragma_with_argument(event: &AuthEvent) -> Option<(&str, &str)> {
@@ -166,16 +189,18 @@ mod tests {
     }
 
     #[test]
-    fn transaction_control_attach_and_connection_state_are_refused_everywhere() {
+    fn transaction_control_attach_and_connection_state_are_allowed_nowhere() {
+        let sets = event(ffi::SQLITE_PRAGMA, "foreign_keys", Some("off"));
         for refused in [
             event(ffi::SQLITE_TRANSACTION, "BEGIN", None),
             event(ffi::SQLITE_ATTACH, "x.db", None),
-            event(ffi::SQLITE_PRAGMA, "foreign_keys", Some("off")),
             event(ffi::SQLITE_PRAGMA, "nonsense", None),
+            event(ffi::SQLITE_PRAGMA, "shrink_memory", None),
+            sets.clone(),
         ] {
-            for policy in [statement, transaction, read_closure, write_closure] {
-                assert_eq!(policy(&refused), Verdict::Deny, "{refused:?}");
-            }
+            let of_texts = if refused == sets { Verdict::Ignore } else { Verdict::Deny };
+            assert_eq!([statement, transaction].map(|policy| policy(&refused)), [of_texts; 2], "{refused:?}");
+            assert_eq!([read_closure, write_closure].map(|policy| policy(&refused)), [Verdict::Deny; 2], "{refused:?}");
             assert_eq!(trusted(&refused), Verdict::Allow);
             assert!(refusal(&refused, None).hint().is_some());
         }
@@ -187,9 +212,10 @@ mod tests {
         for allowed in ["case_sensitive_like", "recursive_triggers", "secure_delete", "Analysis_Limit"] {
             assert_eq!(on_open(&pragma(allowed)), Verdict::Allow, "{allowed}");
         }
-        for refused in ["foreign_keys", "Journal_Mode", "wal_autocheckpoint", "locking_mode", "nonsense"] {
-            assert_eq!(on_open(&pragma(refused)), Verdict::Deny, "{refused}");
+        for ours in ["foreign_keys", "Journal_Mode", "wal_autocheckpoint", "locking_mode"] {
+            assert_eq!(on_open(&pragma(ours)), Verdict::Ignore, "{ours}");
         }
+        assert_eq!(on_open(&pragma("nonsense")), Verdict::Deny);
         assert_eq!(on_open(&event(ffi::SQLITE_CREATE_TEMP_TABLE, "t", None)), Verdict::Deny);
         assert_eq!(on_open(&event(ffi::SQLITE_TRANSACTION, "BEGIN", None)), Verdict::Deny);
     }
@@ -229,7 +255,7 @@ mod tests {
         let deferred = event(ffi::SQLITE_PRAGMA, "Defer_Foreign_Keys", Some("on"));
         assert_eq!(
             [statement(&deferred), read_closure(&deferred), transaction(&deferred), write_closure(&deferred)],
-            [Verdict::Deny, Verdict::Deny, Verdict::Allow, Verdict::Allow]
+            [Verdict::Ignore, Verdict::Deny, Verdict::Allow, Verdict::Allow]
         );
     }
 }

@@ -43,6 +43,11 @@ pub(crate) fn has_one_spelling(name: &str) -> bool {
     !name.contains(['"', '`', ']', '\''])
 }
 
+/// Returns true if the text may name this table, view or file, in any spelling.
+pub(crate) fn may_name(sql: &str, name: &str) -> bool {
+    !has_one_spelling(name) || sql.to_ascii_lowercase().contains(&name.to_ascii_lowercase())
+}
+
 /// Returns the kind of a virtual table with this definition.
 pub(crate) fn kind_of_virtual(definition: &str) -> Kind {
     let mut words = words(definition).skip_while(|word| !word.eq_ignore_ascii_case("USING"));

@@ -68,7 +68,6 @@ const QUERIES: &[&str] = &[
     "SELECT (SELECT count(*) FROM child WHERE p = parent.id) FROM parent WHERE id = ?",
     "SELECT abs(-9223372036854775807 - ?)",
     "SELECT ?, ?",
-    "SELECT changes(), last_insert_rowid() < ?",
     "INSERT INTO t (b, c) VALUES (?, ?) RETURNING *",
     "INSERT INTO counted (v) VALUES (?) RETURNING id",
     "UPDATE t SET c = ? WHERE a = ? RETURNING a, c",

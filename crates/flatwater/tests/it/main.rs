@@ -1,5 +1,7 @@
 //! The integration tests of the engine: one program, one module per subject.
 
+mod asking_pragmas;
+mod attached_pragmas;
 mod backups;
 mod bad_input;
 mod bad_paths;
@@ -20,7 +22,9 @@ mod derived_rows;
 #[cfg(all(feature = "derive", feature = "serde_json"))]
 mod derived_values;
 mod differential;
+mod dumps;
 mod dynamic_sql;
+mod earlier_statements;
 mod edges;
 mod ends;
 mod error_texts;

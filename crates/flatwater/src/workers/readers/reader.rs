@@ -14,6 +14,7 @@ use crate::connection::cursors::{Batch, Cursors};
 use crate::connection::execute::{Bounds, Run};
 use crate::connection::open::{Connection, Role};
 use crate::connection::parts::LastPart;
+use crate::connection::prepare::refuse_told_of_earlier;
 use crate::connection::reads::Derived;
 use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::CachedStatement;
@@ -262,7 +263,9 @@ impl Reader {
 
     /// Runs a query that `interrupt` may end, or opens a cursor; or compiles a text.
     pub(super) fn query(&mut self, work: Work, interrupt: &Arc<dyn Interrupt>) -> Performed {
-        let (Work::Query { text, .. } | Work::Prepare(text)) = &work else { return Performed::Write(work, None) };
+        let (Work::Query { text, .. } | Work::Execute { text, .. } | Work::Prepare(text)) = &work else {
+            return Performed::Write(work, None);
+        };
         if matches!(work, Work::Prepare(_)) && text.tells_of_its_prepare {
             return Performed::Answered(Ok(Answer::Prepared(text.clone())));
         }
@@ -274,15 +277,24 @@ impl Reader {
         if !self.in_snapshot {
             text.learn_route(ready.class.route);
         }
-        let Work::Query { params, wanted, .. } = &work else {
+        if let Err(error) = refuse_told_of_earlier(&ready) {
             self.connection.done_with(&ready);
-            return Performed::Answered(Ok(Answer::Prepared(text.clone())));
+            return Performed::Answered(Err(error));
+        }
+        let (params, in_batches) = match &work {
+            Work::Query { params, wanted, .. } => (params, matches!(wanted, Wanted::Batches)),
+            Work::Execute { params, .. } if ready.class.asks => (params, false),
+            other => {
+                self.connection.done_with(&ready);
+                let prepared = matches!(other, Work::Prepare(_)).then(|| Answer::Prepared(text.clone()));
+                return prepared.map_or_else(|| Performed::Write(work, None), |text| Performed::Answered(Ok(text)));
+            }
         };
         let result = if ready.class.route == Route::Write {
             None
-        } else if ready.class.columns == 0 {
+        } else if ready.class.columns == 0 && !ready.class.asks {
             Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
-        } else if matches!(wanted, Wanted::Batches) && self.connection.journal == "wal" {
+        } else if in_batches && self.connection.journal == "wal" {
             self.connection.sqlite.arm(interrupt.clone());
             let started = self.cursors.start(&mut self.connection, ready, params.clone());
             self.connection.sqlite.disarm();
@@ -320,6 +332,8 @@ impl Reader {
         self.connection.control.begin_read(&mut self.connection.sqlite)?;
         self.connection.sqlite.arm(ticket.clone());
         self.connection.schema_cookie()?;
+        // The closure may list what is in the schema.
+        self.connection.load_newest_schema()?;
         self.connection.begin_attached()
     }
 }

@@ -16,6 +16,7 @@ use super::Shared;
 use super::backup::backup;
 use super::commit::{commit, settle};
 use super::connection::WriterConnection;
+use super::dump::load;
 use super::effects::Effects;
 use super::migrate::migrate;
 use super::perform::{Rules, perform};
@@ -23,6 +24,7 @@ use super::whole;
 use crate::connection::open::Connection;
 use crate::error::{Error, Kind, Result};
 use crate::queue::ticket::Ticket;
+use crate::sql::dump::dump;
 use crate::sql::policy;
 use crate::workers::answer::Answer;
 use crate::workers::request::{ReadClosure, Returned, Work, WriteClosure};
@@ -54,6 +56,7 @@ pub(super) fn run_alone(
         work @ (Work::Execute { .. } | Work::Query { .. } | Work::Prepare(_)) => {
             shared.twice(writer, |writer| autocommit(writer, shared, &work, ticket))
         }
+        Work::Script(text) if let Some(found) = dump(&text.sql) => load(writer, shared, &text, found, ticket),
         work => shared
             .twice(writer, |writer| {
                 in_transaction(writer, shared, ticket, |writer, effects| {

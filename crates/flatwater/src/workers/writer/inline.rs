@@ -174,7 +174,12 @@ impl WriterConnection {
         let (state, wal) = self.wal_now()?;
         // The first write into a WAL that starts over writes the WAL's header and syncs it.
         let would_start_over = wal.copied >= wal.max_frame;
-        if would_start_over { None } else { Some((self.short_write(text, limits)?, state)) }
+        if would_start_over {
+            return None;
+        }
+        // Inside of a transaction it may have been accepted.
+        let ready = self.short_write(text, limits).filter(|ready| ready.class.told_of_earlier.is_none())?;
+        Some((ready, state))
     }
 
     /// Returns the statement of `text`, if it is prepared here and known to be a short write. An existing row may be

@@ -246,7 +246,7 @@ fn of_step(step: &Step, error: Error) -> Error {
 }
 
 /// Returns the name of the table that an event writes, creates, alters or drops, in lower case.
-fn table(event: &AuthEvent) -> Option<String> {
+pub(super) fn table(event: &AuthEvent) -> Option<String> {
     let name = match event.action {
         ffi::SQLITE_INSERT
         | ffi::SQLITE_UPDATE

@@ -10,6 +10,7 @@ mod backup;
 mod choice;
 mod commit;
 mod connection;
+mod dump;
 mod effects;
 mod group;
 mod inline;

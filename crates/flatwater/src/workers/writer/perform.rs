@@ -12,7 +12,7 @@ use flatwater_sqlite::Policy;
 use super::connection::WriterConnection;
 use super::effects::Effects;
 use crate::connection::execute::{Bounds, Collected, Outcome, Output, Run};
-use crate::connection::prepare::refuse_nul;
+use crate::connection::prepare::{refuse_nul, refuse_told_of_earlier};
 use crate::connection::script::terminated;
 use crate::connection::statements::CachedStatement;
 use crate::error::{Error, Result};
@@ -59,7 +59,9 @@ pub(super) fn perform(
     if matches!((rules, work), (Rules::Snapshot, Work::Many { .. } | Work::Batch(_) | Work::Script(_))) {
         return Err(snapshot_writes());
     }
-    let mut performer = Performer { writer, effects, rules };
+    // Of the statements before it in the transaction, one statement can ask.
+    let is_first = !matches!((rules, work), (Rules::Transaction, _) | (_, Work::Batch(_) | Work::Script(_)));
+    let mut performer = Performer { writer, effects, rules, is_first };
     match work {
         Work::Execute { text, .. } | Work::Query { text, .. } => performer.single(text, work),
         Work::Many { text, rows } => performer.many(text, rows).map(Answer::Changes),
@@ -101,6 +103,8 @@ struct Performer<'a> {
     writer: &'a mut WriterConnection,
     effects: &'a mut Effects,
     rules: Rules<'a>,
+    /// No statement of the caller can have run before.
+    is_first: bool,
 }
 
 impl Performer<'_> {
@@ -115,7 +119,8 @@ impl Performer<'_> {
             }
             text.learn(&ready.class, catalogue.epoch());
         }
-        if let Err(error) = self.writer.refuse_cascading_drop(&ready.class) {
+        let is_told = if self.is_first { refuse_told_of_earlier(&ready) } else { Ok(()) };
+        if let Err(error) = is_told.and_then(|()| self.writer.refuse_cascading_drop(&ready.class)) {
             self.writer.connection()?.done_with(&ready);
             return Err(error.with_sql(&text.sql));
         }
@@ -140,7 +145,7 @@ impl Performer<'_> {
     fn single(&mut self, text: &Arc<StatementInfo>, work: &Work) -> Result<Answer> {
         let (only_reads, rules) = (matches!(self.rules, Rules::Reading(_)), self.rules);
         self.with_ready(text, |writer, ready| {
-            if matches!(rules, Rules::Snapshot) && ready.class.route == Route::Write {
+            if matches!(rules, Rules::Snapshot) && ready.class.route == Route::Write && !ready.class.asks {
                 return Err(snapshot_writes().with_sql(&text.sql));
             }
             if only_reads && ready.class.route == Route::Write {
@@ -215,7 +220,7 @@ impl Performer<'_> {
 }
 
 fn need_rows(ready: &CachedStatement) -> Result<()> {
-    if ready.class.columns > 0 {
+    if ready.class.columns > 0 || ready.class.asks {
         return Ok(());
     }
     Err(Error::misuse("the statement returns no rows")
@@ -224,7 +229,7 @@ fn need_rows(ready: &CachedStatement) -> Result<()> {
 }
 
 fn refuse_rows(ready: &CachedStatement) -> Result<()> {
-    if ready.class.columns == 0 {
+    if ready.class.columns == 0 || ready.class.asks {
         return Ok(());
     }
     let hint = match ready.class.route {

@@ -1,0 +1,170 @@
+//! Running a script that has a transaction of its own, as the dump of a database has.
+//!
+//! Owns: the steps from BEGIN to COMMIT. Runs on the thread that holds the token. Invariants: the whole script is one
+//! transaction, whatever it says of transactions; foreign keys hold at its end; the connection on which it ran serves no
+//! other request. Leaves out: scripts without a transaction (`perform`).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use flatwater_sqlite::{Discard, Prepared};
+
+use super::Shared;
+use super::commit::commit;
+use super::connection::WriterConnection;
+use super::migrate::table;
+use super::whole::take_back;
+use crate::connection::dump::{Mark, changes_rows, mark, misplaced, writes_schema};
+use crate::connection::prepare::refuse_nul;
+use crate::connection::schema::SchemaFacts;
+use crate::connection::script::terminated;
+use crate::error::{Error, Result};
+use crate::queue::ticket::Ticket;
+use crate::sql::catalogue::StatementInfo;
+use crate::sql::class::classify;
+use crate::sql::dump::Dump;
+use crate::workers::answer::Answer;
+
+/// Runs the script, all of it or nothing.
+pub(super) fn load(
+    writer: &mut WriterConnection,
+    shared: &Shared,
+    text: &Arc<StatementInfo>,
+    dump: Dump,
+    ticket: &Arc<Ticket>,
+) -> Result<Answer> {
+    refuse_nul(text)?;
+    let load = Load { shared, text, script: terminated(&text.sql), dump, ticket };
+    let result = load.run(writer);
+    writer.disarm();
+    let taken_back = take_back(writer, shared, ticket);
+    if result.is_err() {
+        shared.look_at_disk(writer);
+    }
+    result.and(taken_back).map(|_| Answer::Done)
+}
+
+struct Load<'a> {
+    shared: &'a Shared,
+    text: &'a Arc<StatementInfo>,
+    /// The text with a NUL behind it.
+    script: String,
+    dump: Dump,
+    ticket: &'a Arc<Ticket>,
+}
+
+/// How the script is tried.
+#[derive(Clone, Copy)]
+struct Attempt {
+    /// Foreign keys are off, and checked at the end: a dump has rows before the rows, and the tables, that they refer to.
+    without_foreign_keys: bool,
+    /// Violations were found, and it must be known which of them are old.
+    looks_first: bool,
+}
+
+impl Load<'_> {
+    fn run(&self, writer: &mut WriterConnection) -> Result<()> {
+        let mut attempt = Attempt { without_foreign_keys: self.shared.options.foreign_keys, looks_first: false };
+        while let Some(next) = self.shared.twice(writer, |writer| self.attempt(writer, attempt))? {
+            attempt = next;
+        }
+        Ok(())
+    }
+
+    /// Returns how the script is to be tried again, if it was not applied.
+    fn attempt(&self, writer: &mut WriterConnection, attempt: Attempt) -> Result<Option<Attempt>> {
+        let enforces = self.shared.options.foreign_keys;
+        writer.wait_for_locks(Instant::now(), self.ticket);
+        writer.connection()?.enforce_foreign_keys(enforces && !attempt.without_foreign_keys)?;
+        let tried = self.in_transaction(writer, attempt);
+        // A connection that was given up is opened with the options.
+        if writer.is_open() && writer.connection()?.enforce_foreign_keys(enforces).is_err() {
+            writer.replace();
+        }
+        tried
+    }
+
+    fn in_transaction(&self, writer: &mut WriterConnection, attempt: Attempt) -> Result<Option<Attempt>> {
+        writer.begin()?;
+        match self.statements(writer, attempt) {
+            Ok(None) => commit(writer, self.shared, Some(self.ticket)).map(|()| None),
+            again => {
+                writer.rollback();
+                again
+            }
+        }
+    }
+
+    fn statements(&self, writer: &mut WriterConnection, attempt: Attempt) -> Result<Option<Attempt>> {
+        let connection = writer.connection()?;
+        connection.load_newest_schema()?;
+        let before = if attempt.looks_first { Some(connection.violations(|_| true)?) } else { None };
+        let existing = connection.tables()?;
+        let mut touched = HashSet::new();
+        let (mut at, mut is_open, mut wrote_schema) = (0, false, false);
+        while let Some(prepared) = self.prepare(writer, at)? {
+            let sql = &self.text.sql[at..at + prepared.length];
+            let Prepared { id, length, .. } = prepared;
+            let needs_keys = attempt.without_foreign_keys && !self.dump.without_foreign_keys;
+            if needs_keys && changes_rows(&prepared.events, sql) {
+                writer.connection()?.sqlite.finalize(id);
+                return Ok(Some(Attempt { without_foreign_keys: false, looks_first: false }));
+            }
+            let ran = match (mark(&prepared.events), is_open) {
+                (Mark::Begin, false) | (Mark::Commit, true) => {
+                    is_open = !is_open;
+                    Ok(())
+                }
+                (Mark::None, _) => self.statement(writer, &prepared),
+                (mark, _) => Err(misplaced(&mark)),
+            };
+            writer.connection()?.sqlite.finalize(id);
+            ran.map_err(|error| self.place(error, at))?;
+            touched.extend(prepared.events.iter().filter_map(table));
+            wrote_schema |= writes_schema(&prepared.events);
+            at += length;
+        }
+        if is_open {
+            return Err(misplaced(&Mark::None).with_sql(&self.text.sql));
+        }
+        if writer.is_autocommit() {
+            return Err(Error::misuse("a statement of the script ended its transaction").with_sql(&self.text.sql));
+        }
+        let connection = writer.connection()?;
+        if wrote_schema {
+            connection.renew_schema()?;
+        }
+        if attempt.without_foreign_keys {
+            let after = connection.violations(|name| touched.contains(name) || !existing.contains(name))?;
+            match before {
+                None if !after.is_empty() => return Ok(Some(Attempt { looks_first: true, ..attempt })),
+                before => after.refuse_new_since(&before.unwrap_or_default()).map_err(of_script)?,
+            }
+        }
+        Ok(None)
+    }
+
+    fn prepare(&self, writer: &mut WriterConnection, at: usize) -> Result<Option<Prepared>> {
+        writer.connection()?;
+        writer.arm(self.ticket);
+        writer.connection()?.prepare_dumped(&self.script[at..]).map_err(|error| self.place(error, at))
+    }
+
+    fn statement(&self, writer: &mut WriterConnection, prepared: &Prepared) -> Result<()> {
+        let class = classify("", prepared, &SchemaFacts::default());
+        writer.refuse_cascading_drop(&class)?;
+        Ok(writer.connection()?.sqlite.run(prepared.id, &(), &mut Discard)?)
+    }
+
+    /// Adds the place of a statement to its error.
+    fn place(&self, error: Error, at: usize) -> Error {
+        let error = error.with_sql_at(&self.text.sql, at);
+        if error.sqlite_code().is_none() { error.with_hint("a script has no parameters") } else { error }
+    }
+}
+
+fn of_script(error: Error) -> Error {
+    let message = format!("the script was not applied: {}", error.message());
+    error.with_message(message)
+}
