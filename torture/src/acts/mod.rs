@@ -1,5 +1,6 @@
 //! The list of acts, with a description of each and the processes that their rounds start.
 
+mod attached;
 mod failing_calls;
 mod histories;
 mod odd_callers;
@@ -24,8 +25,15 @@ pub(crate) struct Act {
 /// A process of a round: takes its arguments, returns its exit code.
 pub(crate) type Part = fn(&[String]) -> ExitCode;
 
-pub(crate) const ALL: &[&Act] =
-    &[&histories::ACT, &processes::ACT, &failing_calls::ACT, &power_loss::ACT, &odd_callers::ACT, &strangers::ACT];
+pub(crate) const ALL: &[&Act] = &[
+    &histories::ACT,
+    &processes::ACT,
+    &failing_calls::ACT,
+    &power_loss::ACT,
+    &odd_callers::ACT,
+    &strangers::ACT,
+    &attached::ACT,
+];
 
 /// Runs the process `name`.
 pub(crate) fn part(name: &str, args: &[String]) -> ExitCode {
