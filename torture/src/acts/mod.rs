@@ -3,6 +3,7 @@
 mod attached;
 mod failing_calls;
 mod histories;
+mod no_threads;
 mod odd_callers;
 mod power_loss;
 mod processes;
@@ -33,6 +34,7 @@ pub(crate) const ALL: &[&Act] = &[
     &odd_callers::ACT,
     &strangers::ACT,
     &attached::ACT,
+    &no_threads::ACT,
 ];
 
 /// Runs the process `name`.
