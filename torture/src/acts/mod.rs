@@ -3,6 +3,7 @@
 mod attached;
 mod failing_calls;
 mod histories;
+mod many_databases;
 mod no_threads;
 mod odd_callers;
 mod power_loss;
@@ -35,6 +36,7 @@ pub(crate) const ALL: &[&Act] = &[
     &strangers::ACT,
     &attached::ACT,
     &no_threads::ACT,
+    &many_databases::ACT,
 ];
 
 /// Runs the process `name`.
