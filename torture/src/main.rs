@@ -4,14 +4,18 @@
 //! crash, an abort and a hang are findings too. A round may start further processes (`part`).
 
 mod acts;
+mod board;
 mod checks;
+mod faults;
 mod gauge;
+mod ledger;
 mod leftovers;
 mod parts;
 mod readme;
 mod report;
 mod round;
 mod runner;
+mod writes;
 
 use std::process::ExitCode;
 

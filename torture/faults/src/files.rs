@@ -1,13 +1,14 @@
 //! Maps descriptors and paths to the files of the database.
 //!
 //! Each file has a number, which is the number of its bit in a plan: 0 to 3 are `main.db`, its `-wal`, `-shm` and
-//! `-journal`, 4 to 7 those of `other.db`, 8 is the directory. The program has its own table of these numbers in
+//! `-journal`, 4 to 7 those of `other.db`, 8 is the directory, 9 the process itself, which starts threads. The program has its own table of these numbers in
 //! `plan.rs` of the act.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub(crate) const DIRECTORY: u8 = 8;
+pub(crate) const PROCESS: u8 = 9;
 const ENDS: [&[u8]; 4] = [b"", b"-wal", b"-shm", b"-journal"];
 const DATABASES: [&[u8]; 2] = [b"main.db", b"other.db"];
 const DESCRIPTORS: usize = 4096;

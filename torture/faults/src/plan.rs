@@ -18,11 +18,23 @@ pub(crate) enum Kind {
     Unlock,
     Close,
     Unlink,
+    Thread,
 }
 
-const NAMES: [&[u8]; 10] =
-    [b"open", b"read", b"write", b"sync", b"truncate", b"map", b"lock", b"unlock", b"close", b"unlink"];
-const FILES: [&[u8]; 9] = [
+const NAMES: [&[u8]; 11] = [
+    b"open",
+    b"read",
+    b"write",
+    b"sync",
+    b"truncate",
+    b"map",
+    b"lock",
+    b"unlock",
+    b"close",
+    b"unlink",
+    b"start of a thread",
+];
+const FILES: [&[u8]; 10] = [
     b"main.db",
     b"main.db-wal",
     b"main.db-shm",
@@ -32,6 +44,7 @@ const FILES: [&[u8]; 9] = [
     b"other.db-shm",
     b"other.db-journal",
     b"the directory",
+    b"the process",
 ];
 
 /// What happens to a call.

@@ -1,7 +1,10 @@
 //! The list of acts, with a description of each and the processes that their rounds start.
 
+mod attached;
 mod failing_calls;
 mod histories;
+mod many_databases;
+mod no_threads;
 mod odd_callers;
 mod power_loss;
 mod processes;
@@ -24,8 +27,17 @@ pub(crate) struct Act {
 /// A process of a round: takes its arguments, returns its exit code.
 pub(crate) type Part = fn(&[String]) -> ExitCode;
 
-pub(crate) const ALL: &[&Act] =
-    &[&histories::ACT, &processes::ACT, &failing_calls::ACT, &power_loss::ACT, &odd_callers::ACT, &strangers::ACT];
+pub(crate) const ALL: &[&Act] = &[
+    &histories::ACT,
+    &processes::ACT,
+    &failing_calls::ACT,
+    &power_loss::ACT,
+    &odd_callers::ACT,
+    &strangers::ACT,
+    &attached::ACT,
+    &no_threads::ACT,
+    &many_databases::ACT,
+];
 
 /// Runs the process `name`.
 pub(crate) fn part(name: &str, args: &[String]) -> ExitCode {

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use flatwater::{CheckpointMode, Database, Kind, Options};
 
 use super::case::{LOADS, Load};
-use super::control;
 use super::load::{self, within};
 use super::writes::Work;
+use crate::faults;
 use crate::round::Finding;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -51,7 +51,7 @@ async fn opened(options: &Options) -> Result<Database, Finding> {
 async fn writes_again(work: &Work, options: &Options, db: Database) -> Result<Database, Finding> {
     let failed = within(LIMIT, "a write", db.execute("UPDATE counter SET n = n WHERE id = 1", ())).await?;
     let Err(error) = failed else { return Ok(db) };
-    if error.kind() != Kind::Io || control::failed_syncs()? == 0 {
+    if error.kind() != Kind::Io || faults::failed_syncs()? == 0 {
         return Err(Finding::new(format!("no call fails any more, and no sync did, but a write was answered {error}")));
     }
     work.count("refusals after a failed sync");

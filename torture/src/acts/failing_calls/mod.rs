@@ -3,14 +3,13 @@
 //! Owns: the cases of a round, and shrinking a case that found something. The other files of this folder contain the
 //! rest: what fails (`plan`), the load (`case`, `load`, `writes`, `transactions`,
 //! `backups`), the time after it (`after`), the
-//! process whose calls fail (`part`, `control`) and the process that observes it (`supervise`), and the model
+//! process whose calls fail (`part`) and the process that observes it (`supervise`), and the model
 //! (`answers`).
 
 mod after;
 mod answers;
 mod backups;
 mod case;
-mod control;
 mod load;
 mod part;
 mod plan;
@@ -26,6 +25,7 @@ use part::Told;
 use plan::Plan;
 
 use super::Act;
+use crate::faults;
 use crate::round::{Finding, Round};
 
 pub(crate) const ACT: Act = Act {
@@ -45,7 +45,7 @@ const SHOWN_WITHIN: Duration = Duration::from_secs(30);
 const SWEEP: u32 = 6;
 
 fn round(round: &mut Round) -> Result<(), Finding> {
-    control::library()?;
+    faults::library()?;
     let sweep = Plan::once(&mut round.rng);
     let mut case = Case::random(&mut round.rng, sweep);
     let mut number = 0;

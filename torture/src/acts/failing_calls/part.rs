@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::answers::Answer;
 use super::case::Case;
 use super::writes::{SCHEMA, Work};
-use super::{after, control, load};
+use super::{after, load};
+use crate::faults;
 use crate::gauge::{Gauge, Hold};
 use crate::leftovers::Belongings;
 use crate::round::{Counts, Finding};
@@ -69,7 +70,7 @@ fn with_runtime(case: &Case, directory: &Path, work: &Work, told: &mut Told) -> 
 }
 
 async fn all(case: &Case, directory: &Path, work: &Work, told: &mut Told) -> Result<(), Finding> {
-    control::disarm()?;
+    faults::disarm()?;
     let gauge = Gauge::new();
     let options = load::options(case, directory);
     let db = options.clone().open().await?;
@@ -79,11 +80,11 @@ async fn all(case: &Case, directory: &Path, work: &Work, told: &mut Told) -> Res
     db.close().await?;
     let before = Belongings::now();
     let db = if case.while_opening { None } else { Some(options.clone().open().await?) };
-    control::arm(&case.plan)?;
+    faults::arm(&case.plan.order())?;
     work.is_calm.set(false);
     let db = load::run(case, work, &options, &gauge, db).await;
-    control::disarm()?;
-    told.met = control::met()?;
+    faults::disarm()?;
+    told.met = faults::met()?;
     work.is_calm.set(true);
     let db = db?;
     told.copied_after = work.answers.borrow().len();

@@ -7,6 +7,8 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use serde::{Deserialize, Serialize};
 
+use crate::faults::{Order, When};
+
 /// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Call {
@@ -48,19 +50,6 @@ pub(super) enum Effect {
     Short,
     /// The call is delayed by 20 ms.
     Late,
-}
-
-/// Which of the counted calls are selected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum When {
-    /// The call with this number, counted from 1.
-    Once(u64),
-    /// Each call whose number is a multiple of this.
-    Every(u64),
-    /// One in this many calls, at random.
-    OneIn(u64, u64),
-    /// This many calls, starting at this one.
-    From(u64, u64),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,8 +158,8 @@ impl Plan {
         self.calls.contains(&Call::Read) && self.files.iter().any(|file| matches!(file, Other | OtherWal))
     }
 
-    /// Returns the path that arms the library with this plan.
-    pub(super) fn path(&self) -> String {
+    /// Returns what the library is to do.
+    pub(super) fn order(&self) -> Order {
         let calls = self.calls.iter().fold(0, |bits, call| bits | 1_u64 << *call as u64);
         let files = self.files.iter().fold(0, |bits, file| bits | 1_u64 << *file as u64);
         let effect = match self.effect {
@@ -183,13 +172,7 @@ impl Plan {
             Effect::Late => 1002,
         };
         let most = if matches!(self.effect, Effect::Late | Effect::Eintr) { MOST_TRIED_AGAIN } else { MOST };
-        let (when, step, most, seed) = match self.when {
-            When::Once(number) => (0, number, 1, 0),
-            When::Every(step) => (1, step, most, 0),
-            When::OneIn(step, seed) => (2, step, most, seed),
-            When::From(number, count) => (3, number, count.min(most), 0),
-        };
-        format!("/flatwater-torture/arm/{calls}/{files}/{effect}/{when}/{step}/{most}/{seed}")
+        Order { calls, files, effect, when: self.when, most }
     }
 }
 
@@ -209,9 +192,9 @@ mod tests {
     fn a_plan_becomes_the_numbers_that_the_library_reads() {
         let plan =
             Plan { calls: vec![Call::Read, Call::Sync], files: vec![MainWal], effect: Enospc, when: When::Every(7) };
-        assert_eq!(plan.path(), "/flatwater-torture/arm/10/2/28/1/7/1000000/0");
+        assert_eq!(plan.order().path(), "/flatwater-torture/arm/10/2/28/1/7/1000000/0");
         let late = Plan { effect: Late, when: When::From(3, 9), files: vec![Directory], ..plan };
-        assert_eq!(late.path(), "/flatwater-torture/arm/10/256/1002/3/3/9/0");
+        assert_eq!(late.order().path(), "/flatwater-torture/arm/10/256/1002/3/3/9/0");
     }
 
     #[test]

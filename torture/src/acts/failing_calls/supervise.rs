@@ -10,10 +10,9 @@ use rusqlite::Connection;
 
 use super::answers;
 use super::case::Case;
-use super::control;
 use super::part::{COPY, Told};
 use crate::round::Finding;
-use crate::{checks, parts};
+use crate::{checks, faults, parts};
 
 /// The number of lines of the part's stderr to keep.
 const LINES: usize = 25;
@@ -25,7 +24,7 @@ pub(super) fn run(case: &Case, directory: &Path, limit: Duration) -> Result<Told
     let mut child = parts::part("failing-calls")
         .arg(serde_json::to_string(case)?)
         .arg(directory)
-        .env("LD_PRELOAD", control::library()?)
+        .env("LD_PRELOAD", faults::library()?)
         .env("FLATWATER_TORTURE_FAULTS", directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

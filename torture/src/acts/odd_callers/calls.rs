@@ -11,10 +11,11 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::Piece;
-use super::scene::{INSERT, Op, Scene};
+use super::scene::Scene;
 use super::waiting::{finish, poll_once};
 use super::wakers::given_up;
 use crate::round::Finding;
+use crate::writes::{INSERT, Op};
 
 pub(crate) const PIECES: &[Piece] = &[
     Piece::new("calls that are dropped at each poll", dropped_at_each_poll),

@@ -11,9 +11,10 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::Piece;
-use super::scene::{INSERT, Scene};
+use super::scene::Scene;
 use super::waiting::{finish, panic_quietly, poll_once};
 use crate::round::Finding;
+use crate::writes::INSERT;
 
 pub(crate) const PIECES: &[Piece] = &[
     Piece::new("closures that panic", panics),

@@ -13,12 +13,13 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::Piece;
-use super::ledger::Ledger;
-use super::scene::{INSERT, Scene, options, rows, with_table};
+use super::scene::{Scene, options};
 use super::waiting::{HANGS, finish, poll_once};
 use crate::checks::is_sound;
+use crate::ledger::Ledger;
 use crate::parts;
 use crate::round::Finding;
+use crate::writes::{INSERT, rows, with_table};
 
 pub(crate) const PIECES: &[Piece] = &[Piece::new("a process that ends in the middle of it", ends)];
 

@@ -15,9 +15,10 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::Piece;
-use super::scene::{INSERT, Op, Scene};
+use super::scene::Scene;
 use super::waiting::{finish, poll_once};
 use crate::round::Finding;
+use crate::writes::{INSERT, Op};
 
 pub(crate) const PIECES: &[Piece] = &[
     Piece::new("a child that uses its parent's database", |scene, rng| child(scene, rng, Ending::AtOnce, false)),
@@ -149,7 +150,7 @@ fn join(child: i32) -> Result<(), Finding> {
 /// closed it.
 fn outlives(scene: &Arc<Scene>, _: &mut StdRng) -> Result<(), Finding> {
     let path = scene.new_path();
-    super::scene::with_table(&path)?;
+    crate::writes::with_table(&path)?;
     let db = Options::new(&path).open().wait()?;
     db.execute(INSERT, (1,)).wait()?;
     // The child does nothing until it is killed.
@@ -168,7 +169,7 @@ fn outlives(scene: &Arc<Scene>, _: &mut StdRng) -> Result<(), Finding> {
     closed?;
     gets_in?;
     again?;
-    let mut found = super::scene::rows(&path)?;
+    let mut found = crate::writes::rows(&path)?;
     found.sort_unstable();
     if found == [1, 2, 3] { Ok(()) } else { Err(Finding::new(format!("1, 2 and 3 were written, {found:?} is there"))) }
 }

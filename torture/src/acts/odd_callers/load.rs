@@ -7,8 +7,9 @@ use std::thread::{self, JoinHandle};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::scene::{INSERT, Scene};
+use super::scene::Scene;
 use crate::round::Finding;
+use crate::writes::{COUNT, INSERT};
 
 const TASKS: usize = 8;
 
@@ -53,7 +54,7 @@ fn tasks(scene: &Arc<Scene>, stops: &Arc<AtomicBool>, seed: u64) -> Result<(), F
                 let (number, op) = scene.write(&mut rng);
                 let answer = op.await;
                 scene.note(number, &answer)?;
-                let count = scene.db.query_value::<i64>("SELECT count(*) FROM t WHERE n = ?", (number,)).await?;
+                let count = scene.db.query_value::<i64>(COUNT, (number,)).await?;
                 if count != Some(i64::from(answer.is_ok())) {
                     return Err(Finding::new(format!(
                         "{number} is there {count:?} times, and was answered {answer:?}"

@@ -9,7 +9,6 @@ mod closures;
 mod exits;
 mod forking;
 mod forks;
-mod ledger;
 mod load;
 mod openings;
 mod runtimes;
@@ -127,7 +126,7 @@ fn campaign(
 /// Checks that the database still works, closes, and contains what its callers were told.
 fn end(scene: &Scene) -> Result<(), Finding> {
     let (number, began) = (scene.ledger.begin(false), Instant::now());
-    let wrote = finish("a plain write after all pieces", scene.db.execute(scene::INSERT, (number,)))?;
+    let wrote = finish("a plain write after all pieces", scene.db.execute(crate::writes::INSERT, (number,)))?;
     scene.note(number, &wrote)?;
     let read = "SELECT count(*) FROM t WHERE n = ?";
     let read = finish("a plain read after all pieces", scene.db.query_value::<i64>(read, (number,)))??;
@@ -138,7 +137,7 @@ fn end(scene: &Scene) -> Result<(), Finding> {
         return Err(Finding::new(format!("a plain write and read took {} s", began.elapsed().as_secs())));
     }
     finish("the last close", scene.db.close())??;
-    scene.ledger.agrees_with(&scene::rows(&scene.path)?)?;
+    scene.ledger.agrees_with(&crate::writes::rows(&scene.path)?)?;
     is_sound(&scene.path)
 }
 

@@ -12,11 +12,12 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
 use super::Piece;
-use super::ledger::Ledger;
-use super::scene::{INSERT, Scene, options, rows, with_table};
+use super::scene::{Scene, options};
 use super::waiting::{finish, poll_once};
 use crate::checks::is_sound;
+use crate::ledger::Ledger;
 use crate::round::Finding;
+use crate::writes::{INSERT, rows, with_table};
 
 pub(crate) const PIECES: &[Piece] = &[
     Piece::new("one file opened by many threads at once", at_once),

@@ -1,25 +1,18 @@
 //! The database that all pieces of a round use, and what they share: its ledger, its counts, writes of every kind.
 
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use flatwater::rusqlite::Connection;
-use flatwater::{Checkpoint, CheckpointLimits, Database, Durability, Error, Inline, Kind, Options, params};
+use flatwater::{Checkpoint, CheckpointLimits, Database, Durability, Error, Inline, Kind, Options};
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 
-use super::ledger::Ledger;
 use super::waiting::finish;
+use crate::ledger::Ledger;
 use crate::round::{Counts, Finding};
-
-pub(crate) const INSERT: &str = "INSERT INTO t (n) VALUES (?)";
-const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)";
-
-/// A future that writes one number, or a pair.
-pub(crate) type Op = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+use crate::writes::{self, Op, SCHEMA, WAYS, is_pair};
 
 /// An open database, the writes to it, and the counts.
 pub(crate) struct Scene {
@@ -80,7 +73,7 @@ impl Scene {
     pub(crate) fn write(&self, rng: &mut StdRng) -> (i64, Op) {
         let way = rng.random_range(0..WAYS);
         let number = self.ledger.begin(is_pair(way));
-        (number, write(&self.handle(rng), way, number))
+        (number, writes::write(&self.handle(rng), way, number))
     }
 
     /// Records the result of a write. Returns a finding if the result is not allowed.
@@ -152,46 +145,4 @@ pub(crate) fn options(path: &Path, rng: &mut impl Rng) -> Options {
             .checkpoint(Checkpoint::Managed(CheckpointLimits { limit_bytes: 256 << 10, hard_limit_bytes: 1 << 20 }));
     }
     options
-}
-
-/// The number of kinds of writes.
-const WAYS: u32 = 8;
-
-fn is_pair(way: u32) -> bool {
-    way >= 4
-}
-
-/// Returns a write of one kind.
-fn write(db: &Database, way: u32, n: i64) -> Op {
-    let db = db.clone();
-    match way {
-        0 | 1 => Box::pin(async move { db.execute(INSERT, (n,)).await.map(drop) }),
-        2 => Box::pin(async move { db.query("INSERT INTO t (n) VALUES (?) RETURNING n", (n,)).await.map(drop) }),
-        3 => Box::pin(async move { db.execute_script(&format!("INSERT INTO t (n) VALUES ({n})")).await }),
-        4 => Box::pin(async move { db.execute_many(INSERT, [(n,), (-n,)]).await.map(drop) }),
-        5 => Box::pin(async move { db.batch([(INSERT, params![n]), (INSERT, params![-n])]).await.map(drop) }),
-        6 => Box::pin(async move {
-            db.write_with(move |tx| tx.execute("INSERT INTO t (n) VALUES (?1), (-?1)", [n]).map_err(Error::from))
-                .await
-                .map(drop)
-        }),
-        _ => Box::pin(async move {
-            let tx = db.begin().await?;
-            tx.execute(INSERT, (n,)).await?;
-            tx.execute(INSERT, (-n,)).await?;
-            tx.commit().await
-        }),
-    }
-}
-
-/// Creates a table for numbers in another file.
-pub(crate) fn with_table(path: &Path) -> Result<(), Finding> {
-    Ok(Connection::open(path)?.execute_batch(SCHEMA)?)
-}
-
-/// Returns all numbers, read with plain SQLite.
-pub(crate) fn rows(path: &Path) -> Result<Vec<i64>, Finding> {
-    let plain = Connection::open(path)?;
-    let mut all = plain.prepare("SELECT n FROM t")?;
-    Ok(all.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }

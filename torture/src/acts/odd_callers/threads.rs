@@ -11,9 +11,10 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::Piece;
-use super::scene::{INSERT, Scene};
+use super::scene::Scene;
 use super::waiting::{finish, panic_quietly};
 use crate::round::Finding;
+use crate::writes::INSERT;
 
 pub(crate) const PIECES: &[Piece] = &[
     Piece::new("waits on many threads beside tasks", many),

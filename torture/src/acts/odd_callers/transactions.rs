@@ -12,10 +12,11 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::Piece;
-use super::scene::{INSERT, Scene, is_idle};
+use super::scene::{Scene, is_idle};
 use super::waiting::{finish, poll_once};
 use super::wakers::given_up;
 use crate::round::Finding;
+use crate::writes::INSERT;
 
 pub(crate) const PIECES: &[Piece] = &[
     Piece::new("transactions that are leaked", leaked),

@@ -12,9 +12,10 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::Piece;
-use super::scene::{INSERT, Op, Scene};
+use super::scene::Scene;
 use super::waiting::{finish, panic_quietly, poll_once, until, until_some};
 use crate::round::Finding;
+use crate::writes::{INSERT, Op};
 
 pub(crate) const PIECES: &[Piece] = &[
     Piece::new("wakers that block", |scene, rng| crowd(scene, rng, Oddity::Blocks)),

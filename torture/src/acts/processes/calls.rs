@@ -10,10 +10,9 @@ use futures_util::future::join_all;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::board::Cell;
 use super::books::{self, ACCOUNTS, Sight};
 use super::ledger::Line;
-use super::witness::Witness;
+use super::witness::{Cell, Witness};
 use crate::gauge::Gauge;
 use crate::round::Finding;
 

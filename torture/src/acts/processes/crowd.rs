@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::board::{Board, Cell};
 use super::holder::{HELD, Hold};
-use super::witness::{Orders, finding_of};
+use super::witness::{Cell, Orders, finding_of};
+use crate::board::Board;
 use crate::parts::{self, part};
 use crate::round::Finding;
 

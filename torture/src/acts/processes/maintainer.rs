@@ -9,11 +9,10 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use rusqlite::Connection;
 
-use super::board::Cell;
 use super::books;
 use super::ledger::Line;
 use super::plain::{open, unless_busy};
-use super::witness::Witness;
+use super::witness::{Cell, Witness};
 use crate::round::Finding;
 
 const WORKS: &[&str] = &[

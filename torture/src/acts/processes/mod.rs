@@ -4,7 +4,6 @@
 //! Owns: a round from its start to its audit. `trouble.rs` disturbs the processes, `calls.rs`, `plain.rs` and
 //! `maintainer.rs` contain their work, `books.rs` the conditions that must hold.
 
-mod board;
 mod books;
 mod calls;
 mod crowd;
@@ -24,10 +23,11 @@ use flatwater::Options;
 use rand::RngExt;
 use rusqlite::Connection;
 
-use self::board::{Board, Cell};
 use self::crowd::Crowd;
 use self::ledger::Told;
+use self::witness::Cell;
 use super::Act;
+use crate::board::Board;
 use crate::checks;
 use crate::parts::part;
 use crate::round::{Finding, Round};
@@ -79,7 +79,7 @@ fn round(round: &mut Round) -> Result<(), Finding> {
         survives(&path)?;
     }
     checks::is_sound(&path)?;
-    books::audit(&path, &told, board.highest()?)?;
+    books::audit(&path, &told, board.highest(Cell::Value)?)?;
     // Sometimes in this process, which must have no leftovers afterwards; its last thread ends only after seconds.
     if round.rng.random_ratio(1, 5) { lives(&path) } else { survives(&path) }
 }

@@ -15,8 +15,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use super::board::{Board, Cell, SLOTS};
 use super::ledger::{Ledger, Line};
+use crate::board::{Board, SLOTS};
 use crate::gauge::Hold;
 use crate::round::Finding;
 
@@ -25,6 +25,29 @@ const HANGS: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(200);
 /// The number of row numbers of one incarnation, more than it can use.
 const ROWS: i64 = 1_000_000_000;
+
+/// The numbers of each part.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Cell {
+    /// The highest value of the counter that the part received.
+    Value,
+    /// The last entry that was acknowledged to the part.
+    Entry,
+    /// The number of reads whose result was correct.
+    Reads,
+    /// The number of inline runs.
+    Inline,
+    /// The number of maintenance operations.
+    Works,
+    /// How often the journal mode was switched away from WAL.
+    Switches,
+}
+
+impl From<Cell> for usize {
+    fn from(cell: Cell) -> Self {
+        cell as Self
+    }
+}
 
 /// What a round tells a part.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -128,7 +151,7 @@ impl Witness {
 
     /// Returns the minimum value of the counter for a read that begins now.
     pub(super) fn floor(&self) -> io::Result<i64> {
-        self.board.highest()
+        self.board.highest(Cell::Value)
     }
 
     /// Returns an entry that a read that begins now must see; 0 if there is none yet.
