@@ -55,7 +55,7 @@ fn child(scene: &Arc<Scene>, rng: &mut StdRng, ending: Ending, drops: bool) -> R
     };
     let mut handles = Handles { transaction, waiting, new: scene.write(rng) };
     let own = scene.new_path();
-    super::scene::with_table(&own)?;
+    crate::writes::with_table(&own)?;
     let in_child = || {
         let found = match uses(scene, &mut handles) {
             0 if opens(&scene.path, &own).is_err() => OWN,
@@ -78,7 +78,7 @@ fn child(scene: &Arc<Scene>, rng: &mut StdRng, ending: Ending, drops: bool) -> R
     }
     scene.write_now(rng)?;
     join(child)?;
-    let found = super::scene::rows(&own)?;
+    let found = crate::writes::rows(&own)?;
     if found == [1] { Ok(()) } else { Err(Finding::new(format!("a forked child wrote 1, {found:?} is there"))) }
 }
 
