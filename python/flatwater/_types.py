@@ -34,6 +34,8 @@ class Options(TypedDict, total=False):
 
     attach: Mapping[str, AnyPath]
     """Other database files, by the name that they have in SQL. Default: none."""
+    auto_vacuum: Literal["none", "full", "incremental"]
+    """Whether a file that is created gives the space of deleted rows back. Default "none"."""
     busy_timeout: Seconds
     """How long a call waits for a lock that another process holds. Default 30 s."""
     cascading_drop: bool
@@ -75,6 +77,8 @@ class Options(TypedDict, total=False):
     """Allows a file on a network file system, which only one machine may use. Default off."""
     on_open: str | list[str]
     """SQL that runs on every connection right after it was opened. Default: none."""
+    page_size: int
+    """The page size of a file that is created: a power of two from 512 to 65,536. Default 4,096."""
     queue: int
     """How many requests may wait before callers wait for a place. Default 1,024."""
     read_limit: Seconds

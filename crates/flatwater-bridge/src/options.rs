@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use flatwater::{
-    Checkpoint, CheckpointLimits, Durability, GroupLimits, Inline, Journal, Options, SecondCopy, TempStore,
+    AutoVacuum, Checkpoint, CheckpointLimits, Durability, GroupLimits, Inline, Journal, Options, SecondCopy, TempStore,
 };
 
 use crate::names::unknown;
@@ -37,6 +37,12 @@ pub const OPTIONS: &[(&str, Set)] = &[
     ("attach", |options, given| match given {
         Given::Pairs(files) => Ok(files.into_iter().fold(options, |options, (name, path)| options.attach(name, path))),
         _ => Err("names with the path of a file each"),
+    }),
+    ("auto_vacuum", |options, given| match given {
+        Given::Text(text) if text == "none" => Ok(options.auto_vacuum(AutoVacuum::None)),
+        Given::Text(text) if text == "full" => Ok(options.auto_vacuum(AutoVacuum::Full)),
+        Given::Text(text) if text == "incremental" => Ok(options.auto_vacuum(AutoVacuum::Incremental)),
+        _ => Err("\"none\", \"full\" or \"incremental\""),
     }),
     ("busy_timeout", |options, given| Ok(options.busy_timeout(seconds(&given)?))),
     ("cascading_drop", |options, given| Ok(options.cascading_drop(switch(&given)?))),
@@ -78,6 +84,7 @@ pub const OPTIONS: &[(&str, Set)] = &[
         Given::Texts(all) => Ok(all.into_iter().fold(options, |options, sql| options.on_open(sql))),
         _ => Err("SQL, or a list of it"),
     }),
+    ("page_size", |options, given| Ok(options.page_size(u32::try_from(count(&given)?).unwrap_or(u32::MAX)))),
     ("queue", |options, given| Ok(options.queue(count(&given)?))),
     ("read_limit", |options, given| Ok(options.read_limit(seconds(&given)?))),
     ("read_only", |options, given| Ok(options.read_only(switch(&given)?))),

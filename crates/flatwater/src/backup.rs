@@ -29,7 +29,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// `Misuse` if `path` exists, or a `-wal` or `-journal` of that name; `Open` if no file can be created there; `Full` if
+    /// `Misuse` if `path` exists, or a `-wal` or `-journal` of that name, and if it has such an ending itself; `Open` if no file can be created there; `Full` if
     /// the disk of the copy is full; `Timeout`, `SnapshotTooOld`, `Io`, `Closed`. After an error there is no file at `path`
     /// but the one that was there before.
     pub fn backup(&self, path: impl AsRef<Path>) -> Call<()> {

@@ -21,7 +21,7 @@ use crate::queue::ticket::CallOptions;
 use crate::report::{Collection, Report};
 use crate::thread::park::{block_on, must_not_block};
 use crate::workers::answer::Answer;
-use crate::workers::refusals::too_late;
+use crate::workers::refusals::{polled_again, too_late};
 use crate::workers::request::Work;
 use crate::workers::session::Level;
 
@@ -332,11 +332,6 @@ impl<T, E: From<Error>> Future for Call<T, E> {
         budget::suspend();
         Poll::Pending
     }
-}
-
-#[cold]
-pub(crate) fn polled_again() -> Error {
-    Error::misuse("the call was polled again after it had answered")
 }
 
 impl<T, E> Drop for Call<T, E> {

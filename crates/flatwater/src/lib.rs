@@ -97,7 +97,9 @@ pub use live_group::{LiveGroup, LiveGroupChanges};
 pub use many::ExecuteMany;
 pub use migrations::{ForeignKeyCheck, Migrations};
 pub use options::json::JsonOptions;
-pub use options::{Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, Options, SecondCopy, TempStore};
+pub use options::{
+    AutoVacuum, Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, Options, SecondCopy, TempStore,
+};
 pub use prepared::Prepared;
 pub use rusqlite::types::{Value, ValueRef};
 pub use shutdown::shutdown;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::call::{Call, polled_again};
+use crate::call::Call;
 use crate::engine::dispatch::Cancelled;
 use crate::error::Result;
 use crate::inline::budget;
@@ -18,6 +18,7 @@ use crate::operations::Operations;
 use crate::sql::catalogue::StatementInfo;
 use crate::values::into_params::IntoParams;
 use crate::values::param_rows::ParamRows;
+use crate::workers::refusals::polled_again;
 use crate::workers::request::Work;
 
 /// After this time the task yields. The clock is read once per so many rows.

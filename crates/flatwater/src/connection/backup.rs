@@ -24,6 +24,10 @@ const STEP_PAGES: i32 = 64;
 /// The steps between two syncs. A sync cannot be interrupted, so none of them has much to write.
 const SYNC_STEPS: usize = 256;
 
+/// The endings of files beside a database, which belong to it (<https://sqlite.org/tempfiles.html>): SQLite would take a copy
+/// named `app.db-journal` for what undoes a commit of `app.db`, and delete it; and Flatwater's own.
+const SIDE_FILES: [&str; 4] = ["-journal", "-wal", "-shm", "-turn"];
+
 /// The file that a backup makes: an absolute path.
 #[derive(Debug)]
 pub(crate) struct Target(PathBuf);
@@ -41,8 +45,14 @@ impl Target {
         if has_nul(path) {
             return refuse("it has a NUL byte", "a path ends at a NUL, so another file would be written");
         }
-        if path.file_name().is_none() {
+        let Some(name) = path.file_name().map(OsStr::as_encoded_bytes) else {
             return refuse("it names no file", "name a file that does not exist");
+        };
+        if path.as_os_str().as_encoded_bytes().last().is_some_and(|last| std::path::is_separator(char::from(*last))) {
+            return refuse("it names a directory", "name a file in it");
+        }
+        if SIDE_FILES.iter().any(|end| name.len() > end.len() && name.ends_with(end.as_bytes())) {
+            return refuse("SQLite takes a file of that name for a part of another database", "choose another ending");
         }
         let absolute = std::path::absolute(path);
         absolute
@@ -57,6 +67,9 @@ impl Target {
     /// Refuses a name that is taken, and one beside which SQLite would find the WAL or the journal of another file.
     fn refuse_taken(&self) -> Result<()> {
         let exists = |path: &Path| path.symlink_metadata().is_ok();
+        if self.0.is_dir() {
+            return Err(Error::misuse(format!("{} is a directory", self.0.display())).with_hint("name a file in it"));
+        }
         if exists(&self.0) {
             return Err(self.is_taken());
         }

@@ -4,7 +4,8 @@
 //! Runs on the thread that opens the connection; reads the file system. Leaves out: a connection that opened and cannot
 //! write (`writable`).
 
-use std::path::Path;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use flatwater_sqlite::{has_nul, why_not_readable};
 use rusqlite::ffi;
@@ -12,6 +13,22 @@ use rusqlite::ffi;
 use crate::error::{Error, Kind, Result};
 use crate::options::Options;
 use crate::options::resolve::beside;
+
+/// The header of a WAL (<https://sqlite.org/fileformat2.html#the_write_ahead_log>). A longer one has frames.
+const WAL_HEADER_BYTES: u64 = 32;
+
+/// Returns the WAL with frames, or the hot journal, that is left beside a file. SQLite reads neither for an immutable file.
+fn left_over(path: &Path) -> Option<PathBuf> {
+    let (wal, journal) = (beside(path, "-wal"), beside(path, "-journal"));
+    if std::fs::metadata(&wal).is_ok_and(|wal| wal.len() > WAL_HEADER_BYTES) {
+        return Some(wal);
+    }
+    // A journal whose header is zeroed is over (<https://sqlite.org/lockingv3.html#hot_journals>).
+    let mut first = [0];
+    let is_hot =
+        std::fs::File::open(&journal).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first != [0];
+    is_hot.then_some(journal)
+}
 
 /// Refuses paths for which SQLite has no good message. `creates`: a missing file is created.
 pub(super) fn check_path(options: &Options, creates: bool) -> Result<()> {
@@ -30,6 +47,14 @@ pub(super) fn check_path(options: &Options, creates: bool) -> Result<()> {
     }
     if is_pipe(path) {
         return refuse(format!("{} is a pipe or a socket", path.display()), "name a file");
+    }
+    let attached = options.attach.iter().filter(|attached| attached.immutable).map(|attached| &*attached.path);
+    let immutable = options.immutable.then_some(path).into_iter().chain(attached);
+    if let Some(left) = immutable.filter_map(left_over).next() {
+        return refuse(
+            format!("{} has commits, or what undoes one, that an immutable file would be read without", left.display()),
+            "open the file once without `immutable`, as another program would, and close it",
+        );
     }
     if !path.exists() {
         if !creates {

@@ -4,9 +4,10 @@
 //! the connection. Invariants: each statement is prepared after the earlier ones ran, under the policy; the rest of a script is
 //! not copied for each of its statements. Leaves out: transactions.
 
-use flatwater_sqlite::{AuthEvent, Discard, Policy, statement_start};
+use flatwater_sqlite::{AuthEvent, Discard, Policy, Verdict, statement_start};
 use rusqlite::ffi;
 
+use super::in_force::judge;
 use super::open::Connection;
 use crate::changes::writes::{Silent, Writes};
 use crate::error::{Error, Result};
@@ -61,9 +62,18 @@ impl Connection {
                 return Some((Place { step, at, length: step.sql.len() - at }, Err(error)));
             }
         };
+        let place = Place { step, at, length: prepared.length };
+        let is_ignored = prepared.events.iter().any(|event| policy(event) == Verdict::Ignore);
+        let prepared = if is_ignored {
+            match judge(&mut self.sqlite, &self.stated, prepared, policy) {
+                Ok(judged) => judged.prepared,
+                Err(error) => return Some((place, Err(error))),
+            }
+        } else {
+            prepared
+        };
         let ran = self.sqlite.run(prepared.id, &(), &mut Discard);
         self.sqlite.finalize(prepared.id);
-        let place = Place { step, at, length: prepared.length };
         let ran = ran.map_err(|error| {
             let writes = Writes::of_rows(&prepared.events, Silent::default());
             self.explain_write(error.into(), &writes)

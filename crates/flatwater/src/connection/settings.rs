@@ -13,7 +13,7 @@ use super::script::terminated;
 use super::writable;
 use crate::error::{Error, Kind, Result};
 use crate::options::uri;
-use crate::options::{Attached, Durability, Journal, MEMORY, Options, TempStore};
+use crate::options::{Attached, AutoVacuum, Durability, Journal, MEMORY, Options, TempStore};
 use crate::sql::policy;
 use crate::sql::tokens::quoted;
 
@@ -21,6 +21,9 @@ use crate::sql::tokens::quoted;
 /// persistent, if it is not in WAL mode and its mode is not to be kept. Returns the mode that the file is in
 /// afterwards.
 pub(super) fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -> Result<String> {
+    if role == Role::Creator {
+        shape_new_file(sqlite, options)?;
+    }
     let mut mode = first_read(sqlite, Sqlite::read_journal_mode)?.to_ascii_lowercase();
     let switches = role != Role::Reader && options.journal == Journal::Wal && !options.is_memory();
     if switches && mode != "wal" {
@@ -30,6 +33,23 @@ pub(super) fn prepare_file(sqlite: &mut Sqlite, options: &Options, role: Role) -
     // Reads the schema: an unreadable file fails here and not in the first call.
     sqlite.patiently_with(|sqlite| sqlite.execute_batch("SELECT 1 FROM main.sqlite_schema LIMIT 1"))?;
     Ok(mode)
+}
+
+/// Sets what a file has from its first page on, for a file that is still empty. SQLite ignores this for any other file.
+fn shape_new_file(sqlite: &Sqlite, options: &Options) -> Result<()> {
+    if let Some(bytes) = options.page_bytes {
+        sqlite.execute_batch(&format!("PRAGMA main.page_size = {bytes}"))?;
+    }
+    let auto_vacuum = match options.auto_vacuum {
+        AutoVacuum::None => return Ok(()),
+        AutoVacuum::Full => "FULL",
+        AutoVacuum::Incremental => "INCREMENTAL",
+    };
+    // In a file with pages it would switch between FULL and INCREMENTAL.
+    if sqlite.rusqlite().query_row("PRAGMA main.page_count", [], |row| row.get::<_, i64>(0))? == 0 {
+        sqlite.execute_batch(&format!("PRAGMA main.auto_vacuum = {auto_vacuum}"))?;
+    }
+    Ok(())
 }
 
 /// Runs the first read of a file. It opens the file's WAL and reads it, still with SQLite's own methods, which report a

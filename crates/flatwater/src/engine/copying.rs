@@ -27,7 +27,7 @@ impl Place {
         let (mut taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let is_free = **taken < PLACES;
         **taken += usize::from(is_free);
-        is_free.then_some(Self(()))
+        is_free.then(|| Self(()))
     }
 }
 

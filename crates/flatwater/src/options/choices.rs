@@ -94,6 +94,18 @@ pub enum TempStore {
     Memory,
 }
 
+/// Whether a file gives the space of deleted rows back (<https://sqlite.org/pragma.html#pragma_auto_vacuum>).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AutoVacuum {
+    /// Freed pages are used again, and the file keeps its length until VACUUM.
+    #[default]
+    None,
+    /// Each commit truncates the file by the pages that it freed.
+    Full,
+    /// `PRAGMA incremental_vacuum` truncates the file.
+    Incremental,
+}
+
 /// The limits of a group: a set of writes that arrive together and share one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupLimits {

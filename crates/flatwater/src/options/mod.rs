@@ -5,6 +5,7 @@
 //! do.
 
 mod choices;
+mod files;
 pub(crate) mod json;
 mod reads;
 pub(crate) mod resolve;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use super::options::choices::{
-    Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, SecondCopy, TempStore,
+    AutoVacuum, Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, SecondCopy, TempStore,
 };
 use super::options::uri::Mode;
 use crate::inline::limits::Inline;
@@ -55,6 +56,8 @@ pub struct Options {
     pub(crate) spill_bytes: usize,
     pub(crate) temp_store: TempStore,
     pub(crate) mmap_bytes: usize,
+    pub(crate) page_bytes: Option<u32>,
+    pub(crate) auto_vacuum: AutoVacuum,
     pub(crate) busy_timeout: Duration,
     pub(crate) transaction_idle: Duration,
     pub(crate) close_wait: Duration,
@@ -116,6 +119,8 @@ impl Options {
             spill_bytes: 64 << 20,
             temp_store: TempStore::Auto,
             mmap_bytes: 0,
+            page_bytes: None,
+            auto_vacuum: AutoVacuum::None,
             busy_timeout: Duration::from_secs(30),
             transaction_idle: Duration::from_secs(30),
             close_wait: Duration::from_secs(5),
@@ -227,13 +232,6 @@ impl Options {
     /// Sets where large sorts and other temporary data are kept. Default [`TempStore::Auto`].
     pub fn temp_store(mut self, store: TempStore) -> Self {
         self.temp_store = store;
-        self
-    }
-
-    /// Sets the number of bytes of the file to map into memory. Default 0, because SQLite unmaps the file at every
-    /// commit while there are writes.
-    pub fn mmap_bytes(mut self, bytes: usize) -> Self {
-        self.mmap_bytes = bytes;
         self
     }
 
@@ -358,7 +356,8 @@ mod tests {
         assert_eq!((options.statement_cache, options.max_open), (128, 64));
         assert_eq!((options.writer_cache_bytes, options.reader_cache_bytes), (16 << 20, 4 << 20));
         assert_eq!((options.spill_bytes, options.temp_store), (64 << 20, TempStore::Auto));
-        assert_eq!(options.mmap_bytes, 0);
+        assert_eq!((options.mmap_bytes, options.page_bytes), (0, None));
+        assert_eq!(options.auto_vacuum, AutoVacuum::None);
         assert_eq!(options.busy_timeout, Duration::from_secs(30));
         assert_eq!(options.transaction_idle, Duration::from_secs(30));
         assert_eq!((options.close_wait, options.timeout), (Duration::from_secs(5), None));

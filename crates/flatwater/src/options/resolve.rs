@@ -102,6 +102,9 @@ impl Options {
         if self.transaction_idle.is_zero() {
             return refuse("`transaction_idle` must be longer than zero, or no transaction could be used");
         }
+        if self.page_bytes.is_some_and(|bytes| !(512..=65_536).contains(&bytes) || !bytes.is_power_of_two()) {
+            return refuse("`page_size` must be a power of two from 512 to 65,536");
+        }
         if self.vfs.as_ref().is_some_and(|name| name.is_empty() || name.contains('\0')) {
             return refuse("`vfs` needs the name of a VFS");
         }
@@ -179,6 +182,8 @@ impl Options {
             spill_bytes,
             temp_store,
             mmap_bytes,
+            page_bytes,
+            auto_vacuum,
             busy_timeout,
             transaction_idle,
             close_wait,
@@ -213,6 +218,8 @@ impl Options {
             ("spill_bytes", *spill_bytes != other.spill_bytes),
             ("temp_store", *temp_store != other.temp_store),
             ("mmap_bytes", *mmap_bytes != other.mmap_bytes),
+            ("page_size", *page_bytes != other.page_bytes),
+            ("auto_vacuum", *auto_vacuum != other.auto_vacuum),
             ("busy_timeout", *busy_timeout != other.busy_timeout),
             ("transaction_idle", *transaction_idle != other.transaction_idle),
             ("close_wait", *close_wait != other.close_wait),

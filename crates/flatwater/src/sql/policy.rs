@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use flatwater_sqlite::{AuthEvent, Verdict};
 use rusqlite::ffi;
 
-use super::pragma::{self, Pragma};
+use super::pragma::{self, Pragma, is_of_new_files};
 use crate::error::Error;
 
 /// The policy for Flatwater's own SQL, and for texts that were checked before.
@@ -88,7 +88,11 @@ pub(crate) fn whole_connection(event: &AuthEvent) -> Verdict {
 
 /// The policy for a migration, which runs in a transaction of its own on the whole connection.
 pub(crate) fn migration(event: &AuthEvent) -> Verdict {
-    if event.action == ffi::SQLITE_TRANSACTION { Verdict::Deny } else { whole_connection(event) }
+    match event.action {
+        ffi::SQLITE_TRANSACTION => Verdict::Deny,
+        _ if pragma_with_argument(event).is_some_and(|(name, _)| is_of_new_files(name)) => Verdict::Ignore,
+        _ => whole_connection(event),
+    }
 }
 
 /// The same for a file that keeps a journal mode other than WAL.
@@ -158,6 +162,9 @@ pub(crate) fn refusal(event: &AuthEvent, nearest: Option<String>) -> Error {
             Error::misuse("ATTACH and DETACH would change one connection of several").with_hint("use `Options::attach`")
         }
         ffi::SQLITE_PRAGMA => match pragma_of(event) {
+            Pragma::ConnectionState(hint) if is_of_new_files(first) => {
+                Error::misuse(format!("PRAGMA {first} has no effect on a file that exists")).with_hint(hint)
+            }
             Pragma::ConnectionState(hint) => {
                 Error::misuse(format!("PRAGMA {first} would change one connection of several")).with_hint(hint)
             }

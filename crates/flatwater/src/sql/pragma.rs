@@ -25,7 +25,7 @@ pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
         | "collation_list" | "function_list" | "module_list" | "pragma_list" | "compile_options" | "data_version"
         | "freelist_count" | "page_count" => Pragma::Answer,
         "incremental_vacuum" | "optimize" | "wal_checkpoint" => Pragma::DatabaseState,
-        "user_version" | "application_id" | "schema_version" | "auto_vacuum" | "page_size" | "encoding" => {
+        "user_version" | "application_id" | "schema_version" => {
             if has_argument {
                 Pragma::DatabaseState
             } else {
@@ -71,6 +71,9 @@ pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
         | "data_store_directory"
         | "empty_result_callbacks"
         | "full_column_names"
+        | "page_size"
+        | "auto_vacuum"
+        | "encoding"
         | "short_column_names"
         | "count_changes"
         | "default_cache_size" => {
@@ -82,6 +85,11 @@ pub(crate) fn class(name: &str, has_argument: bool) -> Pragma {
         }
         _ => Pragma::Unknown,
     }
+}
+
+/// Returns true if a file has it from its first page on, so that the PRAGMA has no effect on a file with pages.
+pub(crate) fn is_of_new_files(name: &str) -> bool {
+    ["page_size", "auto_vacuum", "encoding"].iter().any(|one| one.eq_ignore_ascii_case(name))
 }
 
 /// Returns whether Flatwater, or one of its options, sets PRAGMA `name`.
@@ -101,6 +109,12 @@ fn advice(name: &str) -> &'static str {
         "wal_autocheckpoint" | "journal_size_limit" => "checkpoints are Flatwater's own",
         "temp_store" => "set it in the options: `Options::temp_store`",
         "cache_spill" => "set it in the options: `Options::spill_bytes`",
+        "page_size" => "set it in the options, for a file that is created: `Options::page_size`",
+        "auto_vacuum" => {
+            "set it in the options, for a file that is created: `Options::auto_vacuum`; of another file, `with_connection` changes \
+             it with a VACUUM"
+        }
+        "encoding" => "a file keeps the encoding that it was created with",
         "locking_mode" => "a database is shared by several connections",
         "defer_foreign_keys" => {
             "use it inside of a transaction, or declare the foreign key DEFERRABLE INITIALLY DEFERRED"

@@ -34,3 +34,14 @@ pub(crate) fn opened_to_read(path: &Path) -> Error {
         .with_message(format!("{} was opened to be read only", path.display()))
         .with_hint("open it without `Options::read_only` to write")
 }
+
+#[cold]
+pub(crate) fn polled_again() -> Error {
+    Error::misuse("the call was polled again after it had answered")
+}
+
+#[cold]
+pub(crate) fn not_ended() -> Error {
+    Error::new(Kind::Io, "a read transaction could not be ended, and its connection was given up")
+        .with_hint("try again")
+}

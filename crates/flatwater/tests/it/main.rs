@@ -63,6 +63,7 @@ mod many_databases;
 mod migrating_processes;
 mod migrations;
 mod named_savepoints;
+mod new_files;
 mod one_engine;
 mod one_off_texts;
 mod opening_together;

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use flatwater_sqlite::Interrupt;
 
-use super::reader::{Performed, Reader, not_ended};
+use super::reader::{Performed, Reader};
 use crate::connection::backup::Target;
 use crate::options::Options;
 use crate::queue::ticket::Ticket;
 use crate::workers::answer::Answer;
+use crate::workers::refusals::not_ended;
 
 impl Reader {
     /// Copies the database. Returns the same as `perform`.

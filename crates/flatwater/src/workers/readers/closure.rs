@@ -7,11 +7,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::reader::{Reader, busy, not_ended};
+use super::reader::{Reader, busy};
 use crate::error::{Error, Result};
 use crate::queue::ticket::Ticket;
 use crate::sql::policy;
 use crate::workers::answer::Answer;
+use crate::workers::refusals::not_ended;
 use crate::workers::request::ReadClosure;
 
 impl Reader {

@@ -18,7 +18,7 @@ use crate::connection::prepare::refuse_told_of_earlier;
 use crate::connection::reads::Derived;
 use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::CachedStatement;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::lock::BusyWait;
 use crate::options::Options;
 use crate::queue::ticket::Ticket;
@@ -30,6 +30,7 @@ use crate::time::later;
 use crate::values::params::ParamRow;
 use crate::values::row::Rows;
 use crate::workers::answer::Answer;
+use crate::workers::refusals::not_ended;
 use crate::workers::request::{LiveQuery, Wanted, Work};
 
 /// The outcome of a request on a reader.
@@ -336,12 +337,6 @@ impl Reader {
         self.connection.load_newest_schema()?;
         self.connection.begin_attached()
     }
-}
-
-#[cold]
-pub(super) fn not_ended() -> Error {
-    Error::new(Kind::Io, "a read transaction could not be ended, and its connection was given up")
-        .with_hint("try again")
 }
 
 fn wait_for_locks(wait: &BusyWait, now: Instant, options: &Options, ticket: &Arc<Ticket>) {
