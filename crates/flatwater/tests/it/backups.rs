@@ -40,11 +40,7 @@ async fn a_backup_is_the_same_database(place: &Place) {
     let copies = tempfile::tempdir().unwrap();
     for (n, page_size) in [512, 4096, 65536].into_iter().enumerate() {
         let place = place.another();
-        let set = format!("PRAGMA page_size = {page_size}");
-        if let Some(file) = place.file() {
-            file.plain().execute_batch(&format!("{set}; VACUUM")).unwrap();
-        }
-        let db = place.options().on_open(set).open().await.unwrap();
+        let db = place.options().page_size(page_size).open().await.unwrap();
         db.execute_script(
             "PRAGMA user_version = 7; PRAGMA application_id = 1234;
              CREATE TABLE plain (a); CREATE INDEX by_a ON plain (a); CREATE TABLE empty (a PRIMARY KEY) WITHOUT ROWID;
@@ -63,7 +59,7 @@ async fn a_backup_is_the_same_database(place: &Place) {
         assert_eq!(Some(text("SELECT group_concat(rowid || a) FROM plain")), expected, "also the rowids");
         assert_eq!(integer(&plain, "PRAGMA user_version"), 7);
         assert_eq!(integer(&plain, "PRAGMA application_id"), 1234);
-        assert_eq!(integer(&plain, "PRAGMA page_size"), page_size);
+        assert_eq!(integer(&plain, "PRAGMA page_size"), page_size.into());
         assert_eq!(text("PRAGMA journal_mode"), if place.file().is_some() { "wal" } else { "delete" });
         assert_eq!(integer(&plain, "SELECT count(*) FROM sqlite_schema WHERE name IN ('by_a', 'empty', 'words')"), 3);
         drop(plain);

@@ -31,7 +31,7 @@ async fn a_table_that_has_given_its_highest_rowid_is_no_full_disk(place: &Place)
     let before = db.stats().wal;
     let tx = db.begin().await.unwrap();
     let mut errors = vec![tx.execute("INSERT INTO numbered (a) VALUES (?)", (1,)).await.unwrap_err()];
-    assert!(tx.rollback().await.is_err(), "SQLite has rolled it back");
+    tx.rollback().await.expect("SQLite has rolled it back, which is what it asks for");
     // The second time it may run on its caller's thread.
     for sql in
         ["INSERT INTO numbered (a) VALUES (?)", "INSERT INTO numbered (a) VALUES (?)", "INSERT INTO t VALUES (?)"]
