@@ -201,10 +201,10 @@ impl Mappings {
         let before = self.all.partition_point(|mapping| mapping.start <= address);
         let ours = before.checked_sub(1).map(|at| &self.all[at]).filter(|mapping| address < mapping.end);
         let Some(ours) = ours else { return Mapped::Unknown };
-        let others = self.by_inode.get(&ours.inode).into_iter().flatten().map(|at| &self.all[*at]);
+        let mut others = self.by_inode.get(&ours.inode).into_iter().flatten().map(|at| &self.all[*at]);
         let same_part =
             |other: &&Mapping| other.start != ours.start && other.device == ours.device && other.overlaps(ours);
-        match others.filter(same_part).next() {
+        match others.find(same_part) {
             Some(_) => Mapped::Twice(self.libraries.clone()),
             None if ours.is_deleted => Mapped::Deleted,
             None => Mapped::Once,

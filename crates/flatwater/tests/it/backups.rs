@@ -59,7 +59,7 @@ async fn a_backup_is_the_same_database(place: &Place) {
         assert_eq!(Some(text("SELECT group_concat(rowid || a) FROM plain")), expected, "also the rowids");
         assert_eq!(integer(&plain, "PRAGMA user_version"), 7);
         assert_eq!(integer(&plain, "PRAGMA application_id"), 1234);
-        assert_eq!(integer(&plain, "PRAGMA page_size"), page_size.into());
+        assert_eq!(integer(&plain, "PRAGMA page_size"), i64::from(page_size));
         assert_eq!(text("PRAGMA journal_mode"), if place.file().is_some() { "wal" } else { "delete" });
         assert_eq!(integer(&plain, "SELECT count(*) FROM sqlite_schema WHERE name IN ('by_a', 'empty', 'words')"), 3);
         drop(plain);
