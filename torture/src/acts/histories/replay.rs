@@ -16,12 +16,14 @@ struct Replay<'a> {
     /// The results of plain SQLite so far.
     plainly: Vec<Told>,
     lost: bool,
+    /// The last call that was not done may have ended its transaction.
+    may_be_lost: bool,
 }
 
 impl Plain {
     /// Returns the expected results of the operation, if the dropped calls were done as `done` says.
     pub(super) fn replay(&mut self, op: &Op, told: &[Told], done: &[bool]) -> rusqlite::Result<Vec<Told>> {
-        let mut replay = Replay { told, done, left: 0, plainly: Vec::new(), lost: false };
+        let mut replay = Replay { told, done, left: 0, plainly: Vec::new(), lost: false, may_be_lost: false };
         match op {
             Op::Call(work, _) => {
                 if replay.is_done() {
@@ -50,6 +52,7 @@ impl Plain {
         self.control("BEGIN IMMEDIATE")?;
         replay.tell(Told::Done);
         self.steps(replay, steps)?;
+        replay.look();
         let keeps = replay.is_kept(end) && !replay.lost;
         let told = self.end(keeps, replay.told_by(end))?;
         replay.tell(told);
@@ -58,13 +61,17 @@ impl Plain {
 
     fn steps(&self, replay: &mut Replay<'_>, steps: &[Step]) -> rusqlite::Result<()> {
         for step in steps {
+            replay.look();
             if !replay.is_done() {
                 replay.tell_nothing();
             } else if replay.lost {
                 replay.tell(Told::Lost);
             } else {
                 match step {
-                    Step::Call(work, _) => replay.tell(self.step(work)?),
+                    Step::Call(work, _) => {
+                        replay.may_be_lost = false;
+                        replay.tell(self.step(work)?);
+                    }
                     Step::Nested(inside, end) => self.nested(replay, inside, *end)?,
                 }
                 replay.lost |= self.connection.is_autocommit();
@@ -85,8 +92,10 @@ impl Plain {
 
     fn nested(&self, replay: &mut Replay<'_>, steps: &[Step], end: End) -> rusqlite::Result<()> {
         self.control("SAVEPOINT nested")?;
+        replay.may_be_lost = false;
         replay.tell(Told::Done);
         self.steps(replay, steps)?;
+        replay.look();
         let keeps = replay.is_kept(end);
         if !self.connection.is_autocommit() {
             self.control(if keeps { "RELEASE nested" } else { "ROLLBACK TO nested; RELEASE nested" })?;
@@ -105,6 +114,7 @@ impl Replay<'_> {
             Some(Told::TimedOut) => {
                 // A deadline that interrupts a write ends the transaction, which only the next call reports.
                 self.lost |= self.told.get(at + 1) == Some(&Told::Lost);
+                self.may_be_lost = true;
                 false
             }
             Some(Told::Left) => {
@@ -113,10 +123,16 @@ impl Replay<'_> {
                 // So does a caller who leaves; of several it is not known which.
                 let next = self.told.iter().skip(at).find(|told| **told != Told::Left);
                 self.lost |= !is_done && next == Some(&Told::Lost);
+                self.may_be_lost |= !is_done;
                 is_done
             }
             _ => true,
         }
+    }
+
+    /// Notices that a call which was not done took its transaction along. A rollback in between does not report that.
+    fn look(&mut self) {
+        self.lost |= self.may_be_lost && self.told.get(self.plainly.len()) == Some(&Told::Lost);
     }
 
     /// Returns whether a transaction with this end keeps its changes.
@@ -127,7 +143,7 @@ impl Replay<'_> {
     fn told_by(&self, end: End) -> Told {
         match end {
             End::Body(false) => Told::OwnError,
-            End::Commit(_) | End::Rollback | End::Body(true) if self.lost => Told::Lost,
+            End::Commit(_) | End::Body(true) if self.lost => Told::Lost,
             _ => Told::Done,
         }
     }

@@ -104,6 +104,8 @@ fn connect(path: &Path, way: Way, writes: bool) -> Result<Connection> {
     let rights = if writes { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
     let flags = rights | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut plain = match way {
+        // SQLite would read the file without them, and Flatwater does not.
+        Way::Immutable if has_left_over(path) => return Err(rusqlite::Error::InvalidPath(path.to_owned())),
         Way::Immutable => Connection::open_with_flags(uri_immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)?,
         _ => Connection::open_with_flags(path, flags)?,
     };
@@ -127,6 +129,16 @@ fn connect(path: &Path, way: Way, writes: bool) -> Result<Connection> {
         }
     }
     Ok(plain)
+}
+
+/// Returns true if a WAL with frames or a hot journal is beside the file.
+fn has_left_over(path: &Path) -> bool {
+    let beside = |end: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        std::fs::read(name).unwrap_or_default()
+    };
+    beside("-wal").len() > 32 || beside("-journal").first().is_some_and(|first| *first != 0)
 }
 
 fn journal_mode(plain: &Connection) -> Result<String> {
