@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use flatwater::{Database, Error, Kind as ErrorKind, Options};
@@ -13,6 +14,7 @@ use rand::{RngExt, SeedableRng};
 use super::calls::{Blocking, KINDS, Kind};
 use super::case::Case;
 use super::watch::Watch;
+use crate::faults;
 use crate::ledger::Ledger;
 use crate::round::{Counts, Finding};
 use crate::writes::{INSERT, SCHEMA};
@@ -21,6 +23,8 @@ use crate::writes::{INSERT, SCHEMA};
 const HANGS: Duration = Duration::from_secs(60);
 /// The planned duration of the load.
 const LENGTH: Duration = Duration::from_millis(600);
+/// A call that takes longer while starts fail is one that waits for a thread.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// The number of attempts to open a database while starts fail.
 const TRIES: u32 = 5;
 
@@ -160,7 +164,15 @@ impl Work {
             });
             let calls = calls.collect::<Vec<_>>();
             self.count("calls", calls.len() as u64);
-            join_all(calls).await.into_iter().collect::<Result<(), _>>()?;
+            let mut calls = pin!(join_all(calls));
+            let Ok(ended) = tokio::time::timeout(PATIENCE, &mut calls).await else {
+                // They wait for a thread, and have it as soon as one can be started.
+                self.count("loads that waited", 1);
+                faults::disarm()?;
+                calls.await.into_iter().collect::<Result<(), _>>()?;
+                break;
+            };
+            ended.into_iter().collect::<Result<(), _>>()?;
         }
         Ok(open)
     }
