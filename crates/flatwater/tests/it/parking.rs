@@ -164,18 +164,20 @@ fn a_call_that_waits_for_room_ends_at_its_deadline_and_can_be_given_up() {
         let (files, dbs) = opened(4, 1).await;
         let (end, until_ended) = std::sync::mpsc::channel::<()>();
         let until_ended = std::sync::Arc::new(std::sync::Mutex::new(until_ended));
+        let begun = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
         // Closures serve a request each, for as long as the test likes.
         let closures: Vec<_> = dbs[..2]
             .iter()
             .map(|db| {
-                let until_ended = until_ended.clone();
+                let (until_ended, begun) = (until_ended.clone(), begun.clone());
                 tokio::spawn(db.write_with(move |_| {
+                    begun.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
                     let _ = until_ended.lock().unwrap().recv();
                     Ok::<_, Error>(())
                 }))
             })
             .collect();
-        until(|| dbs[..2].iter().all(|db| db.stats().writes_waiting == 0) && is_parked(&files[3])).await;
+        until(|| begun.load(std::sync::atomic::Ordering::SeqCst) == 2 && is_parked(&files[3])).await;
         let short = dbs[3].timeout(std::time::Duration::from_millis(50));
         let error = short.execute(INSERT, (2,)).await.unwrap_err();
         assert_eq!((error.kind(), error.applied()), (Kind::Timeout, Some(flatwater::Applied::No)), "{error}");
