@@ -23,19 +23,10 @@ pub(crate) fn is_plain(scenario: &Scenario) -> bool {
                 matches!(step.verb, Verb::ExecuteMany { .. } | Verb::Batch { .. } | Verb::ExecuteScript { .. })
                     || matches!(step.verb.text(), Some(Text::Sql(_)));
             is_call
-                && !is_setting(&step.verb)
                 && common.start.is_none()
                 && (common.is_plain() || kind == Some("timeout"))
                 && matches!(kind, None | Some("sql" | "constraint" | "misuse" | "timeout"))
         })
-}
-
-/// Returns true for a script that begins with a PRAGMA or a BEGIN: a script is run in a transaction here.
-fn is_setting(verb: &Verb) -> bool {
-    let Verb::ExecuteScript { of: script } = verb else { return false };
-    ["PRAGMA", "BEGIN"]
-        .iter()
-        .any(|word| script.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word)))
 }
 
 /// Runs the steps of a plain scenario.
