@@ -3,7 +3,8 @@
 //! Owns: the states of one call, and what happens if its task is cancelled in any of them. Runs on the loop's thread,
 //! with the interpreter's lock, and never waits there. Invariants: nothing begins before the first await; a result is
 //! returned once; a write that runs is waited for, also by a task that was cancelled, so that its outcome is known when
-//! the task goes on: it was interrupted and undone, or it could not be any more. Leaves out: the object around it (`capi::call_type`), what becomes of a result (`shape`).
+//! the task goes on: it was interrupted and undone, or it could not be any more. Leaves out: the object around it
+//! (`capi::call_type`), what becomes of a result (`shape`).
 
 use std::sync::Arc;
 

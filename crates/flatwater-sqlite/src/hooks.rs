@@ -256,8 +256,8 @@ unsafe extern "C" fn on_progress(context: *mut c_void) -> c_int {
 
 /// Called at the last moment before the point of no return. SQLite calls the progress handler once more when a
 /// statement ends, and an interrupt then would report a failure of a statement that is committed. So from here on the
-/// progress handler does not interrupt. Whoever may end the statement is asked a last time. A result other than 0 makes SQLite roll the transaction back
-/// (<https://sqlite.org/c3ref/commit_hook.html>).
+/// progress handler does not interrupt. Whoever may end the statement is asked a last time. A result other than 0 makes
+/// SQLite roll the transaction back (<https://sqlite.org/c3ref/commit_hook.html>).
 unsafe extern "C" fn on_commit(context: *mut c_void) -> c_int {
     // SAFETY: SQLite passes the context registered here.
     let hooks = unsafe { hooks(context) };
