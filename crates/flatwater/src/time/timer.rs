@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Condvar, PoisonError};
+use std::sync::{Arc, Condvar, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Origin, PerProcess};
@@ -70,6 +70,18 @@ fn start(state: &mut State) -> io::Result<()> {
         state.running = true;
     }
     Ok(())
+}
+
+/// Returns an action for [`at`] that keeps nothing alive: it does nothing when what it is about is gone.
+pub(crate) fn if_alive<T: Send + Sync + 'static>(
+    of: Weak<T>,
+    action: impl FnOnce(Arc<T>) + Send + 'static,
+) -> impl FnOnce() + Send + 'static {
+    move || {
+        if let Some(of) = of.upgrade() {
+            action(of);
+        }
+    }
 }
 
 /// Runs `action` on the timer's thread at `when`. It must be short. If no database is open and the thread cannot be

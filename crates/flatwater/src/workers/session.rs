@@ -22,6 +22,7 @@ use crate::options::Options;
 use crate::thread::scope::MayEnd;
 use crate::time::later;
 use crate::time::next_alarm::NextAlarm;
+use crate::time::timer::if_alive;
 use crate::workers::answer::Answer;
 use crate::workers::request::{Request, Work};
 
@@ -285,12 +286,7 @@ impl Session {
         if inbox.end.is_some() {
             return;
         }
-        let session = Arc::downgrade(self);
-        self.alarm.set(when, move || {
-            if let Some(session) = session.upgrade() {
-                session.look();
-            }
-        });
+        self.alarm.set(when, if_alive(Arc::downgrade(self), |session| session.look()));
     }
 }
 

@@ -24,6 +24,7 @@ use super::{Checkpointer, Shared, State};
 use crate::error::Error;
 use crate::thread::park::{AGAIN, start_own};
 use crate::time::later;
+use crate::time::timer::if_alive;
 
 impl State {
     pub(super) fn must_end(&self) -> bool {
@@ -146,11 +147,7 @@ impl Shared {
 
     /// Sets the alarm that starts another thread. Called under the lock of the state.
     fn start_later(self: &Arc<Self>, after: Duration) {
-        let shared = Arc::downgrade(self);
-        self.alarm.set(later(Instant::now(), after), move || {
-            if let Some(shared) = shared.upgrade() {
-                Checkpointer(shared).wake();
-            }
-        });
+        let wake = if_alive(Arc::downgrade(self), |shared| Checkpointer(shared).wake());
+        self.alarm.set(later(Instant::now(), after), wake);
     }
 }

@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::stats::live::LiveStats;
 use crate::time::later;
 use crate::time::next_alarm::NextAlarm;
-use crate::time::timer;
+use crate::time::timer::{self, if_alive};
 use crate::workers::listener::ChangeListener;
 use crate::workers::request::{LiveQuery, Request};
 use place::Place;
@@ -140,12 +140,13 @@ impl Shared {
 
     /// Sets the alarm at which the powers look for commits of others.
     fn look_later(self: &Arc<Self>) {
-        let live = Arc::downgrade(self);
-        self.alarm.set(later(Instant::now(), self.poll), move || {
-            let Some(live) = live.upgrade().filter(|live| live.is_watching.load(Ordering::SeqCst)) else { return };
-            (live.powers.look)(&live.listener());
-            live.look_later();
+        let look = if_alive(Arc::downgrade(self), |live| {
+            if live.is_watching.load(Ordering::SeqCst) {
+                (live.powers.look)(&live.listener());
+                live.look_later();
+            }
         });
+        self.alarm.set(later(Instant::now(), self.poll), look);
     }
 
     /// Notes how a run ended. If it failed for a reason that may pass, sets the alarm at which what failed runs again: there
@@ -158,13 +159,11 @@ impl Shared {
             return;
         }
         let doubled = self.failures.fetch_add(1, Ordering::Relaxed).min(DOUBLED);
-        let live = Arc::downgrade(self);
-        self.again.set(later(Instant::now(), AGAIN * (1 << doubled)), move || {
-            if let Some(live) = live.upgrade() {
-                let todo = live.lock().run_failed();
-                live.perform(todo);
-            }
+        let run_failed = if_alive(Arc::downgrade(self), |live| {
+            let todo = live.lock().run_failed();
+            live.perform(todo);
         });
+        self.again.set(later(Instant::now(), AGAIN * (1 << doubled)), run_failed);
     }
 
     fn unsubscribe(self: &Arc<Self>, id: Id, place: &Arc<Place>) {
@@ -172,12 +171,8 @@ impl Shared {
         if !registry.unsubscribe(id, place) {
             return;
         }
-        let live = Arc::downgrade(self);
-        let alarm = timer::at(later(Instant::now(), GRACE), move || {
-            if let Some(live) = live.upgrade() {
-                live.forget(id);
-            }
-        });
+        let forget = if_alive(Arc::downgrade(self), move |live| live.forget(id));
+        let alarm = timer::at(later(Instant::now(), GRACE), forget);
         if let Some(entry) = registry.entry(id) {
             entry.grace = Some(alarm);
         }

@@ -12,7 +12,7 @@ use super::holder::NoLeases;
 use super::reader::Reader;
 use super::state::State;
 use super::{Readers, Shared};
-use crate::time::timer::{self, Alarm};
+use crate::time::timer::{self, Alarm, if_alive};
 
 /// The alarm for the leases of idle readers. Guarded by the pool's lock.
 pub(super) struct Watch {
@@ -28,12 +28,7 @@ impl Watch {
 
     /// Sets the alarm. What goes off takes it out under the pool's lock, and so after it is stored.
     fn set(&mut self, when: Instant) {
-        let pool = self.pool.clone();
-        let alarm = timer::at(when, move || {
-            if let Some(pool) = pool.upgrade() {
-                Readers(pool).end_due_leases();
-            }
-        });
+        let alarm = timer::at(when, if_alive(self.pool.clone(), |pool| Readers(pool).end_due_leases()));
         self.alarm = Some((when, alarm));
     }
 }

@@ -16,6 +16,7 @@ use crate::error::{Applied, Error, Kind, Result};
 use crate::queue::ticket::Ticket;
 use crate::time::later;
 use crate::time::next_alarm::NextAlarm;
+use crate::time::timer::if_alive;
 use crate::workers::open_read::OpenRead;
 use crate::workers::request::Request;
 
@@ -245,12 +246,7 @@ impl ReadSession {
         if inbox.end.is_some() {
             return;
         }
-        let session = Arc::downgrade(self);
-        self.alarm.set(when, move || {
-            if let Some(session) = session.upgrade() {
-                session.look();
-            }
-        });
+        self.alarm.set(when, if_alive(Arc::downgrade(self), |session| session.look()));
     }
 }
 

@@ -27,6 +27,7 @@ use crate::inline::outcome::Fallback;
 use crate::lease::{Lease, Run};
 use crate::sql::seen::Left;
 use crate::time::next_alarm::NextAlarm;
+use crate::time::timer::if_alive;
 
 /// A lease is renewed at this age, or when as many short writes may have taken their time, if that is longer. Frames that
 /// are written under it cannot be copied out of the WAL before it ends, and few of them may be left when the WAL is to be
@@ -151,12 +152,8 @@ impl Writer {
         if watch.is_set.swap(true, Ordering::SeqCst) {
             return;
         }
-        let shared = Arc::downgrade(&self.0);
-        watch.alarm.set(Instant::now() + LOOK, move || {
-            if let Some(shared) = shared.upgrade() {
-                Writer(shared).look();
-            }
-        });
+        let look = if_alive(Arc::downgrade(&self.0), |shared| Writer(shared).look());
+        watch.alarm.set(Instant::now() + LOOK, look);
     }
 
     /// Checks whether the lease was used since the last check, and ends it if not. Runs on the timer's thread.

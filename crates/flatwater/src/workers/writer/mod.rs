@@ -54,6 +54,7 @@ use crate::stats::Recorder;
 use crate::thread::park::{AGAIN, start_own};
 use crate::time::later;
 use crate::time::next_alarm::NextAlarm;
+use crate::time::timer::if_alive;
 use crate::workers::answer::Answer;
 use crate::workers::listener::{ChangeListener, CommitListener};
 use crate::workers::request::{InSlot, Request, Work};
@@ -281,13 +282,11 @@ impl Writer {
 
 impl Writer {
     fn start_later(&self) {
-        let shared = Arc::downgrade(&self.0);
-        self.0.again.set(later(Instant::now(), AGAIN), move || {
-            if let Some(shared) = shared.upgrade() {
-                let start = shared.queue.rouse();
-                Self(shared).start_for_others(start);
-            }
+        let start = if_alive(Arc::downgrade(&self.0), |shared| {
+            let start = shared.queue.rouse();
+            Self(shared).start_for_others(start);
         });
+        self.0.again.set(later(Instant::now(), AGAIN), start);
     }
 }
 
