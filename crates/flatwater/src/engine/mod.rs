@@ -80,7 +80,7 @@ impl Engine {
         let may_be_parked = !options.is_memory() && !options.read_only;
         let is_over = || opening.is_wanted().is_err() || Instant::now() >= until;
         let wait = || parking::wait_for_room(options.max_open, &is_over);
-        let _opening = may_be_parked.then(wait).transpose()?;
+        let _permit = may_be_parked.then(wait).transpose()?;
         let catalogue = Arc::new(Catalogue::new());
         let recorder = Arc::new(Recorder::new(&options.path));
         let policy = Arc::new(InlinePolicy::new(options.inline, Instant::now()));

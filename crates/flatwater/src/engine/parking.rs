@@ -44,9 +44,9 @@ static CLOCK: PerProcess<Clock<Weak<Engine>>> = PerProcess::new(Clock::default);
 static ROOM: Condvar = Condvar::new();
 
 /// The right to open connections. Dropping it ends the opening: what has connections is listed by then.
-pub(crate) struct Opening(());
+pub(crate) struct Permit(());
 
-impl Drop for Opening {
+impl Drop for Permit {
     fn drop(&mut self) {
         CLOCK.lock().opened();
         ROOM.notify_all();
@@ -67,7 +67,7 @@ impl Drop for Opening {
 ///
 /// # Errors
 /// `Busy`, if it is over.
-pub(crate) fn wait_for_room(most: usize, is_over: &dyn Fn() -> bool) -> Result<Opening> {
+pub(crate) fn wait_for_room(most: usize, is_over: &dyn Fn() -> bool) -> Result<Permit> {
     let mut clock = CLOCK.lock();
     clock.may_have(most);
     if !clock.has_room() {
@@ -87,7 +87,7 @@ pub(crate) fn wait_for_room(most: usize, is_over: &dyn Fn() -> bool) -> Result<O
         }
     }
     clock.opens();
-    Ok(Opening(()))
+    Ok(Permit(()))
 }
 
 fn no_room(most: usize) -> Error {

@@ -93,7 +93,7 @@ impl WriterConnection {
     pub(super) fn parts(&mut self) -> Result<(&mut Connection, &SchemaFacts)> {
         if self.connection.is_none() {
             let role = if self.was_open { Role::Writer } else { Role::Creator };
-            let _opening = self.wait_for_room()?;
+            let _permit = self.wait_for_room()?;
             if let Some(watch) = &self.watch {
                 if self.was_open {
                     watch.check_file()?;
