@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::{Arc, Condvar, PoisonError};
+use std::time::Instant;
 
 use flatwater_sqlite::PerProcess;
 
@@ -31,6 +32,8 @@ pub(crate) enum Mapped {
 /// The wal-indexes that the process has mapped.
 #[derive(Debug, Default)]
 pub(crate) struct Mappings {
+    /// When reading the list began.
+    began: Option<Instant>,
     /// In the order of their addresses.
     all: Vec<Mapping>,
     /// Those of each file, by its inode number, as places in `all`.
@@ -43,10 +46,11 @@ pub(crate) struct Mappings {
 pub(crate) fn mappings() -> Arc<Mappings> {
     static LIST: Shared<Mappings> = Shared::new();
     let read = || {
+        let began = Instant::now();
         let text = read_mappings().unwrap_or_default();
         match &**INHERITED.lock() {
-            Some(inherited) if !inherited.is_empty() => Mappings::parse(&without(&text, inherited)),
-            _ => Mappings::parse(&text),
+            Some(inherited) if !inherited.is_empty() => Mappings::parse(&without(&text, inherited), began),
+            _ => Mappings::parse(&text, began),
         }
     };
     if cfg!(target_os = "linux") { LIST.read(read) } else { Arc::default() }
@@ -172,8 +176,8 @@ fn is_library(path: &str) -> bool {
 }
 
 impl Mappings {
-    pub(super) fn parse(text: &str) -> Self {
-        let mut mappings = Self::default();
+    pub(super) fn parse(text: &str, began: Instant) -> Self {
+        let mut mappings = Self { began: Some(began), ..Self::default() };
         for (mapping, path) in text.lines().filter_map(parse) {
             if is_library(path) {
                 mappings.libraries.push(path.to_owned());
@@ -188,6 +192,11 @@ impl Mappings {
             mappings.by_inode.entry(mapping.inode).or_default().push(at);
         }
         mappings
+    }
+
+    /// Returns true if the list shows what was mapped at that time, and is mapped still.
+    pub(super) fn was_read_since(&self, mapped: Instant) -> bool {
+        self.began.is_some_and(|began| mapped <= began)
     }
 
     /// Returns true if any library of this process has mapped a wal-index with this inode number. The device is not
@@ -220,7 +229,7 @@ mod tests {
     use super::*;
 
     fn at(list: &str, address: usize) -> Mapped {
-        Mappings::parse(list).at(address)
+        Mappings::parse(list, Instant::now()).at(address)
     }
 
     const OURS: &str = "\
@@ -235,7 +244,7 @@ mod tests {
         assert_eq!(at(OURS, 0x7f00_0001_0000), Mapped::Once);
         let parts = format!("{OURS}\n7f0000050000-7f0000058000 rw-s 00008000 fe:00 77 /d/a.db-shm");
         assert_eq!(at(&parts, 0x7f00_0000_0000), Mapped::Once, "the next part of the same file");
-        let all = Mappings::parse(OURS);
+        let all = Mappings::parse(OURS, Instant::now());
         assert!(all.has(77) && !all.has(99) && !all.has(0), "a library is no wal-index");
     }
 

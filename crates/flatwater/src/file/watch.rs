@@ -1,14 +1,26 @@
 //! Watching the files of an open database, and refusing writes after a fault.
 //!
 //! Owns: the identities of the files of one open database, checking them, and the refusal. The check runs on a thread of
-//! its own (`engine::check`) and at open, and holds no lock while it asks the file system; the code that opens and closes connections reports to it; the writer reads the refusal.
-//! Invariant: once writes are refused they stay refused until the database is opened again. Leaves out: how often to
-//! check.
+//! its own (`engine::check`) and at open, and holds no lock while it asks the file system; the code that opens and closes
+//! connections reports to it; the writer reads the refusal. Invariants: once writes are refused they stay refused until the
+//! database is opened again; nothing is concluded from a list of mappings that is older than the connection. Leaves out: how
+//! often to check.
+//!
+//! ```text
+//! fw-check                                 threads that park and open databases
+//!                                          SQLite removes the -shm of A, which is mapped yet
+//! reads the list: at this address is
+//! a file that was deleted
+//!                                          SQLite unmaps it
+//!                                          B is opened: its wal-index is mapped at this address
+//! looks at B: the list is older than its
+//! connection, and says nothing
+//! ```
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::copies::{Mapped, Mappings, mappings};
 use super::guard::Guard;
@@ -55,8 +67,8 @@ struct Open {
     /// How often a connection was opened or closed.
     number: u64,
     wal: Option<FileId>,
-    /// The address at which its wal-index is mapped.
-    index: Option<usize>,
+    /// The address at which its wal-index is mapped, and since when at the latest.
+    index: Option<(usize, Instant)>,
 }
 
 impl Watch {
@@ -171,7 +183,7 @@ impl Watch {
 
     fn note(&self, wal: Option<FileId>, index: Option<usize>) {
         let mut open = self.open();
-        *open = Open { number: open.number + 1, wal, index };
+        *open = Open { number: open.number + 1, wal, index: index.map(|address| (address, Instant::now())) };
     }
 
     /// The identity of the opened database file.
@@ -192,7 +204,7 @@ impl Watch {
     /// this crate has it open.
     pub(crate) fn has_second_copy(&self, mappings: impl FnOnce() -> Arc<Mappings>) -> bool {
         let index = self.open().index;
-        index.is_some_and(|index| matches!(mappings().at(index), Mapped::Twice(_)))
+        index.is_some_and(|(address, _)| matches!(mappings().at(address), Mapped::Twice(_)))
     }
 
     /// Checks whether the files are unchanged. Records what changed, and returns the error if writes are refused
@@ -240,8 +252,11 @@ impl Watch {
         {
             return Some(self.lost("WAL"));
         }
-        let index = self.open().index?;
-        match mappings.at(index) {
+        let (address, since) = self.open().index?;
+        if !mappings.was_read_since(since) {
+            return None;
+        }
+        match mappings.at(address) {
             Mapped::Deleted => Some(self.lost("wal-index")),
             Mapped::Twice(_) if self.second_copy == SecondCopy::Off => None,
             Mapped::Twice(libraries) => {
@@ -341,13 +356,27 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_mappings_that_is_older_than_the_connection_says_nothing() {
+        let lists = [
+            "1000-9000 rw-s 0 fe:00 77 /b-shm (deleted)",
+            "1000-9000 rw-s 0 fe:00 77 /b-shm\na000-12000 rw-s 0 fe:00 77 /b-shm",
+        ];
+        for list in lists {
+            let before = Instant::now();
+            let (_directory, watch) = watched();
+            assert_eq!(watch.look(&Mappings::parse(list, before)), Ok(()));
+            assert!(watch.look(&Mappings::parse(list, Instant::now())).is_err(), "{list}");
+        }
+    }
+
+    #[test]
     fn a_second_library_is_refused_or_only_counted() {
         let list = "1000-9000 rw-s 0 fe:00 77 /a-shm\na000-12000 rw-s 0 fe:00 77 /a-shm";
-        let twice = Arc::new(Mappings::parse(list));
         let (_directory, watch) = watched();
+        let (_other, warns) = watched();
+        let twice = Arc::new(Mappings::parse(list, Instant::now()));
         assert!(watch.has_second_copy(|| twice.clone()));
         assert_eq!(watch.look(&twice).unwrap_err().kind(), Kind::Misuse);
-        let (_directory, warns) = watched();
         let warns = Watch { second_copy: SecondCopy::Warn, ..warns };
         assert_eq!((warns.look(&twice), warns.second_copies()), (Ok(()), 1));
     }
