@@ -1,7 +1,7 @@
 //! What a call does: from the first await to its result.
 //!
 //! Owns: the states of one call, and what happens if its task is cancelled in any of them. Runs on the loop's thread,
-//! with the interpreter's lock, and never waits there. Invariants: nothing begins before the first await; a result is
+//! with the interpreter's lock, and never waits there. Invariants: nothing begins before the first await, nor without a loop; a result is
 //! returned once; a write that runs is waited for, also by a task that was cancelled, so that its outcome is known when
 //! the task goes on: it was interrupted and undone, or it could not be any more. Leaves out: the object around it
 //! (`capi::call_type`), what becomes of a result (`shape`).
@@ -9,13 +9,13 @@
 use std::sync::Arc;
 
 use flatwater::Rows;
-use flatwater::front::{FrontCall, Mailbox, Output, Polled};
+use flatwater::front::{FrontCall, Mailbox, Output, Polled, is_forked};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::blocked::Blocked;
 use crate::errors::{raised, without_async};
-use crate::inbox::Waiting;
+use crate::inbox::{Waiting, running_loop};
 use crate::owners;
 use crate::records;
 use crate::shape::{Shape, Shaping};
@@ -117,9 +117,15 @@ impl Body {
 
     /// Goes on, until the call has its result or has to wait.
     pub(crate) fn resume(&mut self, py: Python<'_>) -> PyResult<Step> {
-        self.was_begun = true;
+        let was_begun = std::mem::replace(&mut self.was_begun, true);
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Next(work) => self.advance(py, work),
+            State::Next(work) => {
+                // In a forked child the loop of the parent does not run. That the database is the parent's says the call.
+                if !was_begun && !is_forked() {
+                    running_loop(py)?;
+                }
+                self.advance(py, work)
+            }
             State::Waiting(work, waiting) if !waiting.is_over(py)? => {
                 self.state = State::Waiting(work, waiting);
                 Err(PyRuntimeError::new_err("coroutine is being awaited already"))

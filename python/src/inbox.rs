@@ -42,10 +42,10 @@ thread_local! {
 /// The inboxes of all loops, by loop: a `WeakKeyDictionary`.
 static ALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// `asyncio.get_running_loop`.
-fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+/// Returns the loop that runs on this thread. Without one it says what a call needs.
+pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    FUNCTION.import(py, "asyncio", "get_running_loop")?.call0()
+    FUNCTION.import(py, "asyncio", "get_running_loop")?.call0().map_err(|error| no_loop(py, error))
 }
 
 /// Says that a call was awaited without asyncio: in a task of another library, or resumed by hand.
@@ -162,7 +162,7 @@ fn resume(future: &Bound<'_, PyAny>) -> PyResult<()> {
 impl Waiting {
     /// Makes a future of the running loop, and a token for it.
     pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
-        let event_loop = running_loop(py).map_err(|error| no_loop(py, error))?;
+        let event_loop = running_loop(py)?;
         let inbox = Inbox::running(&event_loop)?;
         let future = event_loop.call_method0(intern!(py, "create_future"))?.unbind();
         let token = inbox.get().waiting().add(future.clone_ref(py));

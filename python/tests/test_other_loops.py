@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 import trio
 
@@ -16,6 +18,27 @@ def test_a_task_of_trio_is_told_that_calls_are_of_asyncio(file):
     with pytest.raises(flatwater.ProgrammingError, match="no event loop of asyncio.*trio.to_thread") as caught:
         trio.run(connect)
     assert isinstance(caught.value.__cause__, RuntimeError)
+    assert not file.exists(), "nothing has begun"
+
+
+def test_a_write_without_a_loop_is_refused_before_it_begins(file):
+    with blocking.connect(file) as db:
+        db.execute("CREATE TABLE t (a)")
+
+    async def keep() -> flatwater.Database:
+        return await flatwater.connect(file)
+
+    async def write(db: flatwater.Database) -> None:
+        await db.execute("INSERT INTO t VALUES (1)")
+
+    db = asyncio.run(keep())
+    with pytest.raises(flatwater.ProgrammingError, match="no event loop of asyncio"):
+        trio.run(write, db)
+    with pytest.raises(flatwater.ProgrammingError, match="no event loop of asyncio"):
+        write(db).send(None)
+    with blocking.connect(file) as other:
+        assert other.query_value("SELECT count(*) FROM t") == 0
+    asyncio.run(db.close())
 
 
 def test_the_way_in_the_hint_works(file):

@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use flatwater_sqlite::CheckpointMode;
+pub use flatwater_sqlite::is_forked;
 use rusqlite::types::ValueRef;
 
 use crate::call::Call;

@@ -31,13 +31,22 @@ use crate::options::{Options, SecondCopy};
 use crate::thread::park::in_closure;
 use crate::time::later;
 
-enum Entry {
+/// A file that is in use here.
+struct Entry {
+    state: State,
+    /// Empty until the file is open.
+    engine: Weak<Engine>,
+    /// It is used for writing, and no other SQLite library may open it in this process.
+    is_guarded: bool,
+}
+
+enum State {
     /// The file is being opened, or the engine is being closed.
-    Claimed(Weak<Engine>),
+    Claimed,
     /// A close has left this behind, which still uses the file.
-    Left(Box<str>, Weak<Engine>),
-    /// The engine, and the number of handles that `open` returned and that have not left.
-    Open(Weak<Engine>, usize),
+    Left(Box<str>),
+    /// The number of handles that `open` returned and that have not left.
+    Open(usize),
 }
 
 #[derive(Default)]
@@ -70,14 +79,14 @@ pub(crate) fn open(options: &Options, opening: &Opening) -> Result<Arc<Engine>> 
     }
 }
 
-/// Returns true if the file is open here for writing, and no other SQLite library may open it in this process.
+/// Returns true if the file is used here for writing, and no other SQLite library may open it in this process: from the
+/// moment when its opening begins until its close is over.
 pub(crate) fn refuses_second_copy(path: &Path) -> bool {
     let id = FileId::of(path);
-    let engine = match FILES.lock().entries.get(&id) {
-        Some(Entry::Open(engine, _)) => engine.upgrade(),
-        _ => None,
-    };
-    engine.is_some_and(|engine| engine.options.second_copy == SecondCopy::Refuse && !engine.options.read_only)
+    // A file that is being created was claimed by its path.
+    let created = Options::new(path).anchored().ok().map(|options| FileId::Path(options.path));
+    let files = FILES.lock();
+    std::iter::once(&id).chain(&created).any(|id| files.entries.get(id).is_some_and(|entry| entry.is_guarded))
 }
 
 enum Found {
@@ -96,7 +105,7 @@ fn join_or_claim(options: &Options, opening: &Opening, deadline: Instant) -> Res
         files.refuse_left(&id, options)?;
         if !files.is_claimed(&id, options) {
             match files.entries.get_mut(&id) {
-                Some(Entry::Open(engine, handles)) => {
+                Some(Entry { state: State::Open(handles), engine, .. }) => {
                     // An engine outlives its `Open` entry, so the upgrade is expected to succeed.
                     let Some(engine) = engine.upgrade() else { return Err(Error::closed().in_operation("open")) };
                     engine.admits(options)?;
@@ -104,7 +113,7 @@ fn join_or_claim(options: &Options, opening: &Opening, deadline: Instant) -> Res
                     return Ok(Found::Open(engine));
                 }
                 _ => {
-                    files.entries.insert(id.clone(), Entry::Claimed(Weak::new()));
+                    files.entries.insert(id.clone(), Entry::new(State::Claimed, Weak::new(), options));
                     return Ok(Found::Claimed(id));
                 }
             }
@@ -162,7 +171,7 @@ impl FileReservation {
         }
         files.entries.remove(claimed);
         files.paths.insert(engine.path().to_owned(), id.clone());
-        files.entries.insert(id, Entry::Open(Arc::downgrade(&engine), 1));
+        files.entries.insert(id, Entry::new(State::Open(1), Arc::downgrade(&engine), &engine.options));
         drop(files);
         check::begin();
         self.0 = None;
@@ -177,11 +186,9 @@ impl FileReservation {
         let Some((id, path)) = &self.0 else { return };
         let mut files = FILES.lock();
         files.paths.insert(path.clone(), id.clone());
-        let engine = match files.entries.remove(id) {
-            Some(Entry::Open(engine, _) | Entry::Claimed(engine) | Entry::Left(_, engine)) => engine,
-            None => Weak::new(),
-        };
-        files.entries.insert(id.clone(), Entry::Left(what.into(), engine));
+        if let Some(entry) = files.entries.get_mut(id) {
+            entry.state = State::Left(what.into());
+        }
         drop(files);
         CHANGED.notify_all();
     }
@@ -207,14 +214,14 @@ pub(crate) fn leave(engine: &Engine) -> Option<FileReservation> {
     if let Some(id) = engine.watch().and_then(|watch| watch.file())
         && let Some(entry) = FILES.lock().entries.get_mut(id)
     {
-        return match entry {
+        return match &mut entry.state {
             // After a shutdown the file may be open again.
-            Entry::Open(of, _) if !std::ptr::eq(of.as_ptr(), engine) => None,
-            Entry::Open(_, handles) if *handles > 1 => {
+            State::Open(_) if !std::ptr::eq(entry.engine.as_ptr(), engine) => None,
+            State::Open(handles) if *handles > 1 => {
                 *handles -= 1;
                 None
             }
-            entry => reserve(entry, engine, id),
+            _ => reserve(entry, engine, id),
         };
     }
     engine.begin_close().then_some(FileReservation(None))
@@ -225,8 +232,7 @@ pub(crate) fn leave(engine: &Engine) -> Option<FileReservation> {
 pub(crate) fn leave_all() -> Vec<(Arc<Engine>, Option<FileReservation>)> {
     let mut files = FILES.lock();
     let leave = |(id, entry): (&FileId, &mut Entry)| {
-        let (Entry::Open(engine, _) | Entry::Claimed(engine) | Entry::Left(_, engine)) = entry;
-        let engine = engine.upgrade()?;
+        let engine = entry.engine.upgrade()?;
         let reservation = reserve(entry, &engine, id);
         Some((engine, reservation))
     };
@@ -238,8 +244,8 @@ fn reserve(entry: &mut Entry, engine: &Engine, id: &FileId) -> Option<FileReserv
     if !engine.begin_close() {
         return None;
     }
-    if let Entry::Open(engine, _) = entry {
-        *entry = Entry::Claimed(std::mem::take(engine));
+    if let State::Open(_) = entry.state {
+        entry.state = State::Claimed;
     }
     Some(FileReservation(Some((id.clone(), engine.path().to_owned()))))
 }
@@ -250,6 +256,17 @@ pub(super) fn has_open() -> bool {
 
 pub(super) fn open_engines() -> Vec<Weak<Engine>> {
     FILES.lock().open_engines()
+}
+
+impl Entry {
+    fn new(state: State, engine: Weak<Engine>, options: &Options) -> Self {
+        let is_guarded = options.second_copy == SecondCopy::Refuse && !options.read_only;
+        Self { state, engine, is_guarded }
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self.state, State::Open(_))
+    }
 }
 
 impl Files {
@@ -266,33 +283,29 @@ impl Files {
 
     /// Returns the engine that opened another file at the same path.
     fn replaced(&self, id: &FileId, options: &Options) -> Option<Arc<Engine>> {
-        if let Some(Entry::Open(engine, _)) = self.other(id, options) { engine.upgrade() } else { None }
+        self.other(id, options).filter(|entry| entry.is_open()).and_then(|entry| entry.engine.upgrade())
     }
 
     /// Returns true while one of the files is being opened or closed.
     fn is_claimed(&self, id: &FileId, options: &Options) -> bool {
-        self.in_the_way(id, options).any(|entry| matches!(entry, Entry::Claimed(_)))
+        self.in_the_way(id, options).any(|entry| matches!(entry.state, State::Claimed))
     }
 
     /// Refuses a file if a close has left something behind that still uses it.
     fn refuse_left(&self, id: &FileId, options: &Options) -> Result<()> {
-        let mut left = self.in_the_way(id, options).filter_map(|entry| match entry {
-            Entry::Left(what, _) => Some(what),
-            _ => None,
+        let mut left = self.in_the_way(id, options).filter_map(|entry| match &entry.state {
+            State::Left(what) => Some(what),
+            State::Claimed | State::Open(_) => None,
         });
         left.next().map_or(Ok(()), |what| Err(left_behind(what, &options.path).in_operation("open")))
     }
 
     fn has_open(&self) -> bool {
-        self.entries.values().any(|entry| matches!(entry, Entry::Open(..)))
+        self.entries.values().any(Entry::is_open)
     }
 
     fn open_engines(&self) -> Vec<Weak<Engine>> {
-        let open = self.entries.values().filter_map(|entry| match entry {
-            Entry::Open(engine, _) => Some(engine.clone()),
-            Entry::Claimed(_) | Entry::Left(..) => None,
-        });
-        open.collect()
+        self.entries.values().filter(|entry| entry.is_open()).map(|entry| entry.engine.clone()).collect()
     }
 }
 
@@ -300,7 +313,7 @@ impl Files {
 #[cfg(test)]
 pub(crate) fn handles(path: &Path) -> usize {
     match FILES.lock().entries.get(&FileId::of(path)) {
-        Some(Entry::Open(_, handles)) => *handles,
+        Some(Entry { state: State::Open(handles), .. }) => *handles,
         _ => 0,
     }
 }
@@ -326,5 +339,43 @@ mod tests {
             assert!(Instant::now() < end, "{} still refer to it", recorder.strong_count());
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn a_second_library_is_refused_from_the_begin_of_the_opening_to_the_end_of_the_close() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.db");
+        let options = Options::new(&path).resolve().unwrap();
+        assert!(!refuses_second_copy(&path));
+        let Ok(Found::Claimed(id)) = join_or_claim(&options, &Opening::new(), Instant::now()) else { panic!() };
+        let reservation = FileReservation(Some((id, options.path.clone())));
+        assert!(refuses_second_copy(&path), "there is no file yet");
+        std::fs::write(&path, "").unwrap();
+        assert!(refuses_second_copy(&path), "the file is there, and claimed by its path");
+        drop(reservation);
+        assert!(!refuses_second_copy(&path));
+
+        let engine = open(&options, &Opening::new()).unwrap();
+        assert!(refuses_second_copy(&path));
+        let reservation = leave(&engine).unwrap();
+        assert!(refuses_second_copy(&path), "it is being closed");
+        engine.close(None, reservation, Duration::MAX);
+        drop(engine);
+        let end = Instant::now() + Duration::from_secs(60);
+        while refuses_second_copy(&path) {
+            assert!(Instant::now() < end);
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_second_library_may_have_a_file_that_is_only_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.db");
+        std::fs::write(&path, "").unwrap();
+        let options = Options::new(&path).read_only(true).resolve().unwrap();
+        let Ok(Found::Claimed(id)) = join_or_claim(&options, &Opening::new(), Instant::now()) else { panic!() };
+        let _reservation = FileReservation(Some((id, options.path.clone())));
+        assert!(!refuses_second_copy(&path));
     }
 }

@@ -30,6 +30,12 @@ impl Options {
         Ok(self)
     }
 
+    /// Only makes its paths absolute, as they are once resolved.
+    pub(crate) fn anchored(mut self) -> Result<Self> {
+        self.anchor()?;
+        Ok(self)
+    }
+
     fn read_uris(&mut self) -> Result<()> {
         let read = uri::parse(&self.path)?;
         if uri::is_uri(&self.path) {
