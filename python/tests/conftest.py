@@ -53,8 +53,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def plain_connection(path: Path) -> sqlite3.Connection:
-    """Opens a file with plain SQLite as soon as it is closed: one that was dropped open is closed in the background, and
-    refused until then."""
+    """Opens a file with plain SQLite as soon as it is closed: one that was dropped open is closed in the background,
+    and refused until then."""
     give_up_at = time.monotonic() + SECONDS
     while True:
         try:
