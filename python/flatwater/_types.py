@@ -53,6 +53,9 @@ class Options(TypedDict, total=False):
     """What an acknowledged write survives: the end of the process, or also a power failure. Default "normal"."""
     extra_readers: int
     """How many streams, cursors and snapshots may be open at a time. Default 8."""
+    fairness: Literal["auto", "off"]
+    """Whether processes that write take turns in the order in which they came (the file `<db>-turn`), or only poll for
+    the lock. Default "auto"."""
     foreign_keys: bool
     """Enforces foreign keys. Default on."""
     group: bool

@@ -7,7 +7,8 @@
 use std::time::Duration;
 
 use flatwater::{
-    AutoVacuum, Checkpoint, CheckpointLimits, Durability, GroupLimits, Inline, Journal, Options, SecondCopy, TempStore,
+    AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Inline, Journal, Options, SecondCopy,
+    TempStore,
 };
 
 use crate::names::unknown;
@@ -59,6 +60,11 @@ pub const OPTIONS: &[(&str, Set)] = &[
         _ => Err("\"normal\" or \"full\""),
     }),
     ("extra_readers", |options, given| Ok(options.extra_readers(count(&given)?))),
+    ("fairness", |options, given| match given {
+        Given::Text(text) if text == "auto" => Ok(options.fairness(Fairness::Auto)),
+        Given::Text(text) if text == "off" => Ok(options.fairness(Fairness::Off)),
+        _ => Err("\"auto\" or \"off\""),
+    }),
     ("foreign_keys", |options, given| Ok(options.foreign_keys(switch(&given)?))),
     ("group", |options, given| match switch(&given)? {
         true => Ok(options.group(GroupLimits::default())),
@@ -175,6 +181,7 @@ mod tests {
             ("readers", Given::Integer(3), plain().readers(3)),
             ("foreign_keys", Given::Bool(false), plain().foreign_keys(false)),
             ("durability", Given::Text("full".into()), plain().durability(Durability::Full)),
+            ("fairness", Given::Text("off".into()), plain().fairness(Fairness::Off)),
             ("group", Given::Bool(false), plain().no_group()),
             ("inline", Given::Bool(false), plain().inline(Inline::Never)),
             ("attach", Given::Pairs(vec![("b".into(), "b.db".into())]), plain().attach("b", "b.db")),

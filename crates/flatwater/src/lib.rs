@@ -98,7 +98,8 @@ pub use many::ExecuteMany;
 pub use migrations::{ForeignKeyCheck, Migrations};
 pub use options::json::JsonOptions;
 pub use options::{
-    AutoVacuum, Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, Options, SecondCopy, TempStore,
+    AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Journal, Options, SecondCopy,
+    TempStore,
 };
 pub use prepared::Prepared;
 pub use rusqlite::types::{Value, ValueRef};

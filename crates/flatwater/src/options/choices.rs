@@ -80,6 +80,18 @@ pub enum SecondCopy {
     Off,
 }
 
+/// Whether processes that write to one file take turns in the order in which they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fairness {
+    /// They do, if they use Flatwater: the first one that meets another creates the file `<db>-turn`. A process whose turn
+    /// it is still takes SQLite's lock, so programs that know nothing of turns are safe beside it. Where turns are not
+    /// possible, processes poll for the lock.
+    #[default]
+    Auto,
+    /// This process polls for the lock, and gets it in no particular order.
+    Off,
+}
+
 /// Where SQLite keeps temporary data: large sorts, GROUP BY and DISTINCT of many rows, and what is needed to undo one
 /// statement (<https://sqlite.org/tempfiles.html>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

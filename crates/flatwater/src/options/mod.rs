@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use super::options::choices::{
-    AutoVacuum, Checkpoint, CheckpointLimits, Durability, GroupLimits, Journal, SecondCopy, TempStore,
+    AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Journal, SecondCopy, TempStore,
 };
 use super::options::uri::Mode;
 use crate::inline::limits::Inline;
@@ -59,6 +59,7 @@ pub struct Options {
     pub(crate) page_bytes: Option<u32>,
     pub(crate) auto_vacuum: AutoVacuum,
     pub(crate) busy_timeout: Duration,
+    pub(crate) fairness: Fairness,
     pub(crate) transaction_idle: Duration,
     pub(crate) close_wait: Duration,
     pub(crate) timeout: Option<Duration>,
@@ -122,6 +123,7 @@ impl Options {
             page_bytes: None,
             auto_vacuum: AutoVacuum::None,
             busy_timeout: Duration::from_secs(30),
+            fairness: Fairness::Auto,
             transaction_idle: Duration::from_secs(30),
             close_wait: Duration::from_secs(5),
             timeout: None,
@@ -238,6 +240,13 @@ impl Options {
     /// Sets how long to wait for a lock that another process holds. Default 30 s.
     pub fn busy_timeout(mut self, wait: Duration) -> Self {
         self.busy_timeout = wait;
+        self
+    }
+
+    /// Sets whether processes that write take turns in the order in which they came (the file `<db>-turn`), or only poll
+    /// for the lock. Default [`Fairness::Auto`].
+    pub fn fairness(mut self, fairness: Fairness) -> Self {
+        self.fairness = fairness;
         self
     }
 
@@ -358,7 +367,7 @@ mod tests {
         assert_eq!((options.spill_bytes, options.temp_store), (64 << 20, TempStore::Auto));
         assert_eq!((options.mmap_bytes, options.page_bytes), (0, None));
         assert_eq!(options.auto_vacuum, AutoVacuum::None);
-        assert_eq!(options.busy_timeout, Duration::from_secs(30));
+        assert_eq!((options.busy_timeout, options.fairness), (Duration::from_secs(30), Fairness::Auto));
         assert_eq!(options.transaction_idle, Duration::from_secs(30));
         assert_eq!((options.close_wait, options.timeout), (Duration::from_secs(5), None));
         assert!(options.attach.is_empty());
