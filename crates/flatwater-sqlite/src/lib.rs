@@ -31,6 +31,8 @@
 //! - `checkpoint`: checkpoints, and syncing the files while no lock is held
 //! - `files`: SQLite's own handles to its files
 //! - `locks`: locks that belong to a descriptor; the only module that opens a database file outside of SQLite
+//! - `turn_file`: the file through which processes take turns: its counters, its locks, and waiting for a change
+//! - `ofd`: locks of a descriptor
 //! - `filesystem`: the file system of a path
 //! - `process`: whether this process was forked, and state that each process has for itself
 //! - `fault` (feature): failures on demand, for tests
@@ -62,6 +64,7 @@ mod inserts;
 mod lend;
 mod locks;
 mod methods;
+mod ofd;
 mod opening;
 mod parameters;
 mod patience;
@@ -74,6 +77,7 @@ mod slots;
 mod snapshot;
 mod statement;
 mod text;
+mod turn_file;
 mod wal;
 
 pub use armed::Interrupt;
@@ -99,4 +103,5 @@ pub use sink::{Discard, Flow, Sink};
 pub use slots::StatementId;
 pub use statement::Prepared;
 pub use text::statement_start;
+pub use turn_file::{Counters, TurnFile, Word, precise_pauses};
 pub use wal::{WalHeader, WalState};

@@ -10,6 +10,7 @@
 use std::io;
 use std::path::Path;
 
+use crate::ofd::{Kind, set};
 use crate::process::{forks, without_forks};
 
 /// One of the two files, which determines the bytes to lock.
@@ -124,47 +125,6 @@ impl LockFile {
             Err(self)
         })
     }
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    Shared,
-    Alone,
-    None,
-}
-
-#[cfg(target_os = "linux")]
-fn set(file: &std::fs::File, kind: Kind, (first, length): (i64, i64)) -> io::Result<bool> {
-    use std::os::fd::AsRawFd;
-    let kind = match kind {
-        Kind::Shared => libc::F_RDLCK,
-        Kind::Alone => libc::F_WRLCK,
-        Kind::None => libc::F_UNLCK,
-    };
-    // SAFETY: `flock` is plain data, and zero is a value of each of its fields.
-    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    lock.l_type = kind.try_into().expect("a lock type fits");
-    lock.l_whence = libc::SEEK_SET.try_into().expect("SEEK_SET fits");
-    // The fields are 32 bits wide on some targets; the values stay below 2^31.
-    #[allow(clippy::useless_conversion)]
-    {
-        lock.l_start = first.try_into().expect("a lock byte fits");
-        lock.l_len = length.try_into().expect("a length fits");
-    }
-    // SAFETY: the descriptor is open, and `lock` lives for the call.
-    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) } == 0 {
-        return Ok(true);
-    }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
-        Some(libc::EAGAIN | libc::EACCES) => Ok(false),
-        _ => Err(error),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn set(_: &std::fs::File, _: Kind, _: (i64, i64)) -> io::Result<bool> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -44,6 +44,11 @@ pub(crate) fn statements_are_heard(has_limit: bool) -> bool {
     return false;
 }
 
+/// Processes do not take turns: the file for that cannot be used.
+pub(crate) fn no_turns(path: &Path, error: &std::io::Error) {
+    event!(warn, path, { error = %error }, "writers of several processes only poll for the lock, in no order");
+}
+
 /// A call ended.
 pub(crate) fn statement(event: &StatementEvent<'_>) {
     #[cfg(feature = "tracing")]

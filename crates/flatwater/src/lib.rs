@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod backup;
+mod busy_handler;
 mod call;
 mod changes;
 mod closures;
@@ -51,7 +52,6 @@ mod live;
 mod live_changes;
 mod live_group;
 mod live_typed;
-mod lock;
 mod long_reads;
 mod many;
 mod migrate;
@@ -77,6 +77,7 @@ pub mod testing;
 mod thread;
 mod time;
 mod transaction;
+mod turnstile;
 mod typed;
 mod values;
 mod workers;

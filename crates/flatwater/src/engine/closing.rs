@@ -204,6 +204,7 @@ impl Engine {
     /// Finishes the close, after all connections are closed.
     fn closed(&self) {
         self.unlist();
+        self.turnstile.iter().for_each(|turnstile| turnstile.let_go(true));
         let Hold { reservation, in_use, last, copying, timer } = std::mem::take(&mut *self.hold());
         drop((last, copying, timer));
         self.watch().and_then(Watch::unguard).into_iter().for_each(Guard::keep);

@@ -9,6 +9,7 @@ use super::dispatch::Caller;
 use crate::changes::change::Change;
 use crate::error::{Error, Result};
 use crate::options::Options;
+use crate::turnstile::Turnstile;
 use crate::workers::live::{LiveQueries, LooksForOthers, Powers, Push, Subscription};
 use crate::workers::readers::{Look, Readers, Stamps};
 use crate::workers::request::LiveQuery;
@@ -25,9 +26,14 @@ impl Caller {
 }
 
 /// Returns the live queries of a database that is being opened: there are none yet.
-pub(super) fn live_queries(options: &Arc<Options>, writer: Option<&Writer>, readers: Option<&Readers>) -> LiveQueries {
-    let powers =
-        Powers { push: push(writer.cloned(), readers.cloned()), look: look(writer.cloned(), readers.cloned()) };
+pub(super) fn live_queries(
+    options: &Arc<Options>,
+    writer: Option<&Writer>,
+    readers: Option<&Readers>,
+    turnstile: Option<&Arc<Turnstile>>,
+) -> LiveQueries {
+    let (push, look) = (push(writer.cloned(), readers.cloned()), look(writer.cloned(), readers.cloned()));
+    let powers = Powers { push, look, turnstile: turnstile.cloned() };
     // One reader is always left for others.
     let at_once = if readers.is_some() { options.readers.saturating_sub(1).max(1) } else { 1 };
     let live = LiveQueries::new(powers, at_once, options.live_poll);

@@ -40,6 +40,7 @@ use crate::sql::catalogue::{Catalogue, StatementInfo};
 use crate::stats::reader_counters::ReaderCounters;
 use crate::stats::{Recorder, Stats};
 use crate::time::{later, timer};
+use crate::turnstile::Turnstile;
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::live::LiveQueries;
 use crate::workers::readers::Readers;
@@ -60,6 +61,8 @@ pub(crate) struct Engine {
     live: LiveQueries,
     /// The journal mode in which the file was found, or to which it was switched.
     journal: String,
+    /// `None` where the processes that write take no turns.
+    turnstile: Option<Arc<Turnstile>>,
     /// `None` for a database in memory.
     watch: Option<Arc<Watch>>,
     hold: Mutex<Hold>,
@@ -85,6 +88,7 @@ impl Engine {
         let recorder = Arc::new(Recorder::new(&options.path));
         let policy = Arc::new(InlinePolicy::new(options.inline, Instant::now()));
         let watch = (!options.is_memory()).then(|| Arc::new(Watch::new(&options.path, options.second_copy)));
+        let turnstile = Turnstile::of(&options, &recorder.turns);
         let readers = |writer: Option<Arc<dyn TakesOver>>| {
             Readers::new(options.clone(), catalogue.clone(), recorder.clone(), policy.clone(), watch.clone(), writer)
         };
@@ -94,7 +98,7 @@ impl Engine {
             (None, Some(readers), journal)
         } else {
             let shared = (options.clone(), catalogue.clone(), recorder.clone(), policy.clone());
-            let writer = Writer::open(shared, watch.clone(), &opening.ticket)?;
+            let writer = Writer::open(shared, watch.clone(), turnstile.clone(), &opening.ticket)?;
             let journal = writer.journal().to_owned();
             let readers = (journal == "wal").then(|| readers(Some(Arc::new(writer.clone()))));
             if let Some(readers) =
@@ -126,7 +130,7 @@ impl Engine {
                 }
             }));
         }
-        let live = live_queries(&options, writer.as_ref(), readers.as_ref());
+        let live = live_queries(&options, writer.as_ref(), readers.as_ref(), turnstile.as_ref());
         let hold = Mutex::new(Hold::new(in_use, timer));
         let closing = Mutex::new(Closing::Open);
         let is_closing = AtomicBool::new(false);
@@ -140,6 +144,7 @@ impl Engine {
             checkpointer,
             live,
             journal,
+            turnstile,
             watch,
             hold,
             closing,

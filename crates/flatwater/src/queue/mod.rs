@@ -156,10 +156,12 @@ impl<T, C> Queue<T, C> {
     /// Waits for a request and the token, and takes the token. Called by the writer's thread. While `hold` returns a
     /// time for the first request, waits for that long and asks again; the token is free meanwhile. A request that was
     /// handed over is not held, nor is any after a close. If there is no request, waits for the time that `idle` returns.
-    /// Returns `None` if nothing came in that time; the thread must then end.
+    /// If nothing came in that time, calls `rests`, without the lock; unless that returns true, returns `None`: the thread
+    /// must then end.
     pub(crate) fn wait(
         &self,
         mut idle: impl FnMut() -> Duration,
+        mut rests: impl FnMut() -> bool,
         mut hold: impl FnMut(&T) -> Option<Duration>,
     ) -> Option<C> {
         let mut state = lock(&self.state);
@@ -176,9 +178,14 @@ impl<T, C> Queue<T, C> {
             state.worker = Worker::Parked;
             let (next, timed_out) = self.park(state, idle());
             state = next;
-            if timed_out && state.worker == Worker::Parked && (!state.has_work() || state.token.is_none()) {
-                state.worker = Worker::Absent;
-                return None;
+            if timed_out && state.is_without_work() {
+                drop(state);
+                let goes_on = rests();
+                state = lock(&self.state);
+                if !goes_on && state.is_without_work() {
+                    state.worker = Worker::Absent;
+                    return None;
+                }
             }
         }
     }
@@ -281,6 +288,11 @@ impl<T, C> State<T, C> {
         self.handed_over.is_some() || !self.waiting.is_empty()
     }
 
+    /// Returns true if the writer's thread, which sleeps, has nothing to do.
+    fn is_without_work(&self) -> bool {
+        self.worker == Worker::Parked && (!self.has_work() || self.token.is_none())
+    }
+
     fn may_hold(&self) -> bool {
         self.handed_over.is_none() && !self.closed
     }
@@ -332,7 +344,7 @@ mod tests {
         assert_eq!(push(&queue, 1), Start::Yes);
         assert_eq!(push(&queue, 2), Start::No);
         assert!(queue.borrow_idle().is_none(), "nobody overtakes the queue");
-        queue.wait(|| Duration::ZERO, |_| None).unwrap();
+        queue.wait(|| Duration::ZERO, || false, |_| None).unwrap();
         assert_eq!(take_all(&queue), [1, 2]);
         assert!(queue.borrow_idle().is_none(), "the writer holds the token");
         assert_eq!(queue.give_back(()), Start::No);
@@ -343,10 +355,10 @@ mod tests {
     fn an_idle_writer_ends_and_the_next_push_starts_another() {
         let queue = Queue::new(8, ());
         assert_eq!(push(&queue, 1), Start::Yes);
-        queue.wait(|| Duration::ZERO, |_| None).unwrap();
+        queue.wait(|| Duration::ZERO, || false, |_| None).unwrap();
         take_all(&queue);
         assert_eq!(queue.give_back(()), Start::No);
-        assert!(queue.wait(|| Duration::ZERO, |_| None).is_none());
+        assert!(queue.wait(|| Duration::ZERO, || false, |_| None).is_none());
         assert_eq!(push(&queue, 2), Start::Yes);
     }
 
@@ -376,7 +388,7 @@ mod tests {
                 held.send(*item).unwrap();
                 (*item == 1).then_some(Duration::from_secs(3600))
             };
-            waiting.wait(|| Duration::ZERO, hold).unwrap();
+            waiting.wait(|| Duration::ZERO, || false, hold).unwrap();
         });
         assert_eq!(is_held.recv(), Ok(1));
         // Pushed under the lock, so the thread is parked.
@@ -394,7 +406,7 @@ mod tests {
         let queue = Queue::new(8, ());
         assert_eq!(push(&queue, 1), Start::Yes);
         assert!(queue.close(9).is_ok());
-        queue.wait(|| Duration::ZERO, |_| Some(Duration::from_secs(3600))).unwrap();
+        queue.wait(|| Duration::ZERO, || false, |_| Some(Duration::from_secs(3600))).unwrap();
         assert_eq!(take_all(&queue), [1, 9]);
     }
 
@@ -404,7 +416,7 @@ mod tests {
         assert_eq!(push(&queue, 1), Start::Yes);
         assert_eq!(queue.close(9), Ok(Start::No), "somebody is about to start the thread");
         assert!(queue.start_failed(), "and has to do what is left");
-        queue.wait(|| Duration::ZERO, |_| None).unwrap();
+        queue.wait(|| Duration::ZERO, || false, |_| None).unwrap();
         assert_eq!(take_all(&queue), [1, 9]);
         let open = Queue::new(8, ());
         assert_eq!(push(&open, 1), Start::Yes);
@@ -423,10 +435,10 @@ mod tests {
         assert_eq!(queue.push_first(2), Ok(Start::No));
         assert_eq!(queue.len(), 3);
         assert!(queue.borrow_idle().is_none());
-        queue.wait(|| Duration::ZERO, |_| None).unwrap();
+        queue.wait(|| Duration::ZERO, || false, |_| None).unwrap();
         assert_eq!(take_all(&queue), [7]);
         assert_eq!(queue.give_back(()), Start::No, "the thread is here");
-        queue.wait(|| Duration::ZERO, |_| None).unwrap();
+        queue.wait(|| Duration::ZERO, || false, |_| None).unwrap();
         assert_eq!(take_all(&queue), [2, 1]);
     }
 
@@ -498,7 +510,7 @@ mod model {
 
     /// A writer's thread that ends as soon as it is idle.
     fn writer(shared: &Shared) {
-        while let Some(token) = shared.queue.wait(|| Duration::ZERO, |_| None) {
+        while let Some(token) = shared.queue.wait(|| Duration::ZERO, || false, |_| None) {
             let mut taken = Vec::new();
             shared.queue.take_while(&mut taken, |_| true);
             for _ in taken {
@@ -584,7 +596,7 @@ mod model {
                 })
             };
             if shared.queue.hand_over(token, 1) == Start::Yes {
-                let token = shared.queue.wait(|| Duration::ZERO, |_| None).unwrap();
+                let token = shared.queue.wait(|| Duration::ZERO, || false, |_| None).unwrap();
                 let mut taken = Vec::new();
                 shared.queue.take_while(&mut taken, |_| true);
                 assert_eq!(taken, [1]);
@@ -607,7 +619,7 @@ mod model {
             let writer = {
                 let shared = shared.clone();
                 thread::spawn(move || {
-                    let token = shared.queue.wait(|| Duration::MAX, |_| None).unwrap();
+                    let token = shared.queue.wait(|| Duration::MAX, || false, |_| None).unwrap();
                     let mut taken = Vec::new();
                     shared.queue.take_while(&mut taken, |_| true);
                     assert_eq!(taken, [1]);
@@ -642,7 +654,10 @@ mod model {
             let writer = {
                 let shared = shared.clone();
                 thread::spawn(move || {
-                    shared.queue.wait(|| Duration::MAX, |item| (*item != 9).then_some(Duration::MAX)).unwrap();
+                    shared
+                        .queue
+                        .wait(|| Duration::MAX, || false, |item| (*item != 9).then_some(Duration::MAX))
+                        .unwrap();
                     let mut taken = Vec::new();
                     shared.queue.take_while(&mut taken, |item| *item == 9);
                     assert_eq!(taken, [9]);

@@ -8,6 +8,7 @@ pub(crate) mod inline;
 pub(crate) mod leases;
 pub(crate) mod live;
 pub(crate) mod reader_counters;
+pub(crate) mod turns;
 pub(crate) mod wal;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use inline::{InlineRecorder, InlineStats};
 use leases::{LeaseRecorder, LeaseStats};
 use live::LiveStats;
 use reader_counters::ReaderCounters;
+use turns::{TurnRecorder, TurnStats};
 use wal::{WalRecorder, WalStats};
 
 use crate::error::Error;
@@ -123,6 +125,7 @@ pub(crate) struct Recorder {
     pub(crate) inline: InlineRecorder,
     pub(crate) wal: std::sync::Arc<WalRecorder>,
     pub(crate) leases: LeaseRecorder,
+    pub(crate) turns: std::sync::Arc<TurnRecorder>,
 }
 
 impl Recorder {
@@ -141,6 +144,7 @@ impl Recorder {
             inline: InlineRecorder::default(),
             wal: std::sync::Arc::new(WalRecorder::new(path.to_owned())),
             leases: LeaseRecorder::default(),
+            turns: std::sync::Arc::new(TurnRecorder::new(path.to_owned())),
         }
     }
 
@@ -241,6 +245,7 @@ impl Recorder {
             inline: self.inline.snapshot(readers),
             wal: self.wal.snapshot(),
             leases: self.leases.snapshot(readers),
+            turns: self.turns.snapshot(),
             live: LiveStats::default(),
         }
     }
@@ -292,6 +297,8 @@ pub struct Stats {
     pub wal: WalStats,
     /// Snapshots that a connection kept from one read, or short write, for the next.
     pub leases: LeaseStats,
+    /// Turns among the processes that write to the file.
+    pub turns: TurnStats,
     /// Live queries.
     pub live: LiveStats,
 }

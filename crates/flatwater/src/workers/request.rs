@@ -264,6 +264,11 @@ impl Work {
         matches!(self, Self::Settle(_) | Self::InSlot(_) | Self::Unpark | Self::Close(..))
     }
 
+    /// Returns true if the work takes the turn of this process, or may take it.
+    pub(crate) fn takes_turn(&self) -> bool {
+        !(self.only_reads() || matches!(self, Self::Unpark | Self::Close(..)))
+    }
+
     /// Adds the work's SQL text to the error.
     pub(crate) fn explain(&self, error: Error) -> Error {
         match self.text() {

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 /// The floors of `src`, lowest first. Folders of the same floor do not import each other.
 const FLOORS: &[&[&str]] = &[
     &["steps"],
-    &["changes", "error", "inline", "lock", "program", "thread"],
+    &["busy_handler", "changes", "error", "inline", "program", "thread"],
     &["migrations", "statement_event"],
     &["events", "options", "sql", "time", "values"],
     &["encode"],
     &["connection", "file", "lease", "queue", "stats"],
+    &["turnstile"],
     &["workers"],
     &["engine"],
     &["report"],

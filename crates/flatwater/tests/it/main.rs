@@ -92,6 +92,7 @@ mod support;
 mod test_databases;
 mod transaction_bodies;
 mod transactions;
+mod turnstile;
 mod typed_reads;
 #[cfg(all(feature = "chrono", feature = "time", feature = "uuid"))]
 mod value_forms;

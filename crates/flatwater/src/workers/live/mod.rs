@@ -1,13 +1,15 @@
 //! The live queries of one database.
 //!
-//! Owns: starting their runs, waking their subscribers, and looking for commits of others. It has no thread: a change is
+//! Owns: starting their runs, waking their subscribers, and looking for commits of others. It has no thread for that: a change is
 //! applied on the thread that holds the writer slot, a query runs on a reader, its result is delivered on that reader's
-//! thread, or by the one that released the slot, and the timer looks for commits of others. Invariants: no lock is held while a request is pushed or a waker
+//! thread, or by the one that released the slot, and the timer looks for commits of others, before which those of Flatwater
+//! are heard of (`follow`). Invariants: no lock is held while a request is pushed or a waker
 //! runs; nothing here waits. Leaves out: which queries a change meets (`changes`, `registry`), and the stream that a caller
 //! polls.
 
 mod behind;
 mod entry;
+mod follow;
 pub(crate) mod place;
 mod registry;
 mod run;
@@ -28,8 +30,10 @@ use crate::stats::live::LiveStats;
 use crate::time::later;
 use crate::time::next_alarm::NextAlarm;
 use crate::time::timer::{self, if_alive};
+use crate::turnstile::Turnstile;
 use crate::workers::listener::ChangeListener;
 use crate::workers::request::{LiveQuery, Request};
+use follow::Follower;
 use place::Place;
 use registry::Registry;
 
@@ -51,6 +55,8 @@ pub(crate) type LooksForOthers = Box<dyn Fn(&dyn ChangeListener) + Send + Sync>;
 pub(crate) struct Powers {
     pub(crate) push: Push,
     pub(crate) look: LooksForOthers,
+    /// Through which processes tell each other of commits.
+    pub(crate) turnstile: Option<Arc<Turnstile>>,
 }
 
 /// The live queries.
@@ -69,6 +75,7 @@ struct Shared {
     again: NextAlarm,
     /// How often in a row that was set.
     failures: AtomicU32,
+    follower: Follower,
 }
 
 impl LiveQueries {
@@ -78,7 +85,8 @@ impl LiveQueries {
         let registry = Registry::new(at_once);
         let (is_watching, registry) = (registry.watching(), Mutex::new(registry));
         let (alarm, again, failures) = (NextAlarm::default(), NextAlarm::default(), AtomicU32::new(0));
-        Self(Arc::new(Shared { powers, poll, is_watching, registry, alarm, again, failures }))
+        let follower = Follower::default();
+        Self(Arc::new(Shared { powers, poll, is_watching, registry, alarm, again, failures, follower }))
     }
 
     /// Returns what the writer reports to. It does not keep the live queries.
@@ -101,6 +109,7 @@ impl LiveQueries {
         drop(registry);
         if is_first {
             self.0.look_later();
+            self.0.follow();
         }
         self.0.perform(todo);
         Ok(Subscription { live: self.clone(), query, id, place, origin: Origin::here() })
@@ -115,6 +124,7 @@ impl LiveQueries {
     pub(crate) fn close(&self) {
         let todo = self.0.lock().close();
         self.0.alarm.clear();
+        self.0.follower.wake();
         self.0.perform(todo);
     }
 

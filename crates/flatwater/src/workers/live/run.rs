@@ -222,7 +222,7 @@ mod tests {
             wake(waiter);
             Ok(())
         };
-        let powers = Powers { push: Box::new(push), look: Box::new(|_| {}) };
+        let powers = Powers { push: Box::new(push), look: Box::new(|_| {}), turnstile: None };
         let live = LiveQueries::new(powers, 4, Duration::from_secs(3600));
         AtOnce { listener: live.listener(), live, rows, awaited }
     }

@@ -10,6 +10,7 @@ use std::time::Instant;
 use flatwater_sqlite::{Busy, Interrupt};
 
 use super::holder::{Holder, ReleaseRequests, may_hold};
+use crate::busy_handler::BusyWait;
 use crate::connection::cursors::{Batch, Cursors};
 use crate::connection::execute::{Bounds, Run};
 use crate::connection::open::{Connection, Role};
@@ -19,7 +20,6 @@ use crate::connection::reads::Derived;
 use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::CachedStatement;
 use crate::error::{Error, Result};
-use crate::lock::BusyWait;
 use crate::options::Options;
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::Catalogue;

@@ -5,10 +5,10 @@
 //! on it; the next use opens another. Leaves out: the statements that run on it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Busy, CheckpointMode, WalHeader, WalState};
+use flatwater_sqlite::{CheckpointMode, WalHeader, WalState};
 
 use super::lease::WriterLease;
 use super::left::Left;
@@ -16,6 +16,7 @@ use super::opening;
 use super::outcome::Change;
 use super::room::{PageLimit, Room};
 use super::seen::Commits;
+use crate::busy_handler::BusyWait;
 use crate::connection::open::{Connection, Role};
 use crate::connection::schema::SchemaFacts;
 use crate::connection::statements::CachedStatement;
@@ -24,16 +25,16 @@ use crate::file::watch::Watch;
 use crate::inline::limits::Inline;
 use crate::inline::router::WriteRouter;
 use crate::lease::are_possible;
-use crate::lock::BusyWait;
 use crate::options::{Checkpoint, Options};
 use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
 use crate::sql::class::Class;
 use crate::time::later;
 use crate::time::timer;
+use crate::turnstile::Turnstile;
 
 pub(crate) struct WriterConnection {
-    options: Arc<Options>,
+    pub(super) options: Arc<Options>,
     /// `None` for a database in memory.
     pub(super) watch: Option<Arc<Watch>>,
     /// `None` after a failure, until the next use opens another. Never `None` for a database in memory.
@@ -54,6 +55,8 @@ pub(crate) struct WriterConnection {
     external: bool,
     facts: SchemaFacts,
     pub(super) busy_timeout: BusyWait,
+    /// `None` where writers of several processes only poll for the lock.
+    pub(super) turnstile: Option<Arc<Turnstile>>,
     /// Decides whether short writes run inline or go through the queue.
     pub(super) router: WriteRouter,
     pub(super) lease: WriterLease,
@@ -63,7 +66,12 @@ pub(crate) struct WriterConnection {
 
 impl WriterConnection {
     /// Opens the writer's connection. Blocks, until `ticket` is given up.
-    pub(crate) fn open(options: Arc<Options>, watch: Option<Arc<Watch>>, ticket: &Arc<Ticket>) -> Result<Self> {
+    pub(crate) fn open(
+        options: Arc<Options>,
+        watch: Option<Arc<Watch>>,
+        turnstile: Option<Arc<Turnstile>>,
+        ticket: &Arc<Ticket>,
+    ) -> Result<Self> {
         let is_left = Arc::default();
         let mut writer = Self {
             left: Arc::new(Left(Arc::clone(&is_left))),
@@ -78,6 +86,7 @@ impl WriterConnection {
             external: false,
             facts: SchemaFacts::default(),
             busy_timeout: BusyWait::default(),
+            turnstile,
             router: WriteRouter::new(Instant::now()),
             lease: WriterLease::impossible(),
             room: Room::default(),
@@ -137,23 +146,6 @@ impl WriterConnection {
 
     pub(super) fn is_half_open(&self) -> bool {
         self.connection.as_ref().is_some_and(Connection::is_half_open)
-    }
-
-    pub(super) fn busy(&self) -> Busy {
-        let (wait, is_left) = (self.busy_timeout.clone(), self.is_left.clone());
-        Box::new(move |tries| !is_left.load(Ordering::SeqCst) && wait.again(tries))
-    }
-
-    /// Lets the connection wait for locks until the busy timeout of a request that began to wait at `since` ends, its
-    /// deadline passes, or its caller leaves.
-    pub(super) fn wait_for_locks(&self, since: Instant, ticket: &Arc<Ticket>) {
-        let end = later(since, self.options.busy_timeout);
-        self.busy_timeout.until(ticket.deadline.map_or(end, |deadline| end.min(deadline)), ticket.clone());
-    }
-
-    /// Lets the connection wait for locks for the busy timeout, whoever waits for what it does.
-    pub(super) fn wait_for_locks_for_all(&self) {
-        self.busy_timeout.until_for_all(later(Instant::now(), self.options.busy_timeout));
     }
 
     /// Returns the statement of `text`, if it is prepared.

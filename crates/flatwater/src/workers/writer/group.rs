@@ -155,17 +155,20 @@ impl Interrupt for AnyMember {
 /// lock of the main file, so with attached files it is tried once, without waiting: if a lock is taken, each member
 /// runs alone and waits for the locks that it needs itself.
 fn begin(writer: &mut WriterConnection, shared: &Shared, members: &mut [Request]) -> Result<()> {
-    let now = Instant::now();
-    if shared.options.attach.is_empty() {
-        let since = members.iter_mut().map(|member| *member.lock_since.get_or_insert(now)).min();
-        let end = later(since.unwrap_or(now), shared.options.busy_timeout);
-        writer
-            .busy_timeout
-            .until(end, Arc::new(AnyMember(members.iter().map(|member| member.ticket.clone()).collect())));
-    } else {
-        writer.busy_timeout.until_for_all(now);
+    wait_for_lock(writer, shared, members);
+    if !shared.options.attach.is_empty() {
+        writer.busy_timeout.until_for_all(Instant::now());
     }
     shared.twice(writer, WriterConnection::begin)
+}
+
+/// Lets the connection wait for the lock until the wait of any member is over.
+pub(super) fn wait_for_lock(writer: &WriterConnection, shared: &Shared, members: &mut [Request]) {
+    let now = Instant::now();
+    let since = members.iter_mut().map(|member| *member.lock_since.get_or_insert(now)).min();
+    let end = later(since.unwrap_or(now), shared.options.busy_timeout);
+    let any = AnyMember(members.iter().map(|member| member.ticket.clone()).collect());
+    writer.busy_timeout.until(end, Arc::new(any));
 }
 
 /// Answers the members whose time is up with the error; the others try again. After any other failure, or with attached

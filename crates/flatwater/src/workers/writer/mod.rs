@@ -29,6 +29,7 @@ mod savepoints;
 mod seen;
 mod slot;
 mod transaction;
+mod waits;
 mod whole;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -55,6 +56,7 @@ use crate::thread::park::{AGAIN, start_own};
 use crate::time::later;
 use crate::time::next_alarm::NextAlarm;
 use crate::time::timer::if_alive;
+use crate::turnstile::Turnstile;
 use crate::workers::answer::Answer;
 use crate::workers::listener::{ChangeListener, CommitListener};
 use crate::workers::request::{InSlot, Request, Work};
@@ -74,6 +76,7 @@ pub(super) struct Shared {
     /// True if another program keeps the WAL short: `Checkpoint::External`, or Litestream.
     external: bool,
     queue: Queue<Request, Box<WriterConnection>>,
+    turnstile: Option<Arc<Turnstile>>,
     /// The checkpointer, if there is one. The writer reports commits to it.
     listener: OnceLock<Arc<dyn CommitListener>>,
     /// The live queries. The writer reports changes to them.
@@ -105,14 +108,16 @@ impl Writer {
     pub(crate) fn open(
         (options, catalogue, recorder, policy): (Arc<Options>, Arc<Catalogue>, Arc<Recorder>, Arc<InlinePolicy>),
         watch: Option<Arc<Watch>>,
+        turnstile: Option<Arc<Turnstile>>,
         ticket: &Arc<Ticket>,
     ) -> Result<Self> {
-        let mut writer = Box::new(WriterConnection::open(options.clone(), watch, ticket)?);
+        let mut writer = Box::new(WriterConnection::open(options.clone(), watch, turnstile.clone(), ticket)?);
         let journal = writer.journal()?;
         let external = writer.is_external();
         Ok(Self(Arc::new(Shared {
             is_left: writer.is_left.clone(),
             queue: Queue::new(options.queue, writer),
+            turnstile,
             options,
             catalogue,
             recorder,

@@ -69,6 +69,7 @@ impl Writer {
             drop(watch.unguard());
             writer.drop_connection(is_copied);
             watch.park();
+            writer.turnstile.iter().for_each(|turnstile| turnstile.let_go(false));
             let after = Stamp::of(&self.0.options.path);
             let is_alone = left.is_some() && after.has_no_wal() && after.has_database_of(&before);
             Some(if is_alone { Parked::Alone(after) } else { Parked::BesideOthers })

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use flatwater_sqlite::precise_pauses;
 use rusqlite::ffi;
 
 use super::choice::{Candidate, Choice};
@@ -22,6 +23,7 @@ use crate::queue::ticket::Ticket;
 use crate::sql::catalogue::StatementInfo;
 use crate::statement_event::RanOn;
 use crate::thread::park::mark_closure;
+use crate::time::later;
 use crate::time::spin::SpinWait;
 use crate::workers::answer::Answer;
 use crate::workers::outbox::Outbox;
@@ -31,9 +33,15 @@ use crate::workers::session::{End, Session};
 /// An `execute_many` or `batch` of more statements than this is not a member.
 const MEMBER_STATEMENTS: usize = 32;
 
+/// A checkpoint waits no longer for the turn of this process.
+const FOR_A_CHECKPOINT: Duration = Duration::from_millis(100);
+
 impl Writer {
     /// Runs the loop of the writer's thread.
     pub(super) fn run(&self) {
+        if self.0.turnstile.is_some() {
+            precise_pauses();
+        }
         let mut batch = Vec::new();
         let mut spin = SpinWait::new();
         let mut free_since = Instant::now();
@@ -116,6 +124,7 @@ impl Shared {
         if let Some(refusal) = writer.refusal().or_else(|| self.is_left().then(Error::closed)) {
             self.refuse_writes(batch, outbox, &refusal);
         }
+        self.take_turn(writer, batch);
         match (batch.len(), self.options.group) {
             (0, _) => {}
             (2.., Some(limits)) => {
@@ -131,6 +140,21 @@ impl Shared {
             }
         }
         false
+    }
+
+    /// Waits for the turn of this process, if others are in line, for as long as the requests want to wait for the lock.
+    fn take_turn(&self, writer: &mut Held, batch: &mut [Request]) {
+        let Some(turnstile) = &self.turnstile else { return };
+        let mut writes = batch.iter_mut().filter(|request| request.work.takes_turn());
+        let Some(first) = writes.next() else { return };
+        if matches!(first.work, Work::InSlot(_)) {
+            writer.busy_timeout.until_for_all(later(Instant::now(), FOR_A_CHECKPOINT));
+        } else if writes.next().is_some() {
+            group::wait_for_lock(writer, self, batch);
+        } else {
+            writer.wait_for_locks(*first.lock_since.get_or_insert_with(Instant::now), &first.ticket);
+        }
+        turnstile.before_write(&writer.busy_timeout);
     }
 
     fn single(&self, writer: &mut Held, request: Request, outbox: &mut Outbox<'_>) -> bool {

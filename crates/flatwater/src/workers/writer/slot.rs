@@ -18,7 +18,9 @@ use flatwater_sqlite::{WalHeader, WalState};
 
 use super::Writer;
 use super::connection::WriterConnection;
+use super::seen::Committed;
 use crate::thread::linger::Linger;
+use crate::turnstile::{HOLD, Turnstile};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::{Request, Work};
 
@@ -59,6 +61,8 @@ pub(super) struct Slot<'a> {
     outbox: Outbox<'a>,
     /// False while something runs in the slot, and after it panicked.
     is_sound: bool,
+    /// The writer's thread has the slot.
+    is_writers_thread: bool,
 }
 
 impl<'a> Slot<'a> {
@@ -67,8 +71,13 @@ impl<'a> Slot<'a> {
     pub(super) fn wait(writer: &'a Writer) -> Option<Self> {
         let shared = &writer.0;
         let (mut linger, mut held_since) = (None, None);
-        let idle = || linger.get_or_insert_with(Linger::begin).time();
-        let connection = shared.queue.wait(idle, |request| {
+        let turnstile = shared.turnstile.as_deref();
+        let idle = || match turnstile {
+            Some(turnstile) if turnstile.is_kept() => HOLD,
+            _ => linger.get_or_insert_with(Linger::begin).time(),
+        };
+        let rests = || turnstile.is_some_and(Turnstile::rests);
+        let connection = shared.queue.wait(idle, rests, |request| {
             let now = Instant::now();
             let delay = shared.delay(&request.work, now);
             held_since = held_since.or(delay.map(|_| now));
@@ -77,16 +86,17 @@ impl<'a> Slot<'a> {
         if let Some((listener, since)) = shared.listener.get().zip(held_since) {
             listener.delayed(since.elapsed());
         }
-        Some(Self::new(writer, connection))
+        Some(Self::new(writer, connection, true))
     }
 
     /// Returns the slot, on any other thread, if it is free and no request waits for it.
     pub(super) fn acquire_idle(writer: &'a Writer) -> Option<Self> {
-        writer.0.queue.borrow_idle().map(|connection| Self::new(writer, connection))
+        writer.0.queue.borrow_idle().map(|connection| Self::new(writer, connection, false))
     }
 
-    fn new(writer: &'a Writer, connection: Box<WriterConnection>) -> Self {
-        Self { writer, held: Held(Some(connection)), outbox: Outbox::passing_on(&writer.0.recorder), is_sound: true }
+    fn new(writer: &'a Writer, connection: Box<WriterConnection>, is_writers_thread: bool) -> Self {
+        let outbox = Outbox::passing_on(&writer.0.recorder);
+        Self { writer, held: Held(Some(connection)), outbox, is_sound: true, is_writers_thread }
     }
 
     /// Runs `f` on the connection. If `f` panics, the slot is released with another connection.
@@ -119,6 +129,7 @@ impl Drop for Slot<'_> {
                 connection.replace();
             }
             self.writer.watch_lease(&connection);
+            self.writer.0.leave_turn(&mut connection, self.is_writers_thread);
             self.writer.0.queue.give_back(connection)
         });
         self.writer.0.start_live();
@@ -138,9 +149,20 @@ impl super::Shared {
         self.listener.get()?.delay(now)
     }
 
-    /// Returns true if a write that begins now has to wait: then it goes through the queue, where it does.
+    /// Returns true if a write that begins now has to wait, because the WAL grows too fast or for its turn: then it goes
+    /// through the queue, where it does.
     pub(super) fn pauses_writes(&self, now: Instant) -> bool {
         self.listener.get().is_some_and(|listener| listener.delay(now).is_some())
+            || self.turnstile.as_ref().is_some_and(|turnstile| !turnstile.may_write(now))
+    }
+
+    /// Ends this process' turn, unless it is kept for the next slot.
+    fn leave_turn(&self, connection: &mut WriterConnection, is_writers_thread: bool) {
+        if let Some(turnstile) = &self.turnstile
+            && turnstile.left_slot(is_writers_thread, || self.queue.len() > 0)
+        {
+            connection.end_lease();
+        }
     }
 
     /// Called when the code in the slot is over and has left the WAL like this: records that, and tells the
@@ -151,6 +173,11 @@ impl super::Shared {
             listener.grew(header, now);
         }
         let committed = connection.leave_at(state, &self.catalogue.left);
+        if committed == Committed::Ours
+            && let Some(turnstile) = &self.turnstile
+        {
+            turnstile.committed(header.change);
+        }
         self.publish(connection, committed);
     }
 }

@@ -1,9 +1,9 @@
-//! Waiting for a lock that another process or another connection holds.
+//! The busy handler: waiting for a lock that another process or another connection holds, by trying again.
 //!
 //! Owns: the pauses between two attempts, and the end of the wait. Runs inside SQLite's busy handler, on the waiting
 //! thread, and uses no connection. Invariant: pauses never exceed 1 ms, so that a connection that has waited longer
 //! does not get the lock later than one that has just started to wait; a wait for a caller ends when the caller leaves,
-//! and at its deadline. Leaves out: any order among processes.
+//! and at its deadline. Leaves out: any order among processes (`turnstile`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -82,7 +82,8 @@ impl BusyWait {
         self.left().is_zero() || self.shared.caller().as_ref().is_some_and(|caller| caller.should_stop())
     }
 
-    fn left(&self) -> Duration {
+    /// How long the wait lasts at most.
+    pub(crate) fn left(&self) -> Duration {
         Duration::from_nanos(self.shared.ends.load(Ordering::Relaxed)).saturating_sub(self.made.elapsed())
     }
 
@@ -106,10 +107,14 @@ impl BusyWait {
         if !pause.is_zero() {
             let began = Instant::now();
             std::thread::sleep(pause);
-            let waited = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            self.shared.waited.fetch_add(waited, Ordering::Relaxed);
+            self.has_waited(began.elapsed());
         }
         true
+    }
+
+    /// Adds a part of the wait that was spent elsewhere.
+    pub(crate) fn has_waited(&self, time: Duration) {
+        self.shared.waited.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// How long the connection has waited for locks since it was made.

@@ -1,0 +1,81 @@
+//! The data of `stats().turns`: the turns that this process took among those that write to the file.
+//!
+//! Owns: the recorder, written by the thread that holds the writer slot and by the one that waits for commits, and the
+//! snapshot. Invariant: each counter is a single atomic. Leaves out: when turns are taken (`turnstile`).
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::leases::Counter;
+use crate::events;
+
+#[derive(Default)]
+pub(crate) struct TurnRecorder {
+    path: PathBuf,
+    taken: Counter,
+    waited_us: AtomicU64,
+    stalled: Counter,
+    failures: Counter,
+    pub(crate) commits_told: Counter,
+    pub(crate) commits_heard: Counter,
+}
+
+impl TurnRecorder {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, ..Self::default() }
+    }
+
+    /// Records a part of the time that writes waited.
+    pub(crate) fn waited(&self, time: Duration) {
+        self.waited_us.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(crate) fn took_turn(&self) {
+        self.taken.count();
+    }
+
+    /// Records a turn that was taken before it was due.
+    pub(crate) fn jumped(&self) {
+        self.taken.count();
+        self.stalled.count();
+    }
+
+    /// Records that the file cannot be used at the moment.
+    pub(crate) fn failed(&self, error: &std::io::Error) {
+        if self.failures.get() == 0 {
+            events::no_turns(&self.path, error);
+        }
+        self.failures.count();
+    }
+
+    pub(crate) fn snapshot(&self) -> TurnStats {
+        TurnStats {
+            taken: self.taken.get(),
+            waited_us: self.waited_us.load(Ordering::Relaxed),
+            stalled: self.stalled.get(),
+            failures: self.failures.get(),
+            commits_told: self.commits_told.get(),
+            commits_heard: self.commits_heard.get(),
+        }
+    }
+}
+
+/// Turns among the processes that write to the file, see [`Options::fairness`](crate::Options::fairness). All zero while no
+/// other process writes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TurnStats {
+    /// Turns that this process took. In a turn it may commit many writes.
+    pub taken: u64,
+    /// How long it waited for them, in microseconds.
+    pub waited_us: u64,
+    /// Turns that it took before it was next, because no turn had ended for 20 ms: who was next had stopped.
+    pub stalled: u64,
+    /// How often the file `<db>-turn` could not be used, so that writes only polled for the lock.
+    pub failures: u64,
+    /// Commits that other processes with live queries were told of.
+    pub commits_told: u64,
+    /// How often a commit of another process woke the live queries of this one, before they looked for it.
+    pub commits_heard: u64,
+}

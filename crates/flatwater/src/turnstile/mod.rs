@@ -1,0 +1,323 @@
+//! The turnstile: processes that write to one file take turns, in the order in which they came.
+//!
+//! Owns: the turn that this process has in one open database, and when it needs one. Runs on the thread
+//! that holds the writer slot; `before_write` and `met_busy` may block it, in slices in which the caller's deadline and
+//! cancellation are seen. Invariants: SQLite's own lock stays the authority, so whatever fails here costs fairness only; no
+//! mutex is held while a turn is waited for; a turn ends when its slot is released, or, if the writer's thread keeps it for
+//! the next slots, after the quantum or when nothing comes. Leaves out: the line (`line`), its file (`side_file`), waiting without a line
+//! (`busy_handler`), what is done in a turn (`workers::writer`).
+//!
+//! A process that always gets the lock never meets BUSY. So whoever writes looks for the file of those who did:
+//!
+//! ```text
+//! process A                                process B
+//! writes, and writes again at once
+//!                                          meets BUSY: makes the file, draws a ticket
+//! looks, 10 ms after the last look: there
+//! is a file, and somebody is in line
+//! draws a ticket, and waits                gets the lock, writes, passes the turn on
+//! ```
+
+mod line;
+mod side_file;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use flatwater_sqlite::{TurnFile, Word};
+use line::Came;
+use side_file::SideFile;
+
+use crate::busy_handler::BusyWait;
+use crate::options::{Fairness, Options};
+use crate::stats::turns::TurnRecorder;
+
+/// A turn serves one slot after the other for so long, while others wait.
+const QUANTUM: Duration = Duration::from_micros(500);
+/// The writer's thread keeps a turn for so long without a request.
+pub(crate) const HOLD: Duration = Duration::from_micros(60);
+/// If there is a file, how often a process that writes looks whether somebody is in line.
+const LOOK_AT_LINE: Duration = Duration::from_micros(250);
+
+pub(crate) struct Turnstile {
+    file: SideFile,
+    recorder: Arc<TurnRecorder>,
+    made: Instant,
+    /// Nanoseconds after `made`: until then, as far as is known, nobody is in line.
+    quiet_until: AtomicU64,
+    /// The writer's thread keeps a turn.
+    is_kept: AtomicBool,
+    /// This process has a ticket.
+    has_ticket: AtomicBool,
+    /// Another process waits for commits.
+    is_followed: AtomicBool,
+    mine: Mutex<Option<Ticket>>,
+}
+
+/// The ticket of this process.
+#[derive(Debug, Clone)]
+struct Ticket {
+    /// In which it was drawn. There may be another one at its path by now.
+    file: Arc<TurnFile>,
+    number: u32,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It waits for its turn, and has not got the lock.
+    InLine,
+    /// It waits, and tries the lock once.
+    Tries,
+    Turn {
+        since: Instant,
+        used: Instant,
+    },
+}
+
+impl Ticket {
+    /// Returns true if it is its turn, and not for too long.
+    fn may_go_on(&self, now: Instant) -> bool {
+        matches!(self.stage, Stage::Turn { since, .. } if now.saturating_duration_since(since) < QUANTUM)
+    }
+}
+
+impl Turnstile {
+    /// Returns the turnstile of a database, unless the options or its place rule it out.
+    pub(crate) fn of(options: &Options, recorder: &Arc<TurnRecorder>) -> Option<Arc<Self>> {
+        let is_meant = options.fairness == Fairness::Auto && !options.is_memory() && !options.immutable;
+        (cfg!(target_os = "linux") && is_meant).then(|| {
+            Arc::new(Self {
+                file: SideFile::new(&options.path, recorder.clone()),
+                recorder: recorder.clone(),
+                made: Instant::now(),
+                quiet_until: AtomicU64::new(0),
+                is_kept: AtomicBool::new(false),
+                has_ticket: AtomicBool::new(false),
+                is_followed: AtomicBool::new(false),
+                mine: Mutex::new(None),
+            })
+        })
+    }
+
+    /// Called in the slot, before a write: if others are in line, waits for a turn, at most as long as `wait` says. Blocks.
+    pub(crate) fn before_write(&self, wait: &BusyWait) {
+        let now = Instant::now();
+        if !self.is_quiet(now)
+            && let Some(file) = self.line(now)
+        {
+            self.enter(&file, wait);
+        }
+    }
+
+    /// The busy handler of a connection that writes: waits for a turn, or, in one, for a program that takes none. Returns
+    /// false if the lock is not to be tried again. Blocks.
+    pub(crate) fn met_busy(&self, tries: u32, wait: &BusyWait) -> bool {
+        let now = Instant::now();
+        // A race for a lock that is free again is no reason to wait in line.
+        if tries == 0 || self.has_turn() {
+            return wait.again(tries);
+        }
+        if wait.is_over() {
+            return false;
+        }
+        let Some(file) = self.file.get(now, true) else { return wait.again(tries) };
+        self.enter(&file, wait);
+        !wait.is_over()
+    }
+
+    /// Returns true if a write may begin now without a wait for a turn. Does not block.
+    pub(crate) fn may_write(&self, now: Instant) -> bool {
+        if self.is_quiet(now) {
+            return true;
+        }
+        let mine = self.mine().clone();
+        match mine {
+            Some(mine) if mine.may_go_on(now) => return true,
+            Some(Ticket { stage: Stage::Turn { .. }, .. }) => self.pass(),
+            Some(_) => return false,
+            None => {}
+        }
+        self.line(now).is_none()
+    }
+
+    /// Called when the slot is released: ends the turn, or keeps it for the next slot if the writer's thread had it. The place
+    /// in line of a request that waits no more is that of the next one, if there are more. Returns true if a turn ended.
+    pub(crate) fn left_slot(&self, is_writers_thread: bool, are_more: impl FnOnce() -> bool) -> bool {
+        if !self.has_ticket.load(Ordering::Relaxed) {
+            return false;
+        }
+        let now = Instant::now();
+        let mut mine = self.mine();
+        if is_writers_thread && mine.as_ref().is_some_and(|mine| mine.stage == Stage::InLine) && are_more() {
+            return false;
+        }
+        let may_be_kept = is_writers_thread || self.is_kept();
+        if let Some(mine) = mine.as_mut().filter(|mine| may_be_kept && mine.may_go_on(now))
+            && let Stage::Turn { used, .. } = &mut mine.stage
+        {
+            *used = now;
+            self.is_kept.store(true, Ordering::Relaxed);
+            return false;
+        }
+        drop(mine);
+        self.pass();
+        true
+    }
+
+    /// Returns true while the writer's thread keeps a turn: then it may not sleep for longer than `HOLD`.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept.load(Ordering::Relaxed)
+    }
+
+    /// Called by the writer's thread when nothing came for `HOLD`: passes the turn on, unless it was used meanwhile. Returns
+    /// false if there is none.
+    pub(crate) fn rests(&self) -> bool {
+        if !self.is_kept() {
+            return false;
+        }
+        let mine = self.mine().clone();
+        let is_used = |mine: &Ticket| matches!(mine.stage, Stage::Turn { used, .. } if used.elapsed() < HOLD);
+        if !mine.is_some_and(|mine| mine.may_go_on(Instant::now()) && is_used(&mine)) {
+            self.pass();
+        }
+        true
+    }
+
+    /// Tells processes that wait for commits of one that left the WAL with this change counter. Does not block.
+    pub(crate) fn committed(&self, change: u32) {
+        if !self.is_followed.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(file) = self.file.opened().filter(|file| file.set(Word::Commit, change).is_ok()) {
+            file.wake(Word::Commit, u32::MAX);
+            self.recorder.commits_told.count();
+        }
+    }
+
+    /// Returns the file, made if there is none, for a thread that waits for commits. `None` while the database is parked.
+    pub(crate) fn follow(&self) -> Option<Arc<TurnFile>> {
+        let file = self.file.get_unless_parked(Instant::now())?;
+        self.file.unless_failed(file.follow()).map(|()| file)
+    }
+
+    /// Called by that thread when it waits no more.
+    pub(crate) fn follow_no_more(&self) {
+        self.file.opened().inspect(|file| file.follow_no_more());
+    }
+
+    /// Counts a commit of another process that was heard of here.
+    pub(crate) fn heard(&self) {
+        self.recorder.commits_heard.count();
+    }
+
+    /// Gives the file up until the next use, and removes it if no other process uses it. Called when nothing is written, and
+    /// at last when the database is closed.
+    pub(crate) fn let_go(&self, for_good: bool) {
+        self.pass();
+        self.is_followed.store(false, Ordering::Relaxed);
+        self.file.let_go(for_good);
+    }
+}
+
+impl Turnstile {
+    fn mine(&self) -> MutexGuard<'_, Option<Ticket>> {
+        self.mine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_quiet(&self, now: Instant) -> bool {
+        let nanos = now.saturating_duration_since(self.made).as_nanos();
+        nanos < u128::from(self.quiet_until.load(Ordering::Relaxed))
+    }
+
+    fn set_quiet(&self, until: Instant) {
+        let nanos = until.saturating_duration_since(self.made).as_nanos();
+        self.quiet_until.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn has_turn(&self) -> bool {
+        matches!(*self.mine(), Some(Ticket { stage: Stage::Turn { .. }, .. }))
+    }
+
+    /// Returns the file if this process has no turn, and somebody is in line. Called before a write.
+    fn line(&self, now: Instant) -> Option<Arc<TurnFile>> {
+        if self.has_turn() {
+            return None;
+        }
+        let Some(file) = self.file.get(now, false) else {
+            self.set_quiet(now + side_file::LOOK);
+            return None;
+        };
+        let looked = file.counters().and_then(|counters| Ok((counters, file.has_followers()?)));
+        let (counters, is_followed) = self.file.unless_failed(looked)?;
+        self.is_followed.store(is_followed, Ordering::Relaxed);
+        if line::is_in_use(counters) {
+            return Some(file);
+        }
+        self.set_quiet(now + LOOK_AT_LINE);
+        None
+    }
+
+    /// Waits for a turn, on from where this process is in line.
+    fn enter(&self, file: &Arc<TurnFile>, wait: &BusyWait) {
+        let began = Instant::now();
+        let entered = self.wait_in_line(file, wait);
+        let waited = began.elapsed();
+        wait.has_waited(waited);
+        self.recorder.waited(waited);
+        if self.file.unless_failed(entered).is_none() {
+            self.set_mine(None);
+        }
+    }
+
+    fn wait_in_line(&self, file: &Arc<TurnFile>, wait: &BusyWait) -> io::Result<()> {
+        let mine = self.mine().take();
+        let (file, number) = match mine {
+            Some(Ticket { file, number, .. }) => (file, number),
+            None => match line::draw(&**file)? {
+                Some(number) => (file.clone(), number),
+                None => return Ok(()),
+            },
+        };
+        let at = |stage| Some(Ticket { file: file.clone(), number, stage });
+        self.set_mine(at(Stage::InLine));
+        let left = || (!wait.is_over()).then(|| wait.left());
+        let came = line::wait(&*file, number, left).inspect_err(|_| file.unlock(number))?;
+        let now = Instant::now();
+        match came {
+            Came::Turn => {
+                self.recorder.took_turn();
+                self.set_mine(at(Stage::Turn { since: now, used: now }));
+            }
+            Came::Stalled => self.set_mine(at(Stage::Tries)),
+            // The next request may want it.
+            Came::Unwanted => {}
+        }
+        Ok(())
+    }
+
+    fn set_mine(&self, mine: Option<Ticket>) {
+        self.has_ticket.store(mine.is_some(), Ordering::Relaxed);
+        self.quiet_until.store(0, Ordering::Relaxed);
+        *self.mine() = mine;
+    }
+
+    /// Gives the ticket of this process back, if it has one: the turn is the next one's.
+    fn pass(&self) {
+        let mine = self.mine().take();
+        self.has_ticket.store(false, Ordering::Relaxed);
+        self.is_kept.store(false, Ordering::Relaxed);
+        let Some(Ticket { file, number, stage }) = mine else { return };
+        let passed = match stage {
+            Stage::InLine => line::give_up(&*file, number),
+            Stage::Tries => {
+                self.recorder.jumped();
+                line::pass(&*file, number)
+            }
+            Stage::Turn { .. } => line::pass(&*file, number),
+        };
+        self.file.unless_failed(passed);
+    }
+}

@@ -1,0 +1,106 @@
+//! Hearing of the commits of other processes that use Flatwater, as soon as they happen.
+//!
+//! Owns: the thread `fw-follow`, which sleeps until a commit is told through the turnstile's file, and looks for it then.
+//! There is one for a database with live queries, if it finds a place to linger; it ends when there are none any more.
+//! Invariant: nothing depends on it, because the timer looks for commits of others too, if later. Leaves out: what a look
+//! does.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use flatwater_sqlite::{TurnFile, Word};
+
+use super::Shared;
+use crate::thread::linger::Linger;
+use crate::thread::park::start_own;
+use crate::turnstile::Turnstile;
+
+/// How often the thread checks whether there is anything to follow.
+const CHECK: Duration = Duration::from_secs(1);
+/// The pause after a look: commits that come in a stream are looked for once in this time.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The thread.
+#[derive(Default)]
+pub(super) struct Follower {
+    runs: AtomicBool,
+    thread: Mutex<Option<Thread>>,
+}
+
+impl Follower {
+    /// Has the thread check at once. It may sleep at the file, too: who closes that wakes it.
+    pub(super) fn wake(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        thread.inspect(Thread::unpark);
+    }
+}
+
+impl Shared {
+    /// Starts the thread, if it does not run. Called when there is a live query.
+    pub(super) fn follow(self: &Arc<Self>) {
+        let Some(turnstile) = self.powers.turnstile.clone() else { return };
+        if self.follower.runs.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let live = Arc::downgrade(self);
+        if start_own("fw-follow", move || follow(&live, &turnstile)).is_err() {
+            self.follower.runs.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Returns false if the thread must end.
+    ///
+    /// ```text
+    /// fw-follow                                a caller
+    /// finds no live query
+    ///                                          subscribes; the thread runs
+    /// runs = false
+    /// finds a live query: goes on, unless
+    /// another thread has started
+    /// ```
+    fn still_follows(&self) -> bool {
+        let is_watching = || self.is_watching.load(Ordering::SeqCst);
+        if is_watching() {
+            return true;
+        }
+        self.follower.runs.store(false, Ordering::SeqCst);
+        is_watching() && !self.follower.runs.swap(true, Ordering::SeqCst)
+    }
+}
+
+/// Runs the thread.
+fn follow(live: &Weak<Shared>, turnstile: &Turnstile) {
+    let linger = Linger::begin();
+    let mut seen = None;
+    while let Some(shared) = live.upgrade().filter(|live| live.still_follows()) {
+        if !linger.has_place() {
+            return shared.follower.runs.store(false, Ordering::SeqCst);
+        }
+        *shared.follower.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
+        let Some((file, told)) = turnstile.follow().and_then(|file| Some((file.clone(), file.counters().ok()?.commit)))
+        else {
+            drop(shared);
+            thread::park_timeout(CHECK);
+            continue;
+        };
+        if seen.replace(told).is_some_and(|seen| seen != told) {
+            turnstile.heard();
+            (shared.powers.look)(&shared.listener());
+            drop(shared);
+            thread::park_timeout(PAUSE);
+        } else {
+            drop(shared);
+            sleep(&file, told);
+        }
+    }
+    turnstile.follow_no_more();
+}
+
+/// Sleeps until something else is told, or for a while.
+fn sleep(file: &TurnFile, told: u32) {
+    if file.wait(Word::Commit, told, u32::MAX, CHECK).is_err() {
+        thread::park_timeout(CHECK);
+    }
+}

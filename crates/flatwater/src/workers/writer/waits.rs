@@ -1,0 +1,37 @@
+//! How long the writer's connection waits for a lock of the file, and what it does meanwhile.
+//!
+//! Owns: the busy handler of the connection. Runs on the thread that holds the token. Invariant: a wait ends when the
+//! request that it is for is given up, and when a close has left it behind. Leaves out: the pauses (`busy_handler`) and
+//! the line (`turnstile`).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use flatwater_sqlite::Busy;
+
+use super::connection::WriterConnection;
+use crate::queue::ticket::Ticket;
+use crate::time::later;
+
+impl WriterConnection {
+    /// Returns the busy handler.
+    pub(super) fn busy(&self) -> Busy {
+        let (wait, is_left, turnstile) = (self.busy_timeout.clone(), self.is_left.clone(), self.turnstile.clone());
+        let again =
+            move |tries| turnstile.as_ref().map_or_else(|| wait.again(tries), |line| line.met_busy(tries, &wait));
+        Box::new(move |tries| !is_left.load(Ordering::SeqCst) && again(tries))
+    }
+
+    /// Lets the connection wait for locks until the busy timeout of a request that began to wait at `since` ends, its
+    /// deadline passes, or its caller leaves.
+    pub(super) fn wait_for_locks(&self, since: Instant, ticket: &Arc<Ticket>) {
+        let end = later(since, self.options.busy_timeout);
+        self.busy_timeout.until(ticket.deadline.map_or(end, |deadline| end.min(deadline)), ticket.clone());
+    }
+
+    /// Lets the connection wait for locks for the busy timeout, whoever waits for what it does.
+    pub(super) fn wait_for_locks_for_all(&self) {
+        self.busy_timeout.until_for_all(later(Instant::now(), self.options.busy_timeout));
+    }
+}
