@@ -1,7 +1,7 @@
 # The commands of a contributor are `make demo`, `make quick` and `make test`; they need cargo, a C compiler and Python. The tests in
 # a browser also need npm and chromium, and are skipped without them.
 
-.PHONY: demo quick test lint loom bench bench-quick bench-check test-lanes test-page test-tabs
+.PHONY: demo quick test lint loom bench bench-quick bench-busy bench-check test-lanes test-page test-tabs
 
 # Where cargo builds, and what has a folder of its own in there.
 TARGET = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
@@ -90,8 +90,11 @@ $(VENV)/.made: python/tests/requirements.txt examples/python/requirements.txt
 # The small form of every lane, on the floor and on Flatwater; a lane checks its own work. Those of Python are run by
 # `make test-python`, without a second build of the package.
 test-lanes:
-	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints,flatwater-never-inline,flatwater-no-leases --json lab/out/test-lanes.json \
+	$(LAB) run --quick --runs 1 --peer raw,raw-held,flatwater,flatwater-no-checkpoints,flatwater-never-inline,flatwater-no-leases,$(BUSY) --json lab/out/test-lanes.json \
 	    $(if $(CARGO_TARGET_DIR),--target-dir $(TARGET)/peers)
+
+# The peers that are several processes on one file, each with another way to wait for the lock.
+BUSY = busy-default,busy-backoff,busy-constant-1ms,busy-constant-100us,busy-handler,busy-turnstile
 
 # The lab's page in a browser, and the page of the web services in several tabs. Without a browser they are skipped, and say so,
 # unless FLATWATER_BROWSER=required.
@@ -197,6 +200,11 @@ bench:
 bench-quick:
 	$(LAB) run --quick --runs 1 --json lab/out/bench-quick.json; status=$$?; \
 	$(LAB) report lab/out/bench-quick.json && exit $$status
+
+# Only the processes that write to one file, and their tables: about an hour and a quarter.
+bench-busy:
+	$(LAB) run --runs 5 --peer $(BUSY) --json lab/out/busy.json
+	$(LAB) busy lab/out/busy.json
 
 # Whether the lab sees a slowdown of a fifth that is planted in the engine, and a slow noop. It takes a quiet machine.
 bench-check:

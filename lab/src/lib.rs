@@ -6,6 +6,7 @@
 
 pub mod ab;
 pub mod aggregates;
+pub mod busy;
 pub mod compare;
 pub mod experiment;
 pub mod floor;

@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use flatwater_lab::compare::{self, Request};
 use flatwater_lab::process::Interrupt;
 use flatwater_lab::result::Measured;
-use flatwater_lab::{ab, experiment, list, readme, report, run};
+use flatwater_lab::{ab, busy, experiment, list, readme, report, run};
 
 /// Measures Flatwater beside its peers and decides whether a change made a difference
 #[derive(Parser)]
@@ -30,6 +30,8 @@ enum Command {
     Report(report::ReportArgs),
     /// Begin or finish the record of an experiment
     Experiment(experiment::ExperimentArgs),
+    /// Print the tables of several processes that write to one file
+    Busy(busy::BusyArgs),
     /// Write the README's speed table from a committed result
     ReadmeTable(readme::ReadmeArgs),
     /// Show the lanes and the peers
@@ -85,6 +87,7 @@ fn obey(command: Command, interrupt: &Interrupt) -> Result<bool> {
         Command::Compare(args) => compare(args),
         Command::Report(args) => report::report(&args, interrupt),
         Command::Experiment(args) => experiment::experiment(&args),
+        Command::Busy(args) => busy::busy(&args),
         Command::ReadmeTable(args) => readme::readme_table(&args),
         Command::List(args) => list::list(&args, interrupt),
     }

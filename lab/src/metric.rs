@@ -42,7 +42,7 @@ const CPU_SECONDS: f64 = 0.01;
 /// Returns the metric of that name, or `None` if the name does not determine which direction is better.
 pub fn metric(name: &str) -> Option<Metric> {
     use Direction::{HigherIsBetter, LowerIsBetter};
-    let tail = ["p95", "p99", "max", "longest"].iter().any(|word| name.contains(word));
+    let tail = ["p95", "p99", "max", "longest", "slowest"].iter().any(|word| name.contains(word));
     let many_samples = name == "p95_us";
     let (direction, absolute_floor) = match name {
         "cpu_seconds" => (LowerIsBetter, CPU_SECONDS),
@@ -68,6 +68,8 @@ pub fn headline(lane: &str) -> &'static str {
         _ if lane.starts_with("caller_polls") => "longest_poll_us",
         _ if lane.starts_with("memory") => "peak_rss_bytes",
         _ if lane.starts_with("burst") || lane.starts_with("sustained") => "p99_us",
+        _ if lane.starts_with("busy_study") => "slowest_ms",
+        _ if lane.starts_with("busy_") => "max_us",
         "live_burst" => OPS_PER_SECOND,
         _ if lane.starts_with("live_writers") => OPS_PER_SECOND,
         _ if lane.contains("concurrent") => OPS_PER_SECOND,
@@ -133,6 +135,7 @@ mod tests {
         assert!(decides("loop_holds", "longest_cpu_us") && !decides("loop_holds", "idle_longest_cpu_us"));
         assert!(decides("sustained_saturated", "wal_bytes_max") && !decides("sustained_8k", "wal_bytes_max"));
         assert!(decides("live_keyed_10k", "same_p50_us") && !decides("live_keyed_10k", "same_max_us"));
+        assert!(decides("busy_16_hold_200", "max_us") && decides("busy_study_8_4_2", "slowest_ms"));
         assert!(!decides("point_query", "peak_rss_bytes"));
     }
 

@@ -54,6 +54,17 @@ impl Latencies {
         self.0.add(&other.0).expect("all histograms have the same bounds");
     }
 
+    /// Each latency in nanoseconds with how often it was recorded, for another process to add.
+    #[must_use]
+    pub fn counts(&self) -> Vec<(u64, u64)> {
+        self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_since_last_iteration())).collect()
+    }
+
+    /// Adds what another process recorded.
+    pub fn add_counts(&mut self, counts: &[(u64, u64)]) {
+        counts.iter().for_each(|(latency, count)| self.0.saturating_record_n(*latency, *count));
+    }
+
     #[must_use]
     pub fn len(&self) -> u64 {
         self.0.len()
@@ -225,6 +236,15 @@ mod tests {
 
     fn about(figure: f64, expected: f64) -> bool {
         (figure - expected).abs() <= expected / 900.0
+    }
+
+    #[test]
+    fn what_another_process_recorded_counts_as_if_it_were_here() {
+        let here = latencies(1000);
+        let mut copy = Latencies::default();
+        copy.add_counts(&here.counts());
+        copy.add_counts(&[]);
+        assert_eq!((copy.len(), copy.us(0.5), copy.max_us()), (here.len(), here.us(0.5), here.max_us()));
     }
 
     #[test]

@@ -1,0 +1,138 @@
+//! The peers `busy-*`: several processes on one file, each peer with another way to wait for the lock.
+//!
+//! Owns: the command line, the list of lanes, and the JSON on standard output. All peers use one SQLite, and each
+//! process is this program again. Leaves out: the lanes, which are a file for each kind; fresh directories and
+//! repetition, which are the tool's work.
+
+mod child;
+mod clock;
+mod family;
+mod figures;
+mod hot;
+mod live;
+mod mode;
+mod study;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use flatwater::rusqlite::Connection;
+use lab_kit::lane::{Info, Tag};
+use lab_kit::version_in;
+use serde_json::{Value, json};
+
+use crate::figures::Figures;
+use crate::hot::Hot;
+use crate::mode::Mode;
+use crate::study::Study;
+
+/// Measures processes that write to one file
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Print what this peer is and the lanes it runs
+    #[arg(long, required_unless_present = "lane")]
+    list: bool,
+    /// Run one trial of this lane
+    #[arg(long, requires = "dir", conflicts_with = "list")]
+    lane: Option<String>,
+    /// The fresh directory for all files of the trial
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// The lane's small form
+    #[arg(long)]
+    quick: bool,
+    /// Which of this program's peers to be
+    #[arg(long = "as", value_name = "PEER", default_value = "busy-turnstile")]
+    name: String,
+}
+
+/// What a lane is of.
+enum Kind {
+    Hot(Hot),
+    Study(Study),
+    Live,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    let outcome = match &arguments[1..] {
+        [word, order] if word == child::CHILD => child::run(order),
+        _ => answer(&Arguments::parse()).map(|answer| println!("{answer}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn answer(arguments: &Arguments) -> Result<Value> {
+    let mode = Mode::of(&arguments.name)?;
+    let mut answer = match (&arguments.lane, &arguments.dir) {
+        (Some(lane), Some(dir)) => trial(mode, &arguments.name, lane, dir, arguments.quick)?,
+        _ => json!({ "lanes": lanes(mode).into_iter().map(|(info, _)| info).collect::<Vec<_>>() }),
+    };
+    let (sqlite, compile_options) = sqlite()?;
+    let own = if mode.is_flatwater() { "flatwater" } else { "rusqlite" };
+    let version = version_in(include_str!("../Cargo.lock"), own);
+    // The list says `version`, and a trial `peer_version`.
+    let about = json!({ "peer": arguments.name, "sqlite": sqlite, "compile_options": compile_options });
+    answer.as_object_mut().context("an answer is an object")?.extend(about.as_object().cloned().unwrap_or_default());
+    answer[if arguments.lane.is_some() { "peer_version" } else { "version" }] = version.into();
+    Ok(answer)
+}
+
+/// The lanes of a mode.
+fn lanes(mode: Mode) -> Vec<(Info, Kind)> {
+    let info = |name: String, about: String, group, ops_unit| Info {
+        name,
+        about,
+        tag: Tag::Focused,
+        group,
+        ops_unit,
+        pace: None,
+        tasks: false,
+        reads_only: false,
+        current_thread: false,
+    };
+    // A plain program that polls is beside Flatwater's in the lanes that are not mixed.
+    let is_offered = |hot: &Hot| !hot.mixed || mode.is_flatwater() || mode == Mode::Default;
+    let hot = hot::all().into_iter().filter(is_offered);
+    let mut lanes: Vec<_> = hot.map(|hot| (info(hot.name(), hot.about(), "busy", "turns"), Kind::Hot(hot))).collect();
+    let study = |study: Study| (info(study.name(), study.about(), "busy", "transactions"), Kind::Study(study));
+    lanes.extend(study::all().into_iter().map(study));
+    if live::offered(mode) {
+        lanes.push((info(live::NAME.to_owned(), live::ABOUT.to_owned(), "live", "commits"), Kind::Live));
+    }
+    lanes
+}
+
+fn trial(mode: Mode, peer: &str, lane: &str, dir: &Path, quick: bool) -> Result<Value> {
+    let path = dir.join("lab.db");
+    let found = lanes(mode).into_iter().find(|(info, _)| info.name == lane);
+    let Some((_, kind)) = found else { bail!("{peer} has no lane {lane:?}") };
+    if !dir.is_dir() || path.exists() {
+        bail!("{} is not a directory without a database of an earlier trial", dir.display());
+    }
+    let figures: Figures = match kind {
+        Kind::Hot(hot) => hot.run(mode, &path, quick)?,
+        Kind::Study(study) => study.run(mode, &path, quick)?,
+        Kind::Live => live::run(mode, &path, quick)?,
+    };
+    let mut report = figures.report();
+    report.insert("lane".into(), lane.into());
+    Ok(report.into())
+}
+
+/// SQLite's version and compile options.
+fn sqlite() -> Result<(String, Vec<String>)> {
+    let connection = Connection::open_in_memory()?;
+    let version = connection.query_row("SELECT sqlite_version()", [], |row| row.get(0))?;
+    let mut statement = connection.prepare("PRAGMA compile_options")?;
+    let options = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok((version, options))
+}
