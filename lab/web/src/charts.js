@@ -172,6 +172,39 @@ export function scaling(scaling, floor, width) {
   return lines(points, () => true, width, axes, reference);
 }
 
+/** From the fewest to the most turns that a process had, a bar for each mode. */
+export function turns(lane, width) {
+  const data = lane.peers.filter((peer) => peer.figures.turns_min).map(({ peer, figures }) => ({ peer, low: figures.turns_min.median, high: figures.turns_max.median }));
+  const text = (d) => `${count(d.low)} to ${count(d.high)}`;
+  const right = Math.max(...data.map((d) => text(d).length)) * 6.6 + 16;
+  return Plot.plot({
+    ...base(width),
+    height: data.length * 24 + 34,
+    marginLeft: left(width, data.map((d) => d.peer)),
+    marginRight: right,
+    marginTop: 6,
+    marginBottom: 26,
+    x: { domain: [0, Math.max(1, ...data.map((d) => d.high))], ticks: Math.max(2, Math.floor(width / 150)), tickFormat: count, label: null, inset: 5 },
+    y: { domain: data.map((d) => d.peer), label: null, tickSize: 0, padding: 0.4 },
+    marks: [
+      Plot.gridX({ stroke: "var(--grid)", strokeOpacity: 1 }),
+      Plot.ruleY(data, { y: "peer", x1: "low", x2: "high", stroke: (d) => look(d.peer).colour, strokeWidth: 5, strokeOpacity: 0.35 }),
+      ...dots(data, { y: "peer", x: "low", title: (d) => `${d.peer}, fewest: ${count(d.low)}` }),
+      ...dots(data, { y: "peer", x: "high", title: (d) => `${d.peer}, most: ${count(d.high)}` }),
+      Plot.text(data, { y: "peer", text, frameAnchor: "right", dx: right, textAnchor: "end", fill: "var(--ink)", fontWeight: (d) => (look(d.peer).ours ? 650 : 400) }),
+    ],
+  });
+}
+
+/** Waits against how many processes there are. */
+export function waits(points, width) {
+  const numbers = [...new Set(points.map((point) => point.x))].sort((one, other) => one - other);
+  return lines(points, () => true, width, () => ({
+    x: { type: "log", domain: [numbers[0], numbers.at(-1)], ticks: numbers, tickFormat: (at) => `${at}`, label: "processes", labelArrow: "none", labelAnchor: "center" },
+    y: logTicks(points.map((point) => point.y), 300, duration),
+  }));
+}
+
 /** A series that a lane recorded over its seconds. */
 export function overTime(lane, name, width) {
   const points = lane.peers.flatMap((peer) => (peer.over_time[name] ?? []).map(([x, y]) => ({ peer: peer.peer, x, y })));

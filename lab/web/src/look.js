@@ -8,6 +8,12 @@ const peers = {
   mutex: { symbol: "triangle", colour: "var(--c1)", dash: "6 3" },
   "tokio-rusqlite": { symbol: "diamond", colour: "var(--c2)", dash: "1 3" },
   sqlx: { symbol: "star", colour: "var(--c3)", dash: "8 3 2 3" },
+  "busy-turnstile": { symbol: "circle", colour: "var(--ours)", dash: null, ours: true },
+  "busy-handler": { symbol: "diamond2", colour: "var(--ours)", dash: "6 3" },
+  "busy-default": { symbol: "square", colour: "var(--ink)", dash: null },
+  "busy-backoff": { symbol: "triangle", colour: "var(--c1)", dash: "6 3" },
+  "busy-constant-1ms": { symbol: "diamond", colour: "var(--c2)", dash: "1 3" },
+  "busy-constant-100us": { symbol: "star", colour: "var(--c3)", dash: "8 3 2 3" },
   base: { symbol: "square", colour: "var(--ink)", dash: null },
   candidate: { symbol: "circle", colour: "var(--ours)", dash: null, ours: true },
 };

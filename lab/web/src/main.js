@@ -4,6 +4,7 @@ import "../page.css";
 import { el, section, table, disclosure } from "./dom.js";
 import { rate } from "./format.js";
 import { concurrency, lanes, overview } from "./lanes.js";
+import { processes } from "./processes.js";
 import { comparison, experiments } from "./verdicts.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -76,7 +77,7 @@ function chooser(chosen) {
 function show(chosen) {
   const result = data.results[chosen];
   const compared = data.comparisons.find((one) => one.id === result.id);
-  const sections = [compared && comparison(compared), overview(result), concurrency(result), lanes(result), experiments(data.experiments), machine(result)].filter(Boolean);
+  const sections = [compared && comparison(compared), overview(result), concurrency(result), processes(result), lanes(result), experiments(data.experiments), machine(result)].filter(Boolean);
   const foot = el("footer", { class: "muted" }, `Made ${data.generated.slice(0, 16).replace("T", " ")} UTC. How it is measured stands in lab/METHOD.md, what is not measured in lab/SCOPE.md.`);
   page.replaceChildren(...[head(result), chooser(chosen), navigation(sections), ...sections, foot].filter(Boolean));
 }

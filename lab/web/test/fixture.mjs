@@ -19,8 +19,13 @@ const lanes = [
   ["sustained_8k_readers", "release", "sustained", "paced inserts of 8 KiB beside three overlapping readers", 12, "rows"],
   ["memory_query_10k", "release", "memory", "10,000 rows held at once", 900, "queries"],
   ["noop_execute", "focused", "profile", "an update of no row", 0.9, "calls"],
+  ...[0, 200].flatMap((hold) => [1, 4, 16].map((at) => [`busy_${at}_hold_${hold}`, "focused", "busy", `${at} processes`, (hold + 5) * at, "turns"])),
+  ["busy_study_8_4_2", "focused", "busy", "8 processes of 4 threads", 900, "transactions"],
   ["caller_blocking", "focused", "profile", "longest gap of a ticker on the runtime's thread", 30, "rows"],
 ];
+
+/** Several processes on one file; only these peers have such lanes. */
+const modes = { "busy-default": 300, "busy-handler": 3, "busy-turnstile": 1 };
 
 const quantiles = [0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9999, 1];
 
@@ -31,6 +36,9 @@ function row(lane, unit, peer, run, order, p50, random) {
   const extra = { latency_quantiles: quantiles.map((quantile, place) => [quantile, rising[place]]) };
   if (lane.startsWith("sustained")) extra.wal_bytes_over_time = Array.from({ length: 40 }, (_, second) => [second / 2, ((second * 800000) % (8e6 * (1 + p50 / 100))) + 1e5]);
   if (lane === "caller_blocking") extra.longest_gap_us = p50 * 40;
+  const busy = /^busy_(\d+)_hold_(\d+)/.exec(lane);
+  if (busy) Object.assign(extra, { mode: peer, processes: +busy[1], hold_us: +busy[2], think_us: 0, turns_min: peer === "busy-turnstile" ? 990 : 0, turns_max: 1000 });
+  if (lane.startsWith("busy_study")) Object.assign(extra, { mode: peer, processes: 8, threads: 4, slow: 2, parent_ms: 2001, fastest_ms: 800, slowest_ms: 1800, script_ms: 2003, delta: 201 });
   return { lane, peer, run, order, ops: 10000, seconds: p50 / 100, p50_us: of(0.5), p90_us: of(0.9), p95_us: of(0.95), p99_us: of(0.99), p999_us: of(0.999), max_us: of(1), work_us: null, cpu_seconds: 0.4, peak_rss_bytes: 9e6 + p50 * 1e4, extra };
 }
 
@@ -39,7 +47,7 @@ function result(kind, sides, runs, factor) {
   const results = [];
   for (let run = 0; run < runs; run += 1) {
     for (const [lane, , group, , p50, unit] of lanes) {
-      const able = Object.keys(sides).filter((peer) => peer !== "raw-held" || group === "reads");
+      const able = Object.keys(sides).filter((peer) => (peer !== "raw-held" || group === "reads") && (group === "busy") === peer in modes);
       const order = run % 2 === 0 ? able : able.toReversed();
       order.forEach((peer, place) => results.push(row(lane, unit, peer, run, place, p50 * sides[peer] * factor(lane, peer), random)));
     }
@@ -57,7 +65,7 @@ function result(kind, sides, runs, factor) {
 
 /** Peers beside each other; flatwater beats raw in one lane, sqlx failed in one with a text that tries to leave its place. */
 export function run() {
-  const one = result("run", peers, 5, (lane, peer) => (lane === "point_query" && peer === "flatwater" ? 0.2 : 1));
+  const one = result("run", { ...peers, ...modes }, 5, (lane, peer) => (lane === "point_query" && peer === "flatwater" ? 0.2 : 1));
   one.results = one.results.filter((row) => !(row.lane === "query_10k" && row.peer === "sqlx"));
   one.results.push({ lane: "query_10k", peer: "sqlx", run: 0, order: 0, error: "it crashed: </script><b>bold</b>" });
   return one;

@@ -63,7 +63,7 @@ test("the pace of a lane and the settings of all peers are told", async (t) => {
 test("every lane that was measured has a drawn chart with a mark for each peer", async (t) => {
   const page = await opened(t, 1280);
   const release = await page.locator("#lanes article").count();
-  assert.equal(release, run().results.reduce((names, row) => names.add(row.lane), new Set()).size - 2);
+  assert.equal(release, run().results.reduce((names, row) => names.add(row.lane), new Set()).size - 9);
   const lane = page.locator("#lane-point_query");
   assert.equal(await lane.locator("svg").count(), 2);
   const names = await lane.locator("svg").first().textContent();
@@ -77,8 +77,25 @@ test("every lane that was measured has a drawn chart with a mark for each peer",
 test("focused lanes come after the release lanes, when they are opened", async (t) => {
   const page = await opened(t, 1280);
   assert.equal(await page.locator("#lane-noop_execute").count(), 0);
-  await page.getByText("Focused lanes (2)").click();
+  await page.getByText("Focused lanes (9)").click();
   await page.locator("#lane-noop_execute svg").first().waitFor();
+});
+
+test("several processes have their turns by mode and their waits by how many there are", async (t) => {
+  const page = await opened(t, 1280);
+  const section = page.locator("#processes");
+  const charts = await section.locator("figcaption").allTextContents();
+  assert.deepEqual(charts, ["Turns of each process, from the fewest to the most", ...["median", "p99", "p99.9", "longest"].map((name) => `Wait by number of processes: ${name}`)]);
+  const drawn = await section.locator("svg").first().textContent();
+  for (const text of ["busy-default", "busy-turnstile", "0 to 1,000", "990 to 1,000"]) assert.ok(drawn.includes(text), `${text} of ${drawn}`);
+  assert.equal(await section.locator("svg").first().locator("[aria-label=dot] path").count(), 6);
+  for (const chart of (await section.locator("svg").all()).slice(1)) assert.equal(await chart.locator("[aria-label=dot] path").count(), 9);
+  assert.match(await section.locator("article h4").first().textContent(), /^16 processes$/);
+  await section.getByText("Other settings (1)").click();
+  assert.match(await section.locator("h3").textContent(), /^Held for 0 us, 0 us between turns$/);
+  await section.getByText("Scenarios of the published study").click();
+  const rows = await section.locator("table tbody tr").allTextContents();
+  assert.ok(rows.some((row) => row === "busy-turnstile14 (8/4/2)20018001800200320" + "1"), rows.join("\n"));
 });
 
 test("a chart has a table of its figures", async (t) => {
