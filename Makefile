@@ -6,8 +6,8 @@
 # Where cargo builds, and what has a folder of its own in there.
 TARGET = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 
-# An embedded chat service's traffic beside what people do today, the longest commit and gap of a loop, a live query, three kills;
-# then the same kind of chat in Python, if there is a Python.
+# An embedded chat service's traffic beside what people do today, the longest commit and gap of a loop, a live query, sixteen
+# writers, three kills; then the same kind of chat in Python, if there is a Python.
 demo:
 	cargo run --release --quiet -p flatwater-demo
 	@if command -v $(PYTHON) >/dev/null; then \

@@ -14,11 +14,11 @@ use std::time::Duration;
 use flatwater::rusqlite::Connection;
 use flatwater::{Live, Options};
 use hdrhistogram::Histogram;
-use nix::time::{ClockId, clock_gettime};
 use rand::RngExt;
 use tokio::time::timeout;
 
 use crate::CHANGE_ROW;
+use crate::clock::{age, now};
 use crate::progress::Progress;
 use crate::side::Result;
 use crate::table;
@@ -85,16 +85,6 @@ fn report(ours: &Histogram<u64>, theirs: &Histogram<u64>) -> String {
     )
 }
 
-/// The time in nanoseconds since a moment that is the same for all processes.
-fn now() -> i64 {
-    let now: Duration = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("the system has this clock").into();
-    i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
-}
-
-fn age(began: i64) -> u64 {
-    u64::try_from(now() - began).unwrap_or(0)
-}
-
 /// The other process, as this one has it.
 struct Other {
     child: Child,
@@ -136,14 +126,6 @@ pub(crate) fn change_when_told(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_result_tells_its_age() {
-        let began = now();
-        thread::sleep(Duration::from_millis(2));
-        assert!(age(began) >= 2_000_000);
-        assert_eq!(age(i64::MAX), 0);
-    }
 
     #[test]
     fn a_change_of_a_plain_connection_appears() {

@@ -1,12 +1,13 @@
 //! The demo: the traffic of a chat service, the longest commit and the longest gap of an event loop, each on Flatwater
 //! and on the usual setup of today, the loop also without any call; a row that another process changes, in the result of a
-//! live query; then three kills of a writing process, and a count of its rows.
+//! live query; sixteen processes that write to one file; then three kills of a writing process, and a count of its rows.
 //!
 //! Owns: the acts, their order, and what is printed. The report goes to standard output, progress and errors go to
 //! standard error; the exit code is 0 only if nothing was lost and every check passed. Leaves out: the acts themselves,
 //! the two sides and the tables, which have a module each; and other libraries, which the lab measures, each in a program
 //! that links the SQLite it needs.
 
+mod clock;
 mod commits;
 mod crash;
 mod flatwater_side;
@@ -18,6 +19,7 @@ mod progress;
 mod side;
 mod table;
 mod traffic;
+mod turns;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -38,12 +40,14 @@ use crate::traffic::{Record, SHARES, TASKS};
 const WRITE_FOREVER: &str = "write-forever";
 /// The first argument of the child that changes the row of the live query.
 const CHANGE_ROW: &str = "change-row";
+/// The first argument of the children that take turns.
+const TAKE_TURNS: &str = "take-turns";
 
 /// The time of each side is divided into this many rounds, in which the order of the sides changes.
 const ROUNDS: u32 = 4;
 
-/// About how many seconds the seeds, the live query and the kills take.
-const OTHERS_TAKE: f64 = 10.0;
+/// About how many seconds the seeds, the live query, the turns and the kills take.
+const OTHERS_TAKE: f64 = 10.0 + turns::TAKES;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -51,6 +55,7 @@ fn main() -> ExitCode {
         [] => demo(),
         [act, path, first] if act == WRITE_FOREVER => crash::write_forever(Path::new(path), &first.to_string_lossy()),
         [act, path] if act == CHANGE_ROW => live::change_when_told(Path::new(path)),
+        [act, path, library] if act == TAKE_TURNS => turns::take_turns(Path::new(path), &library.to_string_lossy()),
         _ => Err("it takes no arguments; FLATWATER_DEMO_SECONDS sets the seconds per side".into()),
     };
     match outcome {
@@ -66,12 +71,14 @@ fn demo() -> Result<()> {
     let time = seconds_per_side(std::env::var("FLATWATER_DEMO_SECONDS").ok().as_deref())?;
     let directory = tempfile::Builder::new().prefix("flatwater-demo-").tempdir()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let acts = 2 * u64::from(ROUNDS) + 5 + commits::ACTS + gaps::ACTS + live::ACTS + crash::KILLS.len() as u64;
+    let acts =
+        2 * u64::from(ROUNDS) + 5 + commits::ACTS + gaps::ACTS + live::ACTS + turns::ACTS + crash::KILLS.len() as u64;
     let progress = Progress::new(acts);
     say(&progress, &introduction(time))?;
     runtime.block_on(traffic(directory.path(), time, &progress))?;
     tails(&runtime, directory.path(), time, &progress)?;
     say(&progress, &runtime.block_on(live::act(&directory.path().join("live.db"), &progress))?)?;
+    say(&progress, &turns::act(directory.path(), &progress)?)?;
     say(&progress, "\nThen a process that writes with Flatwater:\n")?;
     let verdict = crash::act(&runtime, &directory.path().join("crash.db"), &progress)?;
     say(&progress, &verdict.to_string())?;

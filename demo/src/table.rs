@@ -130,7 +130,8 @@ fn cells(count: String, [p50, p99, p999, max]: [String; 4]) -> [String; 5] {
     [count, p50, p99, p999, max]
 }
 
-fn line(name: &str, cells: [String; 5]) -> String {
+/// Returns one line: a name, and its cells.
+pub(crate) fn line(name: &str, cells: [String; 5]) -> String {
     let mut line = format!("{name:<15}");
     for cell in cells {
         let _ = write!(line, "{cell:>13}");
