@@ -206,7 +206,9 @@ impl Connection {
     pub(crate) fn drop_temp_objects(&mut self) -> Result<()> {
         let sqlite = self.sqlite.rusqlite();
         let names: Vec<(String, String)> = sqlite
-            .prepare("SELECT type, name FROM temp.sqlite_schema WHERE type <> 'index' AND name NOT GLOB 'sqlite_*'")?
+            .prepare_cached(
+                "SELECT type, name FROM temp.sqlite_schema WHERE type <> 'index' AND name NOT GLOB 'sqlite_*'",
+            )?
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<rusqlite::Result<_>>()?;
         if names.is_empty() {
@@ -250,7 +252,7 @@ pub(super) fn because(error: Error, sqlite: &Sqlite) -> Error {
 }
 
 fn autocheckpoint(sqlite: &Sqlite) -> Result<i64> {
-    Ok(sqlite.rusqlite().query_row("PRAGMA wal_autocheckpoint", [], |row| row.get(0))?)
+    Ok(sqlite.rusqlite().prepare_cached("PRAGMA wal_autocheckpoint")?.query_row([], |row| row.get(0))?)
 }
 
 fn keep_wal_at_close(sqlite: &Sqlite, keep: bool) -> Result<()> {

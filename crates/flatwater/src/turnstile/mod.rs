@@ -35,9 +35,12 @@ use crate::options::{Fairness, Options};
 use crate::stats::turns::TurnRecorder;
 
 /// A turn serves one slot after the other for so long, while others wait.
-const QUANTUM: Duration = Duration::from_micros(500);
-/// The writer's thread keeps a turn for so long without a request.
-pub(crate) const HOLD: Duration = Duration::from_micros(60);
+const QUANTUM: Duration = Duration::from_millis(1);
+/// The writer's thread keeps a turn for so long without a request: a caller that was just answered may write again.
+pub(crate) const HOLD: Duration = Duration::from_micros(150);
+/// After a hold in which nothing came, the next turn is not held, after two of them the next three, and so on up to
+/// `2^MOST_IN_VAIN - 1`.
+const MOST_IN_VAIN: u32 = 6;
 /// If there is a file, how often a process that writes looks whether somebody is in line.
 const LOOK_AT_LINE: Duration = Duration::from_micros(250);
 
@@ -54,6 +57,29 @@ pub(crate) struct Turnstile {
     /// Another process waits for commits.
     is_followed: AtomicBool,
     mine: Mutex<Option<Ticket>>,
+    holds: Mutex<Holds>,
+}
+
+/// Whether it is worth holding a turn when no request waits.
+#[derive(Debug, Default)]
+struct Holds {
+    /// How many in a row were in vain.
+    in_vain: u32,
+    /// The turns that are not held yet.
+    skips: u32,
+}
+
+impl Holds {
+    fn is_worth_it(&mut self) -> bool {
+        let skipped = self.skips;
+        self.skips = skipped.saturating_sub(1);
+        skipped == 0
+    }
+
+    fn was(&mut self, used: bool) {
+        self.in_vain = if used { 0 } else { (self.in_vain + 1).min(MOST_IN_VAIN) };
+        self.skips = (1 << self.in_vain) - 1;
+    }
 }
 
 /// The ticket of this process.
@@ -74,6 +100,10 @@ enum Stage {
     Turn {
         since: Instant,
         used: Instant,
+        /// The slots that it has served.
+        slots: u32,
+        /// A round runs in it.
+        is_running: bool,
     },
 }
 
@@ -98,6 +128,7 @@ impl Turnstile {
                 has_ticket: AtomicBool::new(false),
                 is_followed: AtomicBool::new(false),
                 mine: Mutex::new(None),
+                holds: Mutex::default(),
             })
         })
     }
@@ -105,10 +136,14 @@ impl Turnstile {
     /// Called in the slot, before a write: if others are in line, waits for a turn, at most as long as `wait` says. Blocks.
     pub(crate) fn before_write(&self, wait: &BusyWait) {
         let now = Instant::now();
-        if !self.is_quiet(now)
-            && let Some(file) = self.line(now)
-        {
+        if self.is_quiet(now) {
+            return;
+        }
+        if let Some(file) = self.line(now) {
             self.enter(&file, wait);
+        }
+        if let Some(Ticket { stage: Stage::Turn { is_running, .. }, .. }) = &mut *self.mine() {
+            *is_running = true;
         }
     }
 
@@ -151,20 +186,35 @@ impl Turnstile {
         }
         let now = Instant::now();
         let mut mine = self.mine();
-        if is_writers_thread && mine.as_ref().is_some_and(|mine| mine.stage == Stage::InLine) && are_more() {
-            return false;
-        }
-        let may_be_kept = is_writers_thread || self.is_kept();
-        if let Some(mine) = mine.as_mut().filter(|mine| may_be_kept && mine.may_go_on(now))
-            && let Stage::Turn { used, .. } = &mut mine.stage
-        {
-            *used = now;
-            self.is_kept.store(true, Ordering::Relaxed);
-            return false;
-        }
+        let is_kept = match mine.as_mut() {
+            Some(Ticket { stage: Stage::InLine, .. }) => is_writers_thread && are_more(),
+            Some(ticket) if ticket.may_go_on(now) => self.keeps(ticket, is_writers_thread, are_more, now),
+            _ => false,
+        };
         drop(mine);
-        self.pass();
-        true
+        if !is_kept {
+            self.pass();
+        }
+        !is_kept
+    }
+
+    /// Decides whether a turn is kept for the next slot.
+    fn keeps(
+        &self,
+        ticket: &mut Ticket,
+        is_writers_thread: bool,
+        are_more: impl FnOnce() -> bool,
+        now: Instant,
+    ) -> bool {
+        let Stage::Turn { used, slots, is_running, .. } = &mut ticket.stage else { return false };
+        (*used, *slots, *is_running) = (now, slots.saturating_add(1), false);
+        if self.is_kept() {
+            self.holds().was(true);
+            return true;
+        }
+        let is_kept = is_writers_thread && (are_more() || self.holds().is_worth_it());
+        self.is_kept.store(is_kept, Ordering::Relaxed);
+        is_kept
     }
 
     /// Returns true while the writer's thread keeps a turn: then it may not sleep for longer than `HOLD`.
@@ -178,9 +228,13 @@ impl Turnstile {
         if !self.is_kept() {
             return false;
         }
-        let mine = self.mine().clone();
-        let is_used = |mine: &Ticket| matches!(mine.stage, Stage::Turn { used, .. } if used.elapsed() < HOLD);
-        if !mine.is_some_and(|mine| mine.may_go_on(Instant::now()) && is_used(&mine)) {
+        let Some(ticket) = self.mine().clone() else { return true };
+        let Stage::Turn { used, slots, is_running, .. } = ticket.stage else { return true };
+        let is_used = is_running || used.elapsed() < HOLD && ticket.may_go_on(Instant::now());
+        if !is_used {
+            if slots == 1 {
+                self.holds().was(false);
+            }
             self.pass();
         }
         true
@@ -225,6 +279,10 @@ impl Turnstile {
 impl Turnstile {
     fn mine(&self) -> MutexGuard<'_, Option<Ticket>> {
         self.mine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn holds(&self) -> MutexGuard<'_, Holds> {
+        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_quiet(&self, now: Instant) -> bool {
@@ -289,7 +347,7 @@ impl Turnstile {
         match came {
             Came::Turn => {
                 self.recorder.took_turn();
-                self.set_mine(at(Stage::Turn { since: now, used: now }));
+                self.set_mine(at(Stage::Turn { since: now, used: now, slots: 0, is_running: false }));
             }
             Came::Stalled => self.set_mine(at(Stage::Tries)),
             // The next request may want it.
@@ -319,5 +377,24 @@ impl Turnstile {
             Stage::Turn { .. } => line::pass(&*file, number),
         };
         self.file.unless_failed(passed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holds_in_vain_become_rare_and_one_that_is_used_makes_them_the_rule() {
+        let mut holds = Holds::default();
+        let mut until_the_next = || (0..).take_while(|_| !holds.is_worth_it()).count();
+        assert_eq!(until_the_next(), 0);
+        let after = |holds: &mut Holds, used| {
+            holds.was(used);
+            (0..).take_while(|_| !holds.is_worth_it()).count()
+        };
+        let skipped: Vec<_> = (0..8).map(|_| after(&mut holds, false)).collect();
+        assert_eq!(skipped, [1, 3, 7, 15, 31, 63, 63, 63]);
+        assert_eq!(after(&mut holds, true), 0);
     }
 }
