@@ -1,11 +1,11 @@
 //! The turnstile: processes that write to one file take turns, in the order in which they came.
 //!
-//! Owns: the turn that this process has in one open database, and when it needs one. Runs on the thread
-//! that holds the writer slot; `before_write` and `met_busy` may block it, in slices in which the caller's deadline and
-//! cancellation are seen. Invariants: SQLite's own lock stays the authority, so whatever fails here costs fairness only; no
-//! mutex is held while a turn is waited for; a turn ends when its slot is released, or, if the writer's thread keeps it for
-//! the next slots, after the quantum or when nothing comes. Leaves out: the line (`line`), its file (`side_file`), waiting without a line
-//! (`busy_handler`), what is done in a turn (`workers::writer`).
+//! Owns: the turn that this process has in one open database, and when it needs one. Runs on the thread that holds the
+//! writer slot; `before_write` and `met_busy` may block it, in slices in which the caller's deadline and cancellation are
+//! seen. Invariants: SQLite's own lock stays the authority, so whatever fails here costs fairness only; no mutex is held
+//! while a turn is waited for; a turn ends when its slot is released, or, if the writer's thread keeps it for the next
+//! slots, after the quantum or when nothing comes. Leaves out: the line (`line`), its file (`side_file`), waiting without a
+//! line (`busy_handler`), what is done in a turn (`workers::writer`).
 //!
 //! A process that always gets the lock never meets BUSY. So whoever writes looks for the file of those who did:
 //!
@@ -18,33 +18,33 @@
 //! draws a ticket, and waits                gets the lock, writes, passes the turn on
 //! ```
 
+mod holds;
 mod line;
 mod side_file;
+mod ticket;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{TurnFile, Word};
+use flatwater_sqlite::{Origin, TurnFile, Word};
+use holds::Holds;
 use line::Came;
 use side_file::SideFile;
+use ticket::{Stage, Ticket};
 
 use crate::busy_handler::BusyWait;
 use crate::options::{Fairness, Options};
 use crate::stats::turns::TurnRecorder;
 
-/// A turn serves one slot after the other for so long, while others wait.
-const QUANTUM: Duration = Duration::from_millis(1);
 /// The writer's thread keeps a turn for so long without a request: a caller that was just answered may write again.
 pub(crate) const HOLD: Duration = Duration::from_micros(150);
-/// After a hold in which nothing came, the next turn is not held, after two of them the next three, and so on up to
-/// `2^MOST_IN_VAIN - 1`.
-const MOST_IN_VAIN: u32 = 6;
 /// If there is a file, how often a process that writes looks whether somebody is in line.
 const LOOK_AT_LINE: Duration = Duration::from_micros(250);
 
 pub(crate) struct Turnstile {
+    origin: Origin,
     file: SideFile,
     recorder: Arc<TurnRecorder>,
     made: Instant,
@@ -60,66 +60,13 @@ pub(crate) struct Turnstile {
     holds: Mutex<Holds>,
 }
 
-/// Whether it is worth holding a turn when no request waits.
-#[derive(Debug, Default)]
-struct Holds {
-    /// How many in a row were in vain.
-    in_vain: u32,
-    /// The turns that are not held yet.
-    skips: u32,
-}
-
-impl Holds {
-    fn is_worth_it(&mut self) -> bool {
-        let skipped = self.skips;
-        self.skips = skipped.saturating_sub(1);
-        skipped == 0
-    }
-
-    fn was(&mut self, used: bool) {
-        self.in_vain = if used { 0 } else { (self.in_vain + 1).min(MOST_IN_VAIN) };
-        self.skips = (1 << self.in_vain) - 1;
-    }
-}
-
-/// The ticket of this process.
-#[derive(Debug, Clone)]
-struct Ticket {
-    /// In which it was drawn. There may be another one at its path by now.
-    file: Arc<TurnFile>,
-    number: u32,
-    stage: Stage,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// It waits for its turn, and has not got the lock.
-    InLine,
-    /// It waits, and tries the lock once.
-    Tries,
-    Turn {
-        since: Instant,
-        used: Instant,
-        /// The slots that it has served.
-        slots: u32,
-        /// A round runs in it.
-        is_running: bool,
-    },
-}
-
-impl Ticket {
-    /// Returns true if it is its turn, and not for too long.
-    fn may_go_on(&self, now: Instant) -> bool {
-        matches!(self.stage, Stage::Turn { since, .. } if now.saturating_duration_since(since) < QUANTUM)
-    }
-}
-
 impl Turnstile {
     /// Returns the turnstile of a database, unless the options or its place rule it out.
     pub(crate) fn of(options: &Options, recorder: &Arc<TurnRecorder>) -> Option<Arc<Self>> {
         let is_meant = options.fairness == Fairness::Auto && !options.is_memory() && !options.immutable;
         (cfg!(target_os = "linux") && is_meant).then(|| {
             Arc::new(Self {
+                origin: Origin::here(),
                 file: SideFile::new(&options.path, recorder.clone()),
                 recorder: recorder.clone(),
                 made: Instant::now(),
@@ -274,6 +221,20 @@ impl Turnstile {
         self.is_followed.store(false, Ordering::Relaxed);
         self.file.let_go(for_good);
     }
+
+    /// Called when a parked database has a connection again.
+    pub(crate) fn unpark(&self) {
+        self.file.unpark();
+    }
+}
+
+/// After an opening that failed; a close has let go before.
+impl Drop for Turnstile {
+    fn drop(&mut self) {
+        if !self.origin.is_inherited() {
+            self.let_go(true);
+        }
+    }
 }
 
 impl Turnstile {
@@ -377,24 +338,5 @@ impl Turnstile {
             Stage::Turn { .. } => line::pass(&*file, number),
         };
         self.file.unless_failed(passed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn holds_in_vain_become_rare_and_one_that_is_used_makes_them_the_rule() {
-        let mut holds = Holds::default();
-        let mut until_the_next = || (0..).take_while(|_| !holds.is_worth_it()).count();
-        assert_eq!(until_the_next(), 0);
-        let after = |holds: &mut Holds, used| {
-            holds.was(used);
-            (0..).take_while(|_| !holds.is_worth_it()).count()
-        };
-        let skipped: Vec<_> = (0..8).map(|_| after(&mut holds, false)).collect();
-        assert_eq!(skipped, [1, 3, 7, 15, 31, 63, 63, 63]);
-        assert_eq!(after(&mut holds, true), 0);
     }
 }

@@ -62,12 +62,8 @@ impl SideFile {
 
     /// Returns the file, if it is there, or if it may be made. Looks for it if that is due.
     pub(super) fn get(&self, now: Instant, may_make: bool) -> Option<Arc<TurnFile>> {
-        let mut state = self.state();
-        if state.may_use == Use::Never || now < state.again_at {
-            return None;
-        }
-        state.may_use = Use::Always;
-        self.look(state, now, may_make)
+        let state = self.state();
+        if state.may_use == Use::Never || now < state.again_at { None } else { self.look(state, now, may_make) }
     }
 
     /// The same, made if it is not there; `None` while the database is parked.
@@ -108,6 +104,13 @@ impl SideFile {
         drop(given_up);
         self.recorder.failed(&error);
         None
+    }
+
+    pub(super) fn unpark(&self) {
+        let mut state = self.state();
+        if state.may_use == Use::Parked {
+            state.may_use = Use::Always;
+        }
     }
 
     /// Gives the file up, and removes it if no other process uses it.

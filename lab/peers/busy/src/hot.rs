@@ -2,7 +2,7 @@
 //!
 //! In each turn the lock is held for H us between the insert and the commit, and after it a process sleeps for T us.
 //! The sample is the wait for the lock: from asking for it until it is held, which for Flatwater is from the call until
-//! its closure begins. In the mixed lanes the first half of the processes are plain rusqlite programs with SQLite's
+//! its closure begins. Without a hold Flatwater's turn is one `execute`, and the sample is the whole call. In the mixed lanes the first half of the processes are plain rusqlite programs with SQLite's
 //! busy timeout, whatever the mode of the others; with the mode `default` all are. Turns count that ended within the 2
 //! s, and the first one of each process in any case. In the end the file has the rows of all turns, and it is whole.
 

@@ -114,6 +114,7 @@ impl WriterConnection {
             if let Some(watch) = &self.watch {
                 watch.opened(connection.sqlite.wal_index_address());
                 watch.unpark().inspect_err(|_| watch.closed())?;
+                self.turnstile.as_ref().inspect(|turnstile| turnstile.unpark());
             }
             if !self.was_open {
                 // Later they are compared with the schema before a group relies on them.

@@ -111,7 +111,10 @@ impl Writer {
         turnstile: Option<Arc<Turnstile>>,
         ticket: &Arc<Ticket>,
     ) -> Result<Self> {
-        let mut writer = Box::new(WriterConnection::open(options.clone(), watch, turnstile.clone(), ticket)?);
+        let opened = WriterConnection::open(options.clone(), watch, turnstile.clone(), ticket);
+        // It may have waited for its turn, and there was no slot.
+        let _ended = turnstile.as_ref().is_some_and(|turnstile| turnstile.left_slot(false, || false));
+        let mut writer = Box::new(opened?);
         let journal = writer.journal()?;
         let external = writer.is_external();
         Ok(Self(Arc::new(Shared {
