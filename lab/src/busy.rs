@@ -43,6 +43,20 @@ impl Side<'_> {
         self.0.iter().find_map(|figures| figures.extra.get("mode")).and_then(Value::as_str).unwrap_or("-")
     }
 
+    /// What the mode is for a reader.
+    fn title(&self) -> String {
+        match self.mode() {
+            "default" => "SQLite's busy timeout",
+            "backoff" => "a linear back-off",
+            "constant_1ms" => "every 1 ms",
+            "constant_100us" => "every 100 us",
+            "busy_handler" => "Flatwater with `fairness` off",
+            "turnstile" => "Flatwater",
+            other => other,
+        }
+        .to_owned()
+    }
+
     fn whole(&self, name: &str) -> String {
         self.number(name).map_or_else(|| "-".to_owned(), |number| format!("{number:.0}"))
     }
@@ -98,6 +112,24 @@ fn tables(measured: &Measured) -> String {
         text.push('\n');
     }
     text
+}
+
+/// The setting of the README's table.
+const SHOWN: &str = "busy_16_hold_200";
+
+/// Returns the README's table: sixteen processes that want the lock again at once.
+pub fn turns_table(measured: &Measured) -> Result<String> {
+    let sides = sides(measured, SHOWN);
+    if sides.is_empty() {
+        bail!("the result has not the lane {SHOWN}");
+    }
+    let mut text = heading(&["waiting for the lock", "fewest turns", "most turns", "longest wait", "turns/s"]);
+    for side in sides {
+        let longest = side.number("max_us").map_or_else(|| "-".to_owned(), |us| format!("{:.0} ms", us / 1000.0));
+        let counts = ["turns_min", "turns_max"].map(|name| side.whole(name));
+        text += &line([vec![side.title()], counts.to_vec(), vec![longest, side.whole("ops_per_second")]].concat());
+    }
+    Ok(text)
 }
 
 fn study_line(side: &Side<'_>) -> String {

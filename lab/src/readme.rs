@@ -1,6 +1,6 @@
-//! The README's speed table, generated between two marks from a committed result.
+//! The README's tables of speed and of turns, each generated between two marks from a committed result.
 //!
-//! Owns: the list of its rows and columns. Leaves out: what the figures mean.
+//! Owns: the rows and columns of the first; where the second stands (`busy` makes it). Leaves out: what the figures mean.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::busy::turns_table;
 use crate::floor::{FLOOR, HELD_FLOOR};
 use crate::metric::OPS_PER_SECOND;
 use crate::repository::Repository;
@@ -30,6 +31,8 @@ pub struct ReadmeArgs {
 
 const BEGIN: &str = "<!-- lab:speed ";
 const END: &str = "<!-- /lab:speed -->";
+const BEGIN_TURNS: &str = "<!-- lab:turns ";
+const END_TURNS: &str = "<!-- /lab:turns -->";
 const OURS: &str = "flatwater";
 
 /// The columns before Flatwater's, if the result has them.
@@ -56,7 +59,7 @@ pub fn readme_table(args: &ReadmeArgs) -> Result<bool> {
         Some(file) => file.to_string_lossy().into_owned(),
         None => named_in(&readme)?.to_owned(),
     };
-    let written = rewritten(&readme, &repository.root, &named)?;
+    let written = with_turns(&rewritten(&readme, &repository.root, &named)?, &repository.root)?;
     if args.check && written != readme {
         bail!("the table in {} is not what {named} generates; `flatwater-lab readme-table` writes it", path.display());
     }
@@ -74,6 +77,26 @@ pub fn rewritten(readme: &str, root: &Path, file: &str) -> Result<String> {
     Ok(format!("{before}{BEGIN}{file} -->\n{table}{END}{after}"))
 }
 
+/// Returns the page with the table of turns, if it has the marks for one.
+fn with_turns(readme: &str, root: &Path) -> Result<String> {
+    let Some((before, rest)) = readme.split_once(BEGIN_TURNS) else { return Ok(readme.to_owned()) };
+    let (file, rest) = rest.split_once(" -->").context(NO_END_OF_TURNS)?;
+    let (_, after) = rest.split_once(END_TURNS).context(NO_END_OF_TURNS)?;
+    let measured = Measured::read(&root.join(file.trim()))?;
+    refuse_what_is_nothing_to_show(&measured)?;
+    let table = turns_table(&measured)?;
+    Ok(format!("{before}{BEGIN_TURNS}{file} -->\n{table}{END_TURNS}{after}"))
+}
+
+const NO_END_OF_TURNS: &str = "the page has a mark `<!-- lab:turns FILE -->` without `<!-- /lab:turns -->`";
+
+fn refuse_what_is_nothing_to_show(measured: &Measured) -> Result<()> {
+    if measured.quick || measured.partial || measured.dirty {
+        bail!("a quick, partial or dirty result is nothing to show");
+    }
+    Ok(())
+}
+
 const NO_MARKS: &str = "the page has no marks: `<!-- lab:speed FILE -->` and `<!-- /lab:speed -->`";
 
 /// Returns the result that a page with marks names.
@@ -84,9 +107,7 @@ pub fn named_in(readme: &str) -> Result<&str> {
 
 /// Returns the sentence about the machine, and the table.
 fn generate(measured: &Measured) -> Result<String> {
-    if measured.quick || measured.partial || measured.dirty {
-        bail!("a quick, partial or dirty result is nothing to show");
-    }
+    refuse_what_is_nothing_to_show(measured)?;
     let summary = summarize(measured);
     let peers: Vec<&str> =
         PEERS.into_iter().filter(|peer| summary.circumstances.peers.iter().any(|has| has == peer)).collect();
@@ -168,6 +189,14 @@ mod tests {
         for (value, expected) in [(476_543.0, 477_000.0), (1234.0, 1230.0), (12.3, 12.0), (999_600.0, 1_000_000.0)] {
             assert_eq!(significant(value), expected);
         }
+    }
+
+    #[test]
+    fn a_page_needs_no_table_of_turns_and_one_that_does_not_end_is_refused() {
+        let root = Path::new(".");
+        assert_eq!(with_turns("a page", root).unwrap(), "a page");
+        let error = with_turns("<!-- lab:turns x.json -->", root).unwrap_err();
+        assert!(error.to_string().contains("/lab:turns"));
     }
 
     #[test]
