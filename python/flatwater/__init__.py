@@ -34,7 +34,7 @@ from ._prepared import Prepared
 from ._reads import Cursor, Stream
 from ._scopes import Snapshot, Transaction
 from ._sql import Sql
-from ._stats import CallStats, InlineStats, LeaseStats, LiveStats, Stats, WalBlocker, WalStats
+from ._stats import CallStats, InlineStats, LeaseStats, LiveStats, Stats, TurnStats, WalBlocker, WalStats
 from ._types import Options, Params, SqlLike
 from ._values import register_adapter
 
@@ -75,6 +75,7 @@ __all__ = [
     "Subscription",
     "TimeoutError",
     "Transaction",
+    "TurnStats",
     "WalBlocker",
     "WalStats",
     "Warning",

@@ -120,6 +120,23 @@ class LeaseStats(TypedDict):
     """Short writes that continued in the snapshot of the previous write. The other counters count readers only."""
 
 
+class TurnStats(TypedDict):
+    """Turns among the processes that write to the file. All zero with `fairness="off"`."""
+
+    taken: int
+    """Turns that this process took. In a turn it may commit many writes."""
+    waited_us: int
+    """How long it waited for them."""
+    stalled: int
+    """Turns that it took before it was next, because no turn had ended for 20 ms: who was next had stopped."""
+    failures: int
+    """How often the file `<db>-turn` could not be used, so that writes only polled for the lock."""
+    commits_told: int
+    """Commits that other processes with live queries were told of."""
+    commits_heard: int
+    """How often a commit of another process woke the live queries of this one, before they looked for it."""
+
+
 class LiveStats(TypedDict):
     """What live queries did."""
 
@@ -196,5 +213,7 @@ class Stats(TypedDict):
     """The WAL and its checkpoints."""
     leases: LeaseStats
     """Snapshots that a connection kept from one read, or short write, for the next."""
+    turns: TurnStats
+    """Turns among the processes that write to the file."""
     live: LiveStats
     """Live queries."""

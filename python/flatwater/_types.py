@@ -69,7 +69,8 @@ class Options(TypedDict, total=False):
     leases: bool
     """Keeps a snapshot open for the next read while nothing is committed. Default on."""
     live_poll: Seconds
-    """How often commits of other processes are looked for, while there is a live query. Default 20 ms."""
+    """How often commits of programs that do not use Flatwater are looked for while there is a live query. Default 20
+    ms."""
     max_open: int
     """How many databases of the process have connections at a time. Default 64."""
     migrations: Iterable[tuple[str, str]] | AnyPath

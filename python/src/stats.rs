@@ -33,6 +33,8 @@ pub(crate) fn of<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyD
     let leases = dictionary!(py, stats.leases, taken reused ended_by_commit ended_by_idle ended_by_age ended_by_checkpoint
         ended_otherwise held reused_by_writes);
     all.set_item("leases", leases)?;
+    let turns = dictionary!(py, stats.turns, taken waited_us stalled failures commits_told commits_heard);
+    all.set_item("turns", turns)?;
     let live = dictionary!(py, stats.live, queries subscribers pending by_row by_column by_table by_commit everything runs
         unchanged deliveries superseded lag_p50_us lag_p99_us lag_max_us);
     all.set_item("live", live)?;

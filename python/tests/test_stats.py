@@ -24,6 +24,7 @@ TYPES = {
     "InlineStats": flatwater.InlineStats,
     "WalStats": flatwater.WalStats,
     "LeaseStats": flatwater.LeaseStats,
+    "TurnStats": flatwater.TurnStats,
     "LiveStats": flatwater.LiveStats,
 }
 IN_PYTHON = {

@@ -110,6 +110,7 @@ pub use statement_event::{RanOn, StatementEvent};
 pub use stats::inline::InlineStats;
 pub use stats::leases::LeaseStats;
 pub use stats::live::LiveStats;
+pub use stats::turns::TurnStats;
 pub use stats::wal::{WalBlocker, WalStats};
 pub use stats::{CallStats, Stats};
 pub use stream::RowStream;

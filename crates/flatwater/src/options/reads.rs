@@ -28,8 +28,9 @@ impl Options {
         self
     }
 
-    /// How often commits of other processes are looked for while a live query exists. Default: 20 ms. A look takes less
-    /// than a microsecond. Commits of this process are reported at once, whatever the value of this option.
+    /// How often commits of programs that do not use Flatwater are looked for while a live query exists. Default: 20 ms.
+    /// A look takes less than a microsecond. Commits of this process, and of others that use Flatwater and take turns
+    /// ([`Options::fairness`]), are reported at once, whatever the value of this option.
     pub fn live_poll(mut self, every: Duration) -> Self {
         self.live_poll = every;
         self
