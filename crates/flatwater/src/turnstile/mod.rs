@@ -46,6 +46,8 @@ const LOOK_AT_LINE: Duration = Duration::from_micros(250);
 pub(crate) struct Turnstile {
     origin: Origin,
     file: SideFile,
+    /// The database is not only read.
+    may_make: bool,
     recorder: Arc<TurnRecorder>,
     made: Instant,
     /// Nanoseconds after `made`: until then, as far as is known, nobody is in line.
@@ -68,6 +70,7 @@ impl Turnstile {
             Arc::new(Self {
                 origin: Origin::here(),
                 file: SideFile::new(&options.path, recorder.clone()),
+                may_make: !options.read_only,
                 recorder: recorder.clone(),
                 made: Instant::now(),
                 quiet_until: AtomicU64::new(0),
@@ -198,9 +201,10 @@ impl Turnstile {
         }
     }
 
-    /// Returns the file, made if there is none, for a thread that waits for commits. `None` while the database is parked.
+    /// Returns the file, for a thread that waits for commits. If there is none, a process that may write makes it. `None`
+    /// while the database is parked.
     pub(crate) fn follow(&self) -> Option<Arc<TurnFile>> {
-        let file = self.file.get_unless_parked(Instant::now())?;
+        let file = self.file.get_unless_parked(Instant::now(), self.may_make)?;
         self.file.unless_failed(file.follow()).map(|()| file)
     }
 

@@ -66,10 +66,10 @@ impl SideFile {
         if state.may_use == Use::Never || now < state.again_at { None } else { self.look(state, now, may_make) }
     }
 
-    /// The same, made if it is not there; `None` while the database is parked.
-    pub(super) fn get_unless_parked(&self, now: Instant) -> Option<Arc<TurnFile>> {
+    /// The same, and `None` while the database is parked.
+    pub(super) fn get_unless_parked(&self, now: Instant, may_make: bool) -> Option<Arc<TurnFile>> {
         let state = self.state();
-        if state.may_use == Use::Always && now >= state.again_at { self.look(state, now, true) } else { None }
+        if state.may_use == Use::Always && now >= state.again_at { self.look(state, now, may_make) } else { None }
     }
 
     fn look(&self, mut state: MutexGuard<'_, State>, now: Instant, may_make: bool) -> Option<Arc<TurnFile>> {
