@@ -205,8 +205,19 @@ impl TurnFile {
     }
 
     /// Called before the file is closed: removes it, if no other process uses it and the path still leads to it.
+    ///
+    /// This one's own use ends first. Of two that close at the same time, each would otherwise keep the other from it:
+    ///
+    /// ```text
+    /// process A                                process B
+    /// asks for IN_USE alone: B has it
+    ///                                          asks for IN_USE alone: A has it yet
+    /// closes                                   closes; the file is left
+    /// ```
     pub fn remove_if_last(&self, path: &Path) {
-        if !self.origin.is_inherited() && matches!(set(&self.file, Kind::Alone, IN_USE), Ok(true)) && self.is_at(path) {
+        let is_last =
+            || Ok::<_, io::Error>(set(&self.file, Kind::None, IN_USE)? && set(&self.file, Kind::Alone, IN_USE)?);
+        if !self.origin.is_inherited() && matches!(is_last(), Ok(true)) && self.is_at(path) {
             let _ = std::fs::remove_file(path);
         }
     }
@@ -349,6 +360,17 @@ mod tests {
         drop(first);
         assert!(second.is_at(&path));
         second.remove_if_last(&path);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn of_two_that_close_at_the_same_time_one_removes_it() {
+        let (_directory, path, database) = place();
+        let open = || TurnFile::open(&path, &database, true).unwrap().unwrap();
+        let (one, two) = (open(), open());
+        one.remove_if_last(&path);
+        assert!(path.exists(), "it is in use");
+        two.remove_if_last(&path);
         assert!(!path.exists());
     }
 
