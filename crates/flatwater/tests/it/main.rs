@@ -93,6 +93,10 @@ mod test_databases;
 mod transaction_bodies;
 mod transactions;
 mod turnstile;
+#[cfg(target_os = "linux")]
+mod turnstile_faults;
+#[cfg(target_os = "linux")]
+mod turnstile_rights;
 mod typed_reads;
 #[cfg(all(feature = "chrono", feature = "time", feature = "uuid"))]
 mod value_forms;
@@ -103,3 +107,4 @@ mod wakers;
 mod whole_connection;
 mod woken;
 mod write_leases;
+mod writers;

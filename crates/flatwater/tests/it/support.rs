@@ -115,7 +115,7 @@ pub(crate) async fn until(condition: impl Fn() -> bool) {
 }
 
 /// Waits on a plain thread until `condition` holds.
-pub(crate) fn wait_until(condition: impl Fn() -> bool) {
+pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
     while !condition() {
         assert!(began.elapsed() < HANGS, "the test hangs");

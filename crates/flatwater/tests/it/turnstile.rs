@@ -1,110 +1,16 @@
 //! Several processes that write to one file: each gets its turns, whatever happens to the others and to the file `<db>-turn`.
 //!
-//! The children are this program, which runs the ignored test below: each writes until it finds the file `stop`, and then
-//! closes the database. What they have committed is counted in the database. No test relies on how long a turn takes.
+//! The children are in `writers`; what a single fault does to the line is in `turnstile_faults`. No test relies on how long a
+//! turn takes.
 
 use std::cell::Cell;
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::time::Duration;
 
-use flatwater::{Fairness, Options};
+use flatwater::Options;
 
-use crate::support::{Killed, TestFile, as_child, integer, integrity, run, wait_until};
-
-const PATH: &str = "FLATWATER_TURNS_PATH";
-const FAIRNESS: &str = "FLATWATER_TURNS_FAIRNESS";
-/// More than fit into a turn.
-const SOME: i64 = 200;
-
-#[test]
-#[ignore = "runs as a child of the tests below"]
-fn writes_until_it_is_told_to_stop() {
-    let path = PathBuf::from(std::env::var_os(PATH).expect("the parent says where"));
-    let fairness = if std::env::var_os(FAIRNESS).is_some() { Fairness::Off } else { Fairness::Auto };
-    let stop = path.with_file_name("stop");
-    let db = Options::new(&path).fairness(fairness).open().wait().unwrap();
-    let me = i64::from(std::process::id());
-    while !stop.exists() {
-        for _ in 0..10 {
-            db.execute("INSERT INTO turns VALUES (?)", (me,)).wait().unwrap();
-        }
-    }
-    db.close().wait().unwrap();
-}
-
-struct Writers {
-    file: TestFile,
-    children: Vec<Killed>,
-}
-
-impl Writers {
-    fn start(count: usize) -> Self {
-        let file = TestFile::new();
-        file.plain().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE turns (who)").unwrap();
-        let mut writers = Self { file, children: Vec::new() };
-        (0..count).for_each(|_| writers.start_another(true));
-        writers
-    }
-
-    fn start_another(&mut self, is_fair: bool) {
-        let mut child = as_child("turnstile::writes_until_it_is_told_to_stop");
-        child.env(PATH, self.file.path()).stdout(Stdio::null());
-        if !is_fair {
-            child.env(FAIRNESS, "off");
-        }
-        self.children.push(Killed(child.spawn().unwrap()));
-    }
-
-    fn turn_file(&self) -> PathBuf {
-        let mut name = self.file.path().into_os_string();
-        name.push("-turn");
-        name.into()
-    }
-
-    fn counts(&self) -> HashMap<i64, i64> {
-        let plain = self.file.plain();
-        let mut counts = plain.prepare("SELECT who, count(*) FROM turns GROUP BY who").unwrap();
-        counts.query_map((), |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
-    }
-
-    /// Waits until each of these children has committed some more writes.
-    fn progress(&mut self, of: &[usize]) {
-        let ids: Vec<_> = of.iter().map(|child| i64::from(self.children[*child].0.id())).collect();
-        let before = self.counts();
-        let count = |counts: &HashMap<i64, i64>, id| counts.get(id).copied().unwrap_or(0);
-        wait_until(|| {
-            let now = self.counts();
-            ids.iter().all(|id| count(&now, id) - count(&before, id) >= SOME)
-        });
-        for child in of {
-            assert!(self.children[*child].0.try_wait().unwrap().is_none(), "a child has ended");
-        }
-    }
-
-    fn all(&self) -> Vec<usize> {
-        (0..self.children.len()).collect()
-    }
-
-    fn signal(&self, child: usize, signal: &str) {
-        let id = self.children[child].0.id().to_string();
-        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
-    }
-
-    /// Ends all, each with a clean close. Nothing is left, and the database is sound.
-    fn end(mut self) {
-        std::fs::write(self.file.path().with_file_name("stop"), "").unwrap();
-        for child in &mut self.children {
-            assert!(child.0.wait().unwrap().success());
-        }
-        assert_eq!(integrity(&self.file.plain()), "ok");
-    }
-}
-
-fn is_file(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() >= 4096)
-}
+use crate::support::{integer, run, wait_until};
+use crate::writers::{SOME, Writers, is_file};
 
 #[test]
 fn processes_that_write_take_turns_and_the_last_one_removes_the_file() {
@@ -114,7 +20,6 @@ fn processes_that_write_take_turns_and_the_last_one_removes_the_file() {
     let all = writers.all();
     writers.progress(&all);
     writers.end();
-    assert!(!turn_file.exists());
 }
 
 #[test]
@@ -171,9 +76,7 @@ fn one_that_is_stopped_holds_up_nobody_but_while_it_has_the_lock() {
 
 /// Stops the first child. Returns false when the others go on, and true if the lock stays taken for that long.
 fn stops_with_the_lock(writers: &Writers, plain: &rusqlite::Connection) -> bool {
-    writers.signal(0, "-STOP");
-    let stat = format!("/proc/{}/stat", writers.children[0].0.id());
-    wait_until(|| std::fs::read_to_string(&stat).unwrap().rsplit(')').next().unwrap().trim_start().starts_with('T'));
+    writers.stops(0);
     let count = || integer(plain, "SELECT count(*) FROM turns");
     let (before, is_taken) = (count(), Cell::new(0));
     wait_until(|| {
@@ -221,6 +124,9 @@ fn whatever_is_done_to_the_file_costs_nobody_a_write() {
         }
         writers.progress(&all);
     }
+    // Whoever finds it cut short while it is written gives it up for a while, and leaves it if he is closed before.
+    gone(&turn_file);
+    writers.progress(&all);
     writers.end();
 }
 
@@ -243,7 +149,5 @@ fn a_live_query_hears_of_a_commit_of_another_process() {
     drop(live);
     writers.progress(&[0]);
     db.close().wait().unwrap();
-    let turn_file = writers.turn_file();
     writers.end();
-    assert!(!turn_file.exists());
 }
