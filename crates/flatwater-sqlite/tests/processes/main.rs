@@ -5,3 +5,4 @@
 mod forked;
 mod second_copy;
 mod support;
+mod turns;
