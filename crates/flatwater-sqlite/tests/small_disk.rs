@@ -26,6 +26,8 @@ static SHM: AtomicI64 = AtomicI64::new(0);
 static SHM_REFUSED: AtomicU64 = AtomicU64::new(0);
 /// How many of the next writes to the WAL find no space, wherever they are in it.
 static WAL: AtomicI64 = AtomicI64::new(0);
+/// How many of the next writes to the file of turns find no space.
+static TURN: AtomicI64 = AtomicI64::new(0);
 /// The checkpointer's next write into the database waits until this is false again, and tells that it does.
 static HOLD_CHECKPOINTER: AtomicBool = AtomicBool::new(false);
 static IS_HELD: AtomicBool = AtomicBool::new(false);
@@ -40,7 +42,8 @@ fn beside(path: &Path, end: &str) -> PathBuf {
 }
 
 fn used(path: &Path) -> u64 {
-    OTHERS.load(Ordering::SeqCst) + ["", "-wal", "-shm"].iter().map(|end| length(&beside(path, end))).sum::<u64>()
+    OTHERS.load(Ordering::SeqCst)
+        + ["", "-wal", "-shm", "-turn"].iter().map(|end| length(&beside(path, end))).sum::<u64>()
 }
 
 /// Returns false if the file may not get that long.
@@ -48,6 +51,9 @@ fn has_space(fd: c_int, end: u64) -> bool {
     let Some(path) = DATABASE.lock().unwrap_or_else(PoisonError::into_inner).clone() else { return true };
     let file = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
     if file == beside(&path, "-wal") && WAL.fetch_sub(1, Ordering::SeqCst) > 0 {
+        return false;
+    }
+    if file == beside(&path, "-turn") && TURN.fetch_sub(1, Ordering::SeqCst) > 0 {
         return false;
     }
     if file == path && std::thread::current().name() == Some("fw-checkpoint") {
@@ -118,6 +124,7 @@ impl Disk {
         SHM.store(0, Ordering::SeqCst);
         SHM_REFUSED.store(0, Ordering::SeqCst);
         WAL.store(0, Ordering::SeqCst);
+        TURN.store(0, Ordering::SeqCst);
         IS_HELD.store(false, Ordering::SeqCst);
         Self { _one_at_a_time: one_at_a_time, _directory: directory, path }
     }
@@ -358,4 +365,36 @@ fn a_page_limit_that_the_user_set_is_not_raised() {
     db.close().wait().unwrap();
     assert_eq!(length(&disk.path), 2500 * 4096);
     assert_eq!(disk.is_sound(), rows);
+}
+
+/// Runs a write that meets another program's lock, which is freed when the condition holds.
+fn meets_busy(disk: &Disk, db: &Database, condition: impl Fn() -> bool) {
+    let other = rusqlite::Connection::open(&disk.path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    std::thread::scope(|scope| {
+        let written = scope.spawn(|| db.execute(INSERT, ()).wait().map(drop));
+        wait_until(|| condition() || written.is_finished());
+        other.execute_batch("ROLLBACK").unwrap();
+        written.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_disk_that_is_full_when_the_file_of_turns_is_made_leaves_none_and_costs_no_write() {
+    let disk = Disk::of(64 * MIB);
+    let turn_file = beside(&disk.path, "-turn");
+    let db = disk.open();
+    TURN.store(i64::MAX, Ordering::SeqCst);
+    meets_busy(&disk, &db, || db.stats().turns.failures > 0);
+    assert!(!turn_file.exists(), "no half of it is left");
+    assert_eq!(count(&db), 1);
+    db.close().wait().unwrap();
+    // With space it is made.
+    TURN.store(0, Ordering::SeqCst);
+    let db = disk.open();
+    meets_busy(&disk, &db, || length(&turn_file) > 0);
+    assert_eq!((count(&db), db.stats().turns.failures), (2, 0));
+    db.close().wait().unwrap();
+    assert!(!turn_file.exists());
+    assert_eq!(disk.is_sound(), 2);
 }
