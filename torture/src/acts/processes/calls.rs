@@ -19,7 +19,7 @@ use crate::round::Finding;
 /// How much later than its deadline a call may return: the machine is busy, and a part may be stopped repeatedly.
 const LATE: Duration = Duration::from_secs(20);
 
-/// The number of steps after which inline runs are counted.
+/// The number of steps after which inline runs and turns are counted.
 const STEPS: u64 = 50;
 
 /// What an error says about the write that failed.
@@ -54,13 +54,19 @@ impl From<Error> for Ended {
     }
 }
 
+/// The inline runs and the turns of a database that have been counted.
+#[derive(Default)]
+pub(super) struct Counted {
+    inline: AtomicU64,
+    turns: AtomicU64,
+}
+
 pub(super) struct Task<'a> {
     number: usize,
     db: &'a Database,
     witness: &'a Witness,
     gauge: &'a Gauge,
-    /// The inline runs of this database that have been counted.
-    inline: &'a AtomicU64,
+    counted: &'a Counted,
     rng: StdRng,
 }
 
@@ -70,11 +76,11 @@ impl<'a> Task<'a> {
         db: &'a Database,
         witness: &'a Witness,
         gauge: &'a Gauge,
-        inline: &'a AtomicU64,
+        counted: &'a Counted,
     ) -> Self {
         // Another row and another stream of random numbers each time.
         let rng = witness.rng(witness.new_row().unsigned_abs());
-        Self { number, db, witness, gauge, inline, rng }
+        Self { number, db, witness, gauge, counted, rng }
     }
 
     pub(super) async fn run(mut self, until: Instant) -> Result<(), Finding> {
@@ -85,18 +91,23 @@ impl<'a> Task<'a> {
             self.step().await?;
             self.witness.does(self.number, None);
             if step % STEPS == 0 {
-                self.count_inline()?;
+                self.count_stats()?;
             }
         }
-        self.count_inline()
+        self.count_stats()
     }
 
-    /// Adds the inline runs of all tasks since the last count.
-    fn count_inline(&self) -> Result<(), Finding> {
-        let inline = self.db.stats().inline;
-        let now = inline.reads + inline.writes;
-        let more = now.saturating_sub(self.inline.fetch_max(now, Ordering::Relaxed));
-        Ok(self.witness.count(Cell::Inline, more)?)
+    /// Adds the inline runs and the turns of all tasks since the last count.
+    fn count_stats(&self) -> Result<(), Finding> {
+        let stats = self.db.stats();
+        let inline = stats.inline.reads + stats.inline.writes;
+        let counts =
+            [(Cell::Inline, inline, &self.counted.inline), (Cell::Turns, stats.turns.taken, &self.counted.turns)];
+        for (cell, now, counted) in counts {
+            let more = now.saturating_sub(counted.fetch_max(now, Ordering::Relaxed));
+            self.witness.count(cell, more)?;
+        }
+        Ok(())
     }
 
     async fn step(&mut self) -> Result<(), Finding> {

@@ -17,9 +17,14 @@ use crate::board::Board;
 use crate::parts::{self, part};
 use crate::round::Finding;
 
-/// Within this time all processes must be working, or must have ended.
+/// Within this time all processes must be working, or taking turns, or must have ended.
 const PATIENCE: Duration = Duration::from_secs(90);
 const LOOK: Duration = Duration::from_millis(2);
+
+/// Returns until when that must be so.
+pub(super) fn patience() -> Instant {
+    Instant::now() + PATIENCE
+}
 
 /// One place in the crowd, used by one process after another.
 struct Member {
@@ -37,11 +42,13 @@ pub(super) struct Crowd {
     holders: Vec<(Child, Instant)>,
     /// The number of writing processes so far.
     pub(super) incarnations: u32,
+    /// Whether Flatwater processes take turns.
+    pub(super) is_fair: bool,
 }
 
 impl Crowd {
-    pub(super) fn new(directory: PathBuf) -> Self {
-        Self { directory, members: Vec::new(), holders: Vec::new(), incarnations: 0 }
+    pub(super) fn new(directory: PathBuf, is_fair: bool) -> Self {
+        Self { directory, members: Vec::new(), holders: Vec::new(), incarnations: 0, is_fair }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -50,7 +57,8 @@ impl Crowd {
 
     /// Adds a member.
     pub(super) fn joins(&mut self, name: &'static str, seed: u64) -> Result<(), Finding> {
-        let orders = Orders { directory: self.directory.clone(), slot: self.members.len(), incarnation: 0, seed };
+        let (directory, slot, is_fair) = (self.directory.clone(), self.members.len(), self.is_fair);
+        let orders = Orders { directory, slot, incarnation: 0, seed, is_fair };
         let (orders, child) = self.start(name, orders)?;
         self.members.push(Member { name, orders, child, stopped_until: None });
         Ok(())
@@ -75,7 +83,7 @@ impl Crowd {
 
     /// Waits until each member has read or written something.
     pub(super) fn all_work(&mut self, board: &Board) -> Result<(), Finding> {
-        let until = Instant::now() + PATIENCE;
+        let until = patience();
         for at in 0..self.len() {
             let slot = self.members[at].orders.slot;
             while board.get(slot, Cell::Reads)? + board.get(slot, Cell::Works)? == 0 {
@@ -172,7 +180,7 @@ impl Crowd {
             send(&member.child, Signal::SIGCONT)?;
             drop(member.child.stdin.take());
         }
-        let until = Instant::now() + PATIENCE;
+        let until = patience();
         for at in 0..self.members.len() {
             let member = &mut self.members[at];
             let left = until.saturating_duration_since(Instant::now());

@@ -13,6 +13,7 @@ mod maintainer;
 mod ours;
 mod plain;
 mod trouble;
+mod turns;
 mod witness;
 
 use std::path::Path;
@@ -25,6 +26,7 @@ use rusqlite::Connection;
 
 use self::crowd::Crowd;
 use self::ledger::Told;
+use self::turns::TurnFile;
 use self::witness::Cell;
 use super::Act;
 use crate::board::Board;
@@ -58,18 +60,22 @@ fn round(round: &mut Round) -> Result<(), Finding> {
     let path = witness::database(round.directory());
     Connection::open(&path)?.execute_batch(books::SCHEMA)?;
     let board = Board::open(round.directory())?;
-    let mut crowd = Crowd::new(round.directory().to_owned());
+    let is_fair = round.rng.random_ratio(4, 5);
+    let mut crowd = Crowd::new(round.directory().to_owned(), is_fair);
     for name in cast(round) {
         let seed = round.rng.random();
         crowd.joins(name, seed)?;
     }
     crowd.all_work(&board)?;
-    trouble::make(round, &mut crowd)?;
+    let mut turn_file = TurnFile::new(round.directory());
+    trouble::make(round, &mut crowd, &board, &mut turn_file)?;
     let incarnations = crowd.incarnations;
     if round.rng.random_ratio(1, 3) {
         crowd.disperse();
     }
     crowd.finish()?;
+    // What one that was killed left there may be left; what the act put there is nobody else's to remove.
+    turn_file.clear()?;
     let holds = witness::holds(round.directory(), incarnations)?;
     round.hold.merge(&holds);
     let told = Told::read(round.directory(), incarnations)?;
@@ -81,7 +87,11 @@ fn round(round: &mut Round) -> Result<(), Finding> {
     checks::is_sound(&path)?;
     books::audit(&path, &told, board.highest(Cell::Value)?)?;
     // Sometimes in this process, which must have no leftovers afterwards; its last thread ends only after seconds.
-    if round.rng.random_ratio(1, 5) { lives(&path) } else { survives(&path) }
+    if round.rng.random_ratio(1, 5) { lives(&path) } else { survives(&path) }?;
+    if turn_file.is_there() {
+        return Err(Finding::new("the last process that wrote leaves the file of turns"));
+    }
+    Ok(())
 }
 
 /// Returns the parts of a round.
@@ -103,6 +113,7 @@ fn count(round: &mut Round, told: &Told, board: &Board) -> Result<(), Finding> {
     round.counts.add("reads checked", reads);
     round.counts.add("calls on their caller's thread", board.sum(Cell::Inline)?);
     round.counts.add("works of a maintainer", board.sum(Cell::Works)?);
+    round.counts.add("turns taken", board.sum(Cell::Turns)?);
     round.counts.add("switches of the journal mode", board.sum(Cell::Switches)?);
     Ok(())
 }

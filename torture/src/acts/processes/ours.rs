@@ -5,15 +5,14 @@
 //! Flatwater keeps its released descriptors on it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use flatwater::{Checkpoint, CheckpointLimits, Database, Durability, Error, Inline, Kind, Options};
+use flatwater::{Checkpoint, CheckpointLimits, Database, Durability, Error, Fairness, Inline, Kind, Options};
 use futures_util::future::try_join_all;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::calls::Task;
+use super::calls::{Counted, Task};
 use super::witness::Witness;
 use crate::gauge::{Gauge, Hold};
 use crate::round::Finding;
@@ -46,8 +45,8 @@ pub(super) fn part(witness: &Arc<Witness>) -> Result<(), Finding> {
 fn works(db: &Database, witness: &Witness, gauge: &Gauge, rng: &mut StdRng) -> Result<(), Finding> {
     let until = Instant::now() + Duration::from_millis(rng.random_range(5..SESSION_MS));
     let threads = rng.random_range(1..=THREADS);
-    let (tasks, inline) = (rng.random_range(1..=TASKS), &AtomicU64::new(0));
-    let task = |number| Task::new(number, db, witness, gauge, inline);
+    let (tasks, counted) = (rng.random_range(1..=TASKS), &Counted::default());
+    let task = |number| Task::new(number, db, witness, gauge, counted);
     std::thread::scope(|scope| {
         let run = |thread: usize| move || polls(until, (0..tasks).map(|at| task(1 + thread * TASKS + at)));
         let others: Vec<_> = (1..threads).map(|thread| scope.spawn(run(thread))).collect();
@@ -80,6 +79,7 @@ fn may_fail(error: &Error) -> bool {
 /// Returns random values for every setting that changes how the file's locks are used.
 fn options(witness: &Witness, rng: &mut StdRng) -> Options {
     let options = Options::new(witness.orders.database())
+        .fairness(if witness.orders.is_fair { Fairness::Auto } else { Fairness::Off })
         .leases(rng.random_ratio(4, 5))
         .readers(rng.random_range(1..=3))
         .durability(if rng.random_ratio(1, 5) { Durability::Full } else { Durability::Normal });

@@ -1,28 +1,42 @@
 //! The disturbances of a round's processes while they work.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand::RngExt;
 
-use super::crowd::Crowd;
+use super::crowd::{Crowd, patience};
 use super::holder::{Hold, LOCKS, MARKS, WRITE};
+use super::turns::TurnFile;
+use super::witness::Cell;
 use super::{SWITCHER, cast};
+use crate::board::Board;
 use crate::round::{Finding, Round};
 
-/// The minimum number of each kind, however short a round is.
-const KILLS: u64 = 1;
+const KILLS: &str = "kills";
+const SPOILED: &str = "turn files spoiled";
 
-/// Causes random disturbances, one after the other, until the round is over.
-pub(super) fn make(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> {
+/// Causes random disturbances, one after the other, until the round is over. However short it is, a process is killed, the
+/// file of turns is spoiled, and turns are taken, if they are in this round.
+pub(super) fn make(
+    round: &mut Round,
+    crowd: &mut Crowd,
+    board: &Board,
+    turn_file: &mut TurnFile,
+) -> Result<(), Finding> {
     let mut switches = round.rng.random_ratio(1, 4);
-    while round.goes_on() || round.counts.0.get("kills").copied().unwrap_or(0) < KILLS {
+    let until = patience();
+    while round.goes_on() || lacks(round, crowd, board)? {
+        if Instant::now() > until {
+            return Err(Finding::new("no process takes a turn, or none makes the file of turns"));
+        }
         crowd.look()?;
         let at = round.rng.random_range(0..crowd.len());
         match round.rng.random_range(0..100) {
-            0..30 => stops(round, crowd, at)?,
-            30..50 => kills(round, crowd, at)?,
-            50..70 => holds(round, crowd)?,
-            70..95 => tears(round, crowd)?,
+            0..25 => stops(round, crowd, at)?,
+            25..42 => kills(round, crowd, at)?,
+            42..58 => holds(round, crowd)?,
+            58..80 => tears(round, crowd)?,
+            80..95 => spoils(round, turn_file)?,
             95.. if switches => {
                 switches = false;
                 switches_the_journal(round, crowd)?;
@@ -32,6 +46,12 @@ pub(super) fn make(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> 
         wait(round, crowd, 0..60)?;
     }
     Ok(())
+}
+
+/// Returns true if something that each round has has not been done yet.
+fn lacks(round: &Round, crowd: &Crowd, board: &Board) -> Result<bool, Finding> {
+    let is_missing = |what| !round.counts.0.contains_key(what);
+    Ok(is_missing(KILLS) || crowd.is_fair && (is_missing(SPOILED) || board.sum(Cell::Turns)? == 0))
 }
 
 fn stops(round: &mut Round, crowd: &mut Crowd, at: usize) -> Result<(), Finding> {
@@ -44,7 +64,7 @@ fn stops(round: &mut Round, crowd: &mut Crowd, at: usize) -> Result<(), Finding>
 
 fn kills(round: &mut Round, crowd: &mut Crowd, at: usize) -> Result<(), Finding> {
     crowd.kills(at)?;
-    round.count("kills");
+    round.count(KILLS);
     let seed = round.rng.random();
     crowd.starts_again(at, seed)
 }
@@ -81,6 +101,13 @@ fn tears(round: &mut Round, crowd: &mut Crowd) -> Result<(), Finding> {
         round.count("headers torn");
     }
     crowd.look()
+}
+
+fn spoils(round: &mut Round, turn_file: &mut TurnFile) -> Result<(), Finding> {
+    if turn_file.spoil(&mut round.rng)? {
+        round.count(SPOILED);
+    }
+    Ok(())
 }
 
 /// All processes end; others start while one of them switches the journal mode.

@@ -41,6 +41,8 @@ pub(super) enum Cell {
     Works,
     /// How often the journal mode was switched away from WAL.
     Switches,
+    /// The number of turns that a Flatwater process took among those that write.
+    Turns,
 }
 
 impl From<Cell> for usize {
@@ -57,6 +59,8 @@ pub(super) struct Orders {
     /// Unique among the processes of a round.
     pub(super) incarnation: u32,
     pub(super) seed: u64,
+    /// Whether Flatwater processes take turns.
+    pub(super) is_fair: bool,
 }
 
 impl Orders {
