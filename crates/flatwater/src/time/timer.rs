@@ -49,7 +49,14 @@ impl Drop for Alarm {
         if self.1.is_inherited() {
             return;
         }
-        let action = STATE.lock().alarms.remove(&self.0);
+        let mut state = STATE.lock();
+        let action = state.alarms.remove(&self.0);
+        let was_last = action.is_some() && state.alarms.is_empty();
+        drop(state);
+        if was_last {
+            // The thread may sleep until this alarm, which may be for ever.
+            CHANGED.notify_one();
+        }
         drop(action);
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flatwater::{Database, Error, Kind, Options};
 
-use crate::support::{TestFile, files, run};
+use crate::support::{TestFile, as_child, files, run, wait_until};
 
 /// Returns the error of opening with these options. No file in the directory may change.
 async fn refused(file: &TestFile, options: Options) -> Error {
@@ -319,4 +319,22 @@ mod permissions {
             db.close().await.unwrap();
         });
     }
+}
+
+#[test]
+#[ignore = "runs as the child of the test below"]
+fn opens_what_is_refused() {
+    for _ in 0..50 {
+        Options::new("/no such directory/a.db").open().wait().unwrap_err();
+    }
+    let is_ours = |thread: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(thread.unwrap().path().join("comm")).is_ok_and(|name| name.starts_with("fw-"))
+    };
+    wait_until(|| !std::fs::read_dir("/proc/self/task").unwrap().any(is_ours));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_opening_that_is_refused_leaves_no_thread() {
+    assert!(as_child("bad_paths::opens_what_is_refused").status().unwrap().success());
 }
