@@ -28,6 +28,8 @@ const PAGE: usize = 4096;
 /// The last byte is the version.
 const NAME: [u8; 12] = *b"FLATWATERT\0\x01";
 const COUNTERS: u64 = 16;
+/// The bytes that are read.
+const CONTENTS: usize = COUNTERS as usize + 12;
 /// First byte and length of the ranges of locks, which lie behind the contents.
 const IN_USE: (i64, i64) = (PAGE as i64, 1);
 const FOLLOWING: (i64, i64) = (PAGE as i64 + 1, 1);
@@ -91,7 +93,7 @@ impl TurnFile {
     /// # Errors
     /// The operating system's error; `InvalidData` if the file was cut short or written over.
     pub fn counters(&self) -> io::Result<Counters> {
-        let mut bytes = [0; COUNTERS as usize + 12];
+        let mut bytes = [0; CONTENTS];
         match self.file.read_exact_at(&mut bytes, 0) {
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Err(invalid("was cut short")),
             read => read?,
@@ -263,13 +265,14 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("the file {what}"))
 }
 
-/// Returns false if the file is empty, or nothing was written where its name should be.
+/// Returns false if the file is empty or was cut short, or nothing was written where its name should be.
 fn has_name(file: &File) -> io::Result<bool> {
-    let mut name = [0; NAME.len()];
-    let read = file.read_at(&mut name, 0)?;
-    match name {
-        NAME => Ok(true),
-        _ if name[..read].iter().all(|byte| *byte == 0) => Ok(false),
+    let mut begin = [0; CONTENTS];
+    let read = file.read_at(&mut begin, 0)?;
+    let (name, _) = begin.split_first_chunk::<{ NAME.len() }>().expect("it begins with the name");
+    match *name {
+        NAME => Ok(read == CONTENTS),
+        _ if name.iter().all(|byte| *byte == 0) => Ok(false),
         _ if name[..NAME.len() - 1] == NAME[..NAME.len() - 1] => Err(invalid("is of another version")),
         _ => Err(invalid("holds something else")),
     }
@@ -416,7 +419,12 @@ mod tests {
         file.counters().unwrap_err();
         assert!(TurnFile::open(&path, &database, true).unwrap().is_none(), "one uses it");
         drop(file);
-        assert_eq!(TurnFile::open(&path, &database, true).unwrap().unwrap().counters().unwrap().next, 0);
+        for length in [4096, 20, 0] {
+            File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
+            let file = TurnFile::open(&path, &database, true).unwrap().unwrap();
+            assert_eq!(file.counters().unwrap().next, 0, "{length}");
+            file.set(Word::Next, 0).unwrap();
+        }
     }
 
     #[test]

@@ -15,17 +15,34 @@ const LONG: Duration = Duration::from_secs(10);
 const PER_CORE: usize = 4;
 const LEAST: usize = 16;
 
-static LINGERING: PerProcess<usize> = PerProcess::new(|| 0);
+/// Places for threads that wait for commits of other processes, for as long as there are live queries.
+const FOLLOWERS: usize = 8;
+
+type Places = PerProcess<usize>;
+
+static LINGERING: Places = PerProcess::new(|| 0);
+static FOLLOWING: Places = PerProcess::new(|| 0);
 
 /// The place of a thread that lingers, if it got one. Dropping it gives the place to another thread.
 pub(crate) struct Linger {
     has_place: bool,
+    of: &'static Places,
 }
 
 impl Linger {
     pub(crate) fn begin() -> Self {
         let most = cores().map_or(LEAST, |cores| (cores * PER_CORE).max(LEAST));
-        Self { has_place: take(&mut LINGERING.lock(), most) }
+        Self::among(&LINGERING, most)
+    }
+
+    /// The same for a thread that waits for commits of other processes. These places are apart, for such a thread keeps its
+    /// place for long.
+    pub(crate) fn follow() -> Self {
+        Self::among(&FOLLOWING, FOLLOWERS)
+    }
+
+    fn among(of: &'static Places, most: usize) -> Self {
+        Self { has_place: take(&mut of.lock(), most), of }
     }
 
     pub(crate) fn has_place(&self) -> bool {
@@ -41,7 +58,7 @@ impl Linger {
 impl Drop for Linger {
     fn drop(&mut self) {
         if self.has_place {
-            **LINGERING.lock() -= 1;
+            **self.of.lock() -= 1;
         }
     }
 }
@@ -67,8 +84,8 @@ mod tests {
     #[test]
     fn a_thread_with_a_place_waits_and_one_without_does_not() {
         // It took no place, so it gives none back.
-        let with = std::mem::ManuallyDrop::new(Linger { has_place: true });
+        let with = std::mem::ManuallyDrop::new(Linger { has_place: true, of: &LINGERING });
         assert_eq!(with.time(), LONG);
-        assert_eq!(Linger { has_place: false }.time(), Duration::ZERO);
+        assert_eq!(Linger { has_place: false, of: &LINGERING }.time(), Duration::ZERO);
     }
 }

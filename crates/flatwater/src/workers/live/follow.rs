@@ -1,7 +1,7 @@
 //! Hearing of the commits of other processes that use Flatwater, as soon as they happen.
 //!
 //! Owns: the thread `fw-follow`, which sleeps until a commit is told through the turnstile's file, and looks for it then.
-//! There is one for a database with live queries, if it finds a place to linger; it ends when there are none any more.
+//! There is one for a database with live queries, if there is a place for it; it ends when there are none any more.
 //! Invariant: nothing depends on it, because the timer looks for commits of others too, if later. Leaves out: what a look
 //! does.
 
@@ -44,8 +44,8 @@ impl Shared {
         if self.follower.runs.swap(true, Ordering::SeqCst) {
             return;
         }
-        let live = Arc::downgrade(self);
-        if start_own("fw-follow", move || follow(&live, &turnstile)).is_err() {
+        let (live, place) = (Arc::downgrade(self), Linger::follow());
+        if !place.has_place() || start_own("fw-follow", move || follow(&live, &turnstile, place)).is_err() {
             self.follower.runs.store(false, Ordering::SeqCst);
         }
     }
@@ -71,13 +71,9 @@ impl Shared {
 }
 
 /// Runs the thread.
-fn follow(live: &Weak<Shared>, turnstile: &Turnstile) {
-    let linger = Linger::begin();
+fn follow(live: &Weak<Shared>, turnstile: &Turnstile, _place: Linger) {
     let mut seen = None;
     while let Some(shared) = live.upgrade().filter(|live| live.still_follows()) {
-        if !linger.has_place() {
-            return shared.follower.runs.store(false, Ordering::SeqCst);
-        }
         *shared.follower.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
         let Some((file, told)) = turnstile.follow().and_then(|file| Some((file.clone(), file.counters().ok()?.commit)))
         else {
