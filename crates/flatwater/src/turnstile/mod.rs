@@ -4,8 +4,8 @@
 //! writer slot; `before_write` and `met_busy` may block it, in slices in which the caller's deadline and cancellation are
 //! seen. Invariants: SQLite's own lock stays the authority, so whatever fails here costs fairness only; no mutex is held
 //! while a turn is waited for; a turn ends when its slot is released, or, if the writer's thread keeps it for the next
-//! slots, after the quantum or when nothing comes. Leaves out: the line (`line`), its file (`side_file`), waiting without a
-//! line (`busy_handler`), what is done in a turn (`workers::writer`).
+//! slots, after the quantum or when nothing comes. Leaves out: the line (`line`), its file (`side_file`), commits that are
+//! told through it (`commits`), waiting without a line (`busy_handler`), what is done in a turn (`workers::writer`).
 //!
 //! A process that always gets the lock never meets BUSY. So whoever writes looks for the file of those who did:
 //!
@@ -18,6 +18,7 @@
 //! draws a ticket, and waits                gets the lock, writes, passes the turn on
 //! ```
 
+mod commits;
 mod holds;
 mod line;
 mod side_file;
@@ -28,7 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{Origin, TurnFile, Word};
+use flatwater_sqlite::{Origin, TurnFile};
 use holds::Holds;
 use line::Came;
 use side_file::SideFile;
@@ -100,7 +101,15 @@ impl Turnstile {
     /// The busy handler of a connection that writes: waits for a turn, or, in one, for a program that takes none. Returns
     /// false if the lock is not to be tried again. Blocks.
     pub(crate) fn met_busy(&self, tries: u32, wait: &BusyWait) -> bool {
-        let now = Instant::now();
+        let again = self.waits_again(tries, wait);
+        if !again && let Some(Ticket { stage: stage @ Stage::Tries, .. }) = &mut *self.mine() {
+            // It did not get the lock.
+            *stage = Stage::InLine;
+        }
+        again
+    }
+
+    fn waits_again(&self, tries: u32, wait: &BusyWait) -> bool {
         // A race for a lock that is free again is no reason to wait in line.
         if tries == 0 || self.has_turn() {
             return wait.again(tries);
@@ -108,7 +117,7 @@ impl Turnstile {
         if wait.is_over() {
             return false;
         }
-        let Some(file) = self.file.get(now, true) else { return wait.again(tries) };
+        let Some(file) = self.file.get(Instant::now(), true) else { return wait.again(tries) };
         self.enter(&file, wait);
         !wait.is_over()
     }
@@ -188,34 +197,6 @@ impl Turnstile {
             self.pass();
         }
         true
-    }
-
-    /// Tells processes that wait for commits of one that left the WAL with this change counter. Does not block.
-    pub(crate) fn committed(&self, change: u32) {
-        if !self.is_followed.load(Ordering::Relaxed) {
-            return;
-        }
-        if let Some(file) = self.file.opened().filter(|file| file.set(Word::Commit, change).is_ok()) {
-            file.wake(Word::Commit, u32::MAX);
-            self.recorder.commits_told.count();
-        }
-    }
-
-    /// Returns the file, for a thread that waits for commits. If there is none, a process that may write makes it. `None`
-    /// while the database is parked.
-    pub(crate) fn follow(&self) -> Option<Arc<TurnFile>> {
-        let file = self.file.get_unless_parked(Instant::now(), self.may_make)?;
-        self.file.unless_failed(file.follow()).map(|()| file)
-    }
-
-    /// Called by that thread when it waits no more.
-    pub(crate) fn follow_no_more(&self) {
-        self.file.opened().inspect(|file| file.follow_no_more());
-    }
-
-    /// Counts a commit of another process that was heard of here.
-    pub(crate) fn heard(&self) {
-        self.recorder.commits_heard.count();
     }
 
     /// Gives the file up until the next use, and removes it if no other process uses it. Called when nothing is written, and
