@@ -84,14 +84,15 @@ impl Turnstile {
         })
     }
 
-    /// Called in the slot, before a write: if others are in line, waits for a turn, at most as long as `wait` says. Blocks.
-    pub(crate) fn before_write(&self, wait: &BusyWait) {
+    /// Called in the slot, before a write: if others are in line, waits for a turn, at most as long as what `wait` returns
+    /// says. Blocks.
+    pub(crate) fn before_write<'a>(&self, wait: impl FnOnce() -> &'a BusyWait) {
         let now = Instant::now();
         if self.is_quiet(now) {
             return;
         }
         if let Some(file) = self.line(now) {
-            self.enter(&file, wait);
+            self.enter(&file, wait());
         }
         if let Some(Ticket { stage: Stage::Turn { is_running, .. }, .. }) = &mut *self.mine() {
             *is_running = true;

@@ -143,18 +143,21 @@ impl Shared {
     }
 
     /// Waits for the turn of this process, if others are in line, for as long as the requests want to wait for the lock.
-    fn take_turn(&self, writer: &mut Held, batch: &mut [Request]) {
+    fn take_turn(&self, writer: &Held, batch: &mut [Request]) {
         let Some(turnstile) = &self.turnstile else { return };
-        let mut writes = batch.iter_mut().filter(|request| request.work.takes_turn());
-        let Some(first) = writes.next() else { return };
-        if matches!(first.work, Work::InSlot(_)) {
-            writer.busy_timeout.until_for_all(later(Instant::now(), FOR_A_CHECKPOINT));
-        } else if writes.next().is_some() {
-            group::wait_for_lock(writer, self, batch);
-        } else {
-            writer.wait_for_locks(*first.lock_since.get_or_insert_with(Instant::now), &first.ticket);
+        if !batch.iter().any(|request| request.work.takes_turn()) {
+            return;
         }
-        turnstile.before_write(&writer.busy_timeout);
+        turnstile.before_write(|| {
+            match batch {
+                [Request { work: Work::InSlot(_), .. }] => {
+                    writer.busy_timeout.until_for_all(later(Instant::now(), FOR_A_CHECKPOINT));
+                }
+                [one] => writer.wait_for_locks(*one.lock_since.get_or_insert_with(Instant::now), &one.ticket),
+                _ => group::wait_for_lock(writer, self, batch),
+            }
+            &writer.busy_timeout
+        });
     }
 
     fn single(&self, writer: &mut Held, request: Request, outbox: &mut Outbox<'_>) -> bool {
