@@ -41,12 +41,14 @@ const RING: u32 = 1 << 16;
 #[derive(Debug)]
 pub struct TurnFile {
     file: File,
-    device: u64,
-    inode: u64,
+    identity: Identity,
     /// The mapped page. Never read or written here.
     page: NonNull<c_void>,
     origin: Origin,
 }
+
+/// Device and inode.
+type Identity = (u64, u64);
 
 // SAFETY: the mapping lives as long as the value, on whichever thread it is, and only the kernel uses it.
 unsafe impl Send for TurnFile {}
@@ -71,21 +73,21 @@ impl TurnFile {
         if !metadata.is_file() {
             return Err(invalid("is no file"));
         }
-        if !set(&file, Kind::Shared, IN_USE)? || !is_at(path, &metadata) {
+        let identity = identity(&metadata);
+        if !set(&file, Kind::Shared, IN_USE)? || !is_at(path, identity) {
             return Ok(None);
         }
         if !has_name(&file)? && !make(&file, path, database, may_make)? {
             return Ok(None);
         }
         let page = map(&file)?;
-        let (device, inode) = (metadata.dev(), metadata.ino());
-        Ok(Some(Self { file, device, inode, page, origin: Origin::here() }))
+        Ok(Some(Self { file, identity, page, origin: Origin::here() }))
     }
 
     /// Returns true if the path leads to this file.
     #[must_use]
     pub fn is_at(&self, path: &Path) -> bool {
-        std::fs::symlink_metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode))
+        is_at(path, self.identity)
     }
 
     /// Returns the counters.
@@ -257,8 +259,12 @@ fn ticket_bytes(first: u32, count: u32) -> (i64, i64) {
     (TICKETS + i64::from(first % RING), i64::from(count))
 }
 
-fn is_at(path: &Path, opened: &Metadata) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (opened.dev(), opened.ino()))
+fn identity(of: &Metadata) -> Identity {
+    (of.dev(), of.ino())
+}
+
+fn is_at(path: &Path, opened: Identity) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| identity(&found) == opened)
 }
 
 fn invalid(what: &str) -> io::Error {
