@@ -131,14 +131,14 @@ fn one_each(order: &Order, threads: usize) -> Result<()> {
 /// committed.
 fn change(order: &Order) -> Result<()> {
     let mut pauses = Traffic::default();
-    let mut changer = live::Changer::open(order.mode, &order.path)?;
+    let mut writer = Writer::open(order.mode, &order.path)?;
     say(&true)?;
     while let Some(value) = hear::<i64>()? {
         thread::sleep(Duration::from_micros(pauses.below(PAUSE_US) as u64));
-        changer.change(value)?;
+        writer.execute(live::CHANGE, value)?;
         say(&Moment::now())?;
     }
-    changer.close()
+    writer.close()
 }
 
 fn ready_writer(order: &Order) -> Result<Writer> {

@@ -8,8 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use flatwater::rusqlite::Connection;
-use flatwater::{Database, Live};
+use flatwater::Live;
 
 use crate::child::{Order, Work, cpu};
 use crate::clock::Moment;
@@ -23,7 +22,8 @@ pub const ABOUT: &str = "from a commit of another process to the result of a liv
 const TABLE: &str = "CREATE TABLE shown (id INTEGER PRIMARY KEY, value INTEGER NOT NULL)";
 const FIRST: &str = "INSERT INTO shown VALUES (1, 0)";
 const SHOWN: &str = "SELECT value FROM shown WHERE id = 1";
-const CHANGE: &str = "UPDATE shown SET value = ? WHERE id = 1";
+/// What the other process runs, with the new value.
+pub const CHANGE: &str = "UPDATE shown SET value = ? WHERE id = 1";
 /// A result that has not come after this time never comes.
 const HANGS: Duration = Duration::from_secs(60);
 
@@ -72,37 +72,4 @@ async fn next(shown: &mut Live) -> Result<i64> {
     let rows = tokio::time::timeout(HANGS, shown.next_as::<(i64,)>()).await;
     let rows = rows.context("no result came")?.context("the live query is over")??;
     Ok(rows.first().context("the row is gone")?.0)
-}
-
-/// Changes the row, in the other process.
-pub enum Changer {
-    Plain(Connection),
-    Flatwater(Database),
-}
-
-impl Changer {
-    pub fn open(mode: Mode, path: &Path) -> Result<Self> {
-        if mode.is_flatwater() {
-            return Ok(Self::Flatwater(database(mode, path)?));
-        }
-        let connection = Connection::open(path)?;
-        connection.pragma_update(None, "synchronous", "normal")?;
-        Ok(Self::Plain(connection))
-    }
-
-    /// Commits the value.
-    pub fn change(&mut self, value: i64) -> Result<()> {
-        match self {
-            Self::Plain(connection) => drop(connection.prepare_cached(CHANGE)?.execute([value])?),
-            Self::Flatwater(db) => drop(db.execute(CHANGE, (value,)).wait()?),
-        }
-        Ok(())
-    }
-
-    pub fn close(self) -> Result<()> {
-        match self {
-            Self::Plain(connection) => connection.close().map_err(|(_, error)| error.into()),
-            Self::Flatwater(db) => Ok(db.close().wait()?),
-        }
-    }
 }

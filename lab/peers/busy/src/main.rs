@@ -13,14 +13,14 @@ mod live;
 mod mode;
 mod study;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use flatwater::rusqlite::Connection;
-use lab_kit::lane::{Info, Tag};
-use lab_kit::version_in;
+use lab_kit::lane::Info;
+use lab_kit::{Asked, exit, say, version_in};
 use serde_json::{Value, json};
 
 use crate::figures::Figures;
@@ -31,22 +31,12 @@ use crate::study::Study;
 /// Measures processes that write to one file
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Print what this peer is and the lanes it runs
-    #[arg(long, required_unless_present = "lane")]
-    list: bool,
-    /// Run one trial of this lane
-    #[arg(long, requires = "dir", conflicts_with = "list")]
-    lane: Option<String>,
-    /// The fresh directory for all files of the trial
-    #[arg(long)]
-    dir: Option<PathBuf>,
-    /// The lane's small form
-    #[arg(long)]
-    quick: bool,
-    /// Which of this program's peers to be
-    #[arg(long = "as", value_name = "PEER", default_value = "busy-turnstile")]
-    name: String,
+    #[command(flatten)]
+    asked: Asked,
 }
+
+/// Which of this program's peers it is, if none is named.
+const USUAL: &str = "busy-turnstile";
 
 /// What a lane is of.
 enum Kind {
@@ -57,56 +47,40 @@ enum Kind {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
-    let outcome = match &arguments[1..] {
+    exit(match &arguments[1..] {
         [word, order] if word == child::CHILD => child::run(order),
-        _ => answer(&Arguments::parse()).map(|answer| println!("{answer}")),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error:#}");
-            ExitCode::FAILURE
-        }
-    }
+        _ => answer(&Arguments::parse().asked).and_then(|answer| say(&answer)),
+    })
 }
 
-fn answer(arguments: &Arguments) -> Result<Value> {
-    let mode = Mode::of(&arguments.name)?;
-    let mut answer = match (&arguments.lane, &arguments.dir) {
-        (Some(lane), Some(dir)) => trial(mode, &arguments.name, lane, dir, arguments.quick)?,
+fn answer(asked: &Asked) -> Result<Value> {
+    let name = asked.name.as_deref().unwrap_or(USUAL);
+    let mode = Mode::of(name)?;
+    let mut answer = match (&asked.lane, &asked.dir) {
+        (Some(lane), Some(dir)) => trial(mode, name, lane, dir, asked.quick)?,
         _ => json!({ "lanes": lanes(mode).into_iter().map(|(info, _)| info).collect::<Vec<_>>() }),
     };
     let (sqlite, compile_options) = sqlite()?;
     let own = if mode.is_flatwater() { "flatwater" } else { "rusqlite" };
     let version = version_in(include_str!("../Cargo.lock"), own);
     // The list says `version`, and a trial `peer_version`.
-    let about = json!({ "peer": arguments.name, "sqlite": sqlite, "compile_options": compile_options });
+    let about = json!({ "peer": name, "sqlite": sqlite, "compile_options": compile_options });
     answer.as_object_mut().context("an answer is an object")?.extend(about.as_object().cloned().unwrap_or_default());
-    answer[if arguments.lane.is_some() { "peer_version" } else { "version" }] = version.into();
+    answer[if asked.lane.is_some() { "peer_version" } else { "version" }] = version.into();
     Ok(answer)
 }
 
 /// The lanes of a mode.
 fn lanes(mode: Mode) -> Vec<(Info, Kind)> {
-    let info = |name: String, about: String, group, ops_unit| Info {
-        name,
-        about,
-        tag: Tag::Focused,
-        group,
-        ops_unit,
-        pace: None,
-        tasks: false,
-        reads_only: false,
-        current_thread: false,
-    };
     // A plain program that polls is beside Flatwater's in the lanes that are not mixed.
     let is_offered = |hot: &Hot| !hot.mixed || mode.is_flatwater() || mode == Mode::Default;
     let hot = hot::all().into_iter().filter(is_offered);
-    let mut lanes: Vec<_> = hot.map(|hot| (info(hot.name(), hot.about(), "busy", "turns"), Kind::Hot(hot))).collect();
-    let study = |study: Study| (info(study.name(), study.about(), "busy", "transactions"), Kind::Study(study));
+    let mut lanes: Vec<_> =
+        hot.map(|hot| (Info::focused("busy", hot.name(), hot.about(), "turns"), Kind::Hot(hot))).collect();
+    let study = |study: Study| (Info::focused("busy", study.name(), study.about(), "transactions"), Kind::Study(study));
     lanes.extend(study::all().into_iter().map(study));
     if live::offered(mode) {
-        lanes.push((info(live::NAME.to_owned(), live::ABOUT.to_owned(), "live", "commits"), Kind::Live));
+        lanes.push((Info::focused("live", live::NAME, live::ABOUT, "commits"), Kind::Live));
     }
     lanes
 }

@@ -98,14 +98,21 @@ impl Writer {
     /// Without a hold, a turn is one INSERT for Flatwater, which needs no closure then; the answer is how long the
     /// whole call took, which is more than its wait.
     pub fn turn(&mut self, process: usize, hold: Duration) -> Result<Duration> {
-        match self {
-            Self::Flatwater(db) if hold.is_zero() => {
-                let asked = Instant::now();
-                db.execute(TURN, (i64::try_from(process)?,)).wait()?;
-                Ok(asked.elapsed())
-            }
-            _ => self.once(process, move || spin(hold)),
+        if hold.is_zero() && matches!(self, Self::Flatwater(_)) {
+            let asked = Instant::now();
+            self.execute(TURN, i64::try_from(process)?)?;
+            return Ok(asked.elapsed());
         }
+        self.once(process, move || spin(hold))
+    }
+
+    /// Runs one statement with one number, in a commit of its own.
+    pub fn execute(&mut self, sql: &str, number: i64) -> Result<()> {
+        match self {
+            Self::Plain(connection) => drop(connection.prepare_cached(sql)?.execute([number])?),
+            Self::Flatwater(db) => drop(db.execute(sql, (number,)).wait()?),
+        }
+        Ok(())
     }
 
     /// One turn, in which the lock is held asleep for `hold`.

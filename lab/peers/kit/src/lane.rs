@@ -49,6 +49,28 @@ pub struct Info {
     pub current_thread: bool,
 }
 
+impl Info {
+    /// A focused lane with one call after another, at no pace.
+    pub fn focused(
+        group: &'static str,
+        name: impl Into<String>,
+        about: impl Into<String>,
+        ops_unit: &'static str,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            about: about.into(),
+            tag: Tag::Focused,
+            group,
+            ops_unit,
+            pace: None,
+            tasks: false,
+            reads_only: false,
+            current_thread: false,
+        }
+    }
+}
+
 type Running = Pin<Box<dyn Future<Output = Result<Measured>> + Send>>;
 
 /// A workload and how it is run.
@@ -69,18 +91,7 @@ impl Lane {
     where
         F: Future<Output = Result<Measured>> + Send + 'static,
     {
-        let info = Info {
-            name: name.into(),
-            about: about.into(),
-            tag: Tag::Focused,
-            group,
-            ops_unit,
-            pace: None,
-            tasks: false,
-            reads_only: false,
-            current_thread: false,
-        };
-        Self { info, run: Box::new(move |trial| Box::pin(run(trial))) }
+        Self { info: Info::focused(group, name, about, ops_unit), run: Box::new(move |trial| Box::pin(run(trial))) }
     }
 
     pub fn release(mut self) -> Self {

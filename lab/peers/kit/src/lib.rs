@@ -22,7 +22,7 @@ mod wal;
 pub use peer::{
     About, Body, Durability, Foreign, Live, LiveCounts, Named, NoLive, Peer, Setup, Step, Table, Transaction,
 };
-pub use program::{main, version_in};
+pub use program::{Asked, exit, main, say, version_in};
 pub use record::{Record, Sum};
 pub use value::{Cells, Rows, Value};
 

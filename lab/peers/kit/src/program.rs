@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::Parser;
+use clap::{Args, Parser};
 use serde_json::{Value, json};
 
 use crate::lane::{Info, Lane, Trial};
@@ -18,31 +18,49 @@ use crate::peer::{About, Durability, Peer, Setup, Table};
 /// Measures one library in one lane.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Print what this peer is and the lanes it runs.
-    #[arg(long, required_unless_present = "lane")]
-    list: bool,
-    /// Run one trial of this lane.
-    #[arg(long, requires = "dir", conflicts_with = "list")]
-    lane: Option<String>,
-    /// The fresh directory for all files of the trial.
-    #[arg(long)]
-    dir: Option<PathBuf>,
-    /// The lane's small form.
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    asked: Asked,
     /// How many operations a second a paced lane begins.
     #[arg(long, value_name = "RATE")]
     per_second: Option<f64>,
+}
+
+// What the tool asks of any peer's program. No comment for the help, where it would stand in the place of the program's own.
+#[allow(missing_docs, reason = "its fields are the help")]
+#[derive(Debug, Args)]
+pub struct Asked {
+    /// Print what this peer is and the lanes it runs.
+    #[arg(long, required_unless_present = "lane")]
+    pub list: bool,
+    /// Run one trial of this lane.
+    #[arg(long, requires = "dir", conflicts_with = "list")]
+    pub lane: Option<String>,
+    /// The fresh directory for all files of the trial.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// The lane's small form.
+    #[arg(long)]
+    pub quick: bool,
     /// Which of this program's peers to be, if it is several.
     #[arg(long = "as", value_name = "PEER")]
-    name: Option<String>,
+    pub name: Option<String>,
 }
 
 /// Runs the program.
 #[must_use]
 pub fn main<P: Peer>() -> ExitCode {
-    let answer = run::<P>(&Arguments::parse());
-    match answer.and_then(|answer| Ok(writeln!(std::io::stdout(), "{answer}")?)) {
+    exit(run::<P>(&Arguments::parse()).and_then(|answer| say(&answer)))
+}
+
+/// Prints the answer of a program.
+pub fn say(answer: &Value) -> Result<()> {
+    Ok(writeln!(std::io::stdout(), "{answer}")?)
+}
+
+/// Ends a program. An error is said on standard error.
+#[must_use]
+pub fn exit(outcome: Result<()>) -> ExitCode {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error:#}");
@@ -51,16 +69,14 @@ pub fn main<P: Peer>() -> ExitCode {
     }
 }
 
-fn run<P: Peer>(arguments: &Arguments) -> Result<Value> {
+fn run<P: Peer>(Arguments { asked, per_second }: &Arguments) -> Result<Value> {
     let about = P::about();
-    let name = arguments.name.as_deref().unwrap_or(about.names[0]);
+    let name = asked.name.as_deref().unwrap_or(about.names[0]);
     if !about.names.contains(&name) {
         bail!("this program has no peer {name:?}; it has {}", about.names.join(", "));
     }
-    match (&arguments.lane, &arguments.dir) {
-        (Some(lane), Some(dir)) => {
-            trial::<P>(&about, lane, Trial::new(name, dir, arguments.quick, arguments.per_second))
-        }
+    match (&asked.lane, &asked.dir) {
+        (Some(lane), Some(dir)) => trial::<P>(&about, lane, Trial::new(name, dir, asked.quick, *per_second)),
         _ => list::<P>(&about, name),
     }
 }
