@@ -99,3 +99,24 @@ fn what_does_not_end_is_named_and_the_other_files_are_closed() {
         assert_eq!(closure.await.unwrap().unwrap_err().kind(), Kind::Closed);
     });
 }
+
+#[test]
+fn of_two_thousand_files_none_keeps_a_wal() {
+    if !is_alone_in_process("shutdown::of_two_thousand_files_none_keeps_a_wal", None) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let paths: Vec<_> = (0..2000).map(|n| directory.path().join(format!("{n}.db"))).collect();
+    let open = |path| Options::new(path).close_wait(LONG).max_open(100).open().wait().unwrap();
+    let open: Vec<_> = paths.iter().map(open).collect();
+    for db in &open {
+        db.execute("CREATE TABLE t (a)", ()).wait().unwrap();
+        db.execute("INSERT INTO t VALUES (1)", ()).wait().unwrap();
+    }
+    shutdown(LONG).wait().unwrap();
+    let left: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(left.len(), paths.len(), "only the files themselves");
+    for path in [&paths[0], &paths[1999]] {
+        assert_eq!(run(async { count(&Database::open(path).await.unwrap()).await }), 1);
+    }
+}
