@@ -121,13 +121,13 @@ fn pass_on(place: &impl Place, ticket: u32) -> io::Result<()> {
         let waiting = if is_later(next, over) { next.wrapping_sub(over) } else { 0 };
         over = over.wrapping_add(gone(place, over.wrapping_add(1), waiting)?);
         place.set(Word::Served, over)?;
+        // Another one that passed a turn on may have set `served` back: who wakes then finds the ticket unlocked.
+        place.unlock(ticket);
+        let first = over.wrapping_add(1);
+        place.wake(first);
         // One may have drawn a ticket meanwhile, and another one may have given his up.
         next = place.counters()?.next;
-        let first = over.wrapping_add(1);
         if !is_later(next, over) || place.is_held(first, 1)? {
-            // Another one that passed a turn on may have set `served` back: who wakes then finds the ticket unlocked.
-            place.unlock(ticket);
-            place.wake(first);
             return Ok(());
         }
     }
